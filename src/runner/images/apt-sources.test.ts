@@ -16,7 +16,7 @@ suite('the mirror and the release of the default image', () => {
     assert.equal(distributionIn('').id, 'debian')
   })
 
-  test('the apt mirror is read from sources.list, and each security and updates archive in it is listed once', () => {
+  test('the image’s apt sources are those in the host’s sources.list, each once', () => {
     const text = [
       'deb http://mirror.example/debian bookworm main contrib # near',
       'deb [signed-by=/usr/share/keyrings/debian-archive-keyring.gpg arch=amd64] http://mirror.example/debian bookworm-updates main',
@@ -50,7 +50,7 @@ suite('the mirror and the release of the default image', () => {
     ])
   })
 
-  test('apt sources of the host from other vendors are ignored, even if the suite is named as a Debian release', () => {
+  test('the host’s apt sources of other vendors are ignored, even if they are for the same Debian suite', () => {
     const text = 'deb [signed-by=/etc/apt/keyrings/vendor.gpg] https://vendor.example/debian bookworm main\n'
     assert.ok(!sourcesFrom(debian, [['x.list', text]]).lines.some((line) => line.includes('vendor')))
   })

@@ -167,8 +167,8 @@ export class BlobsOfOrigin {
   }
 
   /**
-   * Stores a copy of the file for this digest in `from`, where a program may still be writing. If the copy does not match the
-   * digest, nothing is stored.
+   * Copies the file for this digest from the directory `from` to the stored layers. A program may still be writing the file. If
+   * the copy does not match the digest, the copy is removed.
    */
   async takeCopy(digest: string, from: string): Promise<void> {
     const path = join(from, nameOf(digest))

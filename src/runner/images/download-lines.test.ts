@@ -13,7 +13,7 @@ suite('the lines about a download in a build log', () => {
     assert.equal(lineAt(10 * MiB, 2), undefined)
   })
 
-  test('the download progress in a build log never exceeds the total, even if a recompressed layer grows', () => {
+  test('the download progress in a build log never exceeds the total, even if more bytes are written', () => {
     const lineAt = createDownloadLines({ layers: 2, bytes: MiB })
     assert.equal(lineAt(3 * MiB, 4), 'downloaded 1 MiB of 1 MiB, 2 of 2 layers complete')
   })

@@ -23,8 +23,8 @@ export class Interrupted {
   }
 
   /**
-   * Saves the complete layers of downloads whose runner was killed. Before it started, each download has written a file that
-   * lists its layers. A damaged file is ignored.
+   * Saves the complete layers of downloads that ended because the runner was killed. Each download lists its layers in a file
+   * before it begins (`saving`). A damaged file is ignored.
    */
   async open(scratches: string, blobs: Blobs): Promise<void> {
     await this.#layers.open()

@@ -76,7 +76,7 @@ suite('the files and layers of images that are kept', { skip: cannotRun }, () =>
     assert.equal(room.rootfs('same'), room.rootfs('theirs'))
   })
 
-  test('a layer with a forged diff id is refused: it gives no access to files of another repository’s layer', async () => {
+  test('an image that lists the diff id of another repository’s layer as its own layer’s is refused', async () => {
     await using room = await openRoom()
     const { library, put, bring } = room
     const secret = layer('secret')

@@ -59,8 +59,8 @@ export type BringRequest = {
   source: LibrarySource
   maxGiB: number
   /**
-   * User ids that the definition needs and that not every sandbox has, besides the owners of files. They are ignored if they do
-   * not fit into the sandbox's map of user ids.
+   * User ids from `commonIds` on that the definition names, for example with USER. If they do not fit into the user id map of the
+   * sandbox, they are ignored.
    */
   largeIds?: readonly number[] | undefined
   /** The organization that the image belongs to. The images of one organization together may use only a share of the disk. */
@@ -226,7 +226,10 @@ export class Library {
     return this.#sweeper.stored
   }
 
-  /** Removes kept layers if the host's disk fills or if the layers are too old. Must be called every few seconds. */
+  /**
+   * Removes downloaded layers that are kept for later downloads, if the host's disk fills or the layers are too old. Must be
+   * called every few seconds.
+   */
   relieve(): Promise<void> {
     return this.#sweeper.relieve()
   }
@@ -310,8 +313,8 @@ export class Library {
   }
 
   /**
-   * Returns the user ids that the image needs and that not every sandbox has: owners of its files, and users that its
-   * definition names.
+   * Returns the user ids from `commonIds` on that own files of the image or that its definition names. Smaller ids exist in every
+   * sandbox.
    */
   largeIdsOf(image: string): readonly number[] {
     return this.#records.read(image)?.largeIds ?? []
@@ -325,10 +328,7 @@ export class Library {
     return this.find(request.image) ?? this.#bring(request, (made) => this.#record(request, made))
   }
 
-  /**
-   * Fetches an image that a definition begins with or copies files from. The image is not listed, and stays until `complete` or
-   * `remove` is called.
-   */
+  /** Fetches an image that a FROM or COPY --from of a definition names. `list` omits the image until `complete` is called. */
   async bringBase(request: BringRequest): Promise<Base> {
     await this.remove(request.image)
     return this.#bring(request, async (made) => {
@@ -474,8 +474,8 @@ export class Library {
           held.push(() => this.#blobs.release(name))
         },
       })
-      // The files and layers must not be removed before all callers of this shared work have written their records. `release`
-      // ends this protection.
+      // Several callers may wait for this image. Its files and layers are protected from removal until all of them have written
+      // their records.
       this.#trees.hold(made.tree)
       for (const name of keptNamesOf(made)) this.#blobs.hold(name)
       return made

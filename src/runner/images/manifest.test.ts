@@ -20,7 +20,7 @@ suite('the configuration of an image', () => {
     assert.deepEqual(imageConfigOf(config).entrypoint, command)
   })
 
-  test('an image configuration is refused if control would not accept it in a message of the runner', () => {
+  test('an image configuration is refused if control would refuse it when the runner reports it', () => {
     const refused: [RegExp, object][] = [
       [/more than 1000 words/, { Entrypoint: Array(words).fill('x'), Cmd: ['x'] }],
       [/word .* longer than 128 KiB/, { Cmd: ['x'.repeat(wordCharacters + 1)] }],

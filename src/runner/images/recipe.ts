@@ -45,8 +45,8 @@ const packages = [
   ...basicPackages,
   // `python3-pylsp` is the language server of `createLspServer('python')`.
   ...['python-is-python3', 'python3-dev', 'python3-pylsp', 'python3-numpy', 'python3-pandas', 'python3-matplotlib'],
-  // Either of two sets of packages meets a dependency of Matplotlib (fonts). This is the smaller set: the other set needs
-  // SciPy, Boost and a compiler.
+  // Matplotlib's package for fonts has a dependency with two alternatives. These packages satisfy the smaller alternative; the
+  // other needs SciPy, Boost and a compiler.
   ...['python3-munkres', 'python3-defcon', 'python3-unicodedata2'],
   ...[
     'git-lfs',
@@ -188,8 +188,8 @@ const mmdebstrapOptions = [
 ]
 
 /**
- * Returns the command that builds the image and writes it as a tar stream to standard output. The ids in the stream are not
- * shifted yet.
+ * Returns the command that builds the image and writes it as a tar stream to standard output. The owners in the stream are those
+ * that a sandbox sees.
  */
 export const mmdebstrapCommand = ({ sources, packages: wanted, steps }: Recipe): string[] => [
   'mmdebstrap',

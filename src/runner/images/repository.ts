@@ -122,8 +122,8 @@ export const fetchRepository = async (
     },
   })
   const cause = lastWords(outcome.stderr)
-  // git may have failed at an incomplete pack before `checkObjects` was called for that pack, so the objects are counted here
-  // again.
+  // git may have failed because of a huge pack file between two calls of `watch`. Then the error about too many objects is
+  // thrown.
   if (outcome.exitCode !== 0) await checkObjects(place)
   switch (outcome.exitCode) {
     case 0:

@@ -151,7 +151,7 @@ suite('images that share layers', { skip: cannotRun || (isThere ? false : 'needs
     }
   })
 
-  test('images that an older version of the runner pulled stay in their directories', async () => {
+  test('files of images that an older version of the runner pulled stay in place, and new images use them', async () => {
     const reference = room.registry.put('x:1', makeImage({ layers: [layer(file('a'))] }))
     const older = room.open()
     await bring(older, 'old', from(reference))

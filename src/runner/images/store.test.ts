@@ -159,7 +159,7 @@ suite('the image store of a runner', { skip: needsRoot }, () => {
     assert.equal(built, 1)
   })
 
-  test('a second unpacking of the default image waits until a failed tar has released its files', async () => {
+  test('if tar fails while a process uses the unpacked files, the default image is still built completely', async () => {
     await open().ensureDefault()
     await rm(join(directory, 'pool'), { recursive: true })
     await truncate(cached(), 100)

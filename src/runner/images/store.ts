@@ -58,7 +58,7 @@ export type ImageStore = {
   find(image: string): Brought | undefined
   /** The configuration for sandboxes of an image; undefined if there is no such image. */
   configOf(image: string): ImageConfig | undefined
-  /** User ids that the image needs and that not every sandbox has (oci/ids.ts). */
+  /** User ids from `commonIds` on that the image needs. Smaller ids exist in every sandbox (oci/ids.ts). */
   largeIdsOf(image: string): readonly number[]
   /** Bytes of the image's files; undefined if unknown. */
   sizeOf(image: string): number | undefined
@@ -80,7 +80,10 @@ export type ImageStore = {
   keepBelowLines(image: string, of: string): Promise<void>
   /** Total bytes of the files of all images, and of all kept layers. The numbers are from the last sweep, so no file is read. */
   stored: Library['stored']
-  /** Removes kept layers if the host's disk fills or if the layers are too old. Must be called every few seconds. */
+  /**
+   * Removes downloaded layers that are kept for later downloads, if the host's disk fills or the layers are too old. Must be
+   * called every few seconds.
+   */
   relieve: Library['relieve']
   /**
    * Called when a definition has been built on the base image `image`. From then on the runner lists the image under this name,

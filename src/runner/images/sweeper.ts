@@ -44,7 +44,9 @@ export class Sweeper {
     this.#givenBack = parts.givenBack ?? new GivenBack()
   }
 
-  /** Bytes of images and of kept layers, as the last sweep has measured them. */
+  /**
+   * Bytes of unpacked images, and of downloaded layers that are kept for later downloads, as the last sweep has measured them.
+   */
   get stored(): Readonly<{ images: number; layers: number }> {
     return this.#stored
   }

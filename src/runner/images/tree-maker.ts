@@ -70,8 +70,8 @@ export class TreeMaker {
   }
 
   /**
-   * Finds the tree of these layers, if `origin` may use it. Calls `hold` with the names of this tree and of the trees of all
-   * lower layers, even if they do not exist yet.
+   * Finds the tree of these layers, if `origin` may use it. First calls `hold` for the names of this tree and of every tree of
+   * only its lowest layers, so that these trees stay or are kept when they are made.
    */
   find(origin: string, diffIds: readonly string[], hold: (tree: string) => void): Named | undefined {
     const { trees } = this.#parts

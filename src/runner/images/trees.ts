@@ -26,7 +26,7 @@ export type Tree = {
   diffIds?: readonly string[]
   /** Digests of the packed layers, in the order of `diffIds`. The runner has verified each of them while unpacking. */
   layers?: readonly string[]
-  /** Name of the tree whose copy was the beginning of this tree. */
+  /** Name of the tree from which this tree was copied, before its own layers were unpacked. */
   below?: string
 }
 
@@ -145,8 +145,8 @@ export class Trees {
     await writeFile(descriptionOf(directory), JSON.stringify(tree))
     await place.sync(directory)
     await this.#name(directory, name)
-    // The name must be on the disk before an image's record, which is on another file system. Otherwise a power cut could leave
-    // a record without a tree.
+    // The tree's name must be on the disk before an image's record, which is on another file system. Otherwise a power cut could
+    // leave a record without a tree.
     await place.syncNames()
     return tree
   }

@@ -1,5 +1,6 @@
-// Unpacks layers over a directory that may already have the files of lower layers. umoci runs as root of a user namespace with
-// the ids of sandboxes. Owners are therefore shifted, no device can be made, and a hostile layer can reach only that directory.
+// Unpacks layers over a directory that may already have the files of lower layers. umoci runs as root of a user namespace that
+// maps its ids to the ids of files in the pool (`uidBase` and more). So it can make no device, and a hostile layer can reach only
+// that directory.
 //
 // umoci hashes each layer while it unpacks, and fails if the hash is not the diff id at the layer's position. The manifest and
 // the configuration for umoci are made here, so umoci reads only the given layers.

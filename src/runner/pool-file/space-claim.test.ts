@@ -37,7 +37,7 @@ suite('`SpaceClaim` keeps a sparse pool from exceeding the host’s free space',
     execFileSync('truncate', ['--size', '512M', image()])
     execFileSync('mkfs.btrfs', ['--quiet', '--data', 'single', '--metadata', 'single', image()])
     execFileSync('mount', ['-o', 'loop,noatime', image(), place])
-    // Fill the areas for metadata (names and small files), as in any pool that has been in use.
+    // Btrfs stores names and small files in its areas for metadata. Fill them, as they are in a pool that was used.
     for (let made = 0; made < 6000; made += 1) writeFileSync(join(place, `small-${made}`), 'x'.repeat(2000))
     execFileSync('sync', ['--file-system', place])
     spaceClaim = new SpaceClaim({ image: image(), place, log: silentLog(), keepFreeBytes: 64 * MiB })
@@ -86,7 +86,7 @@ suite('`SpaceClaim` keeps a sparse pool from exceeding the host’s free space',
     writeFileSync(join(place, 'small'), 'x', { flush: true })
   })
 
-  test('a claim that cannot be allocated in one piece is allocated in smaller pieces as far as possible', async () => {
+  test('a ballast that cannot be allocated in one piece is allocated in smaller pieces as far as possible', async () => {
     const most = 200 * MiB
     for (const words of [
       ['quota', 'enable'],
@@ -99,7 +99,7 @@ suite('`SpaceClaim` keeps a sparse pool from exceeding the host’s free space',
     assert.ok(claimed > 0 && claimed <= most, `${claimed}`)
   })
 
-  test('the claim grows when the host’s free space shrinks, and shrinks when it grows', async () => {
+  test('the ballast grows when the host’s free space shrinks, and shrinks when the free space grows', async () => {
     await spaceClaim.look()
     const atFirst = bytes(join(place, 'ballast'))
     execFileSync('fallocate', ['--length', '128M', join(directory, 'other')])

@@ -1,5 +1,5 @@
 // The pool is a sparse file, so the host may have less free space than the pool reports. If a write found no space on the host,
-// the whole pool would become read-only, for every sandbox. Therefore a file without data in the pool (the claim) allocates the
+// the whole pool would become read-only, for every sandbox. Therefore a file without data in the pool (the ballast) allocates the
 // space that the host does not have. Then the pool is full before the host, and only single writes of sandboxes fail.
 import { open, stat } from 'node:fs/promises'
 import { join } from 'node:path'
@@ -9,13 +9,13 @@ import { runCommand } from '#src/kit/run-command.ts'
 
 const MiB = 1024 ** 2
 const fileName = 'ballast'
-/** The claim grows and shrinks in steps of this many bytes. A step is smaller if the pool has less free space. */
+/** The ballast grows and shrinks in steps of this many bytes. A step is smaller if the pool has less free space. */
 const unit = 64 * MiB
 const lookEveryMs = 2_000
 const standardKeepFreeBytes = 2 * 1024 * MiB
 /**
- * Maximum number of free bytes that the claim leaves for the metadata of the pool. On a full host the claim leaves at most half
- * of the host's free space: the pool needs the rest for metadata outside of what it reports as free.
+ * Maximum number of free bytes that the ballast leaves for the metadata of the pool. On a full host the ballast leaves at most
+ * half of the host's free space: the pool needs the rest for metadata outside of what it reports as free.
  */
 const mostSpareBytes = 1024 * MiB
 
@@ -52,7 +52,7 @@ export class SpaceClaim {
     this.#timer = setInterval(() => void this.look(), lookEveryMs).unref()
   }
 
-  /** Grows or shrinks the file so that the pool is full before the host is. Never throws: errors are logged. */
+  /** Grows or shrinks the ballast so that the pool is full before the host is. Never throws: errors are logged. */
   look(): Promise<void> {
     this.#looking ??= this.#look()
       .then(() => this.#complain(undefined))
@@ -71,7 +71,7 @@ export class SpaceClaim {
     this.#trouble = trouble
   }
 
-  /** Stops the checks. Resolves when no check is running. The claimed space stays claimed. */
+  /** Stops the checks. Resolves when no check is running. The ballast keeps its size. */
   async close(): Promise<void> {
     clearInterval(this.#timer)
     await this.#looking
@@ -100,7 +100,7 @@ export class SpaceClaim {
   }
 
   /**
-   * Makes the claim larger. Tries smaller and smaller pieces, because the file system may allocate less than it reports as
+   * Makes the ballast larger. Tries smaller and smaller pieces, because the file system may allocate less than it reports as
    * free.
    */
   async #claim(held: number, more: number, hostFree: number) {

@@ -136,7 +136,7 @@ const sweep = async (machine: Machine, known: ReadonlySet<string>): Promise<stri
     try {
       await destroySandbox(machine, id, undefined, await journal.owesArchives(id))
     } catch (error) {
-      // The error is only logged. The next runner tries to remove this sandbox's things again.
+      // The error is only logged. When a runner starts again, it tries again to remove what is left of the sandbox.
       machine.log.error({ err: error, id }, 'what no journal knows could not be removed')
     }
   })

@@ -53,7 +53,7 @@ suite('archive and restore', { skip: needsRoot }, () => {
   const fill = `rm /bin/tail; mkdir -p /root/d; echo kept > /root/d/file; ls -la /bin > /root/list; stat -c %a /root/d;
     dd if=/dev/urandom of=/root/big bs=1M count=6 2>/dev/null; hostname >> /etc/hosts`
 
-  test('a disk is not archived if its files would no longer fit on it without their shared contents', async () => {
+  test('a disk is not archived if its files fit on it only because they share blocks', async () => {
     const assignment = await box.started({ diskGiB: 0.125 })
     const { sandboxId } = assignment
     await said(assignment, 'dd if=/dev/zero of=/root/a bs=1M count=50')
@@ -211,7 +211,7 @@ suite('archive and restore', { skip: needsRoot }, () => {
   })
 
   for (const verb of ['archive', 'start'] as const)
-    test(`${verb === 'archive' ? 'an archive' : 'a restore'} whose runner was killed at any moment is finished by the next runner`, async () => {
+    test(`if a runner is killed while it ${verb === 'archive' ? 'archives' : 'restores'} a disk, the next runner finishes the work`, async () => {
       for (const afterMs of [0, 20, 60, 120, 200, 400]) {
         const assignment = await box.started({ signal: 'SIGKILL' })
         await said(assignment, fill)

@@ -69,8 +69,8 @@ export const checkCanReturn = async ({ pool }: Machine, { sandboxId, diskGiB }: 
 const mostDirectories = 250_000
 
 /**
- * Throws if the disk could not be restored from an archive. If several files share contents on the disk, the archive stores
- * these contents once per file. So a restored disk needs more space and might exceed its limit.
+ * Throws if an archive of the disk could not be restored. An archive has no shared blocks: a file and its copy by `cp` take space
+ * twice after the restore, and might exceed the disk's limit.
  */
 export const checkReturns = ({ bytesApart, directories }: Extent, diskGiB = Number.POSITIVE_INFINITY): void => {
   if (directories > mostDirectories) {

@@ -108,7 +108,7 @@ suite('the entrypoint of a sandbox', { skip: needsRoot }, () => {
     await box.host.destroy(sandboxId)
   })
 
-  test('the entrypoint gets its image’s directory and variables; variables of the sandbox override them', async () => {
+  test('the entrypoint gets its image’s working directory and variables; sandbox variables override them', async () => {
     await box.close()
     const config = { entrypoint: noting, env: { IMAGE: 'says', OWN: 'image' }, user: 'root', workdir: '/tmp' }
     const rootfsOf = () => join(box.directory, 'small')

@@ -5,7 +5,7 @@ export type HereDocument = {
   content: string
   /** True if the delimiter is quoted: `$` then has no special meaning. */
   isQuoted: boolean
-  /** The document with its first line's delimiter and its closing delimiter, as it is written, so that a shell can run it. */
+  /** The content, after the opening delimiter (`<<EOF`) and followed by the closing delimiter, so that a shell can run it. */
   raw: string
 }
 

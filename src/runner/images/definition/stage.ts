@@ -77,8 +77,8 @@ export const checkKnown = ({ line, name }: Instruction): void => {
 }
 
 /**
- * Interprets the lines of a stage. `start`: line number of the stage's FROM. The base image's ONBUILD triggers run first; their
- * errors name that line.
+ * Interprets the lines of a stage. `start`: line number of the stage's FROM. ONBUILD triggers of the base image run first; an
+ * error of a trigger names the line `start`.
  */
 export const runStage = (
   start: number,

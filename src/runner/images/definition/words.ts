@@ -45,9 +45,8 @@ class WordReader {
   }
 
   /**
-   * Reads the text from the current position on. With `splits`, white space separates words; otherwise the result is one word.
-   * Stops before the first unquoted character that `ends` contains. To read the inside of `${…}`, callers set `ends` to the
-   * closing brace.
+   * Reads from the current position up to the end, or up to an unquoted character in `ends` (a closing brace, inside `${…}`).
+   * `splits`: white space separates words. Otherwise the result is one word.
    */
   words(splits: boolean, ends = ''): string[] {
     const { escapedBy } = this.#reading
