@@ -98,7 +98,7 @@ suite('control as a server', () => {
 })
 
 suite('an answer that waits for the audit log', () => {
-  test('a 403 is sent even if one of its headers has an invalid value', async () => {
+  test('a 403 reply is sent even if control sets one of its headers to an invalid value', async () => {
     await using app = await startControl({ settings: { version: 'not a header: \u0100' } })
     const stop = new AbortController()
     const unanswered = once(process, 'unhandledRejection', { signal: stop.signal }).catch(() => [])

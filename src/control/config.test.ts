@@ -18,7 +18,7 @@ const good = {
 }
 
 suite('the settings of control', () => {
-  test('`loadConfig` reads control’s settings, and keeps the keys of services only as hashes', () => {
+  test('`loadConfig` reads control’s settings, and keeps the keys of the gate and the runner only as hashes', () => {
     const { databaseUrl, listen, firstKey, settings } = loadConfig(good)
     assert.equal(databaseUrl, good.ALCOVE_DATABASE_URL)
     assert.deepEqual(listen, { host: '127.0.0.1', port: 3000 })
@@ -84,7 +84,7 @@ suite('the settings of control', () => {
     assert.throws(() => loadConfig(wrong), /ALCOVE_ALLOW_PRIVATE_TARGETS is not usable/)
   })
 
-  test('settings of registries accept each name of docker.io; by default every registry is allowed', () => {
+  test('ALCOVE_REGISTRIES treats index.docker.io as docker.io; by default every registry is allowed', () => {
     assert.deepEqual(loadConfig(good).settings.registries, { plain: [], private: [], allowed: undefined })
     const set = { ALCOVE_PRIVATE_REGISTRIES: 'Registry.corp:5000', ALCOVE_REGISTRIES: 'index.docker.io, ghcr.io' }
     const { registries } = loadConfig({ ...good, ...set }).settings

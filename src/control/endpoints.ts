@@ -55,7 +55,7 @@ export type EndpointParts = GateParts &
     metrics: Metrics
     ownTokens: OwnTokens
     trail: Pick<Trail, 'settled'>
-    /** Undefined if machines may not join over the network. */
+    /** The parts of the port for hosts. Undefined if machines may not join over the network. */
     hosts: Hosts | undefined
   }
 

@@ -26,7 +26,7 @@ const isHex = (text: string) => /^[0-9a-f]{32}$/.test(text)
 
 /**
  * Each entry: a plain letter or digit, and after the colon the lower-case letters that look like it. The first six
- * lines are the digits and letters of ids.
+ * lines are for hexadecimal digits, of which ids consist.
  */
 const lookalikes = [
   '0:oоοօ',
@@ -51,8 +51,8 @@ const byShape = (text: string) =>
 export const isIdLike = (text: string): boolean => isHex(bare(text))
 
 /**
- * Whether a new name looks like an id. Look-ups by name use `isIdLike`, which is less strict. So sandboxes that were
- * named before this check existed can be found.
+ * Whether a new name looks like an id, even if some letters only resemble hexadecimal digits. Look-ups by name use
+ * `isIdLike`, which ignores resemblance, so that sandboxes with older names can be found.
  */
 export const looksLikeId = (text: string): boolean => isIdLike(text) || isHex(byShape(bare(text)))
 

@@ -1,4 +1,5 @@
-// The parts of a running server for every module: the shared parts, and the links to runners and other processes.
+// The parts that modules need while the server runs: those of parts.ts, the links to runners, and the changes of
+// sandboxes.
 import type { Callers } from '#src/control/auth/callers.ts'
 import type { Parts } from './parts.ts'
 import type { RunnerLinks } from './runner-links.ts'

@@ -16,9 +16,9 @@ refused4.addAddress('192.0.0.192') // metadata service of Oracle Cloud
 
 const refused6 = new BlockList()
 refused6.addAddress('::', 'ipv6')
-refused6.addSubnet('::ffff:0:0', 96, 'ipv6') // IPv4 addresses written as IPv6, as are the two prefixes below
-refused6.addSubnet('64:ff9b::', 96, 'ipv6')
-refused6.addSubnet('2002::', 16, 'ipv6')
+refused6.addSubnet('::ffff:0:0', 96, 'ipv6') // IPv4 addresses written as IPv6 (mapped)
+refused6.addSubnet('64:ff9b::', 96, 'ipv6') // IPv4 addresses written as IPv6 (NAT64)
+refused6.addSubnet('2002::', 16, 'ipv6') // IPv4 addresses written as IPv6 (6to4)
 refused6.addSubnet('fe80::', 10, 'ipv6')
 refused6.addSubnet('ff00::', 8, 'ipv6')
 refused6.addAddress('fd00:ec2::254', 'ipv6') // metadata service of AWS

@@ -149,7 +149,7 @@ suite('POST /proxy/access', () => {
       assert.equal((await ask(app, id, bearer(keys.member))).body.warnsVisitors, false)
     }))
 
-  test('POST /proxy/access returns the label `preview-host` as `hostInside` only if its value is `localhost`', () =>
+  test('POST /proxy/access returns `hostInside: "localhost"` only if the sandbox’s label `preview-host` has this value', () =>
     withBox(async (app, id) => {
       const hostInside = async () => (await askPort(app, id, 80, [bearer(keys.member)])).body.hostInside
       assert.equal(await hostInside(), undefined)

@@ -76,8 +76,8 @@ const isNamed = (row: SandboxRow | undefined, idOrName: string): row is SandboxR
   row !== undefined && row.state !== 'destroyed' && (row.id === idOrName || row.name === idOrName)
 
 /**
- * Returns the time at which a signed URL must be valid. Undefined if control admitted the connection before and the
- * gate asks again: an open connection may last longer than its signed URL.
+ * Returns the present time, at which a signed URL must be valid. Undefined if control admitted the connection before
+ * and the gate asks again: an open connection may last longer than its signed URL.
  */
 const judgedAt = ({ clock }: RunningParts, { wasLetIn }: AccessQuestion) => (wasLetIn ? undefined : clock.now())
 
@@ -247,8 +247,8 @@ export const accessRoutes = (parts: GateParts): ControlRoute[] => [
       throw new Problem('bad_request', 'This is a WebSocket: it needs an upgrade.')
     },
     socket: (socket, { proxyRegionId, gateId }) => {
-      // The key of a region's own proxy can be revoked while its link is open. Such a proxy therefore gets no access
-      // answers in advance, and must ask for each call.
+      // A region's own proxy gets no access answers in advance, and must ask for each call. Its key can be revoked
+      // while this WebSocket is open.
       if (proxyRegionId === undefined) parts.gates.add(socket, gateId)
     },
   }),

@@ -4,11 +4,13 @@ import { localGateId } from '#src/wire/hosts.ts'
 import type { RunningParts } from '../running.ts'
 import type { Tickets } from './tickets.ts'
 
-/** The open links from the gates of this server to this process. */
+/** The open WebSockets from gates of this server to this process. */
 export class GateLinks {
   readonly #sockets = new Map<WebSocket, string>()
 
-  /** `gateId`: the id of the gate, which its certificate proves. */
+  /**
+   * Sends messages to a gate over `socket` until it closes. `gateId`: the id of the gate, which its certificate proves.
+   */
   add(socket: WebSocket, gateId = localGateId): void {
     this.#sockets.set(socket, gateId)
     socket.on('close', () => this.#sockets.delete(socket))

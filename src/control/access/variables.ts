@@ -21,8 +21,8 @@ const Question = Type.Object({
 })
 
 /**
- * Changes the variables of a sandbox for a gate. The gate must show the ticket of its caller, because the gate's own
- * key gives no right to change a sandbox.
+ * Changes the variables of a sandbox for a gate. The gate must send the ticket of the user who called it, because the
+ * gate's own key gives no right to change a sandbox.
  */
 const change = async (
   { database, clock, changes, tickets }: GateParts,

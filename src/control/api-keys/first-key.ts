@@ -15,7 +15,7 @@ export const insertFirstKey = async (
 }
 
 /**
- * Gives the operator's key to an administrator. It replaces the first key that the administrator had. Returns false if
+ * Gives the operator's key to an administrator, in place of the administrator's key named `first`. Returns false if
  * there is no administrator, or if a key with this hash exists already.
  */
 export const putFirstKey = async (

@@ -321,7 +321,7 @@ suite('a key that expires cannot give access that lasts longer than the key', ()
     'POST /runners/:runnerId/lost',
   ]
 
-  test('each endpoint that changes who has access is marked `givesAccess`, or listed in `givesNone`', async () => {
+  test('each endpoint that changes who has access declares `givesAccess`, or is in the list of exceptions', async () => {
     await using app = await startControl()
     const isOfAccess = ({ path, needs }: { path: string; needs: string }) =>
       needs !== 'runner' &&

@@ -158,7 +158,7 @@ suite('the audit row of a write', () => {
     )
   })
 
-  test('reads, calls without a valid credential, calls of services, and activity signals leave no audit row', async () => {
+  test('reads, unauthenticated calls, calls of gates and runners, and activity signals leave no audit row', async () => {
     await using app = await startControl()
     await using _runner = await connectRunner(app)
     const { id } = (await app.as('member').post('/sandbox', { name: 'box' })).body
@@ -381,7 +381,7 @@ suite('GET /audit/organizations/{organizationId}', () => {
     assert.deepEqual(await targets({ ...all, 'actorId[eq]': userId('member') }), [])
   })
 
-  test('GET /audit/organizations/{organizationId} returns numbered pages and a total; an unknown action is an update of `other`', async () => {
+  test('GET /audit/organizations/{organizationId} returns numbered pages and a total; unknown calls have the action `update` and the type `other`', async () => {
     await using app = await startControl()
     await writeFive(app)
     assert.equal((await read(app.as('owner'))).total, 5)

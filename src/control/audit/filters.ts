@@ -7,8 +7,8 @@ import { type AuditQuery, filteredTexts } from './schemas.ts'
 type Condition = ReturnType<Sql>
 
 /**
- * Parses a time. Throws 400 for years outside 1 to 9999, because PostgreSQL cannot read other years as JavaScript
- * writes them.
+ * Parses a time. Throws 400 for years outside 1 to 9999: PostgreSQL cannot read the form in which JavaScript writes
+ * them.
  */
 const readTime = (name: string, text: unknown): Date => {
   const time = new Date(text as string)
@@ -19,8 +19,8 @@ const readTime = (name: string, text: unknown): Date => {
 
 /**
  * SQL condition for audit rows whose call has one of `values` as its action or target type. Calls that scenarios.ts
- * does not list are the action `update` of the type `other`. If `values` includes such a word, the condition excludes
- * the listed calls with other words. So it includes the calls that are not listed.
+ * does not list have the action `update` and the type `other`. If these match, the condition excludes the listed calls
+ * that do not match.
  */
 const hasWord = (sql: Sql, word: 'action' | 'targetType', values: readonly string[]): Condition => {
   const fits = (call: string) => values.includes(scenarioOf(call)[word])

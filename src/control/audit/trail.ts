@@ -135,7 +135,7 @@ export const createTrail = ({ database, clock, log }: Pick<Parts, 'database' | '
       const completing: Promise<void> = afterThis()
         .then(() => told(request, status))
         .catch((error: unknown) =>
-          // Only logged: the change is done, its row names the caller, and only the outcome is missing from the row.
+          // The failure is only logged. The change is done, and its row names the caller but not the outcome.
           log.warn({ err: error, requestId: request.id, status }, 'the audit log was not completed'),
         )
         .finally(() => onTheirWay.delete(completing))
@@ -154,8 +154,8 @@ export const createTrail = ({ database, clock, log }: Pick<Parts, 'database' | '
 type Tell = (sql: Sql, alone?: 'alone') => Promise<void>
 
 /**
- * Runs the handler of a route after its audit row is inserted. Exceptions: routes of `tellThemselves` insert the row
- * themselves, and routes of `readFirst` get the pending insert.
+ * Runs the handler of a route after its audit row is inserted. A handler in `tellThemselves` inserts the row itself. A
+ * handler in `readFirst` runs during the insert, and awaits `told`.
  */
 const runTold = async (
   route: ControlRoute,
@@ -197,8 +197,8 @@ const organizationOf = (call: object): string | null => {
 }
 
 /**
- * Returns the organization for the row of a call that never ran: the caller's own. Null for a call in another
- * organization, so that only the operator can read the row.
+ * Returns the organization for the audit row of a call that never ran: the organization of the caller. Null if the call
+ * names another organization: only the operator can read that row.
  */
 const refusedIn = ({ needs }: ControlRoute, request: FastifyRequest, caller: Caller): string | null => {
   const own = caller.organization.id

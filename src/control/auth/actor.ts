@@ -7,9 +7,12 @@ import type { Transaction } from '../storage/database.ts'
  * row is written before they run.
  */
 export type ActorFields = {
-  /** Present for routes of `readFirst`. Resolves when the audit row is written; rejects if it cannot be written. */
+  /**
+   * Present if the handler may read while the audit row is written. The handler must await this promise before it
+   * changes anything. Rejects if the row cannot be written.
+   */
   told?: Promise<unknown>
-  /** Present for routes of `tellThemselves`. Writes the audit row in the transaction that makes the change. */
+  /** Present if the handler must write the audit row itself, in the transaction that makes the change. */
   tellIn?: (transaction: Transaction) => Promise<void>
 }
 

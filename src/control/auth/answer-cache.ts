@@ -18,7 +18,8 @@ export const keepAnswers = <V>(): AnswerCache<V> => {
       const kept = answers.get(question)
       if (kept !== undefined && performance.now() < kept.until) return kept.answer
       const asked = epoch
-      // The second begins before `ask` is called, because the result may describe the state at that moment.
+      // The lifetime of the result begins before `ask` is called, because the result may describe the state at that
+      // moment.
       const until = performance.now() + keepMilliseconds
       const answer = await ask()
       if (asked === epoch) {

@@ -4,7 +4,7 @@ import { Problem } from '#src/problems.ts'
 
 /**
  * Reads the bearer token (RFC 6750 §2.1). A token longer than Alcove ever accepts is ignored: it is not hashed, looked
- * up or logged. Some directories issue very long tokens.
+ * up or logged. Some identity providers issue very long tokens.
  */
 export const readBearer = (headers: IncomingHttpHeaders): string | undefined => {
   const [, token] = /^Bearer +([A-Za-z0-9\-._~+/]{1,8192}=*)$/i.exec(headers.authorization ?? '') ?? []

@@ -36,15 +36,18 @@ export type Callers = {
   /** Finds the user of a token. `undefined` if the token is no valid credential of a user. */
   find: (token: string) => Promise<Holder | undefined>
   /**
-   * Finds a caller again, with the present permissions. `undefined` if the key, the account or the membership was
-   * deleted.
+   * Finds the caller of a stored grant, with the present permissions. `undefined` if the key, the account or the
+   * membership was deleted.
    */
   findAgain: (known: {
     userId: string
     organizationId: string
     keyHash?: string | undefined
   }) => Promise<Caller | undefined>
-  /** Call after a change of keys, members, roles, users or organizations has been committed. */
+  /**
+   * Clears the cache of callers. Call this after a change of keys, members, roles, users or organizations has been
+   * committed.
+   */
   forget: () => void
 }
 

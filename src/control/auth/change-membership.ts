@@ -28,7 +28,10 @@ const checkStillOwner = async (sql: Sql, organizationId: string, { user }: Calle
   if (!owner) throw new Problem('forbidden', 'Only an owner of the organization may do that.')
 }
 
-/** Runs `work` in one transaction under the lock. After the commit, every process clears its cache of credentials. */
+/**
+ * Runs `work` in a transaction with the lock of `lockMembership`. After the commit, every process clears its cache of
+ * credentials.
+ */
 export const changeMembership = async <T>(
   { database, callers }: Pick<ChangeParts, 'database' | 'callers'>,
   organizationId: string,

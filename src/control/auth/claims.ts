@@ -11,7 +11,9 @@ export type Claims = {
   email: string | undefined
   emailVerified: boolean
   name: string
-  /** When the token was issued. A token without this claim changes no stored data. */
+  /**
+   * When the token was issued. If the token has no such time, the stored name and address of the user are not changed.
+   */
   saidAt: Date | undefined
   expiresAt: Date
 }

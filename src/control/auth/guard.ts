@@ -32,8 +32,8 @@ type GuardParts = {
 const known = new WeakMap<FastifyRequest, Caller>()
 
 /**
- * The user who makes the call, even if the guard has refused the call. `undefined` for calls of services and for calls
- * without a valid credential.
+ * Returns the user who makes the call, even if the guard has refused the call. `undefined` for calls without a valid
+ * credential, and for calls of runners, gates and other programs with a key of their own.
  */
 export const callerOf = (request: FastifyRequest): Caller | undefined => known.get(request)
 
@@ -88,7 +88,7 @@ export const createGuard = ({
     return sshRegionId === undefined ? undefined : { sshRegionId }
   }
 
-  /** Throws 403 for a user who calls a route that only services of Alcove may call. */
+  /** Throws 403 for a user who calls a route that only runners or only gates may call. */
   const refuseUser = async (request: FastifyRequest, token: string): Promise<never> => {
     await findCaller(request, await getHolder(token), undefined)
     throw new Problem('forbidden')

@@ -1,6 +1,6 @@
 // Decides which tokens of people are accepted. A token must not be expired, and must be for our audience. It must come
-// from an issuer that the operator named, and be signed with a public-key algorithm. A URL for the key in the token
-// itself is ignored.
+// from an issuer that the operator named, and be signed with a public-key algorithm. A token may name a URL of its
+// public key; that URL is ignored.
 import {
   createRemoteJWKSet,
   customFetch,

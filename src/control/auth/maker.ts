@@ -1,5 +1,5 @@
-// A row that was made with an API key refers to the key by the column `maker_hash`. Deleting the key deletes the row
-// too.
+// Recognises the error of an insert whose API key was deleted meanwhile. Such a row refers to the key by the column
+// `maker_hash`, and is deleted with the key.
 import { isDangling } from '../storage/database.ts'
 
 /** Whether a row could not be written because its API key was deleted while the request ran. */

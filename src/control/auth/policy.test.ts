@@ -28,8 +28,8 @@ const signedIn = new Map<GridCaller, Headers>()
 const bearer = (token: string): Headers => ({ authorization: `Bearer ${token}` })
 
 /**
- * Returns the route with another handler, which makes no checks. The handler only returns to which organization the
- * caller was admitted.
+ * Replaces the handler of a route by one that makes no checks. It answers with the id of the organization for which the
+ * guard admitted the caller.
  */
 const asMarker = ({ method, path, needs, summary }: ControlRoute): ControlRoute => ({
   method,
@@ -40,7 +40,7 @@ const asMarker = ({ method, path, needs, summary }: ControlRoute): ControlRoute 
   run: (context) => ({ organizationId: (context as { organization?: { id: string } }).organization?.id ?? null }),
 })
 
-/** Makes a key for a user in `ours`; the user is created if missing. */
+/** Makes an API key for a user in the test organization `ours`. */
 const giveKey = async (name: string, userId: string, permissions: readonly Permission[]) => {
   const value = newKey()
   await app.database.sql`
@@ -74,8 +74,8 @@ const signIn = async (caller: GridCaller, subject: string, organizationId?: stri
  */
 const differences = async (by: ReadonlyMap<GridCaller, Headers>): Promise<string[]> => {
   const wrong: string[] = []
-  // Each caller makes all its calls before the next caller begins, because control caches a credential only for a
-  // second.
+  // All calls of a caller follow each other, because control caches a credential only for a second. In another order,
+  // every call would look it up again.
   for (const [caller, headers] of by) {
     for (const route of app.app.routes) {
       const [answer, expected] = [await ask(route, headers), answerTo(route, caller)]
@@ -176,7 +176,7 @@ suite('the callers that each endpoint admits', () => {
     }
   })
 
-  test('each endpoint is in docs/reference/policy.md, refuses all calls, or is named in `policy.ts`', () => {
+  test('each endpoint is in docs/reference/policy.md, or in a list of exceptions', () => {
     // These calls answer 404 to everybody (src/http/unserved.ts).
     const refusing = new Set(Object.keys(unserved).map((call) => call.replaceAll('{}', ':')))
     const inGrid = new Set(app.app.routes.map(({ method, path }) => `${method} ${unnamed(path)}`))
@@ -202,7 +202,7 @@ suite('the callers that each endpoint admits', () => {
     assert.deepEqual(asText(rows), asText(globalRoles))
   })
 
-  test('`decidedInside` lists only endpoints that exist', () => {
+  test('the list of endpoints whose handlers check access again names only endpoints that exist', () => {
     const titles = app.app.routes.map(titleOf)
     assert.deepEqual(
       Object.keys(decidedInside).filter((title) => !titles.includes(title)),

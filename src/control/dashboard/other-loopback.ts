@@ -1,5 +1,5 @@
-// Users open a server on their own machine as `localhost` or as `127.0.0.1`. Signing in works only under one of these names: the
-// one in the public URL.
+// Recognises browsers that have opened `localhost` although the public URL has `127.0.0.1`, or the reverse. Signing in
+// works only under the name in the public URL.
 
 const loopbackNames: readonly string[] = ['localhost', '127.0.0.1', '[::1]']
 

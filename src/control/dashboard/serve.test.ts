@@ -50,8 +50,8 @@ suite('the dashboard', () => {
     directory = join(scratch, 'build')
     writeBuild(directory)
     app = await startControl({ settings: { dashboardDirectory: directory } })
-    // An organization chooses the URL of its region's proxy. The URL must not change where the pages of other users may
-    // connect to.
+    // An organization chooses the URL of its region's proxy. That URL must not get into the Content-Security-Policy of
+    // other users' pages.
     const url = `${farGate}/a;script-src 'unsafe-inline'`
     await app.database.sql`
       insert into regions (id, name, region_type, proxy_url) values ('far', 'far', 'shared', ${url})`

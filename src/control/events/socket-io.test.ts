@@ -272,7 +272,7 @@ suite('the pings that control sends to Socket.IO clients', () => {
     const base = await app.listen()
     using client = await signedIn(base, keys.member)
     assert.equal(await client.next(), '2')
-    // Every ping is answered. Several pings may arrive before the server notices that the key is revoked.
+    // The client answers every ping. Several pings may arrive before control notices that the key is revoked.
     client.socket.on('message', () => client.socket.send('3'))
     client.socket.send('3')
     await app.database.sql`delete from api_keys where hash = ${hashKey(keys.member)}`

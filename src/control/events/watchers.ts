@@ -74,7 +74,7 @@ export const openWatchers = async (parts: WatchersParts): Promise<Watchers> => {
         await inParallel(checksAtOnce, everybody, async (watcher) => void (await check(watcher)))
       }
     } catch (error) {
-      // The clients stay connected. The credential of each client is checked again before its next event and its next
+      // If a check fails, the clients stay connected. Each client is checked again before its next event and its next
       // ping.
       log.warn({ err: error }, 'not every event socket could be checked')
     } finally {

@@ -20,7 +20,7 @@ suite('trading the token of a runner for certificates', () => {
   const current = async ({ body }: Answer, key: string) =>
     (await control.ask('GET', '/runners/current', { shown: { cert: body.certificates.runner, key } })).status
 
-  test('a machine may trade its token again until it has used a certificate; a machine with other keys never', async () => {
+  test('a machine may use its token again until it has used a certificate; another machine never may', async () => {
     const token = await control.add('again')
     const machine = newMachine()
     assert.equal((await control.trade(token, machine)).status, 200)
@@ -32,14 +32,14 @@ suite('trading the token of a runner for certificates', () => {
     for (const each of [machine, newMachine()]) assert.equal((await control.trade(token, each)).status, 401)
   })
 
-  test('a token that was traded for certificates is refused on the ordinary port', async () => {
+  test('after a machine has joined with a token, the API refuses the token as a key', async () => {
     const token = await control.add('bearer')
     assert.equal((await control.with(token).get('/runners/current')).status, 200)
     assert.equal((await control.trade(token, newMachine())).status, 200)
     assert.equal((await control.with(token).get('/runners/current')).status, 401)
   })
 
-  test('if several machines trade one token at the same time, only one gets certificates', async () => {
+  test('if several machines use one token at the same time, only one gets certificates', async () => {
     const token = await control.add('race')
     const replies = await Promise.all(Array.from({ length: 6 }, () => control.trade(token, newMachine())))
     assert.deepEqual(replies.map(({ status }) => status).sort(), [200, 403, 403, 403, 403, 403])
@@ -100,14 +100,14 @@ suite('trading the token of a runner for certificates', () => {
     assert.equal((await control.trade(token, newMachine(), '0.1.0')).status, 200)
   })
 
-  test('the server’s own runner cannot trade its key for certificates, and gets no token', async () => {
+  test('nobody can join with the key of the server’s own runner, and this runner gets no token', async () => {
     assert.equal((await control.trade(keys.runner, newMachine())).status, 401)
     assert.equal((await control.with(keys.runner).get('/runners/current')).status, 200)
     assert.equal((await control.as('admin').post('/runners/local/token')).status, 409)
     assert.equal((await control.as('admin').post('/runners/none/token')).status, 404)
   })
 
-  test('the server’s own runner gets certificates on the ordinary port with its key, even for new key pairs', async () => {
+  test('the API makes certificates for the server’s own runner by its key, also for a new key pair', async () => {
     const shown = async () => {
       const machine = newMachine()
       const asked = { version, keys: machine.keys }
@@ -123,7 +123,7 @@ suite('trading the token of a runner for certificates', () => {
     assert.equal(await ask(first), 401)
   })
 
-  test('the ordinary port refuses to trade a token for certificates', async () => {
+  test('the API makes no certificates for a token: machines join only at the port for hosts', async () => {
     const token = await control.add('sly')
     const asked = { version, keys: newMachine().keys }
     assert.equal((await control.with(token).post('/runners/certificates', asked)).status, 403)
@@ -167,7 +167,7 @@ suite('joins and the certificate authority of a server', () => {
     await assert.rejects(HostAuthority.open({ ...control.parts, encryption }), /ALCOVE_OLDER_ENCRYPTION_KEYS/)
   })
 
-  test('without a port for hosts, tokens contain no authority hash, and machines get no certificates', async () => {
+  test('without a port for hosts, tokens contain no hash of a certificate authority, and nobody can join', async () => {
     await using control = await startControl()
     const { body } = await control.as('admin').post('/runners', { name: 'one' })
     assert.match(body.apiKey, /^alr_[0-9a-f]{64}$/)

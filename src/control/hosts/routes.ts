@@ -10,7 +10,7 @@ import { renew, replaceToken, trade } from './join.ts'
 import { Certificates, Join, Renew } from './schemas.ts'
 
 type HostParts = Parts & {
-  /** Undefined if machines may not join over the network. */
+  /** The parts of the port for hosts. Undefined if machines may not join over the network. */
   hosts: Hosts | undefined
 }
 

@@ -1,4 +1,4 @@
-// The request and reply schemas of joining.
+// The schemas of the calls by which a machine joins and renews its certificates.
 import Type, { type Static } from 'typebox'
 
 /** A P-256 key has 178 characters as PEM. */

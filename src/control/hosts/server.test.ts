@@ -40,7 +40,7 @@ suite('the port for hosts', () => {
     return { cert: certify(authority, holder, spanOf(days)), key: privateKey }
   }
 
-  test('callers need a certificate: a bearer token is ignored, even if it is valid on the ordinary port', async () => {
+  test('callers of the port for hosts need a certificate; a bearer token that the API accepts is ignored', async () => {
     assert.equal(await statusOf(host.shows('runner')), 200)
     for (const key of [keys.runner, keys.admin, keys.proxy, await control.add('spare')])
       assert.equal(await statusOf(undefined, '/runners/current', { authorization: `Bearer ${key}` }), 401)
@@ -176,7 +176,7 @@ suite('the port for hosts', () => {
     assert.deepEqual(told, { gate_id: 'silent', address: 'unix:/tmp/a.sock', url: null })
   })
 
-  test('clients get only the first public URL that a host reports after it has traded a token', async () => {
+  test('clients get only the first public URL that a host reports after it has joined', async () => {
     const named = await control.join('named')
     const urlOf = async (joined: Joined, publicUrl?: string) =>
       (await greet(joined, { id: joined.answer.runnerId, ...(publicUrl && { publicUrl }) }))['url']

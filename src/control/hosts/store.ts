@@ -41,7 +41,7 @@ export const findHost = async (sql: Sql, runnerId: string): Promise<Host | undef
   return { runnerId, regionId, keys: { runner, gate }, tokenHash }
 }
 
-/** Finds the runner for whose token a machine has got certificates, while the machine may trade the token again. */
+/** Finds the runner with whose token a machine has joined, while the machine may use the token again. */
 export const findTraded = async (sql: Sql, tokenHash: string): Promise<string | undefined> => {
   const [row] = await sql<{ id: string }[]>`select runner_id as id from hosts where token_hash = ${tokenHash}`
   return row?.id
@@ -61,8 +61,7 @@ export const writeHost = async (
 }
 
 /**
- * Stores the public URL that a host reports, unless the host has reported one since it traded a token. Returns the
- * stored URL.
+ * Stores the public URL that a host reports, if it is the first report since the host joined. Returns the stored URL.
  */
 export const keepPublicUrl = async (sql: Sql, runnerId: string, told = ''): Promise<string> => {
   const [row] = await sql<{ url: string }[]>`
@@ -80,7 +79,7 @@ export const hasKeyOfOthers = async (sql: Sql, runnerId: string, keys: HostKeys)
   return rows.length > 0
 }
 
-/** Removes the traded token of a host, so that the token cannot be traded again. */
+/** Removes the token with which a host has joined, so that the token cannot be used again. */
 export const endToken = async (sql: Sql, runnerId: string): Promise<void> => {
   await sql`update hosts set token_hash = null where runner_id = ${runnerId} and token_hash is not null`
 }

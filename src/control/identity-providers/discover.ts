@@ -46,8 +46,8 @@ const readEndpoint = (document: Record<string, unknown>, name: string): string =
 }
 
 /**
- * Throws if the document names another issuer than the one under whose URL it was read. Some directories have one
- * common URL for all tenants. Such a URL is refused.
+ * Throws if the document names an issuer other than `issuerUrl`. This refuses identity providers that have one common
+ * URL for all tenants.
  */
 const checkIssuer = (document: Record<string, unknown>, issuerUrl: string): string => {
   const { issuer } = document

@@ -54,8 +54,8 @@ export const readProvider = (row: IdentityProviderRow): IdentityProvider => ({
 })
 
 /**
- * The encryption purpose of a provider's secret. It contains the provider's id, so the secret of one provider cannot be
- * decrypted as that of another.
+ * Text that binds an encrypted secret to its provider: with the id of another provider, control cannot decrypt the
+ * secret.
  */
 export const secretPurpose = ({ id }: Pick<IdentityProvider, 'id'>) => `identity-provider:${id}`
 

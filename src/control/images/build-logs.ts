@@ -62,7 +62,8 @@ const pieces = async function* (
   const { sql } = database
   const end = performance.now() + longestFollowMs
   for (let last = 0; ; ) {
-    // The state of the build is read before the log, so that the last lines of the log are not missed.
+    // Asks whether the build runs before it reads the log. Otherwise lines that were written in between would be
+    // missed.
     const goesOn = performance.now() < end && (await isBeingMade())
     for (;;) {
       const rows = await sql<{ id: number; text: string }[]>`

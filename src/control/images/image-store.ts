@@ -97,9 +97,9 @@ const isOf = (sql: Sql, { id, regionId }: Runner) => sql`
   (images.runner_id = ${id} or (images.runner_id is null and images.region_id = ${regionId}))`
 
 /**
- * SQL condition: the image is one that this runner has and should put into its store. A copied disk belongs there if
- * another runner of the region has the same store. A base always belongs into a store that outlives its host: the copies
- * there are worth nothing without it.
+ * SQL condition: this runner has the image and should upload it to its object store. It uploads a disk made from a
+ * sandbox if another runner of the region has the same store. It also uploads the base of such disks: a disk in the
+ * store is useless without its base.
  */
 const belongsInStore = (sql: Sql, { id }: Runner) => sql`
   (${isNeeded(sql)} and images.runner_id = ${id}
@@ -249,7 +249,10 @@ export const pinMade = async (sql: Sql, name: string): Promise<void> => {
   await sql`update images set source = source || '{"isMade": true}' where name = ${name}`
 }
 
-/** Stores that a copied disk is in the store. From then on, every runner of the region fetches the image from there. */
+/**
+ * Notes that an image made from a sandbox's disk is in the object store. From then on, every runner of the region
+ * fetches the image from there.
+ */
 export const writeStored = async (sql: Sql, name: string, source: ImageSource, now: Date): Promise<void> => {
   await sql`
     update images set source = ${sql.json(source)}, runner_id = null, failed_on = '{}', updated_at = ${now}

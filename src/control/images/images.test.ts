@@ -162,7 +162,7 @@ suite('POST /snapshots', () => {
     assert.deepEqual([state, errorReason], ['error', reason])
     const { target } = (await listed(app)).find((each: { image: string }) => each.image === image)
     assert.equal(target, 'absent')
-    // The base layers are not a part of the least disk size, because they are not on the sandboxes' own disks.
+    // The image is larger than 3 GiB but fits, because layers of its base image are not on the sandboxes' own disks.
     const sizeBytes = 5 * 2 ** 30
     await tell(app, { image: await imageOf(app, 'small'), state: 'present', sizeBytes, leastDiskBytes: 3 * 2 ** 30 })
     assert.equal((await get(app, 'small')).state, 'active')
@@ -249,8 +249,7 @@ suite('POST /snapshots/{idOrName}/deactivate, POST /snapshots/{idOrName}/activat
       (await app.as('owner').post(`/snapshots/tool/${verb}`)).body?.state
     await change('deactivate')
     assert.equal(await change('activate'), 'pending')
-    // No runner has this image in its list in the database. So a runner that connects does not make the snapshot
-    // active.
+    // The database has this image for no runner. So the snapshot does not become active when a runner connects.
     assert.equal((await app.database.sql`select id from runners where ${image} = any(images)`).length, 0)
     while (linked.askedImages.at(-1)?.target !== 'present') await new Promise(setImmediate)
     await tell(app, { image, state: 'present' })
@@ -302,7 +301,7 @@ suite('GET /runners/images', () => {
     assert.equal((await app.as('owner').get('/runners/images')).status, 403)
   })
 
-  test('GET /runners/images names the source of an image that a runner has, if a snapshot still waits for it', async () => {
+  test('GET /runners/images names the source of an image while a snapshot waits for it, even if a runner has the image', async () => {
     await using app = await startControl()
     const { id } = await make(app)
     const image = await imageOf(app)

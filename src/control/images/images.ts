@@ -22,8 +22,8 @@ export const listForRunner = async (parts: Pick<RunningParts, 'database' | 'encr
   withLogins(parts, await listImagesFor(parts.database.sql, runner))
 
 /**
- * Sends the image's desired state to runners linked to this process. Runners linked to other processes find it in their
- * list.
+ * Sends the image's desired state to the runners that are linked to this process. Other runners find it when they next
+ * read the list of their images.
  */
 export const pushImage = async (parts: RunningParts, name: string): Promise<void> => {
   const { database, links, log } = parts

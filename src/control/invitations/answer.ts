@@ -1,6 +1,6 @@
-// Invited users list, accept and decline the invitations to their e-mail address. An address that is unverified, or
-// verified only by an organization's own identity provider, is not enough. A caller with such an address sees no
-// invitations and does not learn whether any exist. For everybody else, an invitation does not exist (404).
+// Users list, accept and decline the invitations to their own e-mail address. A user whose address is unverified, or
+// verified only by an organization's own identity provider, sees no invitations. For such users, and for users with
+// other addresses, an invitation does not exist (404).
 
 import { changeMembership } from '#src/control/auth/change-membership.ts'
 import { checkActsForUser } from '#src/control/auth/permissions-now.ts'

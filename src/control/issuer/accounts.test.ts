@@ -47,7 +47,7 @@ suite('POST /admin/users', () => {
     assert.equal((await app.as('owner').post('/admin/users/password', { email: 'owner@example.com' })).status, 403)
   })
 
-  test('POST /admin/users accepts an address that another account has only by single sign-on', async () => {
+  test('POST /admin/users accepts an address that only single sign-on has verified for another account', async () => {
     await using app = await start()
     const squatter = await addPerson(app, { email: 'ada@example.com', emailVerifiedBy: 'sso' })
     const wish = { email: 'ADA@example.com' }

@@ -122,7 +122,7 @@ suite('signing in at the embedded issuer', () => {
     const fields = { grant_type: 'authorization_code', code, code_verifier: verifier, redirect_uri: dashboard }
     const { status, body } = await tokens(fields)
     assert.equal(status, 200, JSON.stringify(body))
-    // While the session lasts, this browser gets another code without a page. `prompt=none` succeeds too.
+    // While the session lasts, this browser gets another code. `prompt=none` forbids the issuer to show a sign-in page.
     const silent = authorizeUrl(challenge, { redirect_uri: dashboard, prompt: 'none' })
     assert.match((await browser.get(silent)).location ?? '', /\/dashboard\/\?code=/)
     const leave = new URLSearchParams({ id_token_hint: body['id_token']!, post_logout_redirect_uri: dashboard })
@@ -391,7 +391,7 @@ suite('signing in at the embedded issuer', () => {
     return statuses
   }
 
-  test('wrong passwords from strangers do not stop a user from signing in, in a known or a new browser', async () => {
+  test('wrong passwords from other addresses do not stop a user from signing in, in a known or a new browser', async () => {
     const email = 'viewer@example.com'
     await setPassword(app.database.sql, userId('viewer'), password, app.clock.now())
     const known = openBrowser(base)
@@ -403,7 +403,7 @@ suite('signing in at the embedded issuer', () => {
     const fresh = openBrowser(base, '127.0.0.20')
     assert.deepEqual(await tryAs(fresh, await begin(fresh), email, 1, 'mistyped'), [401])
     assert.deepEqual(await tryAs(fresh, await begin(fresh), email, 1, password), [303])
-    // Strangers have used up the attempts of this IP address, so only a known browser can sign in from it.
+    // Other browsers have used up the attempts of this IP address, so only a known browser can sign in from it.
     const neighbour = openBrowser(base, '127.0.0.11')
     neighbour.cookies.set('alcove_browser', known.cookies.get('alcove_browser')!)
     assert.deepEqual(await tryAs(neighbour, await begin(neighbour), email, 1, password), [303])

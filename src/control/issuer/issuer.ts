@@ -24,7 +24,7 @@ export type EmbeddedIssuer = {
   getKey: JWTVerifyGetKey
   /** Adds the issuer's routes; call before the server listens. `limit` throws if a call exceeds the rate limit. */
   attach: (server: FastifyInstance, limit: (request: FastifyRequest) => Promise<void>) => Promise<void>
-  /** Replaces old signing keys, and deletes expired records of the issuer. */
+  /** Replaces old signing keys, and deletes the expired sign-ins and sessions of the issuer from the database. */
   sweep: () => Promise<void>
   close: () => void
 }
@@ -33,10 +33,14 @@ const begunElsewhere = 'This step of signing in has ended, or was begun elsewher
 
 const sweepMilliseconds = 60 * 1000
 /**
- * Longest URL, and longest body, in bytes. Clients send far less. The limit also bounds the record that a call stores.
+ * Longest URL, and longest body, in bytes. Clients send far less. What oidc-provider stores for a call is limited by
+ * this, too.
  */
 const longest = 4096
-/** Maximum number of calls per address and minute that leave a record. A sign-in makes two to five such calls. */
+/**
+ * Maximum number of calls per address and minute for which oidc-provider stores something. A sign-in makes two to five
+ * such calls.
+ */
 const mostBegunPerMinute = 300
 const leavesNothing = /^\/oidc\/(?:token|jwks|\.well-known|interaction)(?:[/?]|$)/
 const reloadMilliseconds = 1000

@@ -32,8 +32,8 @@ const begun = 15 * minute
 const scope = 'openid profile email offline_access'
 
 /**
- * Returns the rules for when a sign-in needs an interaction: the rules of OpenID Connect, and one of our own. A
- * one-time link needs an interaction even if the browser is signed in.
+ * Returns the rules for when a browser must pass our sign-in page: the rules of OpenID Connect, and one of our own. A
+ * one-time link leads to the page even if the browser is signed in.
  */
 const signInPolicy = () => {
   const policy = interactionPolicy.base()

@@ -11,13 +11,10 @@ const hashed = (text: string | undefined): string | null => (text === undefined 
 /** Longest lifetime of a record: 30 days. Also the lifetime of a record without an expiry. */
 const longestSeconds = 30 * 24 * 60 * 60
 
-/**
- * Maximum number of records without an account. Each such record is a sign-in that somebody has begun. No credential is
- * needed for that.
- */
+/** Maximum number of sign-ins that are begun but not completed. Anybody can begin a sign-in, without a credential. */
 const mostAnonymous = 20_000
 
-/** Largest record without an account: four times the largest request. */
+/** Maximum bytes of the record of a sign-in that is not completed: four times the largest request. */
 const mostAnonymousBytes = 16 * 1024
 
 type Row = { id_hash: string; secret: string; consumed_at: Date | null }
@@ -44,8 +41,8 @@ export const recordsIn = (
   }
 
   /**
-   * Deletes the oldest records of the network that has begun the most sign-ins. An attacker who fills the table
-   * therefore loses their own records. Deletes more records than needed, because counting records per network is slow.
+   * Deletes the oldest begun sign-ins of the network that has begun the most. An attacker who fills the table therefore
+   * loses their own. This query is slow, so it deletes more than needed and then is not needed for a while.
    */
   const makeRoom = async () => {
     const [{ begun }] = await sql<[{ begun: number }]>`

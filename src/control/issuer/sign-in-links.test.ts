@@ -109,7 +109,7 @@ suite('one-time links', () => {
     assert.equal(await userOf(await open(browser, await make())), userId('owner'))
     const now = await browser.follow(await browser.get(authorizeUrl({ prompt: 'none' })), isBack)
     assert.equal(await userOf(now), userId('owner'))
-    // A sign-in with a link signs out the user who has signed in with a password, too.
+    // A sign-in with a password also replaces the user whom a link has signed in.
     assert.equal(await userOf(await open(browser, await make('stranger@example.com'))), userId('stranger'))
     const form = await browser.follow(await browser.get(authorizeUrl({ prompt: 'login' })))
     const filled = await browser.follow(await browser.post(formOf(form).action, { email: owner, password }), isBack)

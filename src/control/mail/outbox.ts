@@ -18,7 +18,7 @@ type OutboxParts = Pick<Parts, 'database' | 'clock' | 'log'> & { transport: Mail
 
 /** Minutes before each retry. After the last retry, about two days after the first attempt, the mail is dropped. */
 const minutesBetween = [1, 5, 15, 60, 240, 720, 1440] as const
-/** Seconds that a claim of a mail lasts, which is longer than any attempt takes. */
+/** Seconds for which a mail that one process sends is not sent by another. Longer than any attempt takes. */
 const secondsToSend = 120
 const mailsPerSweep = 200
 const secondsToClose = 1
@@ -35,8 +35,8 @@ export const openOutbox = (parts: OutboxParts, { sweepSeconds }: { sweepSeconds:
     for (let sent = 0; sent < mailsPerSweep && !isClosed; sent += 1) if (!(await sendNext(parts))) return
   }
   /**
-   * Starts a delivery after the running one, because the running delivery may have missed a new mail. All calls before
-   * the new delivery begins get its promise.
+   * Starts a delivery after the running one, which may have missed a new mail. Until that delivery begins, every call
+   * of `deliver` returns its promise.
    */
   const deliver = () => {
     if (next !== undefined) return next

@@ -26,7 +26,7 @@ const resultOf = async (api: OwnApi, { run }: Tool, input: unknown) => {
 
 type Prepared = { tool: Tool; inputSchema: ReturnType<typeof fromJsonSchema> }
 
-/** Converts the input schemas of the tools. Every call makes a new MCP server, so the result is kept for all calls. */
+/** Converts the input schemas of the tools. This is done once, although each call makes a new MCP server. */
 const prepareTools = (): Prepared[] =>
   tools.map((tool) => ({ tool, inputSchema: fromJsonSchema(JSON.parse(JSON.stringify(tool.input))) }))
 
@@ -51,8 +51,8 @@ export const mcpRoutes = ({ settings }: Pick<Parts, 'settings'>): ControlRoute[]
   const answer = async (request: FastifyRequest, reply: FastifyReply, body: unknown) => {
     const ended = new AbortController()
     reply.raw.once('close', () => ended.abort())
-    // The tools are prepared at the first call. No subscriptions are offered, because the tools do not change while a
-    // server runs.
+    // The tools are prepared at the first call. Clients cannot subscribe to changes of the tools, because the tools do
+    // not change while a server runs.
     prepared ??= prepareTools()
     const known = prepared
     const api = new OwnApi(request, settings.proxyUrl, ended.signal)

@@ -98,7 +98,7 @@ suite('POST /organizations/{organizationId}/users/{userId}/access', () => {
     assert.deepEqual([reply.status, reply.body.role, reply.body.assignedRoles], [200, 'owner', []])
     const role = { name: 'Mine', description: 'x', permissions: ['write:sandboxes'] }
     assert.equal((await app.asUser('member').post(`${organization}/roles`, role)).status, 201)
-    // The key keeps its reduced list of permissions, so it cannot make a role.
+    // The member's API key still has only a member's permissions, so it cannot make a role.
     assert.equal((await app.as('member').post(`${organization}/roles`, { ...role, name: 'Other' })).status, 403)
   })
 
@@ -189,7 +189,7 @@ suite('POST /organizations/{organizationId}/users/{userId}/access', () => {
     assert.ok((await ownersOf(app)).length >= 1, 'nobody is left')
   })
 
-  test('if an owner is demoted while their change of a member’s access waits, the change answers 403', async () => {
+  test('a change of a member’s access answers 403 if its caller is demoted before the change is made', async () => {
     await using app = await startControl()
     const [asker, target] = await addOwners(app, 2)
     const body = { role: 'member', assignedRoleIds: [] }

@@ -88,7 +88,7 @@ suite('GET /sandbox/{sandboxIdOrName}/telemetry/metrics', () => {
     assert.equal((await seriesOf(app, { metricNames: 'no.such' })).size, 0)
   })
 
-  test('GET /sandbox/{sandboxIdOrName}/telemetry/metrics returns at most 1000 points per series: means if there are more samples', async () => {
+  test('GET /sandbox/{sandboxIdOrName}/telemetry/metrics returns at most 1000 points per series; if there are more samples, each point is an average', async () => {
     await using app = await startControl(waiting)
     await using _runner = await connectRunner(app)
     const id = await create(app)

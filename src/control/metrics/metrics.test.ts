@@ -58,7 +58,7 @@ suite('GET /metrics', () => {
         (await app.database.sql`select image_storage from runners`)[0]?.['image_storage'] !== null
       while ((await said()) !== isThere) await new Promise(setImmediate)
     }
-    // This runner is newer than control, and reports kinds and fields that control does not know.
+    // This runner is newer than control. Its report has fields named `newer`, which control does not know.
     const bytes = { images: 3e9, layers: 8e8, newer: 5 }
     const imageStorage = { bytes, givenBack: { layers: { pressure: 7e8, newer: 5 }, newer: { age: 5 } }, newer: 5 }
     await saying({ imageStorage, newer: 5 }, true)

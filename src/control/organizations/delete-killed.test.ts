@@ -9,7 +9,7 @@ import { keys, organizations } from '#test/control/people.ts'
 import { connectRunner } from '#test/control/simulated-runner.ts'
 import { openTestDatabase } from '#test/control/test-database.ts'
 
-/** Sends a request to the process. The reply has the same form as in the test harness. */
+/** Sends a request to the control process at `base`. The reply has the same form as in the test harness. */
 const call = async (base: string, token: string, method: string, path: string, body?: object) => {
   const reply = await fetch(`${base}${path}`, {
     method,

@@ -8,7 +8,9 @@ const { ours, theirs } = organizations
 const path = `/organizations/${ours}`
 const patient = { sandboxes: { createWaitSeconds: 20 } }
 
-/** Lists the tables that have rows about `ours`. The audit log is left out, because it keeps its rows. */
+/**
+ * Lists the tables that have rows of the deleted organization. The audit log is left out, because it keeps its rows.
+ */
 const tracesOf = async ({ database: { sql } }: TestControl): Promise<string[]> => {
   const columns = await sql<{ table_name: string }[]>`
     select table_name from information_schema.columns

@@ -1,4 +1,4 @@
-// Functions about organizations, for other modules.
+// Lets other modules read organizations, write their quota, and finish deleting them.
 
 import { type Organization, type OrganizationRow, readOrganization } from '#src/control/people/organization.ts'
 import type { Sql } from '../storage/database.ts'

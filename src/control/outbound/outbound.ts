@@ -45,7 +45,7 @@ type OutboundParts = {
   resolve?: Resolve
   /** Maximum number of concurrent calls. A call above it fails immediately. Default: 64. */
   mostAtOnce?: number
-  /** Time step in milliseconds for calls to refused host names; see `standardEvenMilliseconds`. Default: 2000. */
+  /** A call to a refused host name fails only after a multiple of these milliseconds. Default: 2000. */
   evenMilliseconds?: number
   /** The TLS certificates that are trusted. Default: Node's own list. */
   secureContext?: () => SecureContext
@@ -56,8 +56,8 @@ const standardBytes = 1024 * 1024
 const headerBytes = 16 * 1024
 const standardAtOnce = 64
 /**
- * Time step in milliseconds. A call to a refused host name fails only after a multiple of this time. The delay
- * therefore does not reveal whether the name exists.
+ * A call to a refused host name fails only after a multiple of these milliseconds. The delay therefore does not reveal
+ * whether the name exists.
  */
 const standardEvenMilliseconds = 2000
 const shareOfOne = 1 / 4

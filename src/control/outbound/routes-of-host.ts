@@ -1,13 +1,13 @@
-// The next hops of this host: its gateways, and the networks that it reaches directly. They are read from the routes,
-// because the gateway of a host with a /32 address is in no interface's network. Control sees the /proc entries of its
-// own process only, and these contain the routes.
+// The next hops of this host: its gateways, and the networks that it reaches directly. Control reads them from the
+// routes, because the network of an interface may not contain its gateway (a /32 address). Control may read only the
+// entries of its own process in /proc, but they include the routes.
 import { closeSync, openSync, readSync } from 'node:fs'
 
 export type NextNetwork = { address: string; bits: number }
 
 /**
- * Maximum number of bytes that are read from the file. A router can have the routes of the whole Internet, but its
- * default route is among the first.
+ * Maximum number of bytes that are read of a file with routes. A router can have the routes of the whole Internet, but
+ * its default route is among the first.
  */
 const mostRead = 256 * 1024
 
@@ -24,7 +24,7 @@ const readBeginning = (path: string): string => {
       closeSync(file)
     }
   } catch {
-    // The file does not exist in a kernel without IPv6.
+    // A kernel without IPv6 has no /proc/net/ipv6_route.
     return ''
   }
 }

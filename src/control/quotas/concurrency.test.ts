@@ -52,8 +52,8 @@ const startTwo = async () => {
 }
 
 /**
- * Waits until no sandbox is changing its state. If an assignment was lost on the link, the runner finds it in its list
- * later.
+ * Waits until no sandbox is changing its state. An assignment may be lost on the link, so the runner also reads the
+ * list of its assignments.
  */
 const settle = async (app: TestControl, runner: SimulatedRunner): Promise<Row[]> => {
   const deadline = performance.now() + 60_000

@@ -9,7 +9,7 @@ import { connectRunner, untilState } from '#test/control/simulated-runner.ts'
 import { checkTotals } from './totals.ts'
 
 const { ours } = organizations
-/** Columns that the database computes. */
+/** Columns of the table `sandboxes` that the database computes. */
 type Unwritten = { due_at: unknown; label_signature: unknown }
 const waiting = { sandboxes: { createWaitSeconds: 20, momentMilliseconds: 20_000 } }
 
@@ -156,7 +156,7 @@ suite('the quota of an organization in a region', () => {
     assert.match((await ask(app, 'one/resize', { disk: 18 })).body.message, /disk quota of 20 GiB/)
   })
 
-  test('if a resize fails, the larger of both sizes uses quota until the sandbox is recovered', async () => {
+  test('a failed resize uses quota for the larger of the old and the new size until the sandbox is recovered', async () => {
     await using app = await startControl({ sandboxes: { createWaitSeconds: 0 } })
     await using runner = await connectRunner(app)
     await setQuota(app, { totalCpuQuota: 4 })

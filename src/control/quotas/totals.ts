@@ -25,7 +25,7 @@ type HeldRow = Pick<
 const statesHolding = [...new Set([...statesHoldingCompute, ...statesHoldingDisk])]
 
 /**
- * Sums of sandbox sizes, grouped by region, class and state. The caller decides from the state which sizes use quota.
+ * Sums of sandbox sizes, grouped by region, class and state. `heldIn` then decides from the state what uses quota.
  * Unclaimed warm sandboxes use nobody's quota.
  */
 const sums = (sql: Sql, organizationId: string, states: readonly SandboxState[], more: Piece = sql``) => sql<HeldRow[]>`
@@ -91,7 +91,10 @@ const holdPlace = (transaction: Transaction, { organizationId, regionId, sandbox
   transaction`
     select pg_advisory_xact_lock(hashtextextended(${`quota ${organizationId} ${regionId} ${sandboxClass}`}, 0))`
 
-/** The change that a move makes. `from`: the row before the move, or null for a create. `written`: the row after it. */
+/**
+ * The change that a move makes to a sandbox. `from`: the row before, or null for a create. `written`: the row
+ * afterwards. `to`: the state in which the move ends.
+ */
 type Growth = { from: SandboxRow | null; written: SandboxRow; to: Move['to'] }
 
 const isMore = (after: Held, before: Held) => kinds.some(([kind]) => after[kind] > before[kind])
@@ -103,8 +106,8 @@ export const mayGrow = (sandbox: SandboxRow, { to }: Pick<Move, 'to'>): boolean 
   isMore(heldIn(sandbox, { state: to, desired_state: to }), heldIn(sandbox, sandbox))
 
 /**
- * Throws if the organization would exceed its quota in a region. Call this last in the transaction. The lock is then
- * held only during the commit, so other transactions wait briefly and cannot deadlock.
+ * Throws if the organization would exceed its quota in a region. Locks that quota, so call this last in the
+ * transaction: other transactions then wait briefly, and cannot deadlock.
  */
 export const checkTotals = async (
   transaction: Transaction,

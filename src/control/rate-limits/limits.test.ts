@@ -104,7 +104,7 @@ suite('rate limits', () => {
     assert.equal((await app.as('member').get('/sandbox')).status, 200)
   })
 
-  test('an IP address with many 401 replies gets 429, even with a user’s key; Alcove’s services get 200', async () => {
+  test('an IP address with many 401 replies gets 429, even with a user’s key; runners and gateways get 200', async () => {
     await using app = await startLimited({ 'failed-auth': minute(2) })
     assert.equal((await app.with('dtn_wrong').get('/sandbox')).status, 401)
     const second = await app.as('nobody').get('/sandbox')
@@ -197,7 +197,7 @@ suite('rate limits', () => {
     })
   })
 
-  test('a rate limit ignores a call whose time window has ended', async () => {
+  test('a rate limit admits calls again when its time window has ended', async () => {
     mock.timers.enable({ apis: ['Date', 'setTimeout'] })
     try {
       const limits = createLimits({ anonymous: { limit: 1, ttlSeconds: 60 } }, countersAlone())

@@ -19,7 +19,7 @@ const untilCount = async (counter: SharedCounter, key: string, points: number): 
 }
 
 suite('counters of several control processes', () => {
-  test('each process adds the points that other processes count, and subtracts those that they take back', async () => {
+  test('each process adds the counts of the other processes, and subtracts what they subtract', async () => {
     await using opened = await openTestDatabase('empty')
     const databases = [openDatabase(opened.url), openDatabase(opened.url)]
     const all = databases.map((database) =>

@@ -26,7 +26,7 @@ export type SharedCounter = {
 const known = new WeakMap<Parts['database'], SharedCounters>()
 
 export class SharedCounters {
-  /** The secret by which addresses are mapped to keys. All processes have the same secret. */
+  /** The secret by which IP addresses are mapped to the numbers of counters. All processes have the same secret. */
   readonly secret: Buffer
   readonly #parts: Pick<Parts, 'database' | 'log'>
   readonly #limiters = new Map<string, RateLimiterMemory>()
@@ -39,7 +39,7 @@ export class SharedCounters {
     this.secret = encryption.derive('rate limits')
   }
 
-  /** Returns the counters of this process for a database. */
+  /** Returns the one instance of this process for a database, so that all modules of the process share its counters. */
   static of(parts: Pick<Parts, 'database' | 'log' | 'encryption'>): SharedCounters {
     const found = known.get(parts.database) ?? new SharedCounters(parts)
     known.set(parts.database, found)

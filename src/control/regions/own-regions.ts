@@ -58,7 +58,7 @@ const columnsOf = ({ encryption }: OwnRegionParts, regionId: string, { username,
   snapshot_manager_password: encryption.encrypt(purposeOf(regionId), password),
 })
 
-/** Returns the columns that remove the credential of each service whose URL was removed. */
+/** Returns the columns to set to null: the credentials of each service whose URL was removed. */
 const revoked = ({ proxyUrl, sshGatewayUrl, snapshotManagerUrl }: Addresses): Partial<RegionColumns> => ({
   ...(proxyUrl === null ? { proxy_key_hash: null } : {}),
   ...(sshGatewayUrl === null ? { ssh_gateway_key_hash: null } : {}),

@@ -139,7 +139,8 @@ export const insertRegion = async (
 }
 
 /**
- * Locks a region of the organization. Until the transaction ends, nobody can add a sandbox to the region or change it.
+ * Locks a region of the organization. Until the transaction ends, nobody can change the region or create a sandbox
+ * there.
  */
 export const lockOwnRegion = async (
   transaction: Transaction,

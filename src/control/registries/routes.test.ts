@@ -284,7 +284,7 @@ suite('registries of an organization', () => {
       assert.deepEqual(await loginsOf('team/a'), [{ ...login, password: 'rotated' }])
       basic.accounts.set(account.username, password)
 
-      // If a password was encrypted with another key, the image is assigned without the account.
+      // Control cannot decrypt this password, so it assigns the image without the credentials of the registry.
       await app.database.sql`update docker_registries set password = 'v1.00000000.AAAA'`
       assert.equal(await loginsOf('team/a'), undefined)
     })

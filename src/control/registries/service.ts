@@ -212,8 +212,8 @@ const namedIn = (reference: string) => {
 }
 
 /**
- * Returns the accounts that a runner may need for an image. An image of a registry needs the one account that fits. A
- * definition needs the accounts of all hosts that the Dockerfile names, and always that of Docker Hub.
+ * Returns the registry accounts that a runner may need for an image. For an image of a registry, that is at most one.
+ * For a definition, that is the account of Docker Hub and those of all hosts that the Dockerfile names.
  */
 const accountsFor = (source: ImageSource, registries: readonly Registry[]): readonly Registry[] => {
   if (source.kind === 'registry') return [accountFor(namedIn(source.reference), registries) ?? []].flat()
@@ -224,7 +224,7 @@ const accountsFor = (source: ImageSource, registries: readonly Registry[]): read
 
 type LoginParts = Pick<Parts, 'database' | 'encryption' | 'log'>
 
-/** Adds to each assignment the accounts of the organization that the image needs. */
+/** Adds to each assignment the registry accounts that the runner needs for the image. */
 export const withLogins = async (
   { database, encryption, log }: LoginParts,
   assignments: readonly ImageAssignment[],

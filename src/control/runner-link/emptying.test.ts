@@ -53,7 +53,7 @@ const startWith = async (prepare: (app: TestControl) => Promise<unknown>, given:
 const targetsOf = (runner: SimulatedRunner, id: string) =>
   runner.asked.filter(({ sandboxId }) => sandboxId === id).map(({ target }) => target)
 
-suite('PATCH /runners/{runnerId}/scheduling with move', () => {
+suite('PATCH /runners/{runnerId}/scheduling with `move: true`', () => {
   test('a running sandbox is moved to another host and keeps its preview token; a stopped one is archived', async () => {
     let running = ''
     let resting = ''
@@ -101,7 +101,7 @@ suite('PATCH /runners/{runnerId}/scheduling with move', () => {
     await untilState(app, id, 'destroyed')
   })
 
-  test('a move archives at most four sandboxes at the same time', async () => {
+  test('at most four sandboxes of a host that is being emptied are archived at the same time', async () => {
     const ids: string[] = []
     await using server = await startWith(async (app) => {
       for (let count = 0; count < 6; count++) ids.push(await make(app))
@@ -149,7 +149,7 @@ suite('PATCH /runners/{runnerId}/scheduling with move', () => {
       (await progressOf(app, 'local')).staying.map(({ sandboxId }: { sandboxId: string }) => sandboxId),
       [id],
     )
-    // The operator asks again for the move, so the sandbox that could not be archived is tried again.
+    // The operator asks again to empty the host, so control tries again to archive the sandbox.
     local.behave(() => ({ type: 'do' }))
     await drain(app, 'local')
     await sweepUntil(app, async () => (await look(app, id)).runnerId === 'other')
@@ -191,7 +191,7 @@ suite('PATCH /runners/{runnerId}/scheduling with move', () => {
     assert.equal((await look(app, id)).runnerId, 'local')
   })
 
-  test('a running sandbox is not stopped for a move while no other host has room for it', async () => {
+  test('a sandbox on a host that is being emptied runs on while no other host has room for it', async () => {
     let id = ''
     await using server = await startWith(async (app) => {
       id = await make(app)
@@ -224,7 +224,7 @@ suite('PATCH /runners/{runnerId}/scheduling with move', () => {
     await sweepUntil(app, async () => (await look(app, id)).state === 'started')
   })
 
-  test('a caller’s start or delete of a sandbox has priority over its move', async () => {
+  test('a caller’s start or delete of a sandbox has priority over moving it to another host', async () => {
     const ids: string[] = []
     await using server = await startWith(async (app) => {
       for (let count = 0; count < 2; count++) ids.push(await make(app))
@@ -285,7 +285,7 @@ suite('PATCH /runners/{runnerId}/scheduling with move', () => {
     assert.equal(archived.size, 4)
   })
 
-  test('a move answers 409 if no other runner is ready, 400 without `unschedulable`, 404 for an unknown host', async () => {
+  test('PATCH /runners/{runnerId}/scheduling with `move`: 409 if no other host is ready, 404 for an unknown host, 400 without `unschedulable`', async () => {
     await using app = await startControl(options)
     await using _local = await connectRunner(app)
     const refused = await drain(app, 'local')

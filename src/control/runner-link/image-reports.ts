@@ -98,16 +98,15 @@ export const applyImageReport = async (parts: RunningParts, runner: Runner, repo
   if (travels) await pushImage(parts, report.image)
   // The runner repeats its reports about copies over this base, which control has not accepted without the base.
   if (isBase) parts.links.say(runner.id, { type: 'list' })
-  // The runner removed an image that is needed, because its list was outdated. It reads a new list only half a minute
-  // later, so the image is assigned immediately.
+  // The runner removed a needed image, because its list of images was outdated. It reads the list again only in half a
+  // minute, so control sends the assignment now.
   if (report.state === 'absent' && (await isImageNeeded(database.sql, report.image)))
     await pushImage(parts, report.image)
 }
 
 /**
- * Stores that a disk was copied, or that the copy is in the store. Returns true if this is new. The caller then sends
- * the assignment again: the runner must copy the disk to the store, or all runners of the region must fetch it from
- * there.
+ * Notes that a disk was copied on its runner, or that the copy is in the object store. Returns true for a new step. The
+ * caller then sends the next assignment: to upload the copy, or for all runners of the region to fetch it.
  */
 const noteCopy = async (
   transaction: Transaction,

@@ -219,8 +219,8 @@ export const serveRunnerLink = (
           isRefused = true
           return socket.close(1008, `the gate of runner ${runnerId} must have its id`)
         }
-        // The address of a runner is a path on its own host. Without the id of its host's gate, the server's gate would
-        // look for the path on the server's machine.
+        // A runner's address is a path on its own host, so only the gate of that host can use it. Control therefore
+        // stores the id of that gate, even if the runner reports no gate.
         if (isCertified) message.gate = await withKeptUrl(parts, runnerId, message.gate ?? {})
         await writeHello(database.sql, runnerId, message, { silentBefore: silentBefore(parts), now: clock.now() })
         await reconcileSnapshots(database, clock.now())

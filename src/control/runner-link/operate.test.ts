@@ -64,7 +64,7 @@ suite('GET /runners, GET /runners/current', () => {
     assert.equal((await app.as('admin').delete('/runners/local?force=maybe')).status, 400)
   })
 
-  test('GET /runners/{runnerId}, GET /runners/by-sandbox/{sandboxId} return the resources of a runner, and what is assigned to its sandboxes', async () => {
+  test('GET /runners/{runnerId}, GET /runners/by-sandbox/{sandboxId} return the state of a runner and the resources that its sandboxes have', async () => {
     await using _runner = await connectRunner(app)
     const box = (await app.as('member').post('/sandbox', { cpu: 1, memory: 2, disk: 3 })).body
     const { status, body } = await app.as('admin').get(`/runners/by-sandbox/${box.id}`)
