@@ -74,7 +74,10 @@ size_t connection_widen(struct connection *connection) {
   if (!out) return CHUNK;
   connection->out = out;
   connection->out_room = OUT_ROOM(LONG_CHUNK);
-  /* The kernel may set a smaller buffer. With a large one the peer wakes up less often, which saves processor time. */
+  /*
+   * Ask for a large send buffer of the socket, so that the peer wakes up less often, which saves processor time. The kernel may
+   * set a smaller one.
+   */
   setsockopt(connection->socket.fd, SOL_SOCKET, SO_SNDBUF, &(int){2 * LONG_CHUNK}, sizeof(int));
   return LONG_CHUNK;
 }
@@ -98,8 +101,8 @@ bool connection_send_pipe(struct connection *connection, int pipe, size_t size) 
     moved = splice(pipe, NULL, connection->socket.fd, NULL, size - (size_t)sent, SPLICE_F_MOVE | SPLICE_F_NONBLOCK);
   if ((size_t)sent == size) return true;
   /*
-   * Put the bytes that the socket did not accept into the buffer `out`. If the socket has failed, the next send reports the
-   * error.
+   * The socket accepted only a part of the pipe's bytes. Read the others into the buffer `out`, from which they are sent later.
+   * If the socket has failed, the next send reports the error.
    */
   ssize_t left = read(pipe, connection->out, size - (size_t)sent);
   if (sent + left == (ssize_t)size) {
@@ -349,8 +352,10 @@ static void on_connection(struct source *source, uint32_t events) {
     }
     if (errno == EINTR || errno == ECONNABORTED) continue;
     if (errno != EAGAIN) {
-      /* No descriptors or memory are left. Accepting is paused and retried later, because epoll would report this error in a
-       * loop. */
+      /*
+       * No descriptors or memory are left. Accepting is paused and retried later, because epoll would report the waiting
+       * connection again and again.
+       */
       source_watch(source, 0);
       timer_set(&accept_again, ACCEPT_AGAIN_MILLISECONDS, accept_more);
     }

@@ -37,7 +37,10 @@ struct connection {
 /* Starts accepting on this listening socket. */
 void connections_start(int listening_fd);
 
-/* Sends a short frame. All such frames between two calls of `drained` may have at most 1 KiB in total. */
+/*
+ * Sends a short frame. Until the connection is drained again (`connection_is_drained`), all short frames together may have at
+ * most 1 KiB.
+ */
 void connection_send(struct connection *, uint8_t kind, const void *payload, uint32_t size);
 /* Prepares a short frame that is sent with the next frame or by `connection_flush`. Only one frame can wait at a time. */
 void connection_hold(struct connection *, uint8_t kind, const void *payload, uint32_t size);
@@ -48,7 +51,7 @@ void connection_fail(struct connection *, enum stage, int error_number);
 void connection_end(struct connection *);
 void connection_close(struct connection *);
 
-/* Returns true if all frames written so far were sent. Only then may the operation write a chunk. */
+/* Returns true if all frames written so far were sent. Only then may an operation write its next chunk of output. */
 bool connection_is_drained(const struct connection *);
 /*
  * Enlarges the output buffer, if there is memory, so that a chunk may have LONG_CHUNK bytes. Returns the largest size of a
@@ -62,8 +65,8 @@ size_t connection_widen(struct connection *);
 uint8_t *connection_chunk(struct connection *);
 void connection_send_chunk(struct connection *, uint8_t kind, uint32_t size);
 /*
- * Sends a frame that is completely in a pipe, and empties the pipe. Only allowed when all frames written so far were sent and
- * this frame fits into the socket. Returns false if the pipe contained less than `size` bytes; the connection then ends.
+ * Sends a frame whose header and payload are in a pipe, and empties the pipe. Call this only when all earlier frames were sent
+ * and the socket has room for this frame. Returns false if the pipe contained less than `size` bytes; the connection then ends.
  */
 bool connection_send_pipe(struct connection *, int pipe, size_t size);
 
@@ -75,8 +78,8 @@ uint8_t *connection_keep_body(struct connection *, size_t *size);
 void request_free(uint8_t *body, size_t size);
 
 /*
- * Removes the socket from a drained connection and frees the connection, for an operation that continues with raw bytes. The peer
- * must not have sent anything after the request yet.
+ * Removes the socket from a connection that has sent everything, and frees the connection. For an operation that continues with
+ * raw bytes. The peer must not have sent anything after the request yet.
  */
 int connection_take_over(struct connection *);
 /*

@@ -12,8 +12,8 @@ struct process_mark {
 };
 
 /*
- * Returns the descendants of `root` and the members of its session, but not `root` itself. Adds the processes in `known` that
- * still live, and their descendants. `root` 0 means no process. The caller frees the result.
+ * Returns the descendants of `root` and the members of its session, but not `root` itself; none if `root` is 0. Then adds the
+ * processes in `known` that still live, and their descendants. The caller frees the result.
  */
 struct process_mark *descendants_find(pid_t root, const struct process_mark *known, size_t known_count, size_t *count);
 /* Returns the mark of a process. Its pid is 0 if the process does not live. */

@@ -1,14 +1,14 @@
 /*
  * EXEC: runs one command, which is killed if its connection closes. Output is read only as fast as the peer, which sent the
- * request, receives it. The peer may send only as many bytes of input as it has credit for.
+ * request, receives it. The peer may send only as many bytes of input as the agent has allowed by frames CREDIT.
  *
  * After the first process has ended, the agent sends what is left in the pipes, then EXIT. Background children continue to
  * run. If the connection closes before the first process ends, the process group is killed.
  *
- * Most commands end after a few milliseconds, so each wake-up of the agent or the peer is a large part of their cost.
- * Therefore the agent keeps a writing end of each output pipe. Then the pipes do not end with the program, and the agent
- * wakes up once instead of three times. The OK frame waits a few milliseconds to be sent with other frames, unless the peer
- * will send input.
+ * Most commands end after a few milliseconds, so each wake-up of the agent or the peer is a large part of their cost. When a
+ * program ends, its two output pipes would also end, and the agent would wake up three times. So the agent itself keeps a writing
+ * end of each pipe open, and wakes up only once. The OK frame waits a few milliseconds to be sent with other frames, unless the
+ * peer will send input.
  */
 #include <errno.h>
 #include <signal.h>
@@ -50,15 +50,15 @@ static void close_kept(struct command *command) {
   }
 }
 
-/* ---- the new process's report whether the program runs ---- */
+/* ---- reading the report of the new process, which says whether the program runs ---- */
 
 static void watch_report(struct timer *silence) {
   source_watch(&owner_of(silence, struct command, silence)->report, EPOLLIN);
 }
 
 /*
- * Reads the report of the new process, which says whether the program runs, and sends OK or FAILED. With `more_follows`, OK
- * goes out with the next frame that the caller sends.
+ * Reads the report of the new process, which says whether the program runs, and sends OK or FAILED. `more_follows`: the calling
+ * function will send another frame, so OK waits to be sent with it.
  */
 static void hear_report(struct command *command, bool more_follows) {
   uint8_t payload[5];

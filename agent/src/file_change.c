@@ -43,8 +43,8 @@ static char *next_slash(const char *path, char *from) {
 }
 
 /*
- * Whether the parent directory of the path exists. Checking this first avoids a lookup of each part of a long path in the usual
- * case.
+ * Returns whether the parent directory of the path exists. Usually it does, and the parts of a long path need not be looked up
+ * one by one.
  */
 static bool has_parent(char *path) {
   char *last = NULL;

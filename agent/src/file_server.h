@@ -15,7 +15,7 @@
 /* Forks a process that becomes the user (first field of the request), changes to the user's home, and calls `serve`. */
 void file_server_start(struct connection *, struct fields *, void (*serve)(struct fields *));
 
-/* ---- functions for `serve`; each ends the process if the peer has disconnected ---- */
+/* ---- functions that `serve` may call (see file_server_start); each ends the process if the peer has disconnected ---- */
 
 /* Buffers a frame. Buffered frames are sent when the buffer is full, before a read, and before the process ends. */
 void peer_send(uint8_t kind, const void *payload, uint32_t size);
@@ -32,8 +32,8 @@ size_t peer_read(void *into, size_t size);
 void peer_at_end(void (*clear)(void));
 
 /*
- * Locks a number. Waits until no other file server has locked it. The lock lasts until the process ends. Returns false
- * with errno.
+ * Locks `number` among all file servers of the agent. Waits while another file server has locked it. The lock lasts until the
+ * process ends. Returns false with errno if locking is impossible.
  */
 bool peer_lock(uint64_t number);
 

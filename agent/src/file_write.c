@@ -32,8 +32,8 @@
 
 static struct {
   /*
-   * `directory`: the directory of the path. `elsewhere`: where the file without a name is made, so that watchers of `directory`
-   * get no event for that file.
+   * `directory`: the directory of the path. `elsewhere`: the directory in which the agent makes the temporary file for the new
+   * contents, so that programs that watch `directory` get no event for it.
    */
   int directory, elsewhere, fd;
   bool has_name;
@@ -61,7 +61,7 @@ static char *follow_link(const char *path) {
   ssize_t length = readlinkat(file.directory, file.name, target, sizeof target - 1);
   if (length < 0) return NULL;
   target[length] = 0;
-  /* The kernel decides whether the user may follow the link (fs.protected_symlinks), and detects loops. */
+  /* Check the access first: the kernel then refuses a loop, and a link that the user may not follow (fs.protected_symlinks). */
   if (faccessat(file.directory, file.name, F_OK, 0) < 0 && errno != ENOENT) peer_fail(STAGE_FILE, errno);
   if (!parent || asprintf(&followed, "%s%s%s", *target == '/' ? "" : dirname(parent), *target == '/' ? "" : "/", target) < 0)
     peer_fail(STAGE_FILE, ENOMEM);
@@ -116,7 +116,7 @@ static bool open_named(void) {
   return true;
 }
 
-/* Returns true if the directory passes its group or a default access list to files that are created inside it. */
+/* Returns true if new files in the directory get the directory's group, or an access list from it (acl(5), "default ACL"). */
 static bool directory_gives_rights(const struct stat *directory) {
   char path[32];
   snprintf(path, sizeof path, "/proc/self/fd/%d", file.directory);
@@ -124,9 +124,9 @@ static bool directory_gives_rights(const struct stat *directory) {
 }
 
 /*
- * Chooses where the new file is created. Watchers of a directory see a file without a name as `#123`. So the file is created
- * in /var/tmp, if that is in the same mount as the path. The devices of the two directories are compared, because an overlay
- * may report another device for a file than for its directory.
+ * Chooses the directory of the temporary file: /var/tmp if it is in the same mount as the path. In the path's own directory,
+ * programs that watch the directory would get an event for the temporary file. Compares the devices of the two directories,
+ * because on an overlay a file may have another device than its directory.
  */
 static void find_elsewhere(bool exists) {
   struct stat here, there;
@@ -191,8 +191,8 @@ static void receive(void) {
 }
 
 /*
- * Makes the new name survive a power cut, as the contents do. Therefore new directories are synced too, if they can be
- * opened for reading.
+ * Makes the new name survive a power cut. A name survives only if its directory was synced, so all new parent directories are
+ * synced too, if they can be opened for reading.
  */
 static void sync_directory(void) {
   int fd = openat(file.directory, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -217,8 +217,8 @@ static void tell_watchers(void) {
 }
 
 /*
- * Called if the directory is in another mount, where the file without a name cannot get its name. Makes an empty file with the
- * final name, which is then written in place.
+ * Makes an empty file with the final name, which is then written in place. Called if the temporary file is in another mount and
+ * therefore cannot get the final name.
  */
 static void keep_name(void) {
   int fd = openat(file.directory, file.name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644);
@@ -243,8 +243,8 @@ static bool become_new(uint32_t mode) {
 static void replace_program(const struct stat *old, uint32_t mode) {
   if (mode == KEEP_MODE) mode = old->st_mode & 07777;
   /*
-   * Only root may change the owner of a file. If this fails, the file belongs to the user, so drop the special mode bits
-   * of the old owner.
+   * Only root may change the owner of a file. If this fails, the new file belongs to the user, so drop the bits setuid, setgid
+   * and sticky.
    */
   if (fchown(file.fd, old->st_uid, old->st_gid) < 0) mode &= 0777;
   if (fchmod(file.fd, mode) < 0 || fsync(file.fd) < 0) peer_fail(STAGE_FILE, errno);
@@ -273,9 +273,9 @@ static void keep_room(int fd, off_t size, off_t old_size) {
 }
 
 /*
- * Lets the existing file `fd` share the blocks of the new contents, so that readers see either the old contents or the new
- * ones. A longer existing file can share only whole blocks. So the new contents are padded, and the caller cuts the existing
- * file afterwards. Returns false if the file system cannot share blocks.
+ * Makes the existing file `fd` share the disk blocks of the new contents in one step, so that readers see either the old contents
+ * or the new ones. Only whole blocks can be shared if the existing file is longer. So the new contents are padded with zeros, and
+ * the caller cuts the existing file afterwards. Returns false if the file system cannot share blocks.
  */
 static bool share_contents(int fd, off_t size, off_t old_size) {
   bool is_longer = old_size > size;

@@ -36,7 +36,10 @@ static void unlink_wait(struct input_wait *wait) {
     }
 }
 
-/* Ends the wait of a connection and returns the connection, which may stay open until the peer closes it. */
+/*
+ * Removes a request that waited until the job accepts input. Returns its connection, which may stay open until the peer closes
+ * it.
+ */
 static struct connection *finish(struct input_wait *wait) {
   struct connection *connection = wait->connection;
   unlink_wait(wait);

@@ -33,7 +33,7 @@ struct job *job_named(struct connection *connection, const char *id) {
 
 /* ---- output of jobs ---- */
 
-/* Reads output of a job once, into its ring. Returns false if no data is available now. */
+/* Reads output of a job once, and stores it in the job's ring buffer. Returns false if the pipe has no data at the moment. */
 static bool collect(struct job *job, int which, size_t at_most) {
   static uint8_t bytes[CHUNK];
   struct source *source = &job->output[which];

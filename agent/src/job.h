@@ -1,6 +1,6 @@
 /*
- * Jobs: processes that outlive their connection and the runner. A job's output is stored in a ring until the job is removed. This
- * file declares the table of jobs, and the functions that start, find, continue and free a job.
+ * Jobs: processes that outlive their connection and the runner. The output of a job is stored in a ring buffer on disk (ring.h)
+ * until the job is removed. This file declares the table of jobs, and the functions for the parts of a job's life.
  */
 #ifndef ALCOVE_JOB_H
 #define ALCOVE_JOB_H
@@ -53,15 +53,15 @@ void job_enlist(struct job *);
 void job_started(struct job *, pid_t, uint32_t ring_bytes, bool keeps_beginning, const int ours[3], int report);
 
 /*
- * Continues queued inputs (input.c). Called when the job's input accepts bytes again. If the input is closed for ever,
- * call `inputs_fail` instead.
+ * Writes the queued input of callers to the job (input.c). Called when the job's standard input accepts bytes again. If standard
+ * input is closed for ever, call `inputs_fail` instead.
  */
 void inputs_continue(struct job *);
 void inputs_fail(struct job *, int error_number);
-/* Continues the requests to remove the job (remove.c). Called when the job's first process has been reaped. */
+/* Answers the requests to remove the job (remove.c), and frees the job. Called when its first process has been reaped. */
 void removers_continue(struct job *);
 
-/* Frees a job that was removed from the list, once no connection follows it. */
+/* Frees a job that was removed from the list. Does nothing while a connection still follows the job. */
 void job_release(struct job *);
 
 #endif

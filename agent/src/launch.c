@@ -53,8 +53,8 @@ bool streams_open(bool merge_output, int ours[3], int theirs[3]) {
     theirs[i] = ends[i == 0 ? 0 : 1];
     if (fcntl(ours[i], F_SETFL, O_NONBLOCK) < 0) return false;
     /*
-     * The pipes belong to root, but a program of another user may open /dev/stdout, which leads to its pipe. So everybody may
-     * open them. This is safe, because a process can reach a pipe only through a /proc entry that it may read.
+     * Let everybody open the pipes, which belong to root: a program of another user may open /dev/stdout, a link to its own pipe.
+     * This is safe, because a process can reach a pipe only through a /proc entry that it may read.
      */
     if (fchmod(theirs[i], i == 0 ? 0444 : 0222) < 0) return false;
   }

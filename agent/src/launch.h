@@ -20,17 +20,17 @@ bool program_take(struct program *, struct fields *);
 void program_free(struct program *);
 
 /*
- * Opens pipes for a program. `ours`: the agent's non-blocking ends of input, output and error output. `theirs`: the
- * program's descriptors 0, 1 and 2. With merged output, `ours` has no third descriptor. All elements must be -1 before
- * the call. After a failure, the caller closes all that are not -1.
+ * Opens pipes for a program. `ours`: the agent's non-blocking ends of input, output and error output; no error output with
+ * `merge_output`. `theirs`: the program's descriptors 0, 1 and 2. All elements must be -1 before the call. After a failure, the
+ * caller closes all that are not -1.
  */
 bool streams_open(bool merge_output, int ours[3], int theirs[3]);
 void streams_close(int fds[3]);
 
 /*
  * Forks. `streams` become descriptors 0, 1 and 2; a terminal among them becomes the controlling terminal. `*report` is a
- * non-blocking descriptor: end of file means that the program runs; five bytes (u8 stage, u32 errno) mean that it failed. Returns
- * -1 with errno if the kernel refuses.
+ * non-blocking descriptor. If the program runs, `*report` is at end of file; if the start failed, it has five bytes (u8 stage,
+ * u32 errno). Returns -1 with errno if the kernel refuses.
  */
 pid_t launch(const struct program *, const int streams[3], bool is_terminal, int *report);
 

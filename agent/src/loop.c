@@ -123,7 +123,10 @@ static int next_timeout(void) {
   return wait == UINT64_MAX ? -1 : wait > 60000 ? 60000 : (int)wait;
 }
 
-/* Calls timers that are due. A timer's callback may set or clear any timer, so the walk restarts after each call. */
+/*
+ * Calls timers that are due. A timer's callback may set or clear any timer, so the loop begins again at the first timer after
+ * each call.
+ */
 static void fire_timers(void) {
   if (!timers) return;
   uint64_t now = now_milliseconds();

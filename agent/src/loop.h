@@ -33,8 +33,8 @@ _Noreturn void loop_run(void);
 /* Takes over the descriptor. No event of the descriptor is watched yet. */
 void source_open(struct source *, int fd, void (*ready)(struct source *, uint32_t));
 /*
- * Sets the events to watch. With 0, epoll does not even report hang-ups. Otherwise a peer that has hung up, while nothing can
- * be sent to it, would wake the loop all the time.
+ * Sets the events to watch. With 0, epoll does not even report a hang-up. Otherwise it would wake the loop all the time when the
+ * peer has hung up and nothing can be sent to it.
  */
 void source_watch(struct source *, uint32_t events);
 /* Stops watching and returns the descriptor. */
@@ -44,6 +44,7 @@ void source_close(struct source *);
 uint64_t now_milliseconds(void);
 /* Returns the wall-clock time in milliseconds since 1970. */
 uint64_t wall_milliseconds(void);
+/* Calls `fire` once, after this time. Replaces an earlier `timer_set`. `timer_clear` cancels the call. */
 void timer_set(struct timer *, uint64_t after_milliseconds, void (*fire)(struct timer *));
 void timer_clear(struct timer *);
 

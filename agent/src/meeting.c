@@ -1,7 +1,7 @@
 /*
- * The named pipes are in a directory with a random name that only root may list or change. It is on a file system in memory,
- * so that a full disk has no effect. If the sandbox's root removes the directory, the next call of `meeting_open` makes
- * another one.
+ * The agent and a shell of the sandbox use named pipes (meeting.h). These pipes are in a directory with a random name, which only
+ * root may list or change. The directory is on a file system in memory, so that a full disk has no effect. If the sandbox's root
+ * removes it, the next call of `meeting_open` makes another one.
  */
 #include "meeting.h"
 
@@ -66,7 +66,7 @@ bool meeting_open(char path[MEETING_PATH], enum meeting_use use, int *reading, i
   if (!make_pipe(path)) return false;
   *reading = open(path, O_RDONLY | O_NONBLOCK | O_NOFOLLOW | O_CLOEXEC);
   *writing = *reading >= 0 ? open(path, O_WRONLY | O_NONBLOCK | O_NOFOLLOW | O_CLOEXEC) : -1;
-  /* Set the mode so that every user may open the pipe, because a program of another user may open /dev/stdout. */
+  /* Let every user open the pipe. A command may run a program as another user, and this program may open /dev/stdout. */
   if (*writing >= 0 && is_pipe(*reading) && fchmod(*reading, use == SANDBOX_READS ? 0444 : 0222) == 0) return true;
   int reason = errno;
   if (*reading >= 0) close(*reading);

@@ -1,7 +1,7 @@
 /*
- * Output goes through two pipes of the agent. `taken` gets the moved data. `doubled`, twice as large, gets a copy of the data
- * behind a frame header. Both are empty after each use. They are closed while unused, because the kernel counts the capacity
- * of pipes per user, and all sandboxes may share that user.
+ * Output goes through two pipes of the agent. `taken` contains the output itself. `doubled`, with twice the capacity, contains a
+ * frame header and a copy of the output. Both are empty after each use, and closed while unused, because the kernel limits the
+ * total capacity of a user's pipes, and all sandboxes may be of one user.
  */
 #include "pages.h"
 

@@ -67,8 +67,8 @@ bool reaper_reap(void) {
 }
 
 /*
- * Whether a signal may end the agent. Only a process outside the sandbox may end PID 1. The kernel reports pid 0 for such a
- * sender, because the agent cannot see its pid. SIGINT and SIGTERM have equal effects.
+ * Whether a signal may end the agent. If the agent is PID 1, only a process outside the sandbox may end it. The kernel reports
+ * pid 0 for such a sender, because the agent cannot see its pid.
  */
 static bool may_end_us(const struct signalfd_siginfo *info) {
   return getpid() != 1 || (info->ssi_code == SI_USER && info->ssi_pid == 0);

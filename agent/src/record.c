@@ -10,7 +10,7 @@
 
 #include "pages.h"
 
-/* A command that writes fast is slowed down for a follower only if the follower has received something within this time. */
+/* A command that writes fast waits for a follower only if the follower has received bytes within this time. */
 #define TAKING_MILLISECONDS 250u
 
 struct follower {
@@ -129,8 +129,8 @@ static struct follower *find_ready(const struct record *record) {
 }
 
 /*
- * Copies moved pages into the ring. Returns false if not everything can be read, because the sandbox can put pages into its
- * pipe that the agent fails to read.
+ * Copies the data in the agent's pipe `pages_taken` into the ring. Returns false if not everything can be read: the sandbox can
+ * put pages into its own pipe that fail when the agent reads them.
  */
 static bool keep_pages(struct ring *ring, enum origin origin, size_t size) {
   while (size > 0) {
@@ -151,7 +151,7 @@ ssize_t record_take(struct record *record, enum origin origin, int pipe, size_t 
   size_t size = (size_t)got;
   uint8_t header[FRAME_HEADER];
   put_u32(header, (uint32_t)size)[0] = kinds[origin];
-  /* Send whole pages without a copy only from CHUNK bytes on. A copy of fewer bytes takes less memory than their pages. */
+  /* From CHUNK bytes on, send the pages of the pipe without a copy. For fewer bytes, a copy takes less memory than the pages. */
   bool is_double = size >= CHUNK;
   bool is_well = !is_double || pages_double(header, size);
   is_well &= keep_pages(&record->ring, origin, size);

@@ -19,16 +19,16 @@ struct record {
   void (*eased)(struct record *); /* called when a follower has caught up; may be NULL */
 };
 
-/* Initializes a record. The owner of the record opens its ring. */
+/* Initializes a record. Its ring is opened by the owner: the job or the command. */
 void record_start(struct record *, void (*left)(struct record *));
 /*
- * Like `ring_take`, but for large amounts of data. If a follower has received all earlier output, it gets the new data
- * without a copy.
+ * Reads output from a pipe and stores it, like `ring_take`, but for large amounts of data. A follower that has received all
+ * earlier output gets the new data directly from the pipe's pages.
  */
 ssize_t record_take(struct record *, enum origin, int pipe, size_t at_most);
-/* Call this after new output was stored. */
+/* Sends new output to the followers. Call this after output was stored. */
 void record_wake(struct record *);
-/* Returns true if a follower that received output recently has no room for more output at the moment. */
+/* Returns true if a follower reads too slowly: its connection accepts no more bytes at the moment, but did so recently. */
 bool record_is_pressed(const struct record *);
 /* Sends followers the remaining output and then the exit. */
 void record_end(struct record *, const uint8_t exit[5]);

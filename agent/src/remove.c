@@ -1,6 +1,6 @@
 /*
- * REMOVE: kills all processes of a job that can be found, waits until its first process is reaped, and frees the job. The
- * followers of the job get its exit before the answer to REMOVE.
+ * REMOVE: kills the processes of a job, as far as the agent can find them. Then waits until the job's first process is reaped,
+ * and frees the job. The followers of the job get its exit before the answer to REMOVE.
  */
 #include <errno.h>
 #include <signal.h>
@@ -61,10 +61,15 @@ void remove_start(struct connection *connection, struct fields *request) {
   job->removing = true;
   connection->operation = &remove_operation;
   connection->state = job;
-  /* Stop the group first, so that its leader starts no new process while /proc is searched for the job's processes. */
+  /*
+   * Stop the job's process group before /proc is searched for the job's processes. Otherwise the group's leader could start new
+   * processes meanwhile.
+   */
   child_signal_group(&job->child, job->group, SIGSTOP);
-  /* If the leader has ended, its pid may now belong to another process that the agent started. That process's session does not
-   * belong to this job. */
+  /*
+   * If the group's leader has ended, its pid may now be that of another process which the agent started. Then the session with
+   * this pid is not the job's, so signal only the group.
+   */
   if (job->child.pid || !reaper_knows(job->group)) descendants_signal(job->group, SIGKILL);
   child_signal_group(&job->child, job->group, SIGKILL);
   if (job->state == JOB_ENDED) removers_continue(job);

@@ -82,12 +82,15 @@ static uint64_t place_of(const struct ring *ring, uint64_t offset) {
   return offset < ring->head ? offset : ring->head + (offset - ring->head) % (ring->capacity - ring->head);
 }
 
-/* Number of bytes, from this offset on, that are stored in the file without a jump to another position. */
+/*
+ * Returns how many bytes, beginning with this offset, the file contains one after the other; the next bytes are at another
+ * position.
+ */
 static uint64_t beside(const struct ring *ring, uint64_t offset) {
   return (offset < ring->head ? ring->head : ring->capacity) - place_of(ring, offset);
 }
 
-/* Drops the oldest runs, except those that describe the stored beginning. */
+/* Drops the oldest entries of `runs`, except those that describe the stored beginning of the output. */
 static void drop_runs(struct ring *ring, uint32_t count) {
   uint64_t *first = ring->runs + ring->head_runs;
   ring->run_count -= count;
@@ -95,8 +98,8 @@ static void drop_runs(struct ring *ring, uint32_t count) {
 }
 
 /*
- * Drops the runs whose output was overwritten completely, but only when there are many of them, because each drop moves the
- * list.
+ * Drops the entries of `runs` whose output was overwritten completely, but only when there are many of them, because each drop
+ * moves the list.
  */
 static void forget_before_start(struct ring *ring) {
   uint32_t first = ring->head_runs, last = first;
@@ -104,7 +107,10 @@ static void forget_before_start(struct ring *ring) {
   if (last - first > ring->run_count / 4) drop_runs(ring, last - first);
 }
 
-/* Grows the stored beginning. While nothing was overwritten, all stored data belongs to the beginning, up to its maximum size. */
+/*
+ * Extends the stored beginning of the output, which is never overwritten, up to its maximum size. Does nothing once other data
+ * was overwritten.
+ */
 static void grow_head(struct ring *ring) {
   if (ring->start > ring->head_end || ring->head_end == ring->head) return;
   uint32_t runs = ring->head_runs;
@@ -153,7 +159,9 @@ static bool store(struct ring *ring, const uint8_t *bytes, size_t size) {
 
 static void count(struct ring *ring, enum origin origin, bool stored, size_t size) {
   if (!begin_run(ring, stored ? origin : LOST)) {
-    /* Without memory for the list of runs, stored bytes can no longer be assigned to a stream, so they are lost. */
+    /*
+     * Without memory for another entry of `runs`, stored bytes can no longer be assigned to stdout or stderr, so they are lost.
+     */
     ring->start = ring->end + size;
     ring->run_count = ring->head_runs = 0;
     ring->head_end = 0;
@@ -182,7 +190,10 @@ void ring_append(struct ring *ring, enum origin origin, const uint8_t *bytes, si
 
 void ring_lose(struct ring *ring, size_t size) { count(ring, LOST, false, size); }
 
-/* Maps a part of the file. The offset must be aligned to pages, and the file must be as long as the mapping. */
+/*
+ * Maps `capacity` bytes of the file into memory, from the offset `base`, which must be a multiple of the page size. First
+ * enlarges the file if it is too short.
+ */
 static bool map(struct ring *ring) {
   int *file = ring->shared ? ring->shared : &ring->fd;
   if (*file < 0) *file = ring_storage();

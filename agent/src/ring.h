@@ -1,11 +1,11 @@
 /*
- * Stores the output of a job in an unlinked file on the sandbox's disk: the last bytes and, if requested, the first bytes. A
- * byte is found by its offset in the whole output. Why a file: its pages are page cache, which the kernel writes back and
- * drops under pressure. A memfd or an anonymous mapping would count as the sandbox's memory for as long as the job exists.
+ * A ring stores the output of a job in an unlinked file on the sandbox's disk: the last bytes and, if requested, the first bytes.
+ * A byte is found by its offset in the whole output. Why a file: its pages are page cache, which the kernel writes back and drops
+ * under pressure. A memfd or an anonymous mapping would count as the sandbox's memory for as long as the job exists.
  *
- * A full disk must become an error, which the agent reports as lost bytes, and not a SIGBUS that ends PID 1. So the file is
- * written by pwrite, or by a read into a mapping that only the kernel touches. If a page is missing then, the error is
- * EFAULT.
+ * A full disk must become an error, which the agent reports as lost bytes, and not a SIGBUS that ends PID 1. So the agent itself
+ * never writes to a mapping of the file: it calls pwrite, or lets the kernel read into the mapping. Then the kernel reports a
+ * page without disk space as EFAULT.
  */
 #ifndef ALCOVE_RING_H
 #define ALCOVE_RING_H
@@ -27,7 +27,9 @@ struct ring {
   uint32_t head; /* number of bytes at the beginning that are never overwritten */
   uint64_t head_end; /* all bytes before this offset are stored as the beginning */
   uint32_t head_runs; /* number of runs that describe the beginning and are never dropped */
-  /* Start of each run of one origin, in order: offset << 2 | origin. */
+  /*
+   * A run is a stretch of bytes of one origin (stdout, stderr or LOST). For each run, in order, its start: offset << 2 | origin.
+   */
   uint64_t *runs;
   uint32_t run_count, run_room;
 };
@@ -37,29 +39,38 @@ struct ring {
  * is lost.
  */
 void ring_open(struct ring *, uint32_t capacity, bool keeps_beginning);
-/* Opens a ring that stores the beginning, in a shared file from `base` on. The owner of the file closes it. */
+/*
+ * Opens a ring that keeps the first bytes of its output. It uses the file `shared` from the offset `base` on. Several rings may
+ * use this file, and its owner closes it.
+ */
 void ring_open_in(struct ring *, int *shared, uint64_t base, uint32_t capacity);
 void ring_append(struct ring *, enum origin, const uint8_t *bytes, size_t size);
 /* Adds to the number of bytes that arrived but cannot be read any more. */
 void ring_lose(struct ring *, size_t size);
 /* Reads at most `at_most` bytes from a pipe and appends them. Returns the same values as read(2). */
 ssize_t ring_take(struct ring *, enum origin, int pipe, size_t at_most);
-/* Frees the mapping of the file. Call this if no more data is expected for a while. */
+/*
+ * Frees the memory into which the ring's file is mapped; the file keeps the data. Call this if no more data is expected for a
+ * while.
+ */
 void ring_rest(struct ring *);
 /* Number of stored bytes. */
 uint64_t ring_held(const struct ring *);
 /*
- * Returns the first offset, from `offset` on, that was not overwritten. The byte at that offset may be a lost byte, which was
- * never stored.
+ * Returns the first offset, from `offset` on, about which the ring still has data: either a stored byte, or a byte that was lost
+ * on arrival.
  */
 uint64_t ring_next(const struct ring *, uint64_t offset);
-/* Reads at most `room` bytes of one origin, from an offset that ring_next returned. For LOST, only counts the lost bytes. */
+/*
+ * Reads at most `room` bytes from an offset that ring_next returned. All of them have the same origin (stdout, stderr or LOST).
+ * Returns their number. Lost bytes are only counted, because they are not stored.
+ */
 size_t ring_read(const struct ring *, uint64_t offset, uint8_t *into, size_t room, enum origin *);
 /* Turns all stored bytes into lost bytes and frees their disk space. */
 void ring_drop(struct ring *);
 void ring_close(struct ring *);
 
-/* Opens a hidden file on the sandbox's disk, or else in memory. -1 with errno if neither is possible. */
+/* Opens a file without a name on the sandbox's disk, or in memory if that fails. Returns -1 with errno if both fail. */
 int ring_storage(void);
 
 #endif

@@ -71,8 +71,8 @@ void session_release(struct session *session) {
 /* ---- writing to the shell, and reading its answers ---- */
 
 /*
- * The number is 251 in bash, because hardly any script uses that descriptor. A plain sh supports only descriptors of one
- * digit.
+ * Returns the number of the descriptor on which the shell answers the agent. Hardly any bash script uses 251. A plain sh supports
+ * only descriptors of one digit.
  */
 int session_answer_fd(const struct session *session) { return session->flags & SESSION_BASH ? 251 : 9; }
 
@@ -155,8 +155,8 @@ static void on_answers(struct source *source, uint32_t events) {
 /* ---- start and end of sessions ---- */
 
 /*
- * Makes the shell move its answer pipe from standard output to another descriptor, so that the output of commands cannot get
- * into it.
+ * The shell answers the agent over a pipe that is its standard output at first. Makes the shell move this pipe to another
+ * descriptor, so that the output of commands cannot get into the pipe.
  */
 static void say_opening(struct session *session) {
   char *line = NULL;
@@ -175,7 +175,7 @@ static void on_report(struct source *source, uint32_t events) {
   session->opener = NULL;
   if (opener) opener->state = NULL;
   if (got == (ssize_t)sizeof payload) {
-    /* Delete the session, because the shell could not start. */
+    /* The shell could not start, so end the session and remove it from the list. */
     session->state = JOB_ENDED;
     if (opener) connection_fail(opener, payload[0], (int)get_u32(payload + 1));
     session_commands_never_run(session);

@@ -31,7 +31,7 @@ struct session_command {
   struct session_command *next;
 };
 
-/* A connection that waits until a session is removed. */
+/* The state of a request to remove a session. `connection` waits until the session is removed. */
 struct session_removal {
   struct connection *connection; /* NULL: the connection has closed */
   struct timer timer;
@@ -75,11 +75,13 @@ void session_enlist(struct session *);
 void session_started(struct session *, pid_t, int lines, int answers, int report);
 /* Removes the session from the list, so that its id is free again. */
 void session_unlist(struct session *);
-/* Frees an ended session that was removed from the list, once no connection follows its commands. */
+/* Frees an ended session that was removed from the list. Does nothing while a connection still follows one of its commands. */
 void session_release(struct session *);
 /* The shell's descriptor on which it reports the end of a command. */
 int session_answer_fd(const struct session *);
-/* Writes to the shell as soon as it reads, then frees the buffer. Returns false if out of memory. */
+/*
+ * Queues a line for the shell. The agent writes it when the shell reads, then frees the buffer. Returns false if out of memory.
+ */
 bool session_say(struct session *, uint8_t *line, size_t size);
 
 /* The functions from here to `session_command_text` are in session_command.c. */
@@ -89,21 +91,27 @@ struct session_command *session_command_add(struct session *, const char *id, ui
                                             uint32_t size);
 /* Starts the next command if none runs. */
 void session_continue(struct session *);
-/* Call this when the running command has ended. `session_commands_never_run` ends all queued commands with NEVER_RAN. */
+/*
+ * `session_command_ended` records the end of the running command. `session_commands_never_run` ends all queued commands with the
+ * status NEVER_RAN.
+ */
 void session_command_ended(struct session_command *, uint8_t how, uint32_t code);
 void session_commands_never_run(struct session *);
 /* Passes input to the command's pipe, and queues in memory what does not fit. Returns false if too much is queued. */
 bool session_command_input(struct session_command *, const uint8_t *bytes, uint32_t size, bool closes);
 void session_command_close(struct session_command *);
 void session_command_free(struct session_command *);
-/* Returns a copy of `text_size` bytes, which the caller frees; NULL with errno on failure. */
+/*
+ * Returns a copy of the command's text, which has `text_size` bytes. The caller frees the copy. Returns NULL with errno on
+ * failure.
+ */
 uint8_t *session_command_text(const struct session_command *);
 
 /* Keeps the records of ended commands within their limits (session_memory.c). */
 void session_forget_old(struct session *);
 void session_command_settle_text(struct session_command *);
 
-/* Called when the shell has been reaped (session_remove.c). */
+/* Continues the removal of the session (session_remove.c). Called when the shell has been reaped. */
 void session_removal_continue(struct session *);
 
 #endif

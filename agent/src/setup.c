@@ -93,8 +93,8 @@ static bool counts_for_sandbox(void) {
 }
 
 /*
- * Sets the limit of processes that programs see (`ulimit -u`) to the current limit, which a resize may change. It is one higher
- * than the control group's limit, so that the control group refuses first and counts the refusal.
+ * Sets the process limit that programs see (`ulimit -u`) to the control group's present limit plus one. So the control group
+ * refuses first and counts the refusal. A resize may change the control group's limit.
  */
 static void show_process_limit(void) {
   struct rlimit limit;

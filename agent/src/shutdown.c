@@ -52,7 +52,7 @@ static void hang_up(struct timer *timer) {
 void shutdown_begin(uint32_t grace_milliseconds) {
   if (grace_milliseconds > GRACE_MAX_MILLISECONDS) grace_milliseconds = GRACE_MAX_MILLISECONDS;
   if (begun) {
-    /* If a shutdown has begun already, another request may only shorten its wait. */
+    /* A shutdown has begun already. This request can only make the wait before SIGKILL shorter. */
     if (next_step.fire == kill_all && next_step.at > now_milliseconds() + grace_milliseconds)
       timer_set(&next_step, grace_milliseconds, kill_all);
     return;
@@ -67,7 +67,7 @@ void shutdown_begin(uint32_t grace_milliseconds) {
 
 bool shutdown_has_begun(void) { return begun; }
 
-/* Lets the agent exit after a moment, in which the last output is sent. */
+/* If a shutdown has begun, lets the agent exit after LAST_WORDS_MILLISECONDS, so that the last output is sent before. */
 void shutdown_nobody_left(void) {
   bool is_leaving = next_step.fire == leave && next_step.at <= now_milliseconds() + LAST_WORDS_MILLISECONDS;
   if (begun && !is_leaving) timer_set(&next_step, LAST_WORDS_MILLISECONDS, leave);

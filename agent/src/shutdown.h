@@ -1,6 +1,6 @@
 /*
- * The orderly shutdown: TERM to all processes, a grace period, KILL, then the agent exits. Commands that end during the grace
- * period are reported as usual.
+ * The orderly shutdown: TERM to all processes, a grace period, KILL, then the agent exits. If a command ends during the grace
+ * period, its caller still gets the exit code.
  */
 #ifndef ALCOVE_SHUTDOWN_H
 #define ALCOVE_SHUTDOWN_H
@@ -10,7 +10,7 @@
 
 void shutdown_begin(uint32_t grace_milliseconds);
 bool shutdown_has_begun(void);
-/* Called by the reaper when the agent has no child left. */
+/* Lets a shutdown that has begun end soon. Called by the reaper when the agent has no child left. */
 void shutdown_nobody_left(void);
 
 #endif

@@ -1,6 +1,6 @@
 /*
- * Reads and discards the output of background children whose command's connection was closed. Without a reader, SIGPIPE would
- * end these children at their next output.
+ * Reads and discards the output of processes that a command has left behind when its connection was closed. Without a reader,
+ * SIGPIPE would end these processes at their next output.
  */
 #ifndef ALCOVE_SINK_H
 #define ALCOVE_SINK_H

@@ -12,7 +12,10 @@
 #define SUDO_REQUEST_MAX (8u << 20)
 #define SUDO_HEADER 5u /* u8 sudo_descriptors, u32 size of the request */
 
-/* Descriptors that a client sends with the header, after descriptors 0, 1 and 2 of the command. */
+/*
+ * Bits that say which descriptors the client sends in addition to descriptors 0, 1 and 2 of the command. The client sends all of
+ * them with the header.
+ */
 enum sudo_descriptors { SUDO_HAS_DIRECTORY = 1, SUDO_HAS_TERMINAL = 2, SUDO_DESCRIPTORS = 3 };
 
 enum sudo_flags {
@@ -27,8 +30,8 @@ enum sudo_flags {
 
 /* Kinds of messages after the request. Each message has two bytes: its kind, and a value. */
 enum sudo_message {
-  /* Messages to the agent. The value of SUDO_SIGNAL is a signal number. */
-  SUDO_SIGNAL = 1,
+  /* Messages to the agent. */
+  SUDO_SIGNAL = 1,   /* value: the signal */
   SUDO_CONTINUE = 2, /* value 1: in the foreground */
   /* Messages from the agent. */
   SUDO_STARTED = 3,
@@ -50,7 +53,8 @@ struct sudo_policy {
 /* Starts listening in the sandbox. If that fails, the sandbox has no sudo. */
 void sudo_start(const struct sudo_policy *);
 /*
- * Returns the client that the process `server` of the agent works for; 0 if there is no client, or if it has ended (sudo -b).
+ * Returns the pid of the sudo client whose command the agent's process `server` runs. Returns 0 if there is no client, or if the
+ * client has ended (sudo -b).
  */
 pid_t sudo_client_of(pid_t server);
 

@@ -182,7 +182,7 @@ _Noreturn static void die_of(struct client *client, int number) {
   _exit(128 + number);
 }
 
-/* ---- stopping and continuing with the command ---- */
+/* ---- stopping when the command stops, and continuing when it continues ---- */
 
 static void go_on(struct client *client) {
   bool foreground = client->has_terminal && client->reads_keys && passage_is_foreground(&client->passage);
@@ -190,7 +190,10 @@ static void go_on(struct client *client) {
   tell(client, SUDO_CONTINUE, foreground);
 }
 
-/* Stops this process. Returns false if the kernel does not stop it: in an orphaned group, nothing could continue it. */
+/*
+ * Stops this process with the signal. Returns false if the kernel does not stop it: in an orphaned process group, no shell could
+ * continue it.
+ */
 static bool stop_self(int number) {
   sigset_t one, waiting;
   sigemptyset(&one);
@@ -325,15 +328,15 @@ void sudo_client(int argc, char **argv) {
   client.in_background = sudo.background;
   client.has_terminal = !sudo.background && passage_open(&client.passage);
   /*
-   * SIGTTIN and SIGTTOU must stop a command that has its own terminal, even if the caller ignores them, as bash does in $().
-   * Otherwise the command would never get the caller's terminal.
+   * Bash ignores SIGTTIN and SIGTTOU in $(). But a command with its own terminal must stop at these signals, because otherwise it
+   * would never get the caller's terminal.
    */
   if (client.has_terminal) client.ignored &= ~(UINT64_C(1) << (SIGTTIN - 1) | UINT64_C(1) << (SIGTTOU - 1));
   client.signals = watch_signals(client.ignored);
   if (client.signals < 0) fail("no descriptor is left");
   /*
-   * In a pipeline another program may be in the foreground. Then that program reads the keys until the command becomes the
-   * foreground job.
+   * In a pipeline another program may be in the foreground of the terminal. Then that program reads what is typed, and the client
+   * does not, until the command becomes the foreground job.
    */
   client.reads_keys = client.has_terminal && isatty(0) && isatty(1) && passage_is_foreground(&client.passage);
   send_request(&client, &sudo, sudo.flags | (client.reads_keys ? SUDO_FOREGROUND : 0));

@@ -136,7 +136,9 @@ static const struct option *by_name(const char *name, size_t size) {
   return found;
 }
 
-/* Reads a long option. Returns how many words it takes. */
+/*
+ * Reads a long option. Returns how many arguments of the command line it used: 2 if the next argument is its value, otherwise 1.
+ */
 static int take_long(struct sudo_options *sudo, char **word) {
   char *name = *word + 2, *equals = strchr(name, '=');
   const struct option *option = by_name(name, equals ? (size_t)(equals - name) : strlen(name));

@@ -1,4 +1,4 @@
-/* The request of a sudo client, and the environment and program that follow from it. */
+/* The request of a sudo client, and the environment and program of the command that it asks for. */
 #ifndef ALCOVE_SUDO_REQUEST_H
 #define ALCOVE_SUDO_REQUEST_H
 
@@ -24,8 +24,8 @@ struct sudo_request {
 bool sudo_receive(int peer, struct sudo_request *);
 
 /*
- * Runs in the process that becomes the command, with its descriptors in place: becomes the user, and then the program. Errors go
- * to standard error.
+ * Changes to the user, then executes the program. Runs in the new process of the command, whose descriptors are already in place.
+ * Errors go to standard error.
  */
 _Noreturn void sudo_become(const struct sudo_request *, const struct user *caller, const char *path);
 

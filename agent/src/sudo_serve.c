@@ -1,8 +1,8 @@
 /*
- * The process between a client and its command. This process is root, has no terminal, and ends when both client and command
- * have ended. It is the parent of everything that the command leaves behind, so a killed client leaves no process. The
- * command runs in this process's session and in its own process group. The command's descriptors are those of the caller. If
- * they are a terminal, the command gets a new terminal, whose other side the client copies to the caller's terminal.
+ * The process between a sudo client (sudo_client.c) and the client's command. It is root, has no terminal, and ends when both
+ * have ended. It is the parent of all processes that the command leaves behind, so a killed client leaves none. The command gets
+ * the descriptors of the client. If they are a terminal, the command gets a new terminal, and the client copies between the two
+ * terminals.
  */
 #include <errno.h>
 #include <poll.h>

@@ -1,4 +1,4 @@
-/* The terminal of a sudo command: a new terminal whose other side is connected to the caller's. */
+/* The terminal of a sudo command. It is a new terminal, and the client copies between it and the caller's terminal. */
 #ifndef ALCOVE_SUDO_TERMINAL_H
 #define ALCOVE_SUDO_TERMINAL_H
 

@@ -7,7 +7,7 @@
 #define REQUEST_MAX (8u * 1024u * 1024u) /* maximum size of all frames of one request together */
 #define CHUNK 65536u                /* maximum payload of one output frame */
 #define LONG_CHUNK (256u * 1024u)   /* maximum payload of one frame of stored output, of which there may be much */
-#define INPUT_WINDOW (256u * 1024u) /* standard input that a peer may send before it gets more credit */
+#define INPUT_WINDOW (256u * 1024u) /* standard input that a peer may send before a frame CREDIT allows more */
 
 enum kind {
   KIND_PART = 0x00, /* a piece of a request that is too large for one frame */
