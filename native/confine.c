@@ -1,8 +1,9 @@
-// Gives up privileges, as the words of its command line say, one after the other, and then becomes the given program.
+// Carries out the steps of its command line, which give up privileges, and then becomes the given program.
 //
-//   confine WORD ARGUMENTS… WORD ARGUMENTS… exec PROGRAM ARGUMENTS…
+//   confine STEP ARGUMENTS… STEP ARGUMENTS… exec PROGRAM ARGUMENTS…
 //
-//   view              a private root directory: the host's /usr read-only, a few devices, an empty /tmp, its own entry of /proc
+//   view              makes a private root directory (the view): the host's /usr read-only, a few devices, an empty /tmp, and in
+//                     /proc only the process itself
 //   etc               shows the host's /etc, read-only
 //   hide PATH         covers a directory of the view with an empty one
 //   see FROM AT       shows a file or directory of the host in the view, read-only
@@ -11,11 +12,11 @@
 //   limit NAME VALUE  a resource limit: memory, data, cpu, files or filesize
 //   enter UID PORTS   the view becomes the root; from here on the user is UID, without capabilities and without a way to
 //                     gain any. PORTS is `any` to keep the right to listen below port 1024, else `high`.
-//   tie SIGNAL        the signal that the kernel sends when the parent ends
+//   tie SIGNAL        the kernel sends SIGNAL to the program when the program's parent ends
 //   filter SOCKETS PROCESSES
 //                     the system call filter of filter.c. SOCKETS: none, unix or internet. PROCESSES: alone or many.
 //
-// `src/kit/confined.ts` is the only caller. If a word fails, the program exits with 125 and one line on standard error.
+// `src/kit/confined.ts` is the only caller. If a step fails, the program exits with 125 and one line on standard error.
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/capability.h>
@@ -39,8 +40,8 @@
 
 enum { failed = 125, path_limit = 4096 };
 
-// The new root is built on /sys of the private mount namespace: every host has that directory, and nothing that the view shows is
-// below it.
+// The new root is mounted at /sys in the private mount namespace. Every host has that directory, and the program needs no file
+// from it.
 static const char *const place = "/sys";
 
 static const char *current_word = "arguments";
@@ -64,7 +65,7 @@ static unsigned long number(const char *text) {
   return value;
 }
 
-// Returns the path in the new root. Each call overwrites the result of the call before.
+// Returns the path in the new root, which is mounted at `place`. Each call overwrites the result of the previous call.
 static const char *inside(const char *path) {
   static char buffer[path_limit];
   if (path[0] != '/') refuse("a path must be absolute");
@@ -118,7 +119,8 @@ static void write_file(const char *path, const char *text) {
   close(file);
 }
 
-// Shows a system directory of the host. On most hosts /lib and similar directories are links into /usr.
+// Shows a system directory of the host in the new root. On most hosts /lib and similar directories are links into /usr; for a
+// link, makes an equal link.
 static void show_system(const char *path) {
   struct stat found;
   if (lstat(path, &found) < 0) return;
@@ -152,10 +154,11 @@ static void show_own_process(void) {
 static void make_view(char **arg) {
   (void)arg;
   if (unshare(CLONE_NEWNS) < 0) fail("a mount namespace");
-  // Make the mounts of this namespace private, so that they are invisible to the host. The namespace also has copies of all
-  // the host's mounts, which would keep unmounted file systems busy; the word `enter` removes them.
+  // Make the mounts of this namespace private, so that they are invisible to the host. The namespace also has copies of all the
+  // host's mounts. They would keep file systems busy that the host unmounts, so the step `enter` removes them.
   if (mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) < 0) fail("/");
-  // Mount the new root at `place` first: the directories of the view are made in it.
+  // First mount an empty file system at `place`, the new root. The lines below make the directories in it that the program will
+  // see.
   mount_tmpfs(place, "mode=755,size=1m");
   for (const char *const *path = (const char *const[]){"/usr", "/bin", "/sbin", "/lib", "/lib64", NULL}; *path; path++)
     show_system(*path);
@@ -173,12 +176,12 @@ static void make_view(char **arg) {
   show_own_process();
 }
 
-// Shows the whole directory /etc. The host replaces files of name servers and certificates by renaming new files; if a
-// view showed only one such file, it would keep the old contents.
+// Shows the whole directory /etc. The host replaces files such as resolv.conf by renaming new files. If only such a file were
+// mounted, the program would continue to see its old contents.
 static void show_etc(char **arg) {
   (void)arg;
   show("/etc", "/etc", MS_REC, closed);
-  // Show the directories below /run that links in /etc, such as resolv.conf, point to on most hosts.
+  // On most hosts, links in /etc (such as /etc/resolv.conf) lead into these directories. So show these directories, too.
   for (const char *const *path = (const char *const[]){"/run/systemd/resolve", "/run/resolvconf", "/run/NetworkManager",
                                                        "/run/connman", NULL};
        *path; path++)
@@ -219,7 +222,7 @@ static void change_root(void) {
   if (syscall(SYS_pivot_root, ".", ".") == 0) {
     if (umount2(".", MNT_DETACH) < 0) fail("the host's root");
   } else {
-    // pivot_root cannot replace the root of an initial RAM disk, so use chroot there. A program without capabilities cannot leave
+    // pivot_root fails if the host's root is an initial RAM disk, so use chroot then. A program without capabilities cannot leave
     // a chroot.
     if (mount(".", "/", NULL, MS_MOVE, NULL) < 0) fail("the new root");
     if (chroot(".") < 0) fail("the new root");
@@ -272,7 +275,7 @@ static void enter(char **arg) {
 
 static void tie(char **arg) {
   if (prctl(PR_SET_PDEATHSIG, number(arg[0]), 0, 0, 0) < 0) fail(arg[0]);
-  // Check the parent again, because it may have ended just before the call above.
+  // Check the parent after `prctl`: if it ended before, the kernel sends no signal.
   if (getppid() != parent) _exit(failed);
 }
 

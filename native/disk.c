@@ -46,7 +46,7 @@ void make_subvolume(char **arg) {
   close(parent);
 }
 
-// limit PATH BYTES: limits the data of a subvolume, including what it shares with snapshots.
+// limit PATH BYTES: limits the amount of data in a subvolume, including data that the subvolume shares with snapshots.
 void limit_subvolume(char **arg) {
   int fd = open(arg[0], O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   if (fd < 0) fail(arg[0]);
@@ -116,14 +116,15 @@ static uid_t first_id, id_count;
 
 static int is_of_sandbox(uid_t id) { return id >= first_id && id - first_id < id_count; }
 
-// A capability is harmless if it is valid only in a user namespace whose root is a user of the sandbox (vfs_ns_cap_data).
+// A capability of a file contains the user who is root in the user namespace where the capability is valid (vfs_ns_cap_data). It
+// is harmless if this user belongs to the sandbox.
 static int is_harmless_capability(const uint32_t *data, ssize_t size) {
   const uint32_t version = 3;
   return size == 6 * sizeof *data && le32toh(data[0]) >> 24 == version && is_of_sandbox(le32toh(data[5]));
 }
 
-// Whether an overlay's record of the earlier name of a renamed directory is harmless: one name, or a path from the image's
-// root without `.` and `..`.
+// An overlay records the earlier name of a renamed directory in an attribute. Returns whether this record is harmless: one name,
+// or a path from the image's root without `.` and `..`.
 static int is_harmless_redirect(const char *value, ssize_t size) {
   int is_path = size > 0 && value[0] == '/';
   ssize_t begin = is_path;
@@ -153,8 +154,7 @@ static int disarm_one(const char *path, const struct stat *status, int type, str
   (void)type;
   uint32_t data[16];
   const char *name = path + walk->base;
-  // Use the whole path for the directory at which the walk starts. Entries below it are named relative to the current
-  // directory.
+  // nftw names entries relative to the current directory, except the directory at which it starts: its name is the whole path.
   if (walk->level == 0) name = path;
   ssize_t size = lgetxattr(name, "security.capability", data, sizeof data);
   if ((size >= 0 && !is_harmless_capability(data, size)) || (size < 0 && errno == ERANGE)) {
@@ -163,7 +163,7 @@ static int disarm_one(const char *path, const struct stat *status, int type, str
     fail(path);
   }
   disarm_overlay(name, path, status);
-  // Keep a device 0, 0: it is an overlay's mark of a removed file.
+  // Remove devices, except a character device 0, 0: with it, an overlay marks a removed file.
   int is_device = S_ISBLK(status->st_mode) || (S_ISCHR(status->st_mode) && status->st_rdev != 0);
   if (is_device && unlink(name) < 0) fail(path);
   mode_t rights = status->st_mode & 07777;
@@ -173,9 +173,9 @@ static int disarm_one(const char *path, const struct stat *status, int type, str
   return 0;
 }
 
-// disarm PATH FIRST COUNT: removes what no sandbox with the ids from FIRST to FIRST + COUNT - 1 could have made. These are
-// capabilities of other users, devices, set-id bits of other owners, and attributes that Alcove's overlays do not set. Only
-// for a tree that no other process can reach.
+// disarm PATH FIRST COUNT: makes a directory tree harmless. A sandbox has the ids from FIRST to FIRST + COUNT - 1. Removes what
+// it could not have made: devices, set-id bits of other owners, capabilities of other users, and attributes that Alcove's
+// overlays do not set. Only for a tree that no other process can reach.
 void disarm(char **arg) {
   first_id = (uid_t)number(arg[1], 10);
   id_count = (uid_t)number(arg[2], 10);

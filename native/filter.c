@@ -27,7 +27,7 @@ static const unsigned architecture = AUDIT_ARCH_AARCH64;
 #error "no system call filter for this architecture"
 #endif
 
-// Numbers that the headers of Debian 12 may lack. From 424 on they are equal on all architectures.
+// Numbers of system calls that the headers of Debian 12 may lack. From 424 on, the numbers are equal on all architectures.
 enum {
   call_pidfd_send_signal = 424, call_io_uring_setup, call_io_uring_enter, call_io_uring_register, call_open_tree,
   call_move_mount, call_fsopen, call_fsconfig, call_fsmount, call_fspick, call_pidfd_open, call_clone3,
@@ -94,7 +94,7 @@ static void forbid(int call, int number) {
   answer(error(number));
 }
 
-// Allows a call only with these values of an argument, then loads the call's number again.
+// Allows a call only with these values of an argument. At the end, loads the call's number for the rule that follows.
 static void allow_only(int call, unsigned argument, const unsigned *values, unsigned char count, int otherwise) {
   unless_equal_skip((unsigned)call, (unsigned char)(count + 3));
   load_argument(argument);
@@ -103,8 +103,8 @@ static void allow_only(int call, unsigned argument, const unsigned *values, unsi
   load_call();
 }
 
-// Restricts the flags of `clone`. With `refused_if_set` 1, the call is refused if one of `bits` is set. With 0, it is
-// refused if none of them is set.
+// Restricts the flags of `clone`. `refused_if_set` 1: the call fails if one of `bits` is set. `refused_if_set` 0: the call fails
+// if all of them are clear.
 static void judge_clone(unsigned bits, int refused_if_set) {
   unless_equal_skip(SYS_clone, 4);
   load_argument(0);
@@ -156,7 +156,7 @@ void filter_system_calls(const char *sockets, const char *processes) {
   answer(SECCOMP_RET_KILL_PROCESS);
   load_call();
 #ifdef __x86_64__
-  // Forbid the call numbers of x32 programs. They are a second set of numbers for the calls that are filtered below.
+  // Forbid the call numbers of x32 programs. Each system call has a second number for x32, which the rules below do not check.
   add(BPF_JMP | BPF_JGE | BPF_K, 0, 1, 0x40000000);
   answer(error(ENOSYS));
 #endif

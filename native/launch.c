@@ -1,5 +1,5 @@
-// Carries out, in order, the steps of one sandbox start that need the kernel and not a shell, then becomes the OCI
-// runtime. One process does all of it because every process that Node has to spawn costs more than all the steps.
+// Carries out the steps of one sandbox start, such as mounts, by calls to the kernel. Then becomes the OCI runtime. One process
+// does all steps, because every process that Node spawns takes more time than all of them.
 //
 //   launch STEP ARGUMENTS… STEP ARGUMENTS… [exec PROGRAM ARGUMENTS…]
 //   launch serve [FILE]: see serve.c
@@ -60,8 +60,8 @@ static void sync_to_disk(char **arg) {
   close(fd);
 }
 
-// directory PATH OWNER MODE: makes a directory, or completes one that an interrupted start has left. Only for a disk that no
-// sandbox has used yet.
+// directory PATH OWNER MODE: makes a directory. If it exists already, because an earlier start was interrupted, only sets owner
+// and mode. Only for a disk that no sandbox has used yet.
 static void make_directory(char **arg) {
   uid_t owner = (uid_t)number(arg[1], 10);
   mode_t mode = (mode_t)number(arg[2], 8);
@@ -82,8 +82,8 @@ static int is_as_wanted(const char *path, uid_t owner, const char *text, size_t 
   return is_so;
 }
 
-// file PATH OWNER TEXT: writes a file unless it is correct already, because writing is much slower than reading. Such files are
-// in a directory that no sandbox can reach.
+// file PATH OWNER TEXT: writes a file. Does nothing if the file has this owner and text already, because writing is much slower
+// than reading. PATH is in a directory that no sandbox can reach.
 static void write_file(char **arg) {
   uid_t owner = (uid_t)number(arg[1], 10);
   size_t length = strlen(arg[2]);
@@ -102,7 +102,8 @@ static void write_new_file(char **arg) {
 }
 
 // listen PATH GID: opens the socket that the runtime passes on as descriptor 3. It accepts connections from now on, so no client
-// has to wait for PID 1. The group may connect. Only root can write in the directory, so nobody can replace the socket.
+// has to wait for PID 1. The group GID may connect. PATH is in a directory where only root can write, so nobody can replace the
+// socket.
 static void listen_at(char **arg) {
   struct sockaddr_un address = {.sun_family = AF_UNIX};
   if (strlen(arg[0]) >= sizeof address.sun_path) refuse("the path of the socket is too long");
@@ -129,9 +130,8 @@ static void die_with(char **arg) {
   if ((unsigned long long)getppid() != number(arg[0], 10)) refuse("the runner is gone");
 }
 
-// Raises a limit that all sandboxes share, because the kernel adds up the use of all processes whose user namespaces
-// have the same creator. With the usual limits one sandbox could use up all timers and message queues. The memory of
-// timers and queues still counts towards the memory limit of their sandbox. Without CAP_SYS_RESOURCE the limit rises
+// Raises a limit of timers or message queues. The kernel counts these for all sandboxes together, because their user namespaces
+// have the same creator. So with the usual limit, one sandbox could use up everything. Without CAP_SYS_RESOURCE the limit rises
 // only to this process's hard limit.
 static void raise_shared_limit(int resource) {
   struct rlimit most = {.rlim_cur = RLIM_INFINITY, .rlim_max = RLIM_INFINITY};
@@ -140,8 +140,8 @@ static void raise_shared_limit(int resource) {
   (void)setrlimit(resource, &most);
 }
 
-// Raises the out-of-memory score, so that a host without free memory kills processes of sandboxes before its own. With
-// CAP_SYS_RESOURCE this is also the lowest score that a process in the sandbox may choose.
+// Raises the out-of-memory score, so that a host without free memory kills processes of sandboxes before processes of the host.
+// With CAP_SYS_RESOURCE, processes in the sandbox cannot choose a lower score.
 static void stand_first_in_line(void) {
   const char score[] = "200";
   int fd = open("/proc/self/oom_score_adj", O_WRONLY | O_CLOEXEC);
@@ -149,7 +149,7 @@ static void stand_first_in_line(void) {
   close(fd);
 }
 
-// exec PROGRAM ARGUMENTS…: the last step. The program inherits the socket and no other descriptor.
+// exec PROGRAM ARGUMENTS…: the last step. The program inherits the socket of the step `listen` and no other descriptor.
 static _Noreturn void become(char **arg) {
   int quiet = open("/dev/null", O_RDWR | O_CLOEXEC);
   int spare = fcntl(STDERR_FILENO, F_DUPFD_CLOEXEC, 10);

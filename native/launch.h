@@ -4,14 +4,15 @@
 
 enum { failed = 125 };
 
-// Runs the steps. At the first failed step the process exits with `failed`.
+// Runs the steps that the arguments name, such as `overlay OPTIONS PATH`. If a step fails, the process exits with status 125.
 void run_steps(int count, char **arg);
 
-// Serves requests from a socket (serve.c). `warm` is the optional FILE of `serve FILE`; it may be NULL. Returns when the caller
-// closes its end.
+// Serves requests from a socket. Returns when the other side closes the socket. `warm`: the FILE of `serve FILE` (serve.c), or
+// NULL.
 int serve(const char *warm);
 
-// Used by every step: ends the program with one line that names the failed step.
+// For every step. `fail` and `refuse` end the program with one line that names the failed step. `number` parses an argument, or
+// refuses it.
 _Noreturn void fail(const char *about);
 _Noreturn void refuse(const char *why);
 unsigned long long number(const char *text, int base);

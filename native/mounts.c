@@ -34,7 +34,7 @@ struct attributes {
 
 static int id_map = -1;
 
-// The devices in a sandbox's /dev. The runtime bind-mounts these files from its own /dev into the sandbox.
+// The devices in a sandbox's /dev. The OCI runtime bind-mounts them from the /dev that the runtime itself sees.
 static const struct {
   const char *path;
   unsigned major, minor;
@@ -43,16 +43,16 @@ static const struct {
     {"/dev/random", 1, 8}, {"/dev/urandom", 1, 9}, {"/dev/tty", 5, 0},
 };
 
-// Shows the host's devices in the sandbox. Called if this host allows no process to make devices. The mount is read-only,
-// because crun gives its standard files to the sandbox's root, which would then own the host's /dev/null.
+// Shows the host's devices in the sandbox. Called if this host allows no process to make devices. The mount is read-only: crun
+// makes the sandbox's root the owner of the sandbox's standard files, and without this the root would own the host's /dev/null.
 static void keep_devices_of_host(void) {
   if (umount2("/dev", MNT_DETACH) < 0) fail("/dev");
   if (mount("/dev/null", "/dev/null", NULL, MS_BIND, NULL) < 0) fail("/dev/null");
   if (mount(NULL, "/dev/null", NULL, MS_REMOUNT | MS_BIND | MS_RDONLY | MS_NOSUID | MS_NOEXEC, NULL) < 0) fail("/dev/null");
 }
 
-// Makes separate devices for each sandbox. With shared device files, sandboxes could watch each other's accesses and lock the
-// files for each other. The mount is read-only, so that no sandbox can own a device.
+// Makes separate devices for each sandbox. With shared device files, a sandbox could watch the accesses of other sandboxes, or
+// lock a file so that others cannot lock it. The mount is read-only, so that no sandbox can own a device.
 static void make_devices(void) {
   const char *options = "mode=0755,size=64k,nr_inodes=16";
   if (mount("tmpfs", "/dev", "tmpfs", MS_NOSUID | MS_NOEXEC, options) < 0) fail("/dev");
@@ -88,24 +88,24 @@ void mount_sysfs(char **arg) {
   close(host);
 }
 
-// own-time: later programs get their own time namespace, with the host's clocks. Otherwise sandboxes would share the file in
-// /proc that represents the namespace.
+// own-time: later programs get their own time namespace, with the host's clocks. Otherwise /proc/self/ns/time would be one file
+// that all sandboxes share.
 void unshare_time(char **arg) {
   (void)arg;
   if (unshare(CLONE_NEWTIME) < 0 && errno != EINVAL) fail("time namespace");
 }
 
-// hide PATH: mounts an empty directory over the mount at PATH, because crun refuses a host with both cgroup versions. The
-// files that crun creates in that directory disappear with its mount. Unmounting PATH instead would be slower, because the
-// kernel then waits for every processor.
+// hide PATH: mounts an empty directory over the mount at PATH, because crun refuses a host with both cgroup versions. Files that
+// crun creates in the empty directory disappear with it. To unmount PATH instead would be slower, because the kernel then waits
+// for every processor.
 void hide(char **arg) {
   const char *options = "mode=0700,size=64k,nr_inodes=64";
   if (mount("tmpfs", arg[0], "tmpfs", MS_NOSUID | MS_NODEV | MS_NOEXEC, options) < 0 && errno != ENOENT) fail(arg[0]);
 }
 
-// overlay OPTIONS PATH: mounts an overlay at PATH.
-// nosuid lets programs with more capabilities than a sandbox may have (such as Debian's ping) start without them. Otherwise the
-// kernel would refuse to start them. Nothing is lost, because processes cannot gain privileges anyway.
+// overlay OPTIONS PATH: mounts an overlay at PATH. Some program files, such as Debian's ping, have capabilities that a sandbox
+// may not have, and the kernel would refuse to start them. With nosuid the kernel ignores the capabilities of files. Nothing is
+// lost, because processes cannot gain privileges anyway.
 void mount_overlay(char **arg) {
   if (mount("overlay", arg[1], "overlay", MS_NODEV | MS_NOSUID, arg[0]) < 0) fail(arg[1]);
 }
@@ -122,7 +122,7 @@ static void write_to(const char *path, const char *text) {
 }
 
 // ids MAP: sets how later `bind-mapped` steps map owners on the disk to owners in the sandbox. MAP has the form of uid_map
-// (user_namespaces(7)). The kernel takes the map as a user namespace, so a child process enters one for a moment.
+// (user_namespaces(7)). The kernel accepts MAP only as part of a user namespace, so a child process makes such a namespace.
 void make_id_map(char **arg) {
   int until[2];
   if (pipe2(until, O_CLOEXEC) < 0) fail("pipe");
@@ -147,8 +147,8 @@ void make_id_map(char **arg) {
     if (errno != EINTR) fail("user namespace");
 }
 
-// bind-mapped FROM TO: like `bind`, but with owners mapped as the last `ids` step has set (mount_setattr(2)). Unmapped owners
-// appear as nobody.
+// bind-mapped FROM TO: like `bind`, but maps owners as the last step `ids MAP` has set (mount_setattr(2)). Unmapped owners appear
+// as nobody.
 void mount_mapped(char **arg) {
   if (id_map < 0) refuse("ids come first");
   struct attributes mapped = {.set = attribute_idmap, .user_namespace = (uint64_t)id_map};
@@ -159,7 +159,7 @@ void mount_mapped(char **arg) {
   close(tree);
 }
 
-// Mounts an open directory without devices and set-id bits. If there was an `ids` step, owners are mapped as it has set.
+// Mounts an open directory without devices and set-id bits. `id_map` maps the owners, if an earlier step `ids` has set it.
 void show_directory(int directory, const char *to) {
   struct attributes shown = {.set = attribute_nosuid | attribute_nodev};
   if (id_map >= 0) {
@@ -181,8 +181,8 @@ static int is_same_namespace(const char *one, const char *other) {
   return a.st_dev == b.st_dev && a.st_ino == b.st_ino;
 }
 
-// shm PID BYTES: sets the size of /dev/shm in the mount namespace of a sandbox's first process. Processes inside cannot mount
-// anything, so the path still leads to the mount that was made at the start. Fails if /dev/shm holds more than BYTES.
+// shm PID BYTES: sets the size of a sandbox's /dev/shm. PID is the sandbox's first process. Fails if /dev/shm contains more than
+// BYTES. Processes inside cannot mount anything, so /dev/shm is still what the runtime mounted.
 void resize_shared_memory(char **arg) {
   const char *place = "/dev/shm";
   char namespace[64], options[64];

@@ -8,9 +8,9 @@
 // `length` counts the bytes after it. Input and output are files in memory, so nothing here waits for a reader. A child's output
 // is what it had written when it ended; a child that writes too much gets an error.
 //
-// `serve FILE`: moving a process between cgroups takes the kernel some milliseconds, unless another process was moved just
-// before. So while a child with the flag `moves_process` runs, a helper repeatedly writes itself into FILE, its own cgroup. A
-// question with the flag `moves_soon` announces such a child: the helper begins early, and the question gets no answer.
+// `serve FILE`: the kernel takes some milliseconds to move a process between cgroups, but far less just after another move. So
+// while a child with the flag `moves_process` runs, a helper process repeatedly moves itself into the cgroup of FILE, where it
+// already is. A question with the flag `moves_soon` announces such a child: the helper begins early, and sends no answer.
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -195,8 +195,8 @@ static void ask_child(char *body, size_t length, int warmer) {
   start_child(&question, arg, at, (size_t)(end - at));
 }
 
-// The helper process of `serve FILE`, a cgroup.procs file. After a byte arrives on `asked`, the helper moves itself
-// into that cgroup at intervals for a while. It writes `0`, which means the process that writes.
+// The helper process of `serve FILE`; FILE is the cgroup.procs of a cgroup. For `warm_for_ms` after each byte on `asked`, the
+// helper moves itself into that cgroup every `warm_every_ms`: `0`, written to FILE, means the writing process.
 static _Noreturn void keep_warm(int asked, const char *path) {
   prctl(PR_SET_PDEATHSIG, SIGKILL);
   int file = open(path, O_WRONLY | O_CLOEXEC);

@@ -18,8 +18,8 @@ static int open_below(int directory, const char *name) {
   return (int)syscall(SYS_openat2, directory, name, &how, sizeof how);
 }
 
-// Gives a new directory to the sandboxes' root and lets all their users write. Sets the owner last. So a directory that still
-// belongs to the host's root was not finished by an earlier call. No sandbox can make such a directory.
+// Gives a new directory to the sandboxes' root and lets all their users write. Sets the owner last. So if the host's root still
+// owns the directory, an earlier call was interrupted, and this call finishes the work.
 static void finish_directory(int directory, uid_t owner, const char *about) {
   struct stat found;
   if (fstat(directory, &found) < 0) fail(about);
@@ -27,8 +27,8 @@ static void finish_directory(int directory, uid_t owner, const char *about) {
   if (fchmod(directory, 0777) < 0 || fchown(directory, owner, owner) < 0) fail(about);
 }
 
-// volume FROM SUBPATH OWNER TO: mounts a volume, or a directory in it, which is made if it is missing. If there was an `ids`
-// step, owners are mapped as it has set. Devices and set-id bits in the volume have no effect.
+// volume FROM SUBPATH OWNER TO: mounts a volume, or its directory SUBPATH, which is made if it is missing. An earlier step `ids`
+// sets how owners are mapped. Devices and set-id bits in the volume have no effect.
 void mount_volume(char **arg) {
   uid_t owner = (uid_t)number(arg[2], 10);
   int directory = open(arg[0], O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
@@ -47,9 +47,9 @@ void mount_volume(char **arg) {
   close(directory);
 }
 
-// mount-point ROOT PATH: fails if a link of the sandbox leads to the path of a volume, or if there is a file. Through a link, the
-// volume could be mounted over the sandbox's root directory, and its files would replace programs of the platform. If the path
-// does not exist, the runtime makes it.
+// mount-point ROOT PATH: fails if PATH, where a volume will be mounted, is a file, or leads through a symbolic link of the
+// sandbox. Through a link, the volume could be mounted over the root directory and replace programs of the platform. If PATH does
+// not exist, the runtime makes it.
 void check_mount_point(char **arg) {
   struct open_how how = {.flags = O_PATH | O_DIRECTORY | O_CLOEXEC,
                          .resolve = RESOLVE_IN_ROOT | RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS};
