@@ -62,7 +62,7 @@ suite('the cgroup mode of a host', () => {
   test('`cgroupModeIn` returns v2 for a host that has only cgroup v2', () => {
     assert.deepEqual(cgroupModeIn(v2, 'cpu memory pids\n'), { mode: 'v2', controllers: ['cpu', 'memory', 'pids'] })
   })
-  test('`cgroupModeIn` returns hybrid for a host with both cgroup versions, and the controllers of each', () => {
+  test('`cgroupModeIn` returns hybrid and all controllers for a host with both cgroup versions', () => {
     const found = cgroupModeIn([cpu, pids, unified].join('\n'), 'hugetlb\n')
     assert.deepEqual(found, { mode: 'hybrid', controllers: ['cpu', 'pids', 'hugetlb'] })
   })

@@ -130,7 +130,7 @@ const cgroups = asRoot('cgroups', async (): Promise<Finding> => {
   return { name, status: 'ok', found, costs: 'starts are some milliseconds slower than with v2' }
 })
 
-/** Returns the lines of /etc/subuid that give other programs ids which sandboxes use. */
+/** Returns the lines of /etc/subuid that assign ids which Alcove uses for sandboxes. */
 export const linesWithOurIds = (text: string): string[] => {
   const ranges = [
     diskIds,

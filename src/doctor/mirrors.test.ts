@@ -39,7 +39,7 @@ suite('the mirrors that `alcove doctor` looks up', () => {
     assert.equal((await images({ ...mirrors, privateRegistries: ['images.corp:5000'] })).status, 'ok')
   })
 
-  test('`alcove doctor` reports a mirror whose name has no address, and accepts a host without mirrors', async () => {
+  test('`alcove doctor` reports a package mirror whose name has no address, but not the lack of mirrors', async () => {
     const { status, found } = await packages({ packages: ['gone.test'] })
     assert.deepEqual([status, found], ['ok', 'gone.test has no address'])
     assert.deepEqual(await images({}), { name: 'registry mirrors', status: 'ok', found: 'none' })

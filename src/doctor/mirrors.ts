@@ -31,8 +31,8 @@ const lookUp: Resolve = async (host) => {
 const nameOf = (host: string) => host.replace(/:\d+$/, '')
 
 /**
- * Looks up the address of each host once. Returns the hosts whose addresses are closed to sandboxes, and the result for all
- * others.
+ * Looks up the addresses of each host once. Returns the hosts with their addresses, also as a text. `closed`: the hosts with an
+ * address that sandboxes cannot reach.
  */
 const placesOf = async (hosts: readonly string[], isOpen: (address: string) => boolean, resolve: Resolve) => {
   const places = await Promise.all(
@@ -48,8 +48,8 @@ const placesOf = async (hosts: readonly string[], isOpen: (address: string) => b
 }
 
 /**
- * Returns what the operator can do, as a phrase or a setting. No setting opens the host itself to sandboxes, so they
- * can never use an apt proxy on the host.
+ * Returns what the operator can do: use a mirror on another machine, or set ALCOVE_OPEN_NETWORKS. No setting opens the host
+ * itself, so sandboxes can never use an apt proxy on the host.
  */
 const remedyFor = (closed: readonly string[]): string => {
   const openable = closed.filter((address) => !address.startsWith('127.'))

@@ -7,7 +7,7 @@ export type RequiredPackage = {
   name: string
   command: string
   why: string
-  /** True if only the build of the C programs needs it. An image of Alcove has these programs, and nothing to build them. */
+  /** True if only the build of the C programs needs this package. In an image of Alcove the C programs are already built. */
   compiles?: true
 }
 
@@ -56,7 +56,7 @@ const isThere = (path: string, mode: number) => {
 export const findCommand = (command: string): string | undefined =>
   searched.map((directory) => join(directory, command)).find((path) => isThere(path, constants.X_OK))
 
-/** Returns the packages that are not installed: their `command`, or the file if `command` is a path, does not exist. */
+/** Returns the packages that are not installed, because their `command` (a program's name, or a file's path) does not exist. */
 export const missingCommands = (packages: readonly RequiredPackage[] = requiredPackages): RequiredPackage[] =>
   packages.filter(({ command }) =>
     command.startsWith('/') ? !isThere(command, constants.R_OK) : findCommand(command) === undefined,

@@ -1,4 +1,4 @@
-// Tests each step of the check of the port for hosts, and the sentence that a failed step reports.
+// Tests the check of control's port for runners and gates: each step, and the sentence that a failed step reports.
 import assert from 'node:assert/strict'
 import { X509Certificate } from 'node:crypto'
 import { once } from 'node:events'
@@ -20,11 +20,14 @@ const listen = async (context: TestContext, server: Server & { closeAllConnectio
   return new URL(`https://127.0.0.1:${(server.address() as AddressInfo).port}`)
 }
 
-suite('`checkPeer`, the check whether this machine can use the port for hosts of a server', () => {
+suite('`checkPeer`, the check whether this machine can use control’s port for runners and gates', () => {
   const authority = new TestAuthority()
   const hash = authorityHashOf(new X509Certificate(authority.certificate))
 
-  /** Starts a port for hosts. Like control's port, it also accepts callers without a client certificate. */
+  /**
+   * Starts a server like control's port for runners and gates. Like that port, it also accepts callers without a client
+   * certificate.
+   */
   const startHosts = (context: TestContext, { name = controlHostName, aheadMs = 0, ofServer = version } = {}) => {
     const options = { ...authority.newCertificate(name), requestCert: true, rejectUnauthorized: false }
     const server = createServer(options, (_request, response) => {
@@ -95,7 +98,7 @@ suite('`checkPeer`, the check whether this machine can use the port for hosts of
     assert.match(await failureOf(url, 'A'.repeat(43)), /^authority: .* is not the server that printed this token/)
   })
 
-  test('`checkPeer` fails at the step `authority` if that authority did not sign the server’s certificate', async (context) => {
+  test('`checkPeer` fails at the step `authority` if another authority signed the server’s certificate', async (context) => {
     const other = new TestAuthority()
     const { cert, key } = other.newCertificate(controlHostName)
     const chain = { cert: `${cert}${authority.certificate}`, key }
@@ -103,7 +106,7 @@ suite('`checkPeer`, the check whether this machine can use the port for hosts of
     assert.match(await failureOf(url, hash), /^authority: /)
   })
 
-  test('`checkPeer` fails at the step `clock` if the clocks differ by more than tickets allow', async (context) => {
+  test('`checkPeer` fails at the step `clock` if the clocks of the two machines differ by a minute', async (context) => {
     assert.match(
       await failureOf(await startHosts(context, { aheadMs: 60_000 }), hash),
       /^clock: the clock of this machine is (59|60|61) s behind that of the server$/,

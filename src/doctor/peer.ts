@@ -1,5 +1,5 @@
-// Checks, step by step, whether this machine can use the port for hosts of a server. Each step reports in one line what
-// it found and, if it failed, what to do. `runner --join` and `doctor --peer` use this check.
+// Checks, step by step, whether this machine can use control's port for runners and gates. Each step reports in one line what it
+// found and, if it failed, what to do. `runner --join` and `doctor --peer` use this check.
 import { createHash, X509Certificate } from 'node:crypto'
 import { lookup } from 'node:dns/promises'
 import { once } from 'node:events'
@@ -193,7 +193,7 @@ const ask = async (
     const [response] = await once(asking, 'response')
     response.resume()
     const { date, 'alcove-version': told } = response.headers as Record<string, string | undefined>
-    // The header has only whole seconds, so assume the middle of that second.
+    // The header `date` has only whole seconds, so assume the middle of that second.
     const aheadMs = date === undefined ? 0 : (sentAt + Date.now()) / 2 - (Date.parse(date) + 500)
     return { aheadMs, version: told }
   } catch (error) {

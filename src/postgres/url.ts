@@ -5,8 +5,8 @@ import type { Options } from 'postgres'
 type Connection = Pick<Options<never>, 'host' | 'port' | 'database' | 'username' | 'password'> & { ssl?: 'require' }
 
 /**
- * Handles the URL parameter `host`, which the driver does not support. The returned `url` is for the driver, which
- * reads everything else.
+ * Returns the URL for the driver without the parameter `host`, which the driver does not support, and the connection options that
+ * replace the parameter.
  */
 export const connectionFrom = (databaseUrl: string): { url: string; connection: Connection } => {
   const url = new URL(databaseUrl)
