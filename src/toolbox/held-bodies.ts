@@ -3,10 +3,13 @@
 import { Budget } from '#src/kit/budget.ts'
 import { Problem } from '#src/problems.ts'
 
-/** Limits in characters: per sandbox, in total, and the share that each sandbox always gets. */
+/**
+ * Limits of the bodies of requests that the gate keeps in memory, in characters: per sandbox, in total, and the amount that each
+ * sandbox always gets.
+ */
 export const heldBodies = new Budget({ each: 16 * 1024 * 1024, all: 256 * 1024 * 1024, sure: 64 * 1024 })
 
-/** Estimated memory of each JSON value in addition to its text. Unit: characters. */
+/** Added for each JSON value to the length of its text, in characters, because a parsed value takes more memory than its text. */
 const valueSize = 32
 
 const sizeOf = (value: unknown): number => {
@@ -16,8 +19,8 @@ const sizeOf = (value: unknown): number => {
 }
 
 /**
- * The body of a call. A handler that runs for long passes `body` on, keeps no reference to it, and calls `letGo` to free its
- * memory.
+ * The body of a request. `letGo` frees the body's memory before the call ends. A handler that runs for long calls it when it no
+ * longer needs the body, and must keep no other reference to the body.
  */
 export type Given<Body> = { readonly body: Body; letGo?: () => void }
 

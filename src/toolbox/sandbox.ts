@@ -1,4 +1,4 @@
-// The type of a call's sandbox, which all endpoints of the toolbox use.
+// Defines `ToolboxSandbox`, the sandbox that a call acts on. All endpoints of the toolbox use it.
 
 import { type Route, routesOf } from '#src/http/route.ts'
 import type { VariableChange } from '#src/wire/access.ts'
@@ -12,7 +12,7 @@ export type ToolboxSandbox = {
   id: string
   assignment: KnownAssignment
   agent: Agent
-  /** Returns the memory kills of the sandbox. Absent if memory kills cannot be known. */
+  /** Returns when the kernel killed processes of the sandbox for lack of memory. Absent if the gate cannot find this out. */
   memoryKills?: () => Promise<MemoryKillsHere>
   /** Absolute working directory of the image. Default: the user's home. */
   workDirectory?: string | undefined
@@ -25,15 +25,18 @@ export type ToolboxContext = {
   compiler: Compiler
   /** Changes the variables of processes that start later. Resolves when every process that starts from then on has them. */
   changeVariables: (change: VariableChange) => Promise<void>
-  /** Timeout in seconds of a `process/execute` call that sends no timeout; 0: none. Calls of an SDK have no such default. */
+  /**
+   * Timeout in seconds of a `process/execute` call that sends no timeout; 0: none. Does not apply to calls of an SDK, which run
+   * without a timeout.
+   */
   executeTimeoutSeconds: number
   /** Releases the body of a call when it is no longer needed (held-bodies.ts). Absent without a body. */
   letGo?: () => void
 }
 
 /**
- * What a route needs. `sandbox`: the sandbox must be started. `sandbox, also paused`: it may also be paused, so its agent may
- * not answer. With either value, the gate has checked that the caller may use the sandbox.
+ * What a route needs. `sandbox`: a started sandbox. `sandbox, also paused`: a started or paused sandbox; the agent of a paused
+ * sandbox does not answer. With either value, the gate has checked that the caller may use the sandbox.
  */
 export type ToolboxNeeds = 'sandbox' | 'sandbox, also paused'
 
@@ -45,8 +48,8 @@ const untilOver = async (held: HeldBody<unknown>, work: () => unknown): Promise<
 }
 
 /**
- * This function is not async on purpose: an async frame would keep `call.body` in memory even after `letGo`, and would
- * make the limit of bodies useless.
+ * Not async on purpose: the state of an async function would keep `call.body` in memory even after `letGo`, and the limit of
+ * bodies would be useless.
  */
 const runHolding = (run: ToolboxRoute['run'], call: Parameters<ToolboxRoute['run']>[0]): Promise<unknown> => {
   const held = new HeldBody(call.sandbox.id, call.body)

@@ -18,7 +18,7 @@ import { toolboxEndpoints } from './endpoints.ts'
 import type { ToolboxContext, ToolboxNeeds, ToolboxSandbox } from './sandbox.ts'
 import unserved from './unserved.json' with { type: 'json' }
 
-/** The sandbox that a call is for, with the functions that only its runner can provide. */
+/** The sandbox that a call is for. The functions `measure`, `memoryKills` and `changeVariables` ask the sandbox's runner. */
 export type Called = {
   sandbox: SandboxHere
   measure: () => Promise<MeterReading | undefined>

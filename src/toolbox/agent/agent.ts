@@ -30,7 +30,7 @@ export interface Agent {
   info(): Promise<{ version: string; bootId: string }>
   /** Sends SIGTERM to all processes, waits `graceMs`, then sends SIGKILL. Settles when PID 1 has ended. */
   shutdown(graceMs: number): Promise<void>
-  /** Commands and terminals that continue after the connection to the agent, or the gate itself, has ended. */
+  /** Commands and terminals. They continue when their connection to the agent ends, and when the gate ends. */
   readonly jobs: Jobs
   /** Shells that keep their state between commands, and continue after the gate has ended. */
   readonly sessions: Sessions

@@ -1,4 +1,4 @@
-// Closing a connection wakes the agent, possibly on the CPU that should deliver the answer to the caller. Therefore each
+// Closing a connection wakes the agent, which may delay the answer to the caller if both need the same CPU. Therefore each
 // operation of `Agent` resolves first, and closes its connection in the next turn of the event loop.
 import assert from 'node:assert/strict'
 import { Socket } from 'node:net'
@@ -20,12 +20,11 @@ const drained = async (pieces: AsyncIterable<unknown>) => {
 suite('an operation of `Agent` resolves before it closes its connection', { timeout: 60_000 }, () => {
   /** Runs each operation. Expects that no connection is closed when the answer arrives, and that all are closed afterwards. */
   const check = async (t: TestContext, native: NativeAgent, steps: Record<string, () => Promise<unknown>>) => {
-    // Open sockets of the agent. Other descriptors are not counted: a command opens files and pipes even after its
-    // answer.
+    // Count only sockets that the agent has open: a command opens and closes files and pipes at any time.
     const sockets = () => native.openPaths.filter((path) => path.startsWith('socket:')).length
     const before = sockets()
     for (const [name, step] of Object.entries(steps)) {
-      // The event loop closes the connections of the previous operation in this turn.
+      // In this turn of the event loop, the connections of the previous operation are closed.
       await nextTurn()
       const closing = t.mock.method(Socket.prototype, 'destroy')
       await step()

@@ -91,7 +91,7 @@ suite('`exec` of the agent', () => {
       .trim()
       .split('\n')
       .map((line) => line.trim())
-    // `ls` opens the listed directory as descriptor 3.
+    // Descriptor 3 is the directory that `ls` itself opened, so the command has only 0, 1 and 2.
     assert.deepEqual(lines.slice(0, 4), ['0', '1', '2', '3'])
     assert.deepEqual(lines.slice(4, 6), ['SigBlk:\t0000000000000000', 'SigIgn:\t0000000000000000'])
     assert.equal(lines[6], lines[7])

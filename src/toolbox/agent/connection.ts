@@ -63,8 +63,8 @@ export const readRefusal = (payload: Buffer): AgentRefused => {
 export const answerTimeoutMs = 60_000
 
 /**
- * Maximum number of connections to one agent. An agent serves 1024 and refuses more; the difference leaves room for its
- * refusals. The limit protects the gate from a hostile program that has replaced the agent.
+ * Maximum number of connections to one agent. It protects the gate from a hostile program that has replaced the agent. An agent
+ * serves 1024 and refuses more, so the limit is higher, for the connections on which it refuses.
  */
 const open = new Budget({ each: 1100 })
 
@@ -102,7 +102,7 @@ const openSocket = (socketPath: string): Socket => {
   if (ready === undefined) return openFresh(socketPath)
   const socket = ready.take(socketPath) ?? openFresh(socketPath)
   return socket.once('close', (hadError) => {
-    // If the agent closed the connection or caused an error, the agent has ended, and new sockets could not connect.
+    // Open new sockets only if the agent still runs. If the agent closed the connection or caused an error, the agent has ended.
     if (!hadError && !socket.readableEnded) fillSoon(socketPath)
   })
 }
@@ -124,8 +124,8 @@ export const openInflow = (socketPath: string): Inflow =>
 const heedless = <T extends Socket>(socket: T): T => socket.on('error', () => {})
 
 /**
- * Closes a finished connection in the next turn of the event loop. Closing wakes the agent, possibly on the CPU that should first
- * deliver the answer.
+ * Closes a finished connection in the next turn of the event loop. Closing wakes the agent, which could delay the answer to the
+ * caller if both need the same CPU.
  */
 export const closeSoon = (socket: Socket): void => void setImmediate(() => socket.destroy())
 
@@ -196,8 +196,7 @@ export class Connection {
   }
 
   /**
-   * Like `next`, but throws after 60 s without a frame. Use it only for answers that the agent can send without waiting
-   * for a command.
+   * Like `next`, but throws after 60 s without a frame. Not for answers that the agent sends only when a command writes or ends.
    */
   async nextSoon(): Promise<Frame> {
     if (this.#frames.length > 0) return await this.next()
@@ -280,8 +279,8 @@ export class Connection {
 const longestRawAnswer = 64
 
 /**
- * Sends a request that is answered by OK and then raw bytes in both directions. Returns the fields of the OK frame, and the
- * socket, whose next byte is the first raw byte. Each direction ends on its own.
+ * Sends a request that the agent answers by an OK frame. After it, raw bytes go in both directions. Returns the fields of the OK
+ * frame, and the socket, whose next byte is the first raw byte. Each direction ends on its own.
  */
 export const requestRaw = async (
   socketPath: string,

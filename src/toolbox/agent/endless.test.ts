@@ -88,14 +88,14 @@ suite('an agent that sends answers without end', () => {
     await assert.rejects(saying(forEver(session('x'.repeat(10_000)))).sessions.list(), isBad)
   })
 
-  test('`sessions.command` refuses a text above the maximum length, and an endless series of empty texts', async () => {
+  test('`sessions.command` refuses an agent’s answer that is too long or has endless empty frames', async () => {
     const { sessions } = saying(forEver(encodeFrame(kinds.text, Buffer.alloc(60_000)), [command(2 ** 32 - 1)]))
     await assert.rejects(sessions.command('s', 'c'), isBad)
     assert.ok(said < 1024 * 1024)
     await assert.rejects(saying(forEver(encodeFrame(kinds.text), [command(1)])).sessions.command('s', 'c'), isBad)
   })
 
-  test('LOST and CREDIT frames of 0 bytes are refused, so that an agent cannot send them without end', async () => {
+  test('an agent’s frames about 0 lost bytes or 0 allowed bytes are refused, as they could come without end', async () => {
     const lost = encodeFrame(kinds.lost, new FieldWriter().u64(0).done())
     const follow = async () => {
       for await (const _ of saying(forEver(lost)).jobs.attach('j', 0));
@@ -130,7 +130,7 @@ suite('an agent that sends answers without end', () => {
     const calls: Promise<unknown>[] = []
     while (calls.length < 1100) {
       calls.push(agent.jobs.list().catch((error: Error) => error.name))
-      // Wait until the server has accepted most connections: the backlog of its socket is limited.
+      // Wait until the server has accepted most connections. Otherwise its backlog would be full, and connections would fail.
       while (calls.length - silent.size > 100) await new Promise(setImmediate)
     }
     await assert.rejects(agent.jobs.list(), { name: 'AgentRefused', stage: 'busy', errno: 'EAGAIN' })

@@ -8,8 +8,8 @@ import { plainWord } from './plain.ts'
 
 export const entrypointJob = 'entrypoint'
 /**
- * Maximum number of bytes that callers see of the command line. The agent stores at most this many bytes of metadata
- * with a job, and lists of sessions contain at most this many bytes of a command.
+ * Maximum length of the command line that callers see, in bytes. Metadata of a job, and commands in lists of sessions, have the
+ * same maximum.
  */
 const shownBytes = 4096
 

@@ -27,8 +27,8 @@ export const environmentOf = ({ assignment }: EnvironmentSource, envs: Record<st
 }
 
 /**
- * Returns the sandbox's identity and the image's variables. The caller of this function adds the sandbox's own
- * variables and deletes the variables that the sandbox has unset.
+ * Returns the variables that describe the sandbox (such as DAYTONA_SANDBOX_ID) and the image's variables. The caller of this
+ * function adds the variables that the sandbox has set and deletes those that it has unset.
  */
 export const inheritedBy = (
   assignment: KnownAssignment,

@@ -8,15 +8,15 @@ import { AgentRefused } from './connection.ts'
 const places = new Budget<string | undefined>({ each: 1000, all: 10_000, sure: 10 })
 const waiting = { places, full: () => new AgentRefused('busy', 'EAGAIN') }
 /**
- * Maximum number of parallel operations per sandbox. Writes have their own limit and never wait for reads. Otherwise a caller
- * that uploads what it is downloading could block itself.
+ * Maximum number of parallel operations per sandbox. Writes have a limit of their own and never wait for reads. Otherwise an
+ * upload could wait for a read whose caller waits for that upload.
  */
 const queues = { write: new FairQueue({ ofOne: 64, waiting }), read: new FairQueue({ ofOne: 128, waiting }) }
 const longestWaitMs = 30_000
 
 /**
- * Waits until the operation may start. Dispose of the result when the operation has ended, so that the next one can start.
- * Throws the agent's refusal `busy` if too many operations wait, or after 30 s.
+ * Waits until a file operation of this kind may start. Dispose of the result when the operation has ended, so that the next one
+ * can start. Throws the error `busy` if too many operations wait, or after 30 s.
  */
 export const takeTurn = (kind: keyof typeof queues, socketPath: string): Promise<Disposable> =>
   queues[kind].take(socketPath, AbortSignal.timeout(longestWaitMs)).catch(() => {

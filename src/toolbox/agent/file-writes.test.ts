@@ -137,7 +137,7 @@ suite('writing a file in place, if a rename cannot replace it', { skip: needsRoo
     assert.deepEqual(readdirSync(box.at()), before)
   })
 
-  test('`write` to a writable file in a directory that the user may not write to keeps the file’s inode', async () => {
+  test('`write` keeps the inode of a writable file in a directory that the user may not write to', async () => {
     await using box = await withClosed()
     const { ino } = statSync(box.path)
     await assert.rejects(box.nobody.write(box.path, brokenOff()), /the client is gone/)
@@ -235,7 +235,7 @@ suite('unpacking a stream of files through the agent', { skip: needsRoot }, () =
       record({ type: 'file', path: box.at('empty'), mode: 0o600 }),
       record({ type: 'link', path: box.at('made/link'), to: '../nowhere' }),
       record({ type: 'hard link', path: box.at('made/other'), to: box.at('made/far/away') }),
-      // An existing entry with this path is replaced. If it is a link, the link is not followed.
+      // The path `link` already exists, as a symbolic link. The new file replaces the link, and the link is not followed.
       record({ type: 'file', path: box.at('link') }, 'new'),
       record({ type: 'link', path: box.at('fifo'), to: 'plain' }),
     ])
@@ -251,7 +251,7 @@ suite('unpacking a stream of files through the agent', { skip: needsRoot }, () =
     assert.equal(readFileSync(box.at('plain'), 'utf8'), 'plain text\n')
   })
 
-  test('`unpack` refuses an entry where another kind of file exists, an unknown owner and a damaged record', async () => {
+  test('`unpack` refuses to replace a file by a directory or vice versa, unknown owners, and damaged records', async () => {
     await using box = await startWithFiles()
     const one = record({ type: 'file', path: box.at('x') }, 'x')
     await assert.rejects(box.files.unpack([record({ type: 'file', path: box.at('deep') })]), refused('EISDIR'))
@@ -267,8 +267,8 @@ suite('unpacking a stream of files through the agent', { skip: needsRoot }, () =
     const withContents = Buffer.concat([record({ type: 'link', path: box.at('l'), to: 'x' }, 'contents')])
     for (const bad of [relative, badType, withNul, withContents, one.subarray(0, 20), one.subarray(0, -1)])
       await assert.rejects(box.files.unpack([bad]), protocol)
-    // Random changes never change the path of the test's directory or the slash after it. Otherwise entries would be
-    // made outside that directory, and would remain after the test.
+    // The loop leaves out the path of the test's directory and the slash after it. If it changed them, entries would be made
+    // outside that directory, and would remain after the test.
     const [from, size] = [one.indexOf(box.native.directory), box.native.directory.length + 1]
     assert.ok(from > 0)
     for (let round = 0; round < 50; round++) {

@@ -111,7 +111,7 @@ suite('describing and listing files through the agent', () => {
 })
 
 suite('reading files through the agent', () => {
-  test('`read` returns a whole file, a range, nothing past the end, the target of a link, and files in /proc', async () => {
+  test('`read` returns a whole file or a range, follows links, reads /proc, and returns nothing past the end', async () => {
     await using box = await startWithFiles()
     const whole = await box.files.read(box.at('plain'))
     assert.deepEqual([whole.size, whole.length, await content(whole)], [11, 11, 'plain text\n'])
@@ -122,7 +122,7 @@ suite('reading files through the agent', () => {
     assert.match(await content(await box.files.read('/proc/self/status')), /^Name:\talcove-agent/)
   })
 
-  test('`read` of a small file in sysfs, or one that shrinks, reports the number of bytes that it has read', async () => {
+  test('`read` of a file in sysfs, or of a file that shrinks, reports the number of bytes really read', async () => {
     await using box = await startWithFiles()
     const mtu = readFileSync(loopbackMtu, 'utf8')
     assert.notEqual(statSync(loopbackMtu).size, mtu.length)
@@ -293,7 +293,8 @@ suite('permissions of file calls through the agent', () => {
     await assert.rejects(nobody.read('/proc/1/environ'), refused('EACCES'))
     await nobody.write(box.at('open', 'mine'), [Buffer.from('mine')])
     assert.equal(statSync(box.at('open', 'mine')).uid, 65534)
-    // Even the owner may not write to a file with this mode. The agent must therefore refuse, and not replace the file.
+    // With mode 0444 even the owner may not write to the file. So `write` must fail, although the owner could replace the file by
+    // a new one.
     await nobody.setPermissions(box.at('open', 'mine'), { mode: 0o444 })
     await assert.rejects(nobody.write(box.at('open', 'mine'), []), refused('EACCES'))
     await assert.rejects(box.native.agent.files('no-such-user').stat('/'), { stage: 'user', errno: 'ENOENT' })

@@ -51,8 +51,8 @@ export interface Files {
   list(path: Path, depth?: number): AsyncGenerator<Entry, void, void>
   read(path: Path, options?: { offset?: number; length?: number }): Promise<FileContents>
   /**
-   * Replaces the whole file after all contents are on the disk. If `contents` throws, the old file stays. When the next chunk
-   * is requested from `contents`, the memory of the previous chunk may be reused.
+   * Replaces the whole file after all contents are on the disk. If `contents` throws, the old file stays. `contents` may
+   * overwrite a chunk as soon as the next chunk is requested from it.
    */
   write(path: Path, contents: AsyncIterable<Uint8Array> | Iterable<Uint8Array>, options?: WriteOptions): Promise<void>
   /**
@@ -146,8 +146,8 @@ class Contents extends Readable {
   readonly #from: Inflow
   #left: number
   /**
-   * True: `_read` requests bytes. False after `pipe` to a response: bytes then go to the response directly, and `_read`
-   * does nothing.
+   * True: `_read` reads bytes of the file from the agent. False after `pipe` to a response: the bytes then go to the response
+   * directly, and `_read` does nothing.
    */
   #isRead = true
   #isUnderWay = false
@@ -186,7 +186,7 @@ class Contents extends Readable {
     this.#isRead = false
     this.once('end', () => to.end())
     this.#passOn((bytes) => writeThrough(socket, bytes, () => this.#from.resume()))
-    // Resume this stream, so that it emits `end` for its listeners.
+    // Without `resume`, this stream would not emit `end`, because nobody reads from it: the bytes go to the socket directly.
     this.resume()
     return to
   }
@@ -216,8 +216,8 @@ const read = async (socketPath: string, body: Buffer): Promise<FileContents> => 
 }
 
 /**
- * Time in ms that the agent gets to remove the unfinished file after a failed write. Until then the caller waits for its
- * error. In a paused sandbox the file is removed only after the sandbox resumes.
+ * Time in ms that the agent gets to remove the unfinished file after a failed write. The call fails only after this time or the
+ * removal. In a paused sandbox the file is removed only after the sandbox resumes.
  */
 const removalMs = 1000
 
@@ -238,8 +238,8 @@ const write = async (
   try {
     for await (const chunk of contents) {
       for (let at = 0; at < chunk.length && !isAnswered; at += maxPayloadBytes) {
-        // This `await` ends even after a refusal, because the agent reads until the gate closes the connection.
-        // `Promise.race` with `answer` is not used: it would add a reaction to `answer` for every chunk.
+        // The agent reads on even after a refusal, until the gate closes the connection, so this `await` always ends. A
+        // `Promise.race` with `answer` for every chunk would use more and more memory.
         await connection.sendWhole(kinds.stdin, chunk.subarray(at, at + maxPayloadBytes))
       }
       if (isAnswered) break
@@ -284,7 +284,7 @@ export const filesAt = (socketPath: string, user: string): Files => {
     }
   }
   return {
-    // The agent serves each call in a process whose working directory is the user's home.
+    // Returns the user's home, because the agent serves each file call in a process whose working directory is the user's home.
     directory: async () => (await stat('/proc/self/cwd')).target?.toString('utf8') ?? '/',
     stat,
     list: (path, depth = 1) => entries(socketPath, kinds.fileList, as(path).u32(depth).done()),

@@ -48,7 +48,7 @@ suite('frames between the gate and the agent', () => {
     )
   })
 
-  test('`FrameDecoder` refuses a frame that is too long before its payload arrives', () => {
+  test('`FrameDecoder` refuses a frame by the length in its header, and does not wait for the payload', () => {
     const header = Buffer.alloc(5)
     header.writeUInt32LE(maxPayloadBytes + 1)
     assert.throws(() => new FrameDecoder().push(header), BadFrame)

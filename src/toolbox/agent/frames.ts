@@ -3,7 +3,7 @@
 
 export const maxPayloadBytes = 1024 * 1024
 export const maxRequestBytes = 8 * 1024 * 1024
-/** Bytes of standard input that may be sent before the agent gives more credit. */
+/** Number of bytes of standard input that may be sent before the agent allows more with a frame CREDIT. */
 export const inputWindowBytes = 256 * 1024
 export const headerBytes = 5
 
@@ -56,8 +56,8 @@ export const kinds = {
 } as const
 
 /**
- * Kinds of frames whose payload must not be empty. Limits of payload bytes would not stop a hostile agent that sends
- * empty frames without end.
+ * Kinds of frames whose payload must not be empty. Otherwise a hostile agent could send empty frames without end, because all
+ * limits count payload bytes only.
  */
 const bringing: ReadonlySet<number> = new Set([kinds.stdout, kinds.stderr, kinds.text])
 

@@ -17,7 +17,7 @@ const exec = (...argv: string[]): Buffer => {
   return encodeFrame(kinds.exec, body)
 }
 
-// SHUTDOWN is left out because it would end the agent. A complete DIAL is left out because it would connect to a random port.
+// SHUTDOWN is left out because it would end the agent. DIAL with a port is left out because it would connect to that random port.
 const anyFrame = fc
   .tuple(fc.nat(255), fc.uint8Array({ maxLength: 60 }))
   .filter(([kind, payload]) => kind !== kinds.shutdown && !(kind === kinds.dial && payload.length === 2))
@@ -29,8 +29,8 @@ const changedExec = fc.tuple(fc.nat(40), fc.nat(255)).map(([at, value]) => {
   return frame
 })
 const noise = fc.uint8Array({ maxLength: 200 }).map((bytes) => {
-  // The announced length is above the maximum, so the agent refuses it immediately. For a smaller length the agent would wait
-  // for the payload until its timeout.
+  // `bytes[3]` is the highest byte of the frame's length. With 0xff the length is above the maximum, so the agent refuses the
+  // frame immediately. For a smaller length the agent would wait for the payload until its timeout.
   if (bytes.length > 3) bytes[3] = 0xff
   return bytes
 })
@@ -108,7 +108,7 @@ suite('clients that send malformed frames to an agent', () => {
     await native.downTo(before)
   })
 
-  test('a client that sends more input than its credit allows gets FAILED, and its command ends', async () => {
+  test('a client that sends more input than the agent has allowed gets FAILED, and its command ends', async () => {
     await using native = await NativeAgent.start()
     const input = Array.from({ length: 9 }, () => encodeFrame(kinds.stdin, Buffer.alloc(65536)))
     const seen = kindsSeen(await provoke(native.socketPath, [exec('/bin/sleep', '1000'), ...input], false))

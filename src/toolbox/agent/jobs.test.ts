@@ -100,7 +100,7 @@ suite('`attach` to a job of the agent, and other calls for jobs', () => {
       }
       // Check the sum of both streams: the agent may read much of one stream before it reads the other.
       assert.ok(wholeLinesKept > 16, id)
-      // For every offset, the bytes that `attach` returns and the bytes that it reports as lost add up to the end offset.
+      // From every offset, the bytes that `attach` returns and the bytes that it reports as lost are all output up to the end.
       for (const offset of [0, 100, 255, 256, 257, 1000, endOffset - 1].filter((at) => at < endOffset)) {
         const told = await collect(jobs.attach(id, offset))
         assert.equal(text(told).length + lost(told), endOffset - offset, `${id} from ${offset}`)
@@ -108,7 +108,7 @@ suite('`attach` to a job of the agent, and other calls for jobs', () => {
     }
   })
 
-  test('`keepBeginning` stores fewer bytes if the streams alternate, and assigns each byte to its stream', async () => {
+  test('`keepBeginning` stores less if stdout and stderr alternate, and assigns each byte to its stream', async () => {
     await using native = await NativeAgent.start()
     const { jobs } = native.agent
     const program = 'import os\nfor i in range(40000):\n os.write(1, b"o"); os.write(2, b"e")'
@@ -139,7 +139,7 @@ suite('`attach` to a job of the agent, and other calls for jobs', () => {
     assert.equal(text(events), all.slice(-10_000))
   })
 
-  test('a slow client does not slow a job; its received bytes and reported lost bytes add up to all output', async () => {
+  test('a slow client does not slow a job; each byte of output reaches it or is reported as lost', async () => {
     await using native = await NativeAgent.start('release')
     const { jobs } = native.agent
     const total = 32 * 1024 * 1024
@@ -174,7 +174,7 @@ suite('`attach` to a job of the agent, and other calls for jobs', () => {
     assert.equal(one, await hash())
   })
 
-  test('a job whose streams alternate byte by byte loses its oldest output and reports the loss', async () => {
+  test('a job that alternates between stdout and stderr loses its oldest output and reports the loss', async () => {
     await using native = await NativeAgent.start()
     const { jobs } = native.agent
     const script = `import os\nfor i in range(50000):\n os.write(1 + i % 2, b'%05d' % i)`
@@ -261,7 +261,7 @@ suite('`attach` to a job of the agent, and other calls for jobs', () => {
     assert.deepEqual(await jobs.list(), [])
   })
 
-  test('`pour` passes on the output that a job has written so far, or with `follow` all output until its end', async () => {
+  test('`pour` passes on the output that exists so far, or with `follow` all output until the job ends', async () => {
     await using native = await NativeAgent.start()
     const { jobs } = native.agent
     const poured = async (follow: boolean): Promise<string> => {
@@ -288,7 +288,7 @@ suite('`attach` to a job of the agent, and other calls for jobs', () => {
     )
   })
 
-  test('calls for a missing job, an id in use or an invalid job fail with a stage and an errno', async () => {
+  test('calls for a missing job, an id in use or an invalid job fail with an errno', async () => {
     await using native = await NativeAgent.start()
     const { jobs } = native.agent
     await jobs.spawn(job('twin', 'sleep 1000'))

@@ -56,7 +56,7 @@ export type JobEvent = OutputEvent | ExitEvent
 export type AttachOptions = {
   /** True (default): follow the output until the job ends. False: stop at the end of the output so far. */
   follow?: boolean
-  /** Called when the agent has accepted the request. */
+  /** Called when the agent has answered OK to the request for the output. */
   onTaken?: (() => void) | undefined
   /** Aborting this signal ends the iteration over the output. */
   signal?: AbortSignal
@@ -67,7 +67,7 @@ export interface Jobs {
   /** Starts a job. Throws `StartFailed` like `exec`, or `AgentRefused` (job, EEXIST) if the id is in use. */
   spawn(spec: JobSpec): Promise<{ pid: number }>
   attach(id: string, offset: number, options?: AttachOptions): AsyncGenerator<JobEvent, void, void>
-  /** Passes the job's output from its beginning to `take`, as `Sessions.pour` does. */
+  /** Passes all output of the job to `take`, beginning with the first byte. See `Sessions.pour`. */
   pour(id: string, take: TakePiece, options: { follow: boolean; signal: AbortSignal }): Promise<void>
   /**
    * Writes to the job's input. Settles when the job's pipe or terminal has accepted every byte. Calls for one job stay in order.
@@ -116,7 +116,10 @@ const readOutput = ({ kind, payload }: Frame, offset: number): OutputEvent => {
   return { type: 'truncated', offset, lostBytes }
 }
 
-/** Reads stored output from `offset` on. `names` identify the job or command; `readEnd` reads the payload of its EXIT frame. */
+/**
+ * Reads stored output from `offset` on. `names`: the fields of the request that identify the job or command. `readEnd` decodes
+ * the payload of the EXIT frame that ends the output.
+ */
 export const followOutput = <End extends { type: 'exit' }>(
   socketPath: string,
   kind: number,
@@ -136,7 +139,10 @@ const connectBy = async (socketPath: string, kind: number, request: FieldWriter)
   return connection
 }
 
-/** Sends a request whose answer is output, and yields the output. `offset` is the offset of the first byte. */
+/**
+ * Sends a request that the agent answers with output, and yields that output. `offset`: where this output begins in all output of
+ * the job or command, in bytes.
+ */
 export async function* followRequest<End extends { type: 'exit' }>(
   socketPath: string,
   kind: number,

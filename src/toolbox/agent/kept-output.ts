@@ -1,5 +1,5 @@
 /**
- * Maximum number of output bytes that are stored for each command, on the sandbox's disk. The file is only as large as the
+ * Maximum number of output bytes that are stored for each command, in a file on the sandbox's disk. The file grows with the
  * output.
  */
 export const keptOutputBytes = 16 * 1024 * 1024

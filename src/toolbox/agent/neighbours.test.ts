@@ -18,15 +18,15 @@ const startHostile = async (behave: (socket: Socket) => void) => {
   const server = createServer((socket) => {
     open.add(socket)
     socket.once('close', () => open.delete(socket)).on('error', () => undefined)
-    // The server becomes hostile at the first request. Connections that the gate has opened before an operation needs them
-    // send nothing until then.
+    // The server becomes hostile at the first request. The gate opens some connections ahead, and sends nothing on them before an
+    // operation needs them.
     socket.once('data', () => behave(socket))
   })
   server.listen(path)
   await once(server, 'listening')
   return {
     agent: agentAt(path),
-    /** Settles when the gate or this server has closed every connection. */
+    /** Settles when no connection to this server is open. */
     allClosed: async () => {
       while (open.size > 0) await Promise.all([...open].map((socket) => once(socket, 'close')))
     },
@@ -54,7 +54,7 @@ const drained = async (agent: Agent): Promise<void> => {
   for await (const _ of command);
 }
 
-/** Calls an agent in every way that the gate uses: a command, an info, a dial and a file. */
+/** Makes one call of each kind that the gate uses: runs a command, asks for the version, connects to a port, looks up a file. */
 const askAll = (agent: Agent): Promise<unknown>[] => [
   drained(agent),
   agent.info(),
@@ -85,7 +85,7 @@ const behaviours: Record<string, (socket: Socket) => void> = {
 
 suite('a hostile agent next to a correct agent', () => {
   for (const [name, behave] of Object.entries(behaviours)) {
-    test(`beside an agent that ${name}, another sandbox’s agent is served, and no connection is left`, {
+    test(`an agent that ${name} does not delay another sandbox’s agent, and no connection stays open`, {
       timeout: 15_000,
     }, async () => {
       await using hostile = await startHostile(behave)

@@ -35,7 +35,7 @@ suite('`dial` to a server in a sandbox', () => {
     await native.downTo(before)
   })
 
-  test('a server reached by `dial` may close its direction first, and still receives bytes', async () => {
+  test('a server reached by `dial` may end its output first, and still receives input', async () => {
     await using native = await NativeAgent.start()
     const heard = Promise.withResolvers<string>()
     await using server = await listen((socket) => {
@@ -158,8 +158,8 @@ suite('`info` and `shutdown` of the agent', () => {
     const outputs = deaf[Symbol.asyncIterator]()
     await outputs.next()
     const gone = native.agent.shutdown(2000)
-    // SHUTDOWN was sent on another connection, so the agent may read the first DIALs before SHUTDOWN. Those DIALs fail only
-    // because nothing listens on the port.
+    // SHUTDOWN was sent on another connection, so the agent may get some of these DIALs earlier than SHUTDOWN. Such a DIAL fails
+    // with stage `connect`, because nothing listens on port 9.
     let refused: unknown
     do refused = await native.agent.dial(9).catch((error: unknown) => error)
     while (refused instanceof AgentRefused && refused.stage === 'connect')

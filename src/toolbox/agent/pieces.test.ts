@@ -33,7 +33,7 @@ suite('an answer of the agent that arrives in pieces', { timeout: 30_000 }, () =
       let from = 0
       for (const to of [...cuts, bytes.length]) {
         socket.write(bytes.subarray(from, to))
-        // Wait for a timer: if the reader looped without waiting for more bytes, this timer would never fire.
+        // Let a timer fire after each write. If the reader did not wait for more bytes, but looped, this timer would never fire.
         await delay(5)
         from = to
       }

@@ -6,13 +6,13 @@ import { startToolbox } from '../testing/toolbox.ts'
 import { plainWordsOf } from './plain.ts'
 
 suite('commands that need no shell', () => {
-  test('`plainWordsOf` returns the words of a command in which a shell would interpret nothing', () => {
+  test('`plainWordsOf` splits a command without shell syntax into its words', () => {
     assert.deepEqual(plainWordsOf(' ls  -la\t/tmp ', {}), ['ls', '-la', '/tmp'])
     assert.deepEqual(plainWordsOf('./a/b --x=1,2 c@d:e+f%', {}), ['./a/b', '--x=1,2', 'c@d:e+f%'])
     for (const command of ['true', 'python3 -V', '/bin/echo a']) assert.ok(plainWordsOf(command, {}), command)
   })
 
-  test('a command runs in a shell if it has shell syntax, is a shell builtin, or needs shell start files', () => {
+  test('a command gets a shell only for shell syntax, a shell builtin, or a variable such as BASH_ENV', () => {
     const meant = [
       'a;b',
       'a&',

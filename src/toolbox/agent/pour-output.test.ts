@@ -18,7 +18,7 @@ const frame = fc.record(
   { noNullPrototype: true },
 )
 
-/** Joins consecutive output of the same stream. Replaces each other frame by its kind. */
+/** Joins consecutive output of the same stream. Leaves of all other frames only their kind. */
 const heard = (said: [who: string, bytes: Uint8Array][]): [string, string][] =>
   said.reduce<[string, string][]>((all, [who, bytes]) => {
     const text = Buffer.from(bytes).toString('hex')
@@ -28,10 +28,13 @@ const heard = (said: [who: string, bytes: Uint8Array][]): [string, string][] =>
     return all
   }, [])
 
-/** A chunk with `headerBytes` unused bytes in memory before it, like the chunks that a connection delivers. */
+/** A chunk of which the `headerBytes` bytes before it in memory are unused, like the chunks that a connection delivers. */
 const chunkOf = (bytes: Uint8Array): Buffer => Buffer.concat([Buffer.alloc(headerBytes), bytes]).subarray(headerBytes)
 
-/** Reads output with a consumer that overwrites each piece and the `headerBytes` bytes before it. */
+/**
+ * Returns the parts of a stream that arrives cut into chunks at `cuts`. Overwrites each piece and the `headerBytes` bytes before
+ * it, as consumers may do.
+ */
 const findInPieces = (stream: Buffer, cuts: number[]): [string, Buffer][] => {
   const finder = new PartFinder()
   const at = [0, ...cuts.map((cut) => cut % (stream.length + 1)).sort((a, b) => a - b), stream.length]
@@ -87,7 +90,7 @@ suite('parts in a stream of frames', () => {
     )
   })
 
-  test('`PartFinder` turns any bytes into parts, or throws a BadFrame', () => {
+  test('`PartFinder` splits any bytes into output and other frames, or throws a BadFrame', () => {
     fc.assert(
       fc.property(fc.uint8Array({ maxLength: 5000 }), fc.array(fc.nat(), { maxLength: 9 }), (random, cuts) => {
         try {
@@ -103,7 +106,7 @@ suite('parts in a stream of frames', () => {
     assert.throws(() => [...new PartFinder().parts(encodeFrame(kinds.stdout))], BadFrame)
   })
 
-  test('`PartFinder` refuses too long frames before their payload arrives; frames of output may be longer', () => {
+  test('`PartFinder` refuses a frame by the length in its header; the limit is higher for frames of output', () => {
     for (const [kind, most] of [[kinds.stdout, maxPayloadBytes] as const, [kinds.exit, 4096] as const]) {
       const header = Buffer.alloc(5)
       header.writeUInt32LE(most + 1)
@@ -162,7 +165,7 @@ suite('passing on a command’s output with `pour`', () => {
     const payload = await pour((piece, done) => {
       assert.equal(piece.type, 'output')
       const { data } = piece as { data: Buffer }
-      // A consumer may overwrite the `headerBytes` bytes before a piece.
+      // Overwrite the bytes before the piece, as any consumer may do with the `headerBytes` bytes before a piece.
       Buffer.from(data.buffer, data.byteOffset - 3, 3).fill(1)
       return take(piece, done)
     })

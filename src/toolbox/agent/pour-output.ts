@@ -1,4 +1,4 @@
-// Reads stored output without copying it. Every read uses one buffer, and begins only after all earlier pieces were consumed.
+// Reads stored output without copying it. The buffer is filled again only after all of its pieces were consumed.
 import { AgentGone, answerTimeoutMs, closeSoon, openInflow, readRefusal } from './connection.ts'
 import {
   BadFrame,
@@ -19,7 +19,10 @@ export type Piece =
   | { type: 'output'; stream: 'stdout' | 'stderr'; data: Buffer }
   | { type: 'truncated'; lostBytes: number }
 
-/** Consumes a piece. Returns true if the piece is no longer needed; otherwise calls `done` once, later. */
+/**
+ * Consumes a piece of output. Returns true if the function has finished with the piece. Otherwise it calls `done` once, when it
+ * has finished.
+ */
 export type TakePiece = (piece: Piece, done: () => void) => boolean
 
 /** Maximum payload of a frame that does not carry output, in bytes. */
@@ -33,8 +36,8 @@ type Part = Piece | { type: 'frame'; kind: number; payload: Buffer }
 type Stretch = { stream: 'stdout' | 'stderr'; from: number; to: number }
 
 /**
- * Makes two outputs of one stream contiguous, by moving the shorter one over the frame header between them. Passing on
- * one piece takes less time than passing on two.
+ * Makes two outputs of one stream contiguous: moves the shorter output over the frame header between them. Then `take` is called
+ * once instead of twice, which takes less time.
  */
 const join = (chunk: Buffer, stretch: Stretch, from: number, to: number): void => {
   if (to - from < stretch.to - stretch.from) {
@@ -66,7 +69,10 @@ export class PartFinder {
     return streams[this.#header[4]!]
   }
 
-  /** Yields the parts in a chunk. Overwrites bytes of the chunk, so the caller must not use the chunk afterwards. */
+  /**
+   * Yields the pieces of output and the other frames in a chunk of received bytes. Overwrites bytes of the chunk, so the caller
+   * must not use the chunk afterwards.
+   */
   *parts(chunk: Buffer): Generator<Part, void, void> {
     let stretch: Stretch | undefined
     for (let at = 0; at < chunk.length; ) {
@@ -100,8 +106,8 @@ export class PartFinder {
 }
 
 /**
- * Sends a request whose answer is OK and then output, and passes the output to `take`. Returns the payload of EXIT, or
- * `undefined` if the output ended without EXIT or `signal` ended it.
+ * Sends a request that the agent answers by OK, output and EXIT. Passes the output to `take`. Returns the payload of EXIT, or
+ * `undefined` if the connection ended without EXIT or `signal` was aborted.
  */
 export const pourOutput = async (
   socketPath: string,

@@ -43,7 +43,7 @@ suite('connections to an agent that the gate opens before a call needs them', ()
     await until(async () => sockets.size === 2, 'two are ready')
   })
 
-  test('a socket that was opened before a call is dropped if the agent has closed it or written to it', async () => {
+  test('`ReadySockets` removes an open socket if the agent has closed it or written to it', async () => {
     await using server = await startServer()
     using sockets = new ReadySockets()
     sockets.fill(server.path, server.open)

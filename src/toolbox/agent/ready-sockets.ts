@@ -39,7 +39,7 @@ export class ReadySockets {
     return undefined
   }
 
-  /** Opens sockets to one agent until it has `each` of them. */
+  /** Opens sockets to one agent until `#each` sockets are ready. Closes sockets if more than `#all` are ready for all agents. */
   fill(socketPath: string, open: () => Socket): void {
     while ((this.#byPath.get(socketPath)?.size ?? 0) < this.#each) this.#add(socketPath, open().unref())
     for (const socket of this.#ready.keys()) {

@@ -158,7 +158,7 @@ suite('the agent as PID 1 of a sandbox', { skip: needsRoot }, () => {
     )
   })
 
-  test('file calls see the sandbox’s files, with the permissions of their user', async () => {
+  test('file calls act on the sandbox’s files with the permissions of the user that they name', async () => {
     const files = agent.files('daytona')
     await box.run(id, 'mkdir -m 777 /notes')
     await files.write('/notes/note', [Buffer.from('mine')])

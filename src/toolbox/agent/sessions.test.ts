@@ -104,7 +104,7 @@ for (const shell of ['bash', 'sh'] as const) {
       }
     })
 
-    test('a background child does not delay later commands, and its output belongs to the log of its command', async () => {
+    test('a background child does not delay later commands, and writes to the log of its own command', async () => {
       await using native = await NativeAgent.start()
       const { sessions } = native.agent
       const go = `${native.directory}/go`
@@ -193,7 +193,7 @@ suite('sessions of the agent', () => {
     assert.equal((await run(sessions, 's', `printf '${octal}'`))[0], every)
   })
 
-  test('a session command that writes fast is slowed down, so that its client gets most of its output', async () => {
+  test('a session command that writes fast is slowed down, so that a client gets most of the output', async () => {
     await using native = await NativeAgent.start('release')
     const { sessions } = native.agent
     await sessions.open(spec('s', { ringBytes: 16 * 1024 * 1024 }))
@@ -236,7 +236,7 @@ suite('sessions of the agent', () => {
     }
   })
 
-  test('a session command does not wait for a client that reads nothing, and reports how much is lost', async () => {
+  test('a session command does not wait for a client that reads nothing, and reports the bytes that it lost', async () => {
     await using native = await NativeAgent.start()
     const { sessions } = native.agent
     await sessions.open(spec('s', { ringBytes: 65_536 }))
@@ -272,7 +272,7 @@ suite('sessions of the agent', () => {
     assert.equal((await read(sessions.attach('s', id, 0))).stdout, '3\n')
   })
 
-  test('calls for a missing session or command, an id in use or a failed start fail with stage and errno', async () => {
+  test('calls for a missing session or command, an id in use or a shell that cannot start fail with an errno', async () => {
     await using native = await NativeAgent.start()
     const { sessions } = native.agent
     await sessions.open(spec('s'))

@@ -23,8 +23,8 @@ const uploadAndCut = async (native: NativeAgent, { name, old, ...options }: Wish
   const half = Math.floor(contents.length / 2)
   const pieces = [contents.slice(0, half), contents.slice(half)].map((piece) => Buffer.from(piece))
   await native.agent.files(userInfo().username).write(path, pieces, options)
-  // Append the operation `told`, which means that the answer was sent. strace may have ended before it recorded that
-  // operation.
+  // Append the operation `told`: the gate got the agent's answer. strace may have ended before it recorded the sending of the
+  // answer.
   const operations: Operation[] = [...(await recorder.stop()), { kind: 'told' }]
   assert.ok(
     operations.some((each) => each.kind === 'write' && each.bytes.length > 0),
@@ -62,7 +62,7 @@ suite('uploads that a power cut interrupts', { skip: needsRoot }, () => {
     isWhole((await uploadAndCut(native, { name: 'old', old })).answered)
   })
 
-  test('after a power cut, a replaced program is new if its upload was answered, otherwise old or new', async () => {
+  test('after a power cut, a program replaced by an upload is whole, and new if the upload was answered', async () => {
     await using native = await NativeAgent.start('release')
     const program = join(native.directory, 'program')
     copyFileSync('/bin/sleep', program)

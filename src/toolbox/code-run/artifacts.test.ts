@@ -14,15 +14,15 @@ const sieved = (pieces: readonly (string | Buffer)[]) => {
   return { text: output.text(), charts: sieve.charts }
 }
 
-suite('chart lines in the output of a program', () => {
-  test('chart lines are removed from the output and collected, and other lines keep their order', () => {
+suite('lines with charts in the output of a program', () => {
+  test('lines with charts are removed from the output and collected, and other lines keep their order', () => {
     assert.deepEqual(sieved([`a\n${chartLine({ n: 1 })}b\n${chartLine({ n: 2 })}c`]), {
       text: 'a\nb\nc',
       charts: [{ n: 1 }, { n: 2 }],
     })
   })
 
-  test('chart lines are found no matter where the output is cut into pieces', () => {
+  test('charts are found in the output no matter where the output is cut into pieces', () => {
     const whole = Buffer.from(`dtn_\n${chartLine({ n: 'é' })}x dtn_artifact_k39fd2:{}\n\n${chartLine({ n: 2 })}dtn_art`)
     const expected = { text: 'dtn_\nx dtn_artifact_k39fd2:{}\n\ndtn_art', charts: [{ n: 'é' }, { n: 2 }] }
     fc.assert(
@@ -34,7 +34,7 @@ suite('chart lines in the output of a program', () => {
     )
   })
 
-  test('chart lines that are malformed are removed and ignored', () => {
+  test('malformed lines with charts are removed from the output and ignored', () => {
     const bad = [
       '',
       '{',
@@ -48,11 +48,11 @@ suite('chart lines in the output of a program', () => {
     assert.deepEqual(sieved(bad.map((text) => `${chartMark}${text}\n`)), { text: '', charts: [] })
   })
 
-  test('the last chart line may lack its newline', () => {
+  test('a chart in the last line of the output is collected even if that line has no newline', () => {
     assert.deepEqual(sieved([chartLine({ n: 1 }).trimEnd()]), { text: '', charts: [{ n: 1 }] })
   })
 
-  test('a chart line above the size limit is dropped, and so are all lines after the total limit', () => {
+  test('a chart above the size limit is dropped, and so are all charts after the total limit', () => {
     const long = chartLine({ long: 'x'.repeat(9 * 1024 * 1024) })
     assert.deepEqual(sieved([long, 'text\n', chartLine({ n: 1 })]), { text: 'text\n', charts: [{ n: 1 }] })
     assert.equal(sieved(Array.from({ length: 100 }, (_, n) => chartLine({ n }))).charts.length, 64)

@@ -55,7 +55,7 @@ export class ArtifactSieve implements Disposable {
     }
   }
 
-  /** Call this at the end of the output, whose last line may lack a newline. */
+  /** Handles the last line, which may lack a newline. Call this when the output has ended. */
   end(): void {
     if (this.#matched > 0) this.#rest.add(chartMark.subarray(0, this.#matched))
     this.#matched = 0

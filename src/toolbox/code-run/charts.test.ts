@@ -6,7 +6,7 @@ import { makeFakeMatplotlib } from './testing/fake-matplotlib.ts'
 
 const can = (code: string) => {
   try {
-    // Use the PATH of the toolbox in the tests, so that this check finds the same Python.
+    // Use the same PATH as the toolbox in the tests. With another PATH, this test could find another Python.
     execFileSync('python3', ['-c', code], { stdio: 'ignore', env: { PATH: '/usr/local/bin:/usr/bin:/bin' } })
     return true
   } catch {
@@ -153,7 +153,7 @@ suite('charts of Python code', needsPython, () => {
     )
   })
 
-  test('a syntax error in Python code that imports matplotlib has the line of that code', async () => {
+  test('a syntax error in Python code that imports matplotlib has the line number of the caller’s code', async () => {
     const { exitCode, result } = await run('import matplotlib\n\nx = = 1')
     assert.equal(exitCode, 1)
     assert.match(result, /^ {2}File "<stdin>", line 3\n/)

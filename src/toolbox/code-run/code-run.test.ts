@@ -25,7 +25,7 @@ suite('POST /process/code-run', () => {
     assert.deepEqual(reply, { status: 200, body: { exitCode: 0, result: '2\n' } })
   })
 
-  test('POST /process/code-run answers 400 for no code, an unknown language, wrong types or variable names', async () => {
+  test('POST /process/code-run answers 400 if the code or language is missing or a field is invalid', async () => {
     await using box = await startToolbox()
     for (const body of [
       { code: '', language: 'python' },
@@ -107,7 +107,7 @@ suite('POST /process/code-run: python', needsPython, () => {
     assert.equal((await run(source)).result, 'def f():\n  pass  # here\n\nimport inspect\n')
   })
 
-  test('Python code without a main guard can spawn processes, which do not run that code again', async () => {
+  test('Python code without `if __name__ == "__main__"` can spawn processes, which do not run it again', async () => {
     await using box = await startToolbox()
     const run = async (code: string) => (await box.post(codeRun, { code, language: 'python', timeout: 20 })).body
     const builtIn = 'import multiprocessing as m; print(m.get_context("spawn").Pool(2).map(abs, [-1]), __file__[:6])'
@@ -118,7 +118,7 @@ suite('POST /process/code-run: python', needsPython, () => {
     assert.deepEqual(await run(otherGuard), { exitCode: 0, result: '[2]\n' })
   })
 
-  test('an encoding line in Python code has no effect, because the code is sent as text', async () => {
+  test('a `coding` comment in Python code has no effect, because the code is always read as UTF-8', async () => {
     await using box = await startToolbox()
     for (const encoding of ['utf-8', 'utf8', 'latin-1', 'cp1252'])
       for (const rest of ['print("é")', 'import os\nprint("é")']) {
@@ -163,7 +163,7 @@ suite('POST /process/code-run: javascript', () => {
     assert.equal((await run('console.log(process.execArgv)')).result, '[]\n')
   })
 
-  test('JavaScript code may have strict mode and a hash-bang line, and errors have its own line numbers', async () => {
+  test('JavaScript code may have strict mode and a hash-bang line; its errors have the right line numbers', async () => {
     await using box = await startToolbox()
     const run = async (code: string) => (await box.post(codeRun, { code, language: 'javascript' })).body
     assert.equal(
@@ -199,13 +199,13 @@ suite('POST /process/code-run: javascript modules', () => {
     assert.equal((await run('const x = await (Promise.resolve(3))\nconsole.log(x)')).result, '3\n')
   })
 
-  test('JavaScript with import and await only in strings, functions or dynamic imports runs as a script', async () => {
+  test('JavaScript runs as a script if `import` and `await` are only in its strings and functions', async () => {
     const code = 'undeclared = "import x; await y"; const f = async () => { await 1; return import("node:os") }\n'
     const { result } = await run(`${code}f().then((os) => console.log(undeclared.length, typeof os.cpus))`)
     assert.equal(result, '17 function\n')
   })
 
-  test('JavaScript with import reports its own error and exit code', async () => {
+  test('the answer for JavaScript code with `import` has the code’s error and exit code', async () => {
     assert.equal((await run('import "node:fs"; process.exit(4)')).exitCode, 4)
     const { exitCode, result } = await run('import "node:fs"\n\nthrow new Error("here")')
     assert.equal(exitCode, 1)
@@ -213,7 +213,7 @@ suite('POST /process/code-run: javascript modules', () => {
   })
 })
 
-suite('POST /process/code-run: the file of the code', () => {
+suite('POST /process/code-run: the name of the code’s file, and other files that the code uses', () => {
   const make = async () => {
     const directory = mkdtempSync(join(process.env['HOME'] ?? '/', 'code-run-'))
     return { directory, [Symbol.dispose]: () => rmSync(directory, { recursive: true, force: true }) }
@@ -227,7 +227,7 @@ suite('POST /process/code-run: the file of the code', () => {
     ['typescript', dirname],
     ['typescript', `await 1\n${dirname}`],
   ] as const) {
-    test(`the file of the code is in the working directory: ${language}, ${code.slice(0, 16)}`, async () => {
+    test(`code-run names a file in the working directory to the code: ${language}, ${code.slice(0, 16)}`, async () => {
       await using box = await startToolbox()
       const { body } = await box.post(codeRun, { code, language })
       assert.deepEqual(body, { exitCode: 0, result: 'true true function\n' })
@@ -254,7 +254,7 @@ suite('POST /process/code-run: the file of the code', () => {
     })
   }
 
-  test('JavaScript code can start workers from text and from other files', async () => {
+  test('JavaScript code can start workers from source text and from other files', async () => {
     using made = await make()
     writeFileSync(join(made.directory, 'w.js'), 'console.log("file")')
     await using box = await startToolbox()
@@ -348,7 +348,7 @@ console.log(join('a', 'b'), typeof os.cpus, Color.Blue, Space.x, new Point(4).ge
     assert.equal(result, "[ 'x y' ] function true\n")
   })
 
-  test('an error in TypeScript code has the line of the code as it was sent', async () => {
+  test('an error in TypeScript code has the line number of the code that the caller sent', async () => {
     const { exitCode, result } = await run(
       'interface A { a: number }\n\nfunction boom(): never {\n  throw new Error("x")\n}\nboom()',
     )
@@ -360,7 +360,7 @@ console.log(join('a', 'b'), typeof os.cpus, Color.Blue, Space.x, new Point(4).ge
     assert.equal((await run('const n: number = 9; process.exit(n)')).exitCode, 9)
   })
 
-  test('TypeScript code with a syntax error is not run, and answers exit code 1 and the line', async () => {
+  test('TypeScript code with a syntax error is not run, and the answer has the line number of the error', async () => {
     const { exitCode, result } = await run('console.log("ran")\nconst x: = 3')
     assert.equal(exitCode, 1)
     assert.match(result, /Unexpected "="[\s\S]*code\.ts:2:9/)

@@ -1,6 +1,6 @@
-// Turns code into a program: the interpreter to start, and the text for its standard input. In every language, the arguments
-// of the call start at index 1, and error messages have the line numbers of the code. The code itself reads an empty standard
-// input.
+// Turns code into a program: the interpreter to start, and the code as text for its standard input. The interpreter reads all of
+// this text, so the code itself finds standard input empty. In every language, the arguments of the call start at index 1, and
+// error messages have the line numbers of the code.
 import { readFileSync } from 'node:fs'
 
 export type Program = { argv: readonly string[]; stdin: string }
@@ -14,9 +14,8 @@ const read = (name: string) => readFileSync(new URL(`./${name}`, import.meta.url
 const literal = (text: string) => JSON.stringify(text.toWellFormed())
 
 /**
- * JavaScript that reads the caller's code from standard input, so that process lists do not show it, and runs it by eval.
- * With `node -`, node itself would use up `process.stdin` before the code can listen to it, and the code would not be the
- * main module.
+ * JavaScript that reads the caller's code from standard input, so that process lists do not show it, and runs it by eval. With
+ * `node -` instead, the code could not use `process.stdin`, and would not be the main module.
  */
 const reads = "process.execArgv.splice(0,2);require.main=module;(0,eval)(require('fs').readFileSync(0,'utf8'))"
 const node = ['node', '-e', reads, '--']
@@ -32,9 +31,9 @@ const mayBeModule = /\b(?:import|export|await)\b/
 const awaitsAtTop = /^(?:(?:const|let|var)\s[^=\n]*=\s*)?await\b/m
 
 /**
- * JavaScript that prepares a module. Modules have no `require`, but code written for `node -` may use it. Node has
- * already read the standard input to get the module's text, so `process.stdin` is opened again, at its end. The
- * argument `-` is removed.
+ * JavaScript that prepares a module. Modules have no `require`, but code written for `node -` may use it. Node has already read
+ * all of standard input to get the module's text, so the code gets a new `process.stdin`, which is empty. The argument `-` is
+ * removed.
  */
 const modulePrelude =
   "process.argv.splice(1,1);{const m=await import('module');globalThis.require=m.createRequire(process.cwd()+'/');" +
@@ -55,8 +54,8 @@ const takeTypescript = expression('local-typescript.cjs')
 const mayWantName = /__filename|__dirname|\bWorker\b/
 
 /**
- * Returns JavaScript that replaces `Worker`. A worker that is started with the module's own address then runs the
- * module's text.
+ * Returns JavaScript that replaces the class `Worker`. The module has no file, so a worker that is started with the module's own
+ * path or URL gets the module's text instead.
  */
 const workersOf = (module: string) =>
   "{const threads=require('worker_threads'),{Worker}=threads,own=new Set([__filename,import.meta.url,decodeURI(import.meta.url)," +
@@ -90,8 +89,9 @@ export const importsFiles = (code: string): boolean =>
   /(?:\bfrom|\bimport|\brequire)\s*\(?\s*['"`](?:\.{1,2})?\//.test(code)
 
 /**
- * The program gets a file name, so that node reads its source map and `require.main === module` is true. `typeRemover`
- * is needed only if the code imports files, because these files may contain TypeScript.
+ * Builds the program for JavaScript that was compiled from TypeScript. The program gets a file name, so that node uses the source
+ * map in the JavaScript and `require.main === module` is true. `typeRemover` (see `Compiler`) is needed only if the code imports
+ * files, because these files may contain TypeScript.
  */
 export const typescriptProgram = (javascript: string, typeRemover?: string): Program => {
   const files = typeRemover === undefined ? '' : `(${takeTypescript})(${typeRemover});`
@@ -122,14 +122,14 @@ const drawsCharts = /\b(?:matplotlib|pylab|seaborn)\b/
 const inPython = (text: string, name: string) => `exec(compile(${text},'<${name}>','exec'),{'__name__':'<${name}>'})`
 
 /**
- * Words in Python code that need main.py: code that imports something may look for the file of the program, and an
- * encoding line would be an error on standard input. Other code runs faster without main.py.
+ * Matches Python code that must be run by main.py, a small program that runs the caller's code. Code with an import may look for
+ * its own file, and a `coding` comment would be an error on standard input. Other code runs faster without main.py.
  */
 const needsMain = /import|__file__|coding[:=]/
 
 /**
- * Builds the program for Python. If the code needs main.py, the first line of standard input is main.py, and the code
- * follows. Code that draws charts gets charts.py, too.
+ * Builds the program for Python. If the code needs main.py, the first line of standard input runs the text of main.py, and the
+ * code follows. Code that draws charts gets charts.py in the same way.
  */
 export const pythonProgram = (code: string): Program => {
   if (!needsMain.test(code)) return { argv: ['python3', '-u', '-'], stdin: code.toWellFormed() }

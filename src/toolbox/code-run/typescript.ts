@@ -36,8 +36,8 @@ const needsModule = /Top-level await is currently not supported with the "cjs" o
 const tooMuch = 'The TypeScript compiler gave up: the code is too large or too deeply nested.\n'
 
 /**
- * Compiles code. A `complaint` is an error in the caller's code, so it becomes the program's output. If the deadline's
- * signal ends the compilation, throws the reason of that signal.
+ * Compiles code. If the code has an error, returns the error as `complaint`, which becomes the program's output. If the
+ * deadline's signal ends the compilation, throws the reason of that signal.
  */
 export const transpile = async (
   { compile }: Compiler,

@@ -45,7 +45,7 @@ const mostValues = 100_000
 const mostEscapes = 200_000
 const standardSeconds = 30
 
-/** The problem that callers get, for each kind of refusal by the programs in `inside/`. */
+/** The problem that callers get for each kind of refusal. The programs that send refusals are in the directory `inside/`. */
 const refusals: Record<string, ProblemCode> = {
   bad: 'bad_request',
   failed: 'unprocessable',
@@ -85,8 +85,8 @@ const malformed = (cause?: unknown) =>
   new Problem('unprocessable', 'The programs of the desktop gave no answer that can be read.', { cause })
 
 /**
- * Whether a text has so many escapes that parsing it would block this process. A picture, which is the longest text, has no
- * escapes.
+ * Returns true if a JSON text has so many backslashes that parsing it would block this process. The longest texts are pictures in
+ * base64, which has no backslash.
  */
 const hasManyEscapes = (text: string): boolean => {
   let count = 0

@@ -193,7 +193,7 @@ suite('calls for the desktop of a sandbox (computer use)', () => {
     assert.deepEqual((await call('delete', `recordings/${id}`, undefined, null)).asked, ['delete_recording', { id }])
   })
 
-  test('computer use calls answer 404 for a process or recording that cannot exist, and run no program', async () => {
+  test('computer use calls answer 404 for an invalid process name or recording id, and run no program', async () => {
     behave('exit 1')
     for (const name of ['xfce4', '..%2Fx', 'constructor', `${id}0`, id.toUpperCase()]) {
       for (const path of [`process/${name}/status`, `process/${name}/logs`, `recordings/${name}`]) {
@@ -283,7 +283,7 @@ suite('calls for the desktop of a sandbox (computer use)', () => {
 
   const position = () => box.get('/computeruse/mouse/position')
 
-  test('computer use calls answer 422 and name the missing program, and a snapshot that has this program', async () => {
+  test('computer use calls answer 422 and name the missing program and a snapshot that contains it', async () => {
     answering({ refusal: 'missing', message: 'xdotool' })
     const { status, body } = await position()
     assert.equal(status, 422)

@@ -42,7 +42,7 @@ suite('the answer of a sandbox to a computer use call', () => {
     assert.throws(() => readAnswer(answer({ result: { x: 1, y: 2 }, more: 1 }), Point), { status: 422 })
   })
 
-  test('`readAnswer` throws 422 for a text of many escapes, and returns a picture of the same length', () => {
+  test('`readAnswer` throws 422 for a text with very many escapes, and accepts a long picture', () => {
     const picture = (screenshot: string) =>
       readAnswer(answer({ result: { screenshot, cursorPosition: { x: 1, y: 1 }, sizeBytes: 1 } }), Screenshot)
     assert.equal(picture('A'.repeat(600_000)).screenshot.length, 600_000)
@@ -55,7 +55,7 @@ suite('the answer of a sandbox to a computer use call', () => {
     assert.deepEqual(readAnswer(answer({ result: { windows: [window] } }), Windows), { windows: [window] })
   })
 
-  test('`readAnswer` throws a Problem for a refusal: its status depends on the kind, 422 for an unknown kind', () => {
+  test('`readAnswer` throws a Problem with the status of each kind of refusal, and 422 for an unknown kind', () => {
     for (const [refusal, status] of [
       ['bad', 400],
       ['unknown', 404],

@@ -6,7 +6,7 @@ import type { TreeNode, TreeRows } from './schemas.ts'
 const deepest = 100
 
 /**
- * Makes a tree. Throws a 422 if the tree is too deep, or if a node comes before its parent. Such a list could contain a
+ * Makes a tree. Throws a 422 if the tree is too deep, or if a row comes before its parent, because such rows could contain a
  * cycle.
  */
 export const treeOf = ({ rows, truncated }: TreeRows): { root?: TreeNode; truncated: boolean } => {

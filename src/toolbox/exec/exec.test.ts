@@ -53,7 +53,7 @@ suite('POST /process/execute', () => {
     assert.equal((await box.post(execute, { command })).body.result, "1 a  'b'\n2 a  'b'\n$x\n")
   })
 
-  test('`pkill -f WORD` as a command does not kill its own shell, whose arguments do not contain the text', async () => {
+  test('`pkill -f WORD` as a command does not kill the shell that runs it', async () => {
     await using box = await startToolbox()
     const name = `nothing-is-called-so-${process.pid}`
     const command = `pkill -f "${name}"; pgrep -af ${name} || echo "after, exit $?"`
@@ -250,7 +250,7 @@ suite('POST /process/execute: Idempotency-Key', () => {
 suite('stored answers of commands with an Idempotency-Key', () => {
   const answer = (bytes: number) => async () => ({ exitCode: 0, result: 'x'.repeat(bytes) })
 
-  test('stored answers are evicted above a limit, oldest first; a huge one is dropped, its retry gets 409', async () => {
+  test('stored answers are evicted above a limit, oldest first; retrying a call with a huge answer gives 409', async () => {
     const answers = new Answers()
     for (const key of ['a', 'b', 'c']) await answers.once(key, key, answer(100 * 1024))
     let again = 0
@@ -324,7 +324,7 @@ suite('POST /process/execute: cwd', () => {
 })
 
 suite('POST /process/execute: user and environment', () => {
-  test('POST /process/execute answers 400 if the sandbox does not have its user', async () => {
+  test('POST /process/execute answers 400 if the sandbox’s user does not exist in its image', async () => {
     await using box = await startToolbox({ user: 'nobody-of-that-name' })
     const { status, body } = await box.post(execute, { command: 'ls' })
     assert.equal(status, 400)
@@ -392,7 +392,7 @@ suite('POST /process/execute: bad bodies', () => {
   })
 })
 
-suite('states of the sandbox of a call', () => {
+suite('POST /process/execute for a sandbox that is missing or cannot run commands', () => {
   test('POST /process/execute answers 404 for a sandbox not on this host, 409 for one that is not started', async () => {
     await using box = await startToolbox()
     assert.equal((await box.post('/toolbox/box-2/process/execute', { command: 'ls' })).status, 404)

@@ -99,7 +99,10 @@ export class Answers {
 
 const bySandbox = new Map<string, Answers>()
 
-/** Returns the answers of a sandbox. Deletes the entries of all sandboxes without answers. */
+/**
+ * Returns the stored answers of a sandbox. If the sandbox has none yet, first forgets all sandboxes whose answers have expired,
+ * to free memory.
+ */
 export const answersOf = (sandboxId: string): Answers => {
   const found = bySandbox.get(sandboxId)
   if (found !== undefined) return found

@@ -18,6 +18,6 @@ const filenames = (filename: string, simple: string): string =>
 export const attachment = (filename: string): string =>
   `attachment; ${filenames(filename, filename.replace(/[^\x20-\x7e]/g, '_'))}`
 
-/** `Content-Disposition` of a part of a form, whose headers are UTF-8. */
+/** Returns the header `Content-Disposition` of one part of a multipart form. In such a header, names are UTF-8. */
 export const formData = (name: string, filename: string): string =>
   `form-data; name=${quoted(name)}; ${filenames(filename, filename)}`

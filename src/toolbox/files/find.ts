@@ -24,9 +24,8 @@ const options = ['-F', '-n', '-H', '-I', '--null', '--no-messages', '--devices=s
 const isKnownBy = ['grep', ...options, '-e', 'x', '--', '/dev/null']
 
 /**
- * A script that searches file by file, for BusyBox's `grep`. That `grep` does not mark the end of a file name in its output,
- * and does not skip binary files. `$1` is the text, the other arguments are the files. The first `grep` of the script checks
- * whether any of the files contains the text.
+ * A script for BusyBox's `grep`, which neither separates file names from lines in its output nor skips binary files. So the
+ * script searches file by file. `$1` is the text to find; the other arguments are the files.
  */
 const slowly = `p=$1
 shift

@@ -100,7 +100,7 @@ class PartReader {
     }
   }
 
-  /** Stops reading the body, so that other code can read and drop its remaining bytes. */
+  /** Stops reading the body of the request. Then the caller of this function can read and drop the remaining bytes. */
   async letGo(): Promise<void> {
     await this.#chunks.return?.()
   }

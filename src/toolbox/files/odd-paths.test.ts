@@ -20,7 +20,7 @@ suite('paths that are not ordinary files', () => {
       room.get('/find', { path, pattern: 'x' }),
       room.get('/search', { path, pattern: 'x' }),
     ])
-    // These calls run last, because they may create the path.
+    // The upload runs last, because it may create the path.
     const replies = { list, info, download, find, search, upload: await room.upload(path, 'x') }
     return Object.fromEntries(Object.entries(replies).map(([name, reply]) => [name, refusal(reply)] as const))
   }
@@ -134,7 +134,7 @@ suite('permissions of file calls', () => {
     assert.equal(readFileSync(room.at('closed', 'file'), 'utf8'), 'secret\n')
   })
 
-  test('file calls answer 400 if the sandbox does not have its user', async () => {
+  test('file calls answer 400 if the sandbox’s user does not exist in its image', async () => {
     await using room = await FilesRoom.start({ user: 'no-such-user' })
     for (const reply of [
       await room.get('', { path: '/' }),

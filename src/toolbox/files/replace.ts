@@ -9,8 +9,8 @@ import type { ReplaceRequest, ReplaceResult } from './schemas.ts'
 const pieceBytes = 64 * 1024
 
 /**
- * Thrown while the new file is written, if the file is binary or does not contain the text. This aborts the write, and the
- * old file stays in place.
+ * Thrown while the new file is written, if the old file is binary or does not contain the text to replace. This aborts the write,
+ * and the old file stays in place.
  */
 class Untouched extends Error {
   readonly isFailure: boolean

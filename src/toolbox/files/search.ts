@@ -14,7 +14,10 @@ const nameBytes = 16 * 1024
 
 /** Matches `**` with a slash after it, which means any number of directories, or none. */
 const anyDirectories = /(?<=^|\/)(?:\*\*\/)+/
-/** Maximum number of `**` per pattern. Each doubles the number of patterns for `find`: with and without a directory. */
+/**
+ * Maximum number of `**` per pattern. `find` needs two patterns for each `**`, which may also match nothing. So each `**`
+ * doubles the number of patterns.
+ */
 const anyDirectoriesMax = 6
 
 /** A pattern without `/` matches names at any depth. A pattern with `/` matches the whole path below the directory. */

@@ -66,7 +66,7 @@ const storePart = async (files: Files, part: Part, paths: Paths): Promise<Proble
     return undefined
   } catch (error) {
     const problem = problemOf(error, { path: path.toString('utf8') })
-    // Stop at a failure of the body or of the sandbox, because all following files would fail too.
+    // Stop if the request's body or the sandbox has failed, because all following files would fail too.
     if (error === problem || problem.status >= 500) throw problem
     return problem
   }

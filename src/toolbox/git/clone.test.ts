@@ -166,7 +166,7 @@ suite('POST /git/init', () => {
   })
 })
 
-suite('git calls that cannot run in their directory', () => {
+suite('git calls on an image without git, or for a path without a repository', () => {
   test('git calls answer 422 if the image has no git', async () => {
     await using room = await GitRoom.start({ PATH: '/nowhere' })
     assert.deepEqual(refusal(await room.post('/init', { path: room.home })), [422, 'UNPROCESSABLE_ENTITY'])

@@ -114,7 +114,7 @@ suite('credentials of one git call', () => {
     assert.deepEqual(other.authorizations, [])
   })
 
-  test('a git call may have a password alone, or a token as its user name', async () => {
+  test('a git call may have only a password, or a token in place of the user name', async () => {
     await using room = await GitRoom.start()
     const url = `${room.http.url}/upstream.git`
     await room.post('/clone', { url, path: join(room.home, 'a'), password: 'token' })

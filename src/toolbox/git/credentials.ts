@@ -30,9 +30,9 @@ export const originOf = (url: string): string | undefined => {
 }
 
 /**
- * Options that set a credential helper for the hosts of these URLs only, because a redirect or a submodule may send git to
- * other hosts. An empty helper comes first, to disable the sandbox's own helpers for these hosts. Otherwise the helper
- * `store` could save the credentials of this call.
+ * Options that set a credential helper for the hosts of these URLs only, because a redirect or a submodule may send git to other
+ * hosts. The empty helper disables the sandbox's own helpers for these hosts. Otherwise git's helper `store` could save the
+ * credentials of this call in a file.
  */
 export const optionsFor = (credentials: Credentials | undefined, urls: readonly string[]): GitOptions => {
   const origins = new Set(urls.map(originOf).filter((origin) => origin !== undefined))

@@ -50,7 +50,7 @@ const sentenceLength = 1000
  */
 const lineLength = 1024
 
-/** Git's message without hints, progress and control characters that a remote may have sent. */
+/** Returns git's message without hints, progress and control characters. A remote may have sent the control characters. */
 const sentenceOf = (stderr: string): string | undefined => {
   const lines = stderr
     .split(/[\r\n]+/)

@@ -17,7 +17,7 @@ suite('a git program that prints a million records', () => {
     ['/remotes', prints('remote.a.url')],
     ['/history', `#!/bin/sh\nhead -c ${15 * 1024 * 1024} /dev/zero\n`],
   ] as const) {
-    test(`a million records for ${path} are refused with 422, and the gate answers the next calls`, async () => {
+    test(`${path} answers 422 if git prints a million records, and the gate answers the next calls`, async () => {
       const programs = mkdtempSync(join(tmpdir(), 'alcove-git-none-'))
       try {
         writeFileSync(join(programs, 'git'), script, { mode: 0o755 })

@@ -35,7 +35,7 @@ import {
 import { getStatus } from './status.ts'
 import { pull, push } from './sync.ts'
 
-/** Timeout of calls that work within the sandbox, including their hooks, in seconds. */
+/** Timeout in seconds of calls that work within the sandbox. The hooks of the repository run within this time. */
 const localSeconds = 5 * 60
 /** Timeout of calls that contact a remote, in seconds. */
 const remoteSeconds = 30 * 60

@@ -13,7 +13,7 @@ const text = (pattern: RegExp, meaning: string, maxLength = 4096, minLength = 0)
 
 /** Path of a repository: absolute, or relative to the user's home. */
 const Path = Type.String({ minLength: 1, maxLength: 4096 })
-/** Path of a file, relative to `path`. Never a pattern: `*` means a file named `*`. */
+/** Path of a file, relative to the repository. Never a pattern: `*` means a file named `*`. */
 const File = Type.String({ minLength: 1, maxLength: 4096 })
 const branch = (minLength = 0) =>
   text(/^(?!-)[^\s~^:?*[\\\x00-\x1f\x7f]*$/, 'the name of a branch, such as feature/one', 1024, minLength)

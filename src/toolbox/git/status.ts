@@ -14,7 +14,10 @@ const words: Record<string, StatusWord> = {
   U: 'Updated but unmerged',
 }
 
-/** Decodes a name. Names are bytes; invalid UTF-8 becomes U+FFFD only here, after the names were split. */
+/**
+ * Decodes a name. Git's output was read as latin1, which keeps every byte, and was split into names. Only here, invalid UTF-8
+ * becomes U+FFFD.
+ */
 const nameOf = (latin1: string) => Buffer.from(latin1, 'latin1').toString('utf8')
 
 /** Returns what follows the first `count` fields of a record. That part is a name and may contain spaces. */
@@ -62,7 +65,7 @@ export const readStatus = (stdout: Buffer): Status => {
     else if (kind === '1') put(after(record, 8), wordAt(record, 2), wordAt(record, 3))
     else if (kind === 'u') put(after(record, 10), 'Updated but unmerged', 'Updated but unmerged')
     else if (kind === '2') {
-      // Skip the old name, which is a separate record.
+      // The next record is the old name of the renamed file.
       at++
       put(after(record, 9), wordAt(record, 2), wordAt(record, 3), records[at] ?? '')
     }

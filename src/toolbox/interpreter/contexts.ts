@@ -16,8 +16,8 @@ export const defaultContext = 'default'
 
 const contextsMax = 64
 /**
- * Maximum number of message bytes that are stored for a context, on the sandbox's disk. A reader that is more than
- * `ringBytes` behind loses some messages.
+ * Maximum number of bytes that are stored of a worker's messages, on the sandbox's disk. A gate that is more than `ringBytes`
+ * behind loses some messages.
  */
 const ringBytes = 16 * 1024 * 1024
 const prefix = 'python.'

@@ -21,7 +21,7 @@ suite('the timeout of interpreter code', () => {
     const contextId = await newContext(box, { cwd: '/tmp' })
     const code = 'import signal\nx = 1\nsignal.signal(signal.SIGINT, signal.SIG_IGN)\nwhile True: pass'
     assert.equal((await start(box, code, { timeout: 0.2, contextId }).outcome).code, 4008)
-    // The worker is killed while the answer is sent, so the test waits for the worker's end.
+    // The client gets its answer before the killed worker has ended, so wait for the worker's end.
     await until(async () => !(await box.get(contextPath)).body.contexts[0].active, 'the end of its worker')
     assert.equal(await printed(box, 'import os; print("x" in dir(), os.getcwd())', { contextId }), 'False /tmp\n')
     assert.deepEqual(
@@ -41,7 +41,7 @@ suite('the timeout of interpreter code', () => {
     await using box = await startToolbox()
     const contextId = await newContext(box)
     const { jobs } = box.native.agent
-    // Make the state of a context whose gate was killed 4.9 seconds after the deadline of a run.
+    // Imitate a gate that was killed after it had sent the worker a run without end, whose deadline passed 4.9 s ago.
     const request = { id: 'of a runner', code: 'sum(range(10 ** 15))', envs: {}, deadline: Date.now() - 4900 }
     await jobs.input(`python.${contextId}`, Buffer.from(`${JSON.stringify(request)}\n`))
     const isEnded = async () => (await jobs.list()).every(({ state }) => state === 'ended')
@@ -148,17 +148,17 @@ suite('interpreter runs that a killed gate left behind', () => {
   })
 })
 
-suite('a lost end message of interpreter code', () => {
+suite('an interpreter run whose message about its end was overwritten', () => {
   /**
-   * Python code that ends its run while the client reads nothing, and then overwrites the ring, so that the end message
-   * is lost.
+   * Python code that ends its run while the client reads nothing. A child process then fills the buffer of the output (the ring),
+   * so that the message about the end is overwritten.
    */
   const loseEnd = (file: string) => `import subprocess
 print("x" * 40_000_000)
 fill = "head -c 40000000 /dev/zero | tr '\\\\0' x; touch " + ${JSON.stringify(file)}
 subprocess.Popen(["sh", "-c", fill], start_new_session=True)`
 
-  test('an interpreter run whose end message is lost still ends and reports the loss; the next run works', async () => {
+  test('an interpreter run ends and reports a loss if its last message was overwritten; the next run works', async () => {
     await using box = await startToolbox()
     const [begun, filled] = [join(box.directory, 'begun'), join(box.directory, 'filled')]
     const run = start(box, `print("runs", flush=True)\n${waitFor(begun)}${loseEnd(filled)}`)

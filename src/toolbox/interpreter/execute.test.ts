@@ -84,7 +84,7 @@ suite('GET /process/interpreter/execute', () => {
     }
   })
 
-  test('notebook commands such as `%pip` and `!ls` are refused in interpreter code, with an alternative', async () => {
+  test('notebook commands such as `%pip` and `!ls` are refused; the error says what to use instead', async () => {
     await using box = await startToolbox()
     const lines = [
       '%pip install x',
@@ -105,7 +105,7 @@ suite('GET /process/interpreter/execute', () => {
     assert.doesNotMatch(messages[0]!['value']!, /IPython/)
   })
 
-  test('the message `completed` of an interpreter run has the rich display of the last expression', async () => {
+  test('the message `completed` of an interpreter run has the last expression’s value as text, HTML or image', async () => {
     await using box = await startToolbox()
     const shown = async (code: string) => {
       const { messages } = await start(box, code).outcome
@@ -124,7 +124,7 @@ suite('GET /process/interpreter/execute', () => {
     assert.deepEqual(await shown(broken), completed)
   })
 
-  test('the interpreter’s own program is not in its arguments or in the environment of its children', async () => {
+  test('process arguments and the environment of children do not show the interpreter’s own program', async () => {
     await using box = await startToolbox()
     const code =
       'import subprocess; print(open("/proc/self/cmdline").read().count("def "), subprocess.run("env", capture_output=True, text=True, shell=True).stdout.count("_ALCOVE"))'
@@ -269,7 +269,7 @@ suite('GET /process/interpreter/execute', () => {
     assert.equal(await printed(box, comment), 'long\n')
   })
 
-  test('an interpreter socket closes with 1013 at the total memory limit; each sandbox may always use 64 KiB', async (t) => {
+  test('an interpreter socket closes with 1013 if all code reaches 256 MiB; 64 KiB per sandbox stay free', async (t) => {
     await using box = await startToolbox()
     const most = 16 * 1024 * 1024
     for (let other = 0; other < 16; other++) {

@@ -71,7 +71,10 @@ const deathOf = ({ exitCode, signal }: Exit, shortage: OutOfMemory | undefined):
 
 const tell = (socket: WebSocket, message: object) => sendWhole(socket, JSON.stringify(message))
 
-/** The displays of a run's last expression, by media type. The worker sends them after a run without an error. */
+/**
+ * The value of a run's last expression, in the forms in which a notebook can show it, by media type. The worker sends them after
+ * a run without an error.
+ */
 type Display = { formats?: Record<string, string> }
 
 /** Sends output to the client. After the client has disconnected, output is dropped. */

@@ -7,7 +7,7 @@ import type { ToolboxSandbox } from '../sandbox.ts'
 /** Maximum number of waiting executions per context. */
 const waitingMax = 64
 
-/** `isClosed`: the context was deleted while the lane had executions. */
+/** The queue of one context. `isClosed`: the context was deleted while executions waited or ran. */
 export type Lane = { isClosed: boolean }
 
 export class LaneFull extends Error {}
@@ -24,7 +24,7 @@ const lanes = new Map<string, Lane>()
 
 const keyOf = ({ id }: ToolboxSandbox, contextId: string) => JSON.stringify([id, contextId])
 
-/** Closes the lane of a deleted context. Later executions get a new lane. */
+/** Closes the queue of a deleted context. Later executions get a new queue. */
 export const closeLane = (sandbox: ToolboxSandbox, contextId: string): void => {
   const key = keyOf(sandbox, contextId)
   const lane = lanes.get(key)
@@ -32,7 +32,7 @@ export const closeLane = (sandbox: ToolboxSandbox, contextId: string): void => {
   lanes.delete(key)
 }
 
-/** Runs an execution in the lane of its context. Throws `LaneFull`. */
+/** Runs an execution after the earlier executions of its context have ended. Throws `LaneFull` if too many wait. */
 export const runInLane = async (
   sandbox: ToolboxSandbox,
   contextId: string,

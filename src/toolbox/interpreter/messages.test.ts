@@ -31,7 +31,7 @@ suite('the output of an interpreter’s worker', () => {
     assert.deepEqual(endless.push(lines(done, done)), [{ id: null, type: 'done' }])
   })
 
-  test('`MessageReader` skips a line that cannot be a message without parsing it', ({ mock }) => {
+  test('`MessageReader` does not parse a line that cannot be a message', ({ mock }) => {
     const { mock: parsing } = mock.method(JSON, 'parse')
     const hostile = lines('', '{', '{}', '[{"id": null, "type": "done"}]', 'x'.repeat(100), '')
     assert.deepEqual(new MessageReader().push(hostile), [])

@@ -5,8 +5,8 @@
 type About = { id: string | null }
 
 /**
- * A message of the worker. `deadline`: in ms since 1970. `asked`: the random word of the question that this message answers
- * (`Asking` in run.ts).
+ * A message of the worker. `deadline`: in ms since 1970. `asked`: the random word that the gate sent when it asked whether the
+ * worker is free (`Asking` in run.ts).
  */
 export type WorkerMessage = About &
   (
@@ -15,7 +15,7 @@ export type WorkerMessage = About &
     | { type: 'error'; name: string; value: string; traceback: string }
     | {
         type: 'display'
-        /** The displays of a notebook by media type, as text or base64. */
+        /** The forms in which a notebook can show the value: for each media type, text or base64. */
         formats: Record<string, string>
       }
     | { type: 'done' }
@@ -91,7 +91,7 @@ export class MessageReader {
     this.#isSkipping = startsInside
   }
 
-  /** Call this where output is missing: the current line is incomplete and is not a message. */
+  /** Ignores the current line until its newline. Call this if output was lost: the line is incomplete, and is not a message. */
   skip(): void {
     this.#pieces = []
     this.#size = 0

@@ -1,6 +1,6 @@
-// A run in a worker, from the request to its end. A worker does one run after the other. After a restart of the gate, a run
-// that the gate had begun before may still be running. So the gate waits for that run first, until the deadline that the
-// worker reports for it.
+// A run in a worker, from the request to its end. A worker does one run after the other. After a restart of the gate, a run that
+// the previous gate process began may still be running. So the gate waits for that run first, until the deadline that the worker
+// reports for it.
 import { randomUUID } from 'node:crypto'
 import { constants } from 'node:os'
 import { type Exit, isRefused, type Jobs } from '../agent/agent.ts'
@@ -80,8 +80,8 @@ class Asking {
   begin(): void {
     if (this.#isOver || this.#timer !== undefined) return
     this.#timer = setTimeout(async () => {
-      // Send a question only after the worker has accepted the question before, so that questions do not pile up. Ignore the
-      // error of an ended worker: `follow` reports the end.
+      // Ask the worker only after it has accepted the previous question, so that questions do not pile up. Ignore the error of an
+      // ended worker: `follow` reports the end.
       await this.#jobs
         .input(this.#jobId, Buffer.from(`\n${JSON.stringify({ ask: this.#word })}\n`))
         .catch(() => undefined)
@@ -152,7 +152,7 @@ const isBusy = async (jobs: Jobs, { job }: Context): Promise<boolean> => {
   return last !== undefined && last.id !== null && last.type !== 'done'
 }
 
-/** Waits for a run that the gate began before its restart, until that run's deadline at most. */
+/** Waits until a run has ended that the gate began before the gate's own restart. Waits at most until the run's deadline. */
 const outwait = async (jobs: Jobs, context: Context): Promise<void> => {
   const { job } = context
   const deadline = new Deadline(jobs, job.id)

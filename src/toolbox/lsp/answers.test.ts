@@ -30,7 +30,7 @@ suite('answers of language servers in the shapes of the API', () => {
     for (const wrong of [1, null, [], { value: {} }]) assert.equal(documentationIn(wrong), undefined)
   })
 
-  test('`symbolsOf` returns a flat list, even if the language server nests symbols or sends no range', () => {
+  test('`symbolsOf` returns a flat list, even if the language server nests symbols or omits their range', () => {
     const uri = 'file:///a.py'
     const nested = { name: 'A', kind: 5, range, children: [{ name: 'b', kind: 6, range, selectionRange: range }] }
     assert.deepEqual(symbolsOf([nested], uri), [
@@ -50,7 +50,7 @@ suite('answers of language servers in the shapes of the API', () => {
     assert.equal(symbolsOf(symbols(1000), uri).length, 1001)
   })
 
-  test('a language server’s field of a wrong type is dropped, or zero if the API requires it', () => {
+  test('a field of a wrong type in a language server’s answer is dropped; a required field becomes zero', () => {
     for (const wrong of [1, 'x', true, {}, { items: {} }, { items: [1, null, {}, { label: 2 }] }]) {
       assert.deepEqual(completionsOf(wrong).items, [])
     }

@@ -64,15 +64,15 @@ const flatten = (result: unknown, uri: string): LspSymbol[] =>
   })
 
 /**
- * Maximum number of bytes that repeated copies of the document's URI may add to a list of symbols. Everything else in the
- * list is limited by the size of the server's message.
+ * Maximum number of bytes of all copies of the document's URI in a list of symbols. The size of the server's message limits
+ * everything else in the list.
  */
 const uriBytes = 32 * 1024 * 1024
 
 /**
- * Returns the symbols of a server's answer as a flat list. `uri`: the document of symbols that do not name one. A nested
- * symbol comes after the symbol that contains it. Throws a 422 if the URI would be repeated too often, because a small
- * message of a server could become an answer of gigabytes.
+ * Returns the symbols of a server's answer as a flat list. `uri`: the document of symbols that do not name one. A nested symbol
+ * comes after the symbol that contains it. Throws a 422 if all copies of `uri` together exceed `uriBytes`: each symbol gets a
+ * copy, so a small message of a server could become gigabytes.
  */
 export const symbolsOf = (result: unknown, uri = ''): LspSymbol[] => {
   const symbols = flatten(result, uri)

@@ -240,7 +240,7 @@ suite('language servers', () => {
     assert.equal((await work.complete()).status, 400)
   })
 
-  test('a call that its language server refuses answers 422 with the reason; wrong answers are dropped', async () => {
+  test('an LSP call answers 422 with the reason if the server refuses it, and drops invalid results', async () => {
     const refusing = await started('refuses')
     const { status, body } = await refusing.complete()
     assert.deepEqual(
@@ -333,7 +333,7 @@ suite('a language server with small limits', () => {
     server.end()
   })
 
-  test('a call answers 422 if its language server does not read its requests', async () => {
+  test('an LSP call answers 422 if the language server does not read its input', async () => {
     await using box = await startToolbox()
     const server = await run(box, 'reads nothing', { unsentBytes: 1024 * 1024 })
     assert.throws(

@@ -1,4 +1,5 @@
-// The language servers that the toolbox tries to start in a sandbox, in this order. The image or the user installs them.
+// The language servers that the toolbox can start in a sandbox. It tries the commands of a language one after the other. The
+// image or the user installs these programs.
 
 export const languages = ['python', 'typescript', 'javascript'] as const
 export type Language = (typeof languages)[number]

@@ -55,8 +55,8 @@ const refusalOf = (error: unknown, method: string): Problem => {
 }
 
 /**
- * The reply to a request that the server sends to its client, which is the gate. The gate provides no settings, and
- * accepts every registration.
+ * The reply to a request that the server sends to its client, which is the gate. The gate provides no settings, and accepts each
+ * capability that the server registers.
  */
 const answerTo = ({ method, params }: Message): object => {
   if (method === 'workspace/configuration') {
@@ -177,7 +177,7 @@ export class LanguageServer {
     }
   }
 
-  /** Updates how many bytes of `held` this server uses. */
+  /** Updates how much of the organization's memory for messages (`held`) this server uses. Ends the server if none is left. */
   #count(): void {
     if (this.#ending !== undefined) return
     const now = this.#reader.heldBytes + this.#command.unsentBytes

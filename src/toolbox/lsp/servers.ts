@@ -74,7 +74,7 @@ const open = async (sandbox: ToolboxSandbox, language: Language, directory: stri
   )
 }
 
-/** Ends the server after `idleMs` without calls. */
+/** Restarts the timer that ends the server after `idleMs` without calls. */
 const postpone = (entry: Entry): void => {
   clearTimeout(entry.idle)
   entry.idle = setTimeout(() => entry.server?.end(), idleMs).unref()
@@ -115,7 +115,7 @@ export const startServer = async (sandbox: ToolboxSandbox, wanted: ServerRequest
 /** A running language server. `directory`: the absolute path of its project. */
 export type Running = { server: LanguageServer; documents: Set<string>; directory: string }
 
-/** Throws a 400 if the server was not started, or has ended. */
+/** Returns the running server. Throws a 400 if the server was not started, or has ended. */
 export const getServer = async (sandbox: ToolboxSandbox, wanted: ServerRequest): Promise<Running> => {
   const { key, directory } = await placeOf(sandbox, wanted)
   const entry = entries.get(key)

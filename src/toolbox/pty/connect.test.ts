@@ -23,7 +23,7 @@ suite('GET /process/pty/{sessionId}/connect', () => {
     assert.equal((await box.get(`${pty}/create-connect?id=a`)).status, 400)
   })
 
-  test('a terminal’s socket prefers the subprotocol for exit messages to other offered subprotocols', async () => {
+  test('if a client offers several subprotocols, a terminal’s socket chooses the one with exit messages', async () => {
     await using box = await startBox()
     await box.post(pty, { id: 'a' })
     for (const [offered, selected] of [
@@ -205,7 +205,7 @@ suite('GET /process/pty/{sessionId}/connect', () => {
     quick.hangUp()
   })
 
-  test('a background job of an ended terminal continues until a new terminal uses the id', async () => {
+  test('a background job of an ended terminal continues until a new terminal gets the same id', async () => {
     await using box = await startBox()
     await box.post(pty, { id: 'a' })
     const client = await connect(box, 'a')

@@ -20,8 +20,8 @@ import { Typing } from './typing.ts'
 /** Number of bytes of earlier output that a new client gets. */
 const scrollbackBytes = 64 * 1024
 /**
- * Interval in ms of attempts to wake a shell with `lazyStart`. The first attempt has no effect if the shell has not yet
- * stopped itself.
+ * Interval in ms at which SIGCONT is sent to a shell with `lazyStart`. Such a shell stops itself until its first client connects.
+ * A signal that comes before the shell has stopped has no effect, so the signal is repeated.
  */
 const wakeMs = 20
 /** Maximum number of clients of one terminal. Each client follows the output and buffers input on its own. */
@@ -56,8 +56,8 @@ class Client {
     const { job, record } = this.#pty
     const begin = record.lazyStart ? startMark.length : 0
     const first = Math.max(begin, job.startOffset, job.endOffset - scrollbackBytes)
-    // A shell with `lazyStart` prints nothing before its first client, not even its start mark. `first` is never before
-    // the end of that mark, so it may be beyond the end of the present output.
+    // A shell with `lazyStart` prints nothing before its first client. Then it prints `startMark`, which clients do not get. So
+    // `first`, the end of `startMark`, may be beyond the end of the present output.
     const from = Math.min(first, job.endOffset)
     let isCut = from > begin
     let markLeft = first - from
@@ -105,8 +105,8 @@ class Client {
   }
 
   /**
-   * Finds out whether the kernel killed the shell itself for lack of memory. If the kernel killed only a child, the shell
-   * itself prints a message.
+   * Returns an explanation if the kernel killed the shell for lack of memory. If the kernel killed only a child, nothing is
+   * added, because the shell prints a message.
    */
   async #findShortage({ signal }: JobEvent & { type: 'exit' }) {
     const endedAt = new Date()

@@ -29,7 +29,7 @@ export const findDirectory = async (sandbox: ToolboxSandbox, cwd: string): Promi
     const found = path.replace(/\n$/, '')
     return found.startsWith('/') && found.length <= pathBytes ? found : cwd
   } catch (error) {
-    // An image without `sh` may still have the program that is about to start.
+    // The image has no `sh`. The terminal's program may exist all the same, so let it start in `cwd`.
     if (error instanceof StartFailed && error.stage === 'exec') return cwd
     throw error instanceof StartFailed ? asNotStarted(error, cwd, user, '') : asTold(error)
   }

@@ -12,8 +12,8 @@ const exitReasonOf = (exitCode: number): string | undefined => {
 }
 
 /**
- * Describes an exit for clients. Keep the order of the fields, because clients receive them as text. The public SDK reads
- * them from the message or from the close reason.
+ * Describes an exit for clients, which get the fields as JSON text. Keep the order of the fields, because clients may compare
+ * that text. The public SDK reads the fields from the message or from the close reason.
  */
 export const tellExit = ({ exitCode }: Exit, shortage?: OutOfMemory) => {
   const exitReason = shortage === undefined ? exitReasonOf(exitCode) : `out of memory: the limit is ${shortage.limit}`

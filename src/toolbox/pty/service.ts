@@ -11,8 +11,8 @@ import type { CreatePtyRequest, PtyInfo, ResizeRequest } from './schemas.ts'
 import { shellsFor } from './shell.ts'
 
 /**
- * Maximum number of output bytes that are stored for a terminal, on the sandbox's disk. The file is only as large as
- * the output. A client with more unread output than this is too slow, and loses the oldest output.
+ * Maximum number of output bytes that are stored for a terminal, in a file on the sandbox's disk that grows with the output. A
+ * client with more unread output than this is too slow, and loses the oldest output.
  */
 const ringBytes = 16 * 1024 * 1024
 const ptysMax = 128
@@ -50,7 +50,8 @@ export const getPty = async (sandbox: ToolboxSandbox, id: string): Promise<Pty> 
 
 /** Throws for errors that can be found before a shell is started. */
 export const checkNewPty = async (sandbox: ToolboxSandbox, { id, envs }: CreatePtyRequest): Promise<void> => {
-  // No path can address these ids: `create-connect` is another endpoint, and clients normalize `.` and `..`.
+  // A terminal with one of these ids could not be reached by a URL: `create-connect` is another endpoint, and clients normalize
+  // `.` and `..`.
   if (['create-connect', '.', '..'].includes(id)) {
     throw new Problem('bad_request', `A PTY session cannot be called "${id}".`)
   }

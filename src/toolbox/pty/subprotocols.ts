@@ -23,7 +23,7 @@ const decode = (token: string): unknown => {
 
 const isPlainText = (value: unknown): boolean => typeof value === 'string' && !value.includes('\0')
 
-/** Reads the shell's variables. Throws a 400 if the token is invalid. */
+/** Reads the shell's variables from a subprotocol name that the client offers. Throws a 400 if that name is invalid. */
 export const readEnvs = (request: Pick<IncomingMessage, 'headers'>): Record<string, string> => {
   const token = offeredBy(request).find((name) => name.startsWith(envsPrefix))
   if (token === undefined) return {}

@@ -86,7 +86,7 @@ suite('typing into a terminal that accepts nothing', () => {
     assert.equal(next.closed(), undefined)
   })
 
-  test('some typed input of a sandbox is always buffered, even if other sandboxes fill the limit', () => {
+  test('a sandbox can always buffer some typed input, even if other sandboxes have used up the total limit', () => {
     const bound = new Budget({ each: 10_000, all: 10_000, sure: 2000 })
     start(bound, 'a').type(Buffer.alloc(9000), 1)
     const little = start(bound, 'b')
@@ -119,7 +119,7 @@ suite('typing into a terminal that accepts nothing', () => {
     assert.equal(await takeAll(), 110)
   })
 
-  test('typed input stops counting towards the limit if its terminal does not exist', () => {
+  test('buffered input for a terminal that does not exist is freed when its client ends', () => {
     const bound = new Budget({ each: 1000, all: 1000 })
     for (let round = 0; round < 3; round++) {
       const client = start(bound)

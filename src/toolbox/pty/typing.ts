@@ -10,8 +10,8 @@ const aheadBytes = 1024 * 1024
 /** Memory that a frame takes besides its contents. For a frame of one byte this is nearly all. */
 const frameBytes = 256
 /**
- * Limits of buffered input, in bytes. `each`: per sandbox. `all`: in total. `sure`: what each sandbox always gets. The limits
- * are far above `aheadBytes`, because a client is paused only after a frame, which may have 4 MiB.
+ * Limits of buffered input, in bytes. `each`: per sandbox. `all`: in total. `sure`: what each sandbox always gets. A client is
+ * paused only after a whole frame, which may have 4 MiB. So the limits are far above `aheadBytes`.
  */
 const typed = new Budget({ each: 16 * 1024 * 1024, all: 256 * 1024 * 1024, sure: 64 * 1024 })
 
@@ -54,7 +54,7 @@ export class Typing {
     this.#flow()
   }
 
-  /** Ends the input. If no terminal was found by now, the buffered input is dropped. */
+  /** Ends the input. If the terminal is not known yet (`#send` is undefined), drops the buffered input. */
   end(): void {
     this.#isOver = true
     if (this.#send !== undefined) return
@@ -70,7 +70,7 @@ export class Typing {
       const data = Buffer.concat(this.#waiting)
       this.#waiting = []
       await this.#send(data).catch((error) => {
-        // The terminal did not accept the piece within a minute, and it is unknown how much of the piece arrived.
+        // The terminal did not accept the piece within a minute. Some of the piece may be lost, so close the client's connection.
         if (!hasEnded(error)) this.#lose()
       })
       this.#forget(data.length + frames * frameBytes)

@@ -16,8 +16,8 @@ const sentenceOf = ({ seconds, isDefault }: Limit): string => {
 }
 
 /**
- * Creates the deadline of a call. Without a `reply`, only the timeout can end the call. The reason of the signal is the
- * Problem that the caller gets.
+ * Creates the deadline of a call. When the call must end, `signal` is aborted, and its `reason` is the Problem that the caller
+ * gets. Without a `reply`, only the timeout can end the call.
  */
 export const deadlineOf = (reply: Pick<FastifyReply, 'raw'> | undefined, limit: Limit): Deadline => {
   const controller = new AbortController()

@@ -5,7 +5,10 @@
 const complaint =
   /\b(?:only|must|has to|needs to)\b[^\n]{0,40}\b(?:pid|process(?: (?:id|no\.?|number))?)\s*1\b|not been booted with systemd/i
 
-/** Bytes at the end of the output that are searched for the message, because such a program ends soon after it. */
+/**
+ * Number of bytes at the end of the output that are searched for `complaint`. A program ends soon after it has printed such a
+ * message.
+ */
 export const complaintBytes = 4096
 
 export const notProcessOne =

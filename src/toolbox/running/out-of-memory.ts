@@ -13,7 +13,7 @@ const shortageOf = ({ assignment }: Sandbox): OutOfMemory => {
   return { oom: true, limit, line }
 }
 
-/** Whether a kill may have happened between `from` and `until` (ms since 1970). */
+/** Whether the kernel may have killed a process for lack of memory between `from` and `until` (ms since 1970). */
 export const wasBetween = (spans: MemoryKillsHere['spans'], from: number, until: number): boolean =>
   spans.some((span) => span.after <= until && span.until >= from)
 
@@ -25,9 +25,9 @@ const killsOf = async ({ memoryKills }: Sandbox): Promise<MemoryKillsHere> =>
 const fastMs = 20
 
 /**
- * Call this before a command starts. After the command, the returned function tells whether the sandbox ran out of
- * memory between the two calls. The time of some kills is known only to two seconds, so a kill just before the command
- * may be reported too.
+ * Call this before a command starts. After the command, the returned function tells whether the sandbox ran out of memory between
+ * the two calls. The recorded time of a kill may be wrong by up to 2 s, so the function may also report a kill just before the
+ * command.
  */
 export const watchMemory = (sandbox: Sandbox) => {
   const from = Date.now()
@@ -44,9 +44,9 @@ export const watchMemory = (sandbox: Sandbox) => {
 type Ran = { createdAt: Date; endedAt: Date | null }
 
 /**
- * Returns a function that tells whether the sandbox ran out of memory during an ended command. Use it if `watchMemory`
- * was not called before the command. The time of a kill is known only to two seconds, so a command that ran at about
- * that time may be reported too.
+ * Returns a function that tells whether the sandbox ran out of memory while a command ran. Use it if `watchMemory` was not called
+ * before the command. The recorded time of a kill may be wrong by up to 2 s, so the function may also report a kill just before
+ * or after the command.
  */
 export const lookBack = async (
   sandbox: Sandbox,

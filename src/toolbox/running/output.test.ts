@@ -36,7 +36,7 @@ suite('the limited output of a command', () => {
     }
   })
 
-  test('output that becomes long in JSON is cut earlier, with a line about the missing bytes', () => {
+  test('output whose JSON text would be too long is shortened, with a line about the missing bytes', () => {
     using output = new BoundedOutput('o', 16)
     for (const piece of ['ab', '\x01\x01', '\x01\x01\x01\x01', '\x01\x01']) output.add(Buffer.from(piece))
     assert.equal(output.text(), 'ab\x01\x01\x01\x01\n[output truncated: 4 bytes were left out here]\n')

@@ -7,17 +7,17 @@ import { RingBuffer } from '#src/kit/ring-buffer.ts'
 const outputBytes = 16 * 1024 * 1024
 
 /**
- * Maximum size of an output in JSON, as a multiple of its limit in bytes. Ordinary text needs far less, but bytes that JSON
- * must escape would need up to six times their number.
+ * Maximum length of an output's JSON text, per byte of the output's limit. Ordinary text needs little more than 1 byte, but bytes
+ * that JSON must escape need up to 6.
  */
 const inJsonAtMost = 2
 
-/** Number of bytes that each output always gets. */
+/** An output of at most this size, in bytes, is never cut, however much memory the other outputs use. */
 const sureBytes = 64 * 1024
 
 /**
- * Beyond `sureBytes`, all outputs share 512 MiB. Each owner may use at most as much as remains free, so no owner can use
- * everything. When little remains free, new outputs are cut earlier.
+ * Beyond `sureBytes`, all outputs share 512 MiB. An owner may use at most as much as is still free, which is half if no other
+ * owner uses any. When little is free, new outputs are cut earlier.
  */
 const shared = new Budget({ all: 512 * 1024 * 1024, ofFree: 1 })
 
@@ -35,7 +35,7 @@ export class BoundedOutput {
   /** The beginning of the output, in one growing block. */
   #block = Buffer.alloc(0)
   #length = 0
-  /** The end of the output. Created when the block of the beginning is full. */
+  /** The end of the output. Created when `#block` is full. */
   #end: RingBuffer | undefined
   #shared = 0
   /** The organization whose share of the memory this output uses. */
@@ -102,7 +102,10 @@ export class BoundedOutput {
     return Math.min(more, this.#block.length - this.#length)
   }
 
-  /** Returns the end of the output, shortened until its JSON text is within the limit. */
+  /**
+   * Returns the stored end of the output. Leaves out bytes at its beginning until its JSON text has at most `#endLimit *
+   * inJsonAtMost` bytes.
+   */
   #endBytes(): Buffer {
     const kept = this.#end?.bytes() ?? Buffer.alloc(0)
     return kept.subarray(kept.length - endThatFitsIntoJson(kept, this.#endLimit * inJsonAtMost))

@@ -36,7 +36,7 @@ const end = (command: RunningCommand) => {
   command.close()
 }
 
-/** Starts a command before the deadline, and kills it if it starts later. Throws StartFailed, or the deadline's reason. */
+/** Starts a command. If it starts only after the deadline, it is killed. Throws StartFailed, or the deadline's reason. */
 export const startWithin = (agent: Agent, spec: CommandSpec, deadline: Deadline): Promise<RunningCommand> => {
   const starting = span('agent exec', {}, () => agent.exec(spec, deadline.signal))
   return beforeDeadline(starting, deadline).catch((error) => {

@@ -11,7 +11,10 @@ const words: Record<string, string> = {
   ELOOP: 'it has too many symbolic links',
 }
 
-/** Returns a 400 if the caller's values cannot be used. `undefined`: the program itself is missing or cannot run. */
+/**
+ * Returns a 400 if the caller's working directory, user, arguments or variables prevented the start. Returns `undefined` if the
+ * program itself is missing or cannot run.
+ */
 export const callersFault = (failure: StartFailed, spec: CommandSpec): Problem | undefined => {
   if (failure.stage === 'cwd') {
     const why = words[failure.errno] ?? failure.errno

@@ -165,7 +165,7 @@ suite('GET /process/session/entrypoint/logs', () => {
     assert.ok(body.stdout.length < 17 * 1024 * 1024)
   })
 
-  test('GET /process/session/entrypoint/logs answers 400 for an invalid `follow`, also to an upgrade', async () => {
+  test('GET /process/session/entrypoint/logs answers 400 for an invalid `follow`, also over a WebSocket', async () => {
     await using box = await startToolbox()
     assert.equal((await box.get(`${session}/logs?follow=maybe`)).status, 400)
     assert.equal(await refusalOf(box.socket(`${session}/logs?follow=maybe`)), 400)

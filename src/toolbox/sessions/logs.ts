@@ -101,8 +101,8 @@ export const collectLogs = async <Exit extends { type: 'exit' }>(
 }
 
 /**
- * Adds the line about memory to the log of a failed command. The output of a successful command stays unchanged, because a
- * program may parse it.
+ * Adds a line to the log of a failed command: the sandbox ran out of memory. The output of a successful command stays unchanged,
+ * because a program may parse it.
  */
 export const withShortage = (
   logs: Logs,
@@ -128,7 +128,7 @@ const frameBytes = 32 * 1024
 
 /**
  * Sends a piece of output as messages that each begin with the marker of its stream. Returns true if everything was sent
- * immediately; otherwise calls `done` later. Copies no output: each marker is written into the bytes before its message,
+ * immediately; otherwise calls `done` later. Copies no output: the marker overwrites bytes of the buffer before the message,
  * which are unused or were already sent.
  */
 const sendPiece = (socket: WebSocket, piece: Piece, done: () => void): boolean => {

@@ -34,7 +34,7 @@ import {
   startCommand,
 } from './service.ts'
 
-/** Sends text with markers to old SDKs, as text/plain, and JSON to all other callers. */
+/** Sends text/plain to old SDKs, with bytes that mark stdout and stderr (marked-logs.ts). Sends JSON to all other callers. */
 const asWanted = async (
   request: FastifyRequest,
   read: (isMarked: boolean) => Promise<Logs>,

@@ -45,7 +45,7 @@ const logs = {
   output: Type.String(),
   stdout: Type.String(),
   stderr: Type.String(),
-  /** Set if output is missing; the texts say how much, and where. */
+  /** Set if output is missing. Lines in `output`, `stdout` and `stderr` say how many bytes, and where. */
   truncated: Type.Optional(Type.Literal(true)),
   ...outOfMemory,
 }

@@ -252,7 +252,7 @@ suite('sessions', () => {
       assert.equal((await exec(id, 'echo on')).body.stdout, 'on\n')
     })
 
-    test('a session command answers 400 if missing or blank, 413 above 1 MiB, and 404 if no session exists', async () => {
+    test('running a session command answers 400 without a command, 413 above 1 MiB, 404 for an unknown session', async () => {
       const id = await open()
       for (const body of [{}, { command: '' }, { command: ' \n' }, { command: 'a\0b' }, { command: 7 }, '{', '[]']) {
         assert.equal((await box.post(`/process/session/${id}/exec`, body)).status, 400, JSON.stringify(body))

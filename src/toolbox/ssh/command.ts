@@ -1,4 +1,4 @@
-// Passes bytes, signals and sizes between a socket of the SSH gateway and a command.
+// Passes bytes, signals and terminal sizes between a socket of the SSH gateway and a command.
 import { constants } from 'node:os'
 import { type Static, Type } from 'typebox'
 import { Compile } from 'typebox/compile'
@@ -53,12 +53,12 @@ const Told = Type.Union([
 const isStart = Compile(Start)
 const isTold = Compile(Told)
 
-/** Maximum time until the first message, in ms. */
+/** Maximum time in ms from the opening of the socket until the client's message `start`. */
 const startMs = 10_000
 /** Memory that a message takes besides its bytes, in bytes. */
 const messageBytes = 256
 /**
- * Limits of the input that waits for sandboxes, in bytes: per sandbox, in total, and the amount that each sandbox always
+ * Limits of the input that commands have not read yet, in bytes: per sandbox, in total, and the amount that each sandbox always
  * gets.
  */
 const held = new Budget({ each: 32 * 1024 * 1024, all: 256 * 1024 * 1024, sure: inputWindowBytes })
@@ -80,8 +80,8 @@ class Conversation {
   #running: Running | undefined
   #isStarted = false
   /**
-   * Number of bytes of input that the command has not read yet. The SSH gateway gets credit for new input only when the
-   * command has read earlier input.
+   * Number of bytes of input that the command has not read yet. The SSH gateway may send more input only when the command has
+   * read earlier input.
    */
   #unacknowledged = 0
 

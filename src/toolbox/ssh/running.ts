@@ -6,7 +6,7 @@ export type End = { code: number; signal: number | null }
 export interface Running {
   /** The output of the command, until its end. Unread output waits in the sandbox. */
   outputs(): AsyncIterable<Output>
-  /** Resolves after the output has been read. */
+  /** How the command ended. Resolves after `outputs` was read to its end. */
   readonly end: Promise<End>
   /** Adds input. `onGone` is called when the memory of `data` may be reused. */
   write(data: Buffer, onGone: () => void): void

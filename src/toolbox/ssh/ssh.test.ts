@@ -63,7 +63,7 @@ suite('GET /ssh/command', () => {
     assert.deepEqual(told.at(-1), { type: 'exit', code: 143, signal: 'TERM' })
   })
 
-  test('GET /ssh/command gives credit when its command has read earlier input, and closes with 1008 above the credit', async () => {
+  test('GET /ssh/command allows more input once its command has read some, and closes with 1008 on excess', async () => {
     await using box = await startToolbox()
     const piece = Buffer.alloc(64 * 1024)
     const reading = await exec(box, 'wc -c')
@@ -89,7 +89,7 @@ suite('GET /ssh/command', () => {
     assert.equal(code, 1008)
   })
 
-  test('GET /ssh/command gives its terminal the requested size and name, resizes it, and returns the exit code', async () => {
+  test('GET /ssh/command runs a command in a terminal of the requested size and TERM, and can resize it', async () => {
     await using box = await startToolbox()
     const terminal = { cols: 91, rows: 33, term: 'vt220' }
     const script = 'stty size; echo "$TERM"; read -r _; stty size; exit 3'

@@ -14,8 +14,8 @@ import { startTerminal } from './terminal.ts'
 const base = { LANG: 'C.UTF-8' }
 
 /**
- * Returns a shell script that becomes the shell of the user. A user without a usable shell gets bash or sh, as in terminals
- * of the toolbox.
+ * Returns a shell script that ends with `exec` of the user's shell. A user without a usable shell gets bash or sh, as in
+ * terminals of the toolbox. `how`: the arguments of the shell.
  */
 const asShell = (how: string) => `case "$SHELL" in
 ''|*/nologin|*/false) s= ;;

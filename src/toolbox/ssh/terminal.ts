@@ -53,7 +53,7 @@ class Terminal implements Running {
   }
 
   write(data: Buffer, onGone: () => void): void {
-    // Ignores input for a terminal that has ended, because the end is reported with the output.
+    // Input for a terminal that has ended is ignored: the client learns of the end with the output.
     this.#jobs.input(this.#id, data).then(onGone, onGone)
   }
 
@@ -76,7 +76,10 @@ class Terminal implements Running {
   }
 }
 
-/** Counts the living terminals. Removes the oldest ended terminals if more than `endedMax` exist. */
+/**
+ * Throws a 429 if the sandbox already has `livingMax` terminals that have not ended. Removes the oldest ended terminals if more
+ * than `endedMax` exist.
+ */
 const makeRoom = async (jobs: Jobs): Promise<void> => {
   const ours = (await jobs.list()).filter(({ id }) => id.startsWith(prefix))
   const ended = ours.filter(({ state }) => state === 'ended')

@@ -1,5 +1,5 @@
-// `POST /env` changes the variables of later processes. `POST /init` accepts the token of a client that starts a toolbox, and has
-// no effect.
+// `POST /env` changes the variables of later processes. `POST /init` has no effect: it exists for clients that send a token to
+// the toolbox first.
 import Type from 'typebox'
 import { optional, textMap } from '#src/http/shapes.ts'
 import { Problem } from '#src/problems.ts'

@@ -16,7 +16,10 @@ export const all = async (entries: AsyncIterable<Entry>): Promise<Map<string, En
   return byPath
 }
 
-/** An agent, its user's files, and a directory with one entry of every kind of file. */
+/**
+ * Starts an agent, and makes a directory with one entry of every kind of file. `files`: file calls with the rights of the test's
+ * own user.
+ */
 export const startWithFiles = async () => {
   const native = await NativeAgent.start()
   const at = (...names: string[]): string => join(native.directory, 'files', ...names)

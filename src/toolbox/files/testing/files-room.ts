@@ -59,8 +59,8 @@ export class FilesRoom {
   }
 
   /**
-   * Starts the endpoints and their agent. `user`: the user of the sandbox. If the tests run as root, a test of permissions
-   * passes `nobody`.
+   * Starts the toolbox's endpoints and one agent. `user`: the user of the sandbox. A test of permissions must not use root, so it
+   * passes `nobody` if the tests run as root.
    */
   static async start({ user = userInfo().username, env = {} }: { user?: string; env?: Record<string, string> } = {}) {
     const directory = mkdtempSync(join(tmpdir(), 'alcove-files-'))
@@ -97,7 +97,7 @@ export class FilesRoom {
     return this.at(name)
   }
 
-  /** Opens a request whose body the test writes and ends itself. */
+  /** Starts a request. The test itself writes and ends the body. */
   begin(
     method: string,
     path: string,

@@ -23,7 +23,7 @@ export class GitRoom {
   readonly url: string
   readonly directory: string
   readonly home: string
-  /** A bare repository with one commit on `main`, whose only file `readme` contains `one`. */
+  /** A bare repository. Its branch `main` has one commit with one file: `readme`, which contains `one`. */
   readonly upstream: string
   /** An HTTP server for all repositories in the directory of `upstream`. */
   readonly http: GitServer
