@@ -1,7 +1,8 @@
 // Cuts a tar stream into chunks at positions that depend on its content. A small change of a disk therefore changes few chunks.
 //
-// Everything in a tar begins at a multiple of 512 bytes, so whole blocks of that size are hashed. A block whose hash begins with
-// zeros ends a chunk. That block ends a chunk even if data was inserted or removed before it.
+// Everything in a tar begins at a multiple of 512 bytes, so whole blocks of that size are hashed. If a block's hash begins with
+// zeros, a chunk ends after this block. Data that was inserted earlier in the stream does not change the hash, so the same block
+// still ends a chunk.
 export const blockBytes = 512
 const minBytes = 2 * 1024 * 1024
 export const maxChunkBytes = 8 * 1024 * 1024
@@ -14,8 +15,8 @@ const endingMask = 0xfff00000
 const wordsPerBlock = blockBytes / 4
 
 /**
- * Returns whether the chunk ends after this block. The hash is FNV-1a over words of 32 bits. A weak hash is enough: with blocks
- * made for certain hashes, an attacker only gets chunks of unusual lengths for the attacker's own disk.
+ * Returns whether the chunk ends after this block. The hash is FNV-1a over words of 32 bits. A weak hash is enough. An attacker
+ * who chooses the contents of blocks can only make the chunks of the attacker's own disk unusually short or long.
  */
 const endsChunk = (words: Int32Array, block: number): boolean => {
   let hash = 0x811c9dc5
@@ -26,8 +27,8 @@ const endsChunk = (words: Int32Array, block: number): boolean => {
 }
 
 /**
- * Cuts the input into chunks, each of which is a separate copy. After each piece of the input, other work of this process can
- * run.
+ * Cuts the input into chunks and copies each chunk into a buffer of its own. After each piece of the input, other work of this
+ * process can run.
  */
 export async function* cutIntoChunks(pieces: AsyncIterable<Buffer>): AsyncGenerator<Buffer<ArrayBuffer>> {
   const memory = new ArrayBuffer(maxChunkBytes)
@@ -45,7 +46,8 @@ export async function* cutIntoChunks(pieces: AsyncIterable<Buffer>): AsyncGenera
 
   for await (const piece of pieces) {
     for (let used = 0; used < piece.length; ) {
-      // Copy only as far as the next position where the chunk may end. If it ends there, no copied bytes have to be moved.
+      // Copy only as far as the next position where the chunk may end. If the chunk ends there, `take` can start the next chunk
+      // with an empty buffer.
       const until = filled < minBytes ? minBytes : (Math.floor(filled / blockBytes) + 1) * blockBytes
       const copied = piece.copy(buffer, filled, used, used + until - filled)
       filled += copied

@@ -18,8 +18,8 @@ const hashAside = async (content: Buffer<ArrayBuffer>): Promise<string> =>
   Buffer.from(await webcrypto.subtle.digest('SHA-256', content)).toString('hex')
 
 /**
- * Stores a chunk, unless the store has it already. Resolves when the stored chunk was read back without damage. A chunk in `kept`
- * is not read again, because that was done when it was written.
+ * Stores a chunk, unless the store has it already. Resolves when the stored chunk was read back without damage. `kept` contains
+ * chunks of earlier archives, which were read back when they were written. They are not read again.
  */
 export const keepChunk = async (
   store: ObjectStore,

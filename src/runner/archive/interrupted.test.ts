@@ -1,5 +1,5 @@
-// Tests that packing and unpacking can be killed at any moment or fail. Also tests which rights tar has while it works on a
-// disk. Needs root.
+// Tests what is left if packing or unpacking fails, or is killed at any moment. Also tests which rights tar has while it works on
+// a disk. Needs root.
 import assert from 'node:assert/strict'
 import { execFileSync, spawn } from 'node:child_process'
 import { once } from 'node:events'
@@ -173,7 +173,7 @@ suite('packing and unpacking, interrupted', { skip: needsRoot }, () => {
     assert.deepEqual(seen, [expected('ro,nosuid,nodev'), expected('rw,nosuid,nodev')])
   })
 
-  test('an abort ends packing and unpacking with its reason, and leaves no manifest and no partial disk', async () => {
+  test('after an abort, packing and unpacking reject with the abort’s reason; no manifest or files are left', async () => {
     const store = storeAt('stopped')
     const reason = new Error('the sandbox is being destroyed')
     const stopping = () => {
@@ -236,7 +236,7 @@ suite('packing and unpacking, interrupted', { skip: needsRoot }, () => {
     })
   })
 
-  test('unpacking to a disk without enough space is refused with that reason, and leaves the disk empty', async () => {
+  test('if a disk is too small for an archive, unpacking fails with an error that says so, and adds no files', async () => {
     const store = storeAt('large')
     const archive = await packDisk({ store, sandboxId, archiveId: 'a1', disk })
     const directory = scratch.small('small-disk', 8)

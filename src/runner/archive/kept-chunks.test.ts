@@ -64,7 +64,7 @@ suite('chunks of an earlier save', { skip: needsRoot }, () => {
     await store.close()
   })
 
-  test('a save writes a chunk again that is missing in the store or has a wrong size there', async () => {
+  test('if a chunk is missing in the store, or has a wrong size there, the next save writes the chunk again', async () => {
     using scratch = new Scratch()
     const { store, calls, save, chunks } = makeStore(scratch)
     await save('one')
@@ -79,7 +79,7 @@ suite('chunks of an earlier save', { skip: needsRoot }, () => {
     )
   })
 
-  test('a save reads back a stored chunk that is in the manifest of no complete archive', async () => {
+  test('if no readable manifest lists a stored chunk, the next save reads the chunk to check its content', async () => {
     using scratch = new Scratch()
     const { store, calls, save, chunks } = makeStore(scratch)
     await save('one')

@@ -28,7 +28,7 @@ const isSaid = (error: unknown) => {
 const changed = (over: Record<string, unknown>) => JSON.stringify({ ...JSON.parse(whole.toString()), ...over })
 
 suite('the manifest of an archive', () => {
-  test('a manifest is read as it was written; `storedBytesOf` counts a repeated chunk once', () => {
+  test('reading a manifest returns what was written; `storedBytesOf` adds the size of a repeated chunk once', () => {
     assert.deepEqual(read(whole), manifest)
     assert.equal(storedBytesOf(manifest), 9)
   })
@@ -71,7 +71,7 @@ suite('the manifest of an archive', () => {
     { chunks: [{ sha256: hash('a'), bytes: 25, storedBytes: 5 }] },
   ]
   for (const over of wrong) {
-    test(`a manifest with ${JSON.stringify(over).slice(0, 60)} is refused`, () => {
+    test(`a manifest with the invalid field ${JSON.stringify(over).slice(0, 60)} is refused`, () => {
       assert.throws(() => read(changed(over)), isSaid)
     })
   }

@@ -90,8 +90,8 @@ export class S3Store implements ObjectStore {
       const xml = answer.body.toString()
       if (!isList(xml)) throw this.#noList()
       for (const [, item = ''] of xml.matchAll(/<Contents>(.*?)<\/Contents>/gs)) {
-        // The slash is the only character of Alcove's keys that the server encodes. A key with another encoded character is not
-        // one of Alcove's keys, and does not begin with `whole`.
+        // The server encodes some characters of keys. In Alcove's keys, only the slash is such a character. Other keys in this
+        // bucket may keep encoded characters, and are ignored here.
         const key = (textIn(item, 'Key') ?? '').replaceAll(/%2F/gi, '/')
         if (key.startsWith(whole)) yield { key: key.slice(this.#at.prefix.length), bytes: Number(textIn(item, 'Size')) }
       }

@@ -2,9 +2,10 @@
 // whiteouts, access lists, and the extended attributes that a sandbox or its overlay can set. The disk is hostile and tar is
 // root, therefore:
 //
-// - tar gets only two names, which this runner chose, and reads below them without following links;
+// - tar packs only directories whose names this runner chose, such as `upper` and `etc`, and does not follow links in them;
 // - tar unpacks into a directory that no other program can reach;
-// - tar refuses a name that occurs twice, and makes links that lead out of the disk last, so that it cannot follow them;
+// - tar refuses a stream that contains the same path twice, and makes links that lead out of the disk last, so that it cannot
+//   follow them;
 // - a fault in tar can harm only that disk (confined-tar.ts).
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
@@ -49,7 +50,9 @@ const names = (parts: Packable): string[] => {
   return ['upper', 'etc']
 }
 
-/** Returns the directory that contains both parts of the disk. */
+/**
+ * Returns the directory that contains `upper` and `etc` of the disk, or `rootfs`. Throws TypeError if the paths have other names.
+ */
 export const holderOf = (parts: Packable): string => {
   names(parts)
   return dirname('rootfs' in parts ? parts.rootfs : parts.upper)

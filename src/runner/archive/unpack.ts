@@ -115,7 +115,8 @@ const unpackInto = async (
     await mkdir(place, { mode: 0o700 })
     await writeDisk(pieces, place, signal)
     const move = await check(place)
-    // Remove dangerous attributes of files. Only an archive that an older version of the runner made may contain them.
+    // Removes devices, setuid bits and capabilities that no sandbox may set. Only archives of older versions of the runner may
+    // contain them.
     await runCommand([launcher, ...step.disarm(place, uidBase, mostIds)], { background: true, timeoutMs: 600_000 })
     signal?.throwIfAborted()
     // The files are synced before they get their final names. A disk with its final name is therefore complete, even after a

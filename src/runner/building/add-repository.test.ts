@@ -61,7 +61,8 @@ suite('ADD of a git repository', { skip }, () => {
       object = execFileSync('git', ['-C', work, 'mktree'], { input, encoding: 'utf8' }).trim()
     }
     git('branch', 'bomb', git('commit-tree', object, '-m', 'bomb'))
-    // A directory tree of ten levels with ten entries each, and no file: it describes ten billion directories.
+    // A tree of ten levels of directories. Each directory has ten entries for the directory below it, so eleven git objects
+    // describe ten billion directories without a file.
     object = git('hash-object', '-w', '-t', 'tree', '/dev/null')
     for (let level = 0; level < 10; level++) {
       const input = Array.from({ length: 10 }, (_, at) => `040000 tree ${object}\t${at}\n`).join('')

@@ -51,8 +51,8 @@ export type BroughtImages = {
   withRepository: Library['withRepository']
   resolve: Library['resolve']
   /**
-   * Adds a base image to the lists of images, after its definition was built and the resulting disk is a template of the same
-   * name.
+   * Adds a built image to the lists of images. Call this when the build is done and the image's disk is a template with the name
+   * `image`.
    */
   complete(image: string, config: ContainerConfig): Promise<void>
   remove(image: string): Promise<void>
@@ -139,7 +139,7 @@ export class AllImages {
   }
 
   /**
-   * Returns the configuration of the built-in image. Its working directory is `/`, which means that each command starts in the
+   * Returns the configuration of the built-in image. The working directory `/` is a special value: each command starts in the
    * home directory of its user.
    */
   #builtIn(image: string): ImageConfig | undefined {
@@ -154,7 +154,7 @@ export class AllImages {
     if (template === undefined) {
       if (this.#brought.rootfsOf(image) === undefined) return undefined
       const config = this.#brought.configOf(image)
-      // The built-in image has a configuration but no record. An image whose build has not finished has neither of them, so the
+      // The built-in image has no entry in `find`, only a configuration. An image that is still being built has neither, so the
       // result is undefined.
       return this.#brought.find(image) ?? (config && { config })
     }
@@ -214,8 +214,8 @@ export class AllImages {
     if (template === undefined && this.#brought.rootfsOf(image) === undefined) return true
     if (template?.base === image) {
       if ((await this.#host.basesInUse(image)).has(image)) return false
-      // The record is removed first. If the runner is killed before the template is removed, its next start removes the
-      // template.
+      // Remove the image from `#brought` before its template. If the runner is killed between the two steps, the next runner
+      // removes the template.
       await this.#brought.remove(image)
       await this.#removeTemplate(image, template)
       return true
@@ -245,8 +245,8 @@ export class AllImages {
     const brought = this.#brought
     const largeIds = idsNamedIn(dockerfile)
     const onLine = (line: string) => onText(`${line}\n`)
-    // The cache key of a line contains the large user ids of the definition. A cached line is therefore used only for definitions
-    // with the same ids, and a sandbox has all ids that its files need.
+    // The large user ids of the definition become a part of each line's cache key. Each sandbox gets only the large ids of its
+    // own definition. A line that was cached with other ids could contain files of users that the sandbox does not have.
     const withIds = ({ container, files }: { container: ContainerConfig; files: string }) => ({
       container,
       files: [files, ...largeIds].join(' '),
@@ -254,7 +254,8 @@ export class AllImages {
     try {
       const config = await this.#builder.build({
         ...{ image, plan, contexts, maxGiB, organizationId, signal, onProgress, onText },
-        // All stages of a build use one version of the default image, even if a newer version is made meanwhile.
+        // Replaces the name of the default image by the name of its newest version, once. All stages then use that version, even
+        // if a newer one is made during the build.
         snapshots: snapshots && this.#pinned(snapshots),
         bringBase: async (name, source) => {
           const request = { image: name, maxGiB, organizationId, logins, largeIds, signal, onProgress, onLine }
@@ -292,8 +293,8 @@ export class AllImages {
   }
 
   /**
-   * Reads the template of this image from the disk again. The other templates are not read: they may change during such a
-   * reading, and newer entries would then be replaced by older ones.
+   * Reads the template of this image from the disk again. The other templates are not read, because they may change while they
+   * are read. The result would then replace newer entries of `#templates` by older ones.
    */
   async #look(image: string): Promise<Template | undefined> {
     this.#configs.clear()

@@ -15,7 +15,7 @@ export class BuildLog implements Disposable {
   readonly #tell: (text: string) => void
   #waiting = ''
   #left = mostCharacters
-  /** The last characters of the log that come after its beginning (`mostCharacters`). */
+  /** The last characters of the log, as far as the log is longer than `mostCharacters`. */
   #end = ''
   #leftOut = 0
   #timer: NodeJS.Timeout | undefined

@@ -52,7 +52,7 @@ const requestOf = (lines: string[], removed: string[]): BuildRequest => ({
 })
 
 suite('a build whose sandbox cannot be removed', () => {
-  test('if a build’s sandbox cannot be removed, its cached lines are released and its images removed anyway', async () => {
+  test('if the sandbox of a build cannot be removed, the build still releases its cached lines and images', async () => {
     let time = Date.now()
     const lines = await openFullCache(() => time)
     const host = {

@@ -21,7 +21,7 @@ export type BaseSource =
   | { kind: 'image'; image: string }
 
 export type BuildRequest = {
-  /** Name for the image, and for the base image of its last stage. */
+  /** Name of the built image. The base image of the last stage gets this name, too. */
   image: string
   plan: Plan
   /** The files that the caller sent with the definition, for its COPY lines. */
@@ -34,8 +34,8 @@ export type BuildRequest = {
   /** Images on this runner that FROM and `--from` may use. The keys are the names that the definition uses. */
   snapshots?: Definition['snapshots'] | undefined
   /**
-   * Organization whose cached lines the build uses, and for which it caches its own lines. Absent: the build neither uses nor
-   * caches lines.
+   * Organization in whose line cache the build finds cached lines, and stores its own. Absent: the build neither uses nor caches
+   * lines.
    */
   organizationId?: string | undefined
   /**
@@ -83,8 +83,8 @@ export class ImageBuilder {
   }
 
   /**
-   * Builds the image: makes a template with its name, unless the image adds nothing to its base image. Returns the configuration
-   * of the image.
+   * Builds the image and returns its configuration. The image becomes a template with the name `request.image`. No template is
+   * made if the image has the same files as its base image.
    */
   async build(request: BuildRequest): Promise<ContainerConfig> {
     const { signal, contexts: of } = request

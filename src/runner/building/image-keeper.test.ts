@@ -180,7 +180,7 @@ suite('the keeper of images on a runner', () => {
     assert.deepEqual(kept.images.asked, ['bring copy'])
   })
 
-  test('each list from control repeats the report of an image’s error; only a new request retries the image', async () => {
+  test('an image’s error is reported again after each list from control; only a new assignment retries it', async () => {
     using kept = startKeeper()
     kept.images.before = () => {
       throw new Error('There is no such image.')
@@ -213,7 +213,7 @@ suite('the keeper of images on a runner', () => {
     assert.deepEqual(kept.images.passwords, [['old'], ['new'], undefined])
   })
 
-  test('an image in use stays; control’s first list after the sandbox is gone removes the image', async () => {
+  test('an image is not removed while a sandbox uses it; control’s next list after that removes the image', async () => {
     using kept = startKeeper()
     kept.images.here.set('tool', {})
     kept.images.inUse.add('tool')
@@ -238,7 +238,7 @@ suite('the keeper of images on a runner', () => {
       await kept.settled()
     }
     assert.deepEqual(kept.said(), ['tool present'])
-    // When an assignment also names the image's source, the keeper reports the image again.
+    // This assignment contains the image's source, so the keeper answers with a report, although the image is present.
     kept.keeper.take(wanted('tool'))
     await kept.reported(2)
     kept.keeper.takeAll([known])
@@ -263,7 +263,7 @@ suite('the keeper of images on a runner', () => {
     assert.deepEqual(kept.said(), ['tool absent'])
   })
 
-  test('an image that is requested again while its fetch is being cancelled is fetched', async () => {
+  test('if an image is assigned again while its fetch is being cancelled, the image is fetched again', async () => {
     using kept = startKeeper()
     const { promise, resolve } = Promise.withResolvers<void>()
     kept.images.before = () => promise

@@ -150,8 +150,8 @@ export class ImageKeeper implements Disposable {
   }
 
   #ended(entry: Entry, working: AbortController, report: ImageReport | undefined) {
-    // A newer assignment with another target may have replaced `entry` in `#entries`. The newer entry had to wait for the end of
-    // this work. It is processed now.
+    // While this work was running, a newer assignment may have replaced `entry` in `#entries`. Begin the work for the newer
+    // assignment now.
     const latest = this.#entries.get(entry.assignment.image)
     if (latest?.working === working) delete latest.working
     delete entry.working
@@ -177,7 +177,8 @@ export class ImageKeeper implements Disposable {
     try {
       if (target === 'present') {
         const bringing = { signal, onProgress: this.#sayOf(image), onText: (text: string) => said.add(text) }
-        // Control requests the base image separately. Control's next list requests this image again.
+        // Without the base image, nothing can be done yet. Control has the base image fetched by another assignment, and its next
+        // list contains this image again.
         if (images.find(image) === undefined && source && !images.hasBaseOf(source)) return undefined
         const known = images.find(image) ?? (source && (await images.bring({ ...assignment, source }, bringing)))
         // If an assignment has no source, control assumes that the image is on this runner. After the report `absent`, control

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { LineAccount } from './line-account.ts'
 
-test('`LineAccount` counts each cached line and, once, each base image that one of these lines uses', () => {
+test('`LineAccount` sums the bytes of all cached lines and of their base images, each base image once', () => {
   const account = new LineAccount(new Map([['base', 100]]))
   const line = { base: 'base' }
   const isOver = () => [account.bytes, account.isOver(2, 1000), account.isOver(1, 1000), account.isOver(0, 1000)]

@@ -146,7 +146,7 @@ suite('a line of a Dockerfile that has not changed', { skip }, () => {
     assert.equal(lines.usage().lines, 2)
   })
 
-  test('a COPY or bind mount is cached by the bytes, names and modes of its files, not by their times', async () => {
+  test('the cache key of a COPY or bind mount depends on its files’ contents, names and modes, not times', async () => {
     const file = (content: string, changes: Partial<TarEntry> = {}): TarEntry[] => [
       { path: 'd', type: '5' },
       { path: 'd/f', content, mode: 0o644, ...changes },
@@ -162,7 +162,7 @@ suite('a line of a Dockerfile that has not changed', { skip }, () => {
     }
   })
 
-  test('a cached line is not used if the tag of the base image or the image of a COPY --from has changed', async () => {
+  test('a cached line is not used if its base image, or an image that COPY --from names, has changed', async () => {
     const tools = registry.put('tools:1', makeImage({ layers: [tarOf([{ path: 'tool', content: 'one' }])] }))
     const definition = [`FROM ${from}`, stamp('/a'), `COPY --from=${tools} /tool /tool`]
     await build(definition)
@@ -192,7 +192,8 @@ suite('a line of a Dockerfile that has not changed', { skip }, () => {
     assert.deepEqual([second.cached, second.output], [[3, 4, 6], first.output])
     assert.doesNotMatch(second.log, /Stage 0/)
     assert.match(second.log, /^\[build\] Line 3: cached: RUN cat/m)
-    // The added line copies from the stage. The stage therefore continues from its cached disk and is not built again.
+    // The added line copies another file from the stage `build`. The lines of `build` are not run again, because the disk after
+    // its last line is cached.
     const again = await build(stages('COPY --from=build /a /again'), 'cat /out /again')
     assert.deepEqual([again.cached, again.output], [[3, 4, 6], `${first.output}\n${first.output}`])
     const changed = await build(
@@ -203,7 +204,7 @@ suite('a line of a Dockerfile that has not changed', { skip }, () => {
     assert.notEqual(changed.output, first.output)
   })
 
-  test('if another stage is built on a stage whose lines are all cached, these lines do not run', async () => {
+  test('lines of a stage that are all cached do not run, even if another stage is built on that stage', async () => {
     const stages = (...last: string[]) => [
       `FROM ${from} AS one`,
       stamp('/a'),
@@ -219,7 +220,7 @@ suite('a line of a Dockerfile that has not changed', { skip }, () => {
     assert.deepEqual([third.cached, third.output], [[2], first.output])
   })
 
-  test('ADD of a URL is cached by the downloaded content, and each build downloads the URL again', async () => {
+  test('each build downloads the URL of an ADD; the line is cached if the downloaded content is unchanged', async () => {
     let [content, asked] = ['one', 0]
     registry.onRequest = (path, answer) => {
       if (path !== '/file') return answer
@@ -248,7 +249,7 @@ suite('a line of a Dockerfile that has not changed', { skip }, () => {
     assert.deepEqual([second.cached, second.output], [[2, 6, 7], first.output])
   })
 
-  test('if a URL’s content changes during a build, later builds reuse no line made from other content', async () => {
+  test('if a URL’s content changes during a build, a later build with the old content reuses no line of it', async () => {
     let answers = ['zero']
     registry.onRequest = (path, answer) => {
       if (path !== '/file') return answer
@@ -276,7 +277,7 @@ suite('a line of a Dockerfile that has not changed', { skip }, () => {
     assert.deepEqual([again.cached, again.output], [[2, 3, 5, 7, 8], 'two'])
   })
 
-  test('a RUN is cached by the id of its secret; cache mounts keep their files even if the RUN is cached', async () => {
+  test('the cache key of a RUN contains the id of its secret; cache mounts keep files even if RUN is cached', async () => {
     const definition = [
       `FROM ${from}`,
       'RUN --mount=type=cache,target=/cache echo kept > /cache/x',
@@ -376,7 +377,7 @@ suite('a line of a Dockerfile that has not changed', { skip }, () => {
     assert.ok(bytes - (base?.sizeBytes ?? 0) >= 6 * 4 * MiB, `${bytes} bytes`)
   })
 
-  test('lines are evicted at the limits of an organization, of the cache and of free space; images stay', async () => {
+  test('cached lines are evicted above an organization’s limit, above the total, or if the disk is nearly full', async () => {
     const many = (...more: string[]) => [`FROM ${from}`, stamp('/a'), stamp('/b'), ...more]
     const kept = await wantedOf([...many(), 'RUN echo > /kept'], { organizationId: 'one' })
     await bring(kept)

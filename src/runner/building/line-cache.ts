@@ -119,9 +119,9 @@ export class LineCache {
    */
   readonly #oneBase = new FairQueue({ atOnce: 1 })
   readonly #comingBases = new Map<string, number>()
-  /** Maximum bytes that cached lines take, their base images included. */
+  /** Bytes that cached lines and their base images use at most. Lines may share data on the disk, so the real use may be less. */
   #bytes = 0
-  /** Maximum bytes that cached lines take, without their base images. */
+  /** Bytes that cached lines use at most, without their base images. */
   #addedToImages = 0
   #sweeping: Promise<void> | undefined
   #mustSweep = false
@@ -243,8 +243,8 @@ export class LineCache {
         this.#log.warn({ err }, 'cached lines of Dockerfiles could not be swept')
       }
     }
-    // There is no `await` between the last check of `#mustSweep` and this line. A later call of `sweep` therefore starts a new
-    // sweep.
+    // Nothing may `await` between the last check of `#mustSweep` and this line. Otherwise a call of `sweep` in between would
+    // start no sweep.
     this.#sweeping = undefined
   }
 

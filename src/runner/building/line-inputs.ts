@@ -8,7 +8,7 @@ import { copyOf } from './mounts.ts'
 export type InputParts = {
   /** The files that the caller sent with the definition. */
   files: CopySource | undefined
-  /** Returns the key of a stage after its last line, or undefined if it is unknown. */
+  /** Returns the cache key of the stage's final disk, or undefined if the key is unknown. */
   keyOfStage: (index: number) => string | undefined
   /** Returns text that identifies an image: its digest, or the name of an image that never changes. */
   identityOf: (image: string) => Promise<string>

@@ -41,7 +41,7 @@ suite('the cache key of a Dockerfile line', () => {
     same([run], ['HEALTHCHECK NONE', 'VOLUME /v', 'STOPSIGNAL SIGINT', run])
   })
 
-  test('the cache key of a COPY depends on its names, owners and modes, and on the copied files', () => {
+  test('the cache key of a COPY depends on the paths, owners and modes in the line, and on the copied files', () => {
     others(
       ...[['COPY a /to'], ['COPY b /to'], ['COPY a /other'], ['COPY a /to/'], ['ADD a /to']],
       ...[['COPY --chown=app a /to'], ['COPY --chown=1:2 a /to'], ['COPY --chmod=700 a /to']],

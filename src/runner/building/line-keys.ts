@@ -6,7 +6,7 @@
 import { createHash } from 'node:crypto'
 import type { BuildStep } from '../images/definition/plan.ts'
 
-/** Part of each key. It must be increased if a change of the builder may change the results of lines. */
+/** A part of each key. Increase this number when a change of the build code may change the result of a line. */
 const generation = 1
 
 const hashOf = (...parts: unknown[]): string =>
@@ -15,7 +15,7 @@ const hashOf = (...parts: unknown[]): string =>
     .digest('hex')
     .slice(0, 32)
 
-/** Returns the key of a stage before its first line. `files`: text that identifies the base image's files. */
+/** Returns the cache key of a disk that has only the files of a base image. `files`: text that identifies these files. */
 export const keyOfBase = (files: string): string => hashOf('base', files)
 
 /**

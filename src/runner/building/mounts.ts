@@ -53,7 +53,7 @@ const mountOne = async (each: Placed, index: number, mounting: Mounting): Promis
   else await copyTo(target, each, mounting)
   if (each.type === 'cache') await files.move(cache, target)
   return async () => {
-    // Moves the files of the cache mount back to the directory where the next line expects them.
+    // Moves the files of the cache mount back to `cache`, where the next line with this cache mount finds them.
     if (each.type === 'cache') await files.move(target, cache).catch((error: unknown) => refuseRemoved(target, error))
     else await remove(files, target)
     if (wasThere) await files.move(aside, target)

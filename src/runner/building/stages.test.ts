@@ -106,7 +106,7 @@ suite('a definition with several stages', { skip }, () => {
     assert.deepEqual(output.split('\n'), ['2000000 95607', '1000660000 0', '1000660000 0', '1000660000 0'])
   })
 
-  test('a stage copies from stages and images and builds on a stage; stages that nothing needs are not built', async () => {
+  test('a stage can copy from stages and images, or be built on a stage; unneeded stages are not built', async () => {
     const lines = [
       'ARG VERSION=7',
       `FROM --platform=$BUILDPLATFORM ${from} AS deps`,
@@ -223,7 +223,7 @@ suite('a definition with several stages', { skip }, () => {
     await leavesNothing()
   })
 
-  test('a cache mount keeps its files for later lines only; a bind or tmpfs mount keeps them for one line', async () => {
+  test('later lines that use the same cache mount find its files; a bind or tmpfs mount lasts for one line', async () => {
     const output = await said(
       [
         `FROM ${from} AS other`,

@@ -31,11 +31,11 @@ export type Looked = {
   from: string | undefined
   /** The base image of the stage's disk, and text that identifies the image's files. */
   base: { image: string; files: string }
-  /** Cache keys after each of the stage's lines, as far as they can be computed before any line has run. */
+  /** Cache keys of the disk after each line of the stage. Undefined where a key cannot be computed before the lines run. */
   keys: (string | undefined)[]
-  /** Cache key before the first line of the stage. */
+  /** Cache key of the disk on which the first line of the stage runs. */
   firstKey: string | undefined
-  /** Cache key of the last line that is cached in this stage or in the stages on which it is built. */
+  /** Cache key of the last cached line of this stage. If this stage has none: that of the stage on which it is built. */
   keptKey: string | undefined
   /** Number of the stage's lines that need not run, because the disk after them is cached. */
   kept: number
@@ -51,7 +51,7 @@ type SurveyParts = {
   /** The files that the caller sent with the definition. */
   files: CopySource | undefined
   signal: AbortSignal
-  /** Called once for each stage that has cached lines, with what the survey knows about the stage. */
+  /** Called once for each stage that has cached lines. `looked`: the stage, and which of its lines are cached. */
   onKept: (looked: Looked) => void
 }
 
@@ -138,8 +138,8 @@ export class Survey {
     let { firstKey: key, keptKey } = looked
     for (const step of steps) {
       let fetched: string[] | undefined
-      // Download only if the cache contains any line directly after the last cached line of this stage. Otherwise it cannot
-      // contain this line.
+      // A download is needed to compute this line's key. Skip the download if the cache has no line that continues from the last
+      // cached one: then this line cannot be cached either.
       if (mayChange(step) && lines.hasAfter(organizationId, keptKey)) fetched = await this.#fetchDigests(step)
       key = await this.#keyAfter(key, step, fetched)
       keys.push(key)
@@ -161,12 +161,18 @@ export class Survey {
     }
   }
 
-  /** Returns the cache key before a stage's first line. If the stage is built on another stage, that stage must have run. */
+  /**
+   * Returns the cache key of the disk on which a stage's first line runs. If the stage is built on another stage, that stage must
+   * have run.
+   */
   keyBefore({ stage: { from }, firstKey }: Looked): string | undefined {
     return from !== 'scratch' && 'stage' in from ? this.#lastKey(from.stage) : firstKey
   }
 
-  /** Returns the key of the last cached line among the stages on which this stage is built. These stages must have run. */
+  /**
+   * Returns the cache key of the last cached line below this stage: in the stage that FROM names, or further below if that stage
+   * has no lines. The stages below must have run.
+   */
   keptKeyBefore({ stage: { from } }: Looked): string | undefined {
     if (from === 'scratch' || !('stage' in from)) return undefined
     const below = this.get(from.stage)
@@ -179,8 +185,8 @@ export class Survey {
   }
 
   /**
-   * Returns the cache key after the line that has just run. If a download had another content than during the survey, this key
-   * and all later keys differ from those of the survey.
+   * Returns the cache key of the disk after the line that has just run. A download may have had another content than at the
+   * beginning of the build. The returned key then differs from the one in `keys`.
    */
   async keyAfterRun(
     { keys, firstKey, done }: Looked,
@@ -253,7 +259,10 @@ export class Survey {
     return this.#request.plan.stages.find((stage) => stage.index === index) as Stage
   }
 
-  /** Returns the name for a stage's base image. Only the base image of the last stage stays after the build. */
+  /**
+   * Returns the name for a stage's base image. Last stage: the name of the built image. Others: a name that marks the base image
+   * for removal after the build.
+   */
   #nameOfBase({ index }: Stage): string {
     const { image, plan } = this.#request
     let root = plan.stages.at(-1) as Stage
@@ -274,8 +283,8 @@ export class Survey {
   }
 
   /**
-   * Returns the image's reference with the digest from which the cache keys were computed. If no key needed the digest, returns
-   * the reference unchanged.
+   * Returns the image's reference with its digest, if `#identityOf` has resolved the reference during this build. Otherwise
+   * returns the reference unchanged.
    */
   async pinned(reference: string): Promise<string> {
     return (await this.#identities.get(reference)) ?? reference

@@ -35,5 +35,5 @@ export const watched = (store: ObjectStore) => {
 export const objects = async (store: ObjectStore) =>
   (await Array.fromAsync(store.list(`sandboxes/${sandboxId}/`))).map(({ key }) => key).sort()
 
-/** Removes lines about sockets. Their processes have ended, and an archive does not contain sockets. */
+/** Removes the lines of a list of files that describe sockets, because archives do not contain sockets. */
 export const withoutSockets = (lines: readonly string[]) => lines.filter((line) => !line.includes('/socket'))
