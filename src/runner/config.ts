@@ -17,7 +17,7 @@ export type RunnerConfig = {
   /** Directory with the runner's certificate. Undefined: the runner has no certificate. */
   certificatesDirectory?: string | undefined
   /**
-   * The gate through which clients reach the runner's sandboxes. Absent: any gate of this machine that connects to the runner's
+   * The gate through which clients reach the runner's sandboxes. Absent: any gate of this machine may connect to the runner's
    * socket.
    */
   gate?: GateOfHost | undefined
@@ -26,7 +26,7 @@ export type RunnerConfig = {
   /** The unix socket for requests from gates. The group `socketGid` may connect to it. */
   socket: string
   socketGid: number
-  /** Directory of cached image files that this runner has built. All servers of this machine share it. */
+  /** Directory of cached image files that this runner has built. All Alcove servers on this machine share the directory. */
   cacheDirectory: string
   /** Directory of image files that callers of the API may use. Only the operator puts files there. */
   imagesDirectory: string

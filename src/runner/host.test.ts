@@ -31,7 +31,7 @@ suite('the sandboxes of a host', { skip: needsRoot }, () => {
     assert.deepEqual(said, { exitCode: 0, output: `${hostname}\n${hostname}\nnameserver 192.0.2.53\n644` })
   })
 
-  test('a warm sandbox has already run a command when its start is complete; any other sandbox has not', async () => {
+  test('the agent of a warm sandbox runs a command during the start; in other sandboxes it does not', async () => {
     const firstPid = async (isWarm?: true) => {
       const { sandboxId } = await box.started(isWarm ? { isWarm } : {})
       return Number((await box.run(sandboxId, 'echo $$')).output)
@@ -180,12 +180,12 @@ suite('the sandboxes of a host', { skip: needsRoot }, () => {
     const began = performance.now()
     await box.host.stop({ ...assignment, signal: 'SIGKILL' })
     await polite
-    // The first stop has a grace period of 10 seconds. If it ends earlier, the forced stop has ended it.
+    // The first stop alone would last 10 seconds. In less time, only the forced stop can have ended the processes.
     assert.ok(performance.now() - began < 9_000)
     assert.equal(box.host.get(sandboxId)?.status, 'stopped')
   })
 
-  test('a start without its image fails with a reason, and a later start works', async () => {
+  test('a start fails with the reason if the sandbox’s image is not on the host; a later start can succeed', async () => {
     const assignment = box.assignment({ image: 'absent' })
     const { sandboxId } = assignment
     await assert.rejects(box.host.start(assignment), /The image absent is not on this runner/)

@@ -97,8 +97,8 @@ export interface Host {
   /** Returns the size and the free space of the file system that contains the disks and templates. */
   room(): Promise<{ freeBytes: number; wholeBytes: number }>
   /**
-   * Calls `listener` about a second after a sandbox has ended without a request. Its processes, network and mounts have been
-   * removed by then, and its status is `stopped`.
+   * Calls `listener` about a second after a sandbox has ended by itself, without a stop or destroy from control. By then, its
+   * processes, network and mounts have been removed, and its status is `stopped`.
    */
   onExit(listener: (sandboxId: string, cause: Cause) => void): void
   /** Measures what a sandbox uses. Returns undefined if the sandbox is neither running nor paused. */
@@ -113,9 +113,9 @@ export interface Host {
   /** Calls `listener` when the result of `get` has changed for a sandbox. Returns a function that ends these calls. */
   onChange(listener: (sandboxId: string) => void): () => void
   /**
-   * Calls `listener` if, in a sandbox that keeps running, the kernel has killed a process for lack of memory or has refused to
-   * start one. Calls it at most once in ten minutes per sandbox. If the listener returns false, because it could not report the
-   * mishap, it is called again.
+   * Calls `listener` after a mishap, at most once in ten minutes per sandbox: the sandbox keeps running, but the kernel has
+   * killed one of its processes for lack of memory, or has refused to start a process. If the listener could not report the
+   * mishap, it returns false, and is called again later.
    */
   onMishap(listener: (sandboxId: string, cause: Cause) => boolean): void
   close(): Promise<void>

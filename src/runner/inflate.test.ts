@@ -36,7 +36,7 @@ const running = () =>
 
 suite('decompressing hostile data', () => {
   for (const kind of ['gzip', 'zstd', 'bzip2', 'xz'] as const) {
-    test(`${kind}: decompression returns the contents, also of several parts in one stream`, async () => {
+    test(`${kind}: decompression returns the contents, even if the stream has several compressed parts`, async () => {
       const packed = packers[kind](text)
       assert.ok(
         (await whole(inflate(of(packed.subarray(0, 9), packed.subarray(9), packed), kind))).equals(

@@ -11,8 +11,8 @@ type Compression = 'gzip' | 'zstd' | 'bzip2' | 'xz'
 
 const commands = {
   gzip: ['gzip', '-dcq'],
-  // The sender chooses the window size, and the window takes memory of this host. This limit is the default of `zstd`, and more
-  // than Alcove's own archives need.
+  // The window is the memory that `zstd` needs to decompress. Whoever compressed the data chose its size, so it is limited. This
+  // limit is the default of `zstd`, and more than Alcove's own archives need.
   zstd: ['zstd', '-dcq', '--memory=128MB'],
   bzip2: ['bzip2', '-dcq'],
   // This limit is as high as the one of zstd. Data from `xz -9` needs 65 MiB.
@@ -50,8 +50,8 @@ export async function* inflate(packed: AsyncIterable<Buffer>, compression: Compr
   ended.catch(() => {})
   let cause: unknown
   const fed = pipeline(Readable.from(packed), child.stdin).catch((error: NodeJS.ErrnoException) => {
-    // The program stops reading after an error, or when it has all data that it needs. Only in the first case, its exit code
-    // reports an error.
+    // These errors mean that the child process stopped reading. It does so when it has all data that it needs, or after an error.
+    // `isFine` recognizes an error by the exit code.
     if (error.code === 'EPIPE' || error.code === 'ERR_STREAM_PREMATURE_CLOSE') return
     cause = error
     child.kill('SIGKILL')

@@ -59,7 +59,7 @@ suite('the isolation of a sandbox', { skip: needsRoot }, () => {
     await box.host.destroy(sandboxId)
   })
 
-  test('each sandbox has its own limit of file descriptors that are in transit over sockets', async (t) => {
+  test('each sandbox has its own limit of file descriptors that are sent over sockets but not yet received', async (t) => {
     if (!(await box.mapsOwners())) return t.skip(cannotMapOwners)
     const { sandboxId } = await box.started()
     const held = await box.run(
@@ -296,7 +296,7 @@ suite('the isolation of a sandbox', { skip: needsRoot }, () => {
     assert.ok(Math.min(...others) > score(box.pidOf(id)), `PID 1 has ${score(box.pidOf(id))}, others ${others}`)
   })
 
-  test('a sandbox can neither change the agent’s program nor list its directory', async () => {
+  test('a sandbox can neither change the agent’s program nor list the directory of the program', async () => {
     const agent = '/dev/.alcove/agent'
     assert.notEqual((await box.run(id, `echo x > ${agent}`)).exitCode, 0)
     assert.equal((await box.run(id, 'ls -A /.alcove')).exitCode, 2)

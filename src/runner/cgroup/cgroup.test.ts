@@ -132,8 +132,8 @@ suite('memory on cgroup v2', () => {
         cgroup.limit({ cpu: 1, memoryGiB: 1 }),
         (error) => error instanceof MemoryInUse && error.usedBytes === 2 * 1024 ** 3,
       )
-      // `limit` writes a short value over a longer one, and a plain file keeps the rest of the longer one. `read` removes that
-      // rest.
+      // The test uses plain files. Unlike a cgroup's file, a plain file keeps the end of an old value that was longer than the
+      // new one. `read` removes that end.
       const read = (name: string) => readFileSync(join(root, name), 'utf8').replace(/^max.*/, 'max')
       assert.deepEqual(['memory.max', 'memory.high', 'cpu.max', 'cpu.weight'].map(read), [
         '4294967296',

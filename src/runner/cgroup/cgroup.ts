@@ -298,8 +298,8 @@ class CgroupV1 implements Cgroup {
   }
 
   async kill() {
-    // A frozen process does not receive a signal, so the cgroup is thawed too. PID 1 is killed first, because the kernel then
-    // ends its whole pid namespace. Otherwise processes could fork faster than they are killed here.
+    // A process that is not PID 1 could fork faster than it is killed here. PID 1 is therefore killed first, because the kernel
+    // then ends its whole pid namespace. The cgroup is thawed, because a frozen process does not receive a signal.
     const isEmpty = async () => {
       const pids = await this.pids()
       for (const pid of pids) kill(pid)

@@ -15,7 +15,7 @@ suite('the processors that sandboxes are assigned', () => {
     assert.equal(spread.take('c', 64).length, 4)
   })
 
-  test('a new sandbox gets the processors with the fewest assigned CPUs; `release` ends an assignment', () => {
+  test('a new sandbox gets the least used processors; `release` ends the use of processors by a sandbox', () => {
     const spread = new CpuSpread([0, 1, 2])
     assert.deepEqual(spread.take('a', 1), [0])
     assert.deepEqual(spread.take('b', 1), [1])
@@ -26,7 +26,7 @@ suite('the processors that sandboxes are assigned', () => {
     assert.deepEqual(spread.take('e', 1), [0])
   })
 
-  test('a sandbox that grows keeps its processors; one that shrinks keeps some of them', () => {
+  test('a sandbox with more CPUs than before keeps all its processors; one with fewer CPUs keeps some', () => {
     const spread = new CpuSpread([0, 1, 2, 3])
     spread.take('other', 1)
     assert.deepEqual(spread.take('a', 1), [1])

@@ -1,6 +1,6 @@
 // Limits how fast a sandbox may read and write the disk of the pool. The kernel sets such limits per block device, so the runner
-// finds out the device once. It also tries once whether the host accepts a limit. On a host that does not, every start with a
-// limit would fail.
+// finds the pool's device once. It also tries once whether the host accepts such a limit. On other hosts sandboxes run without
+// it, because every start with a refused limit would fail.
 import { existsSync, readFileSync, realpathSync } from 'node:fs'
 import { mkdir, rmdir } from 'node:fs/promises'
 import { basename, dirname, join } from 'node:path'
@@ -19,7 +19,7 @@ export type DiskSpeed = Device & { bytesPerSecond: number }
  */
 const deviceBelow = async (directory: string): Promise<Device> => {
   const source = await runCommand(['findmnt', '--noheadings', '--output', 'SOURCE', '--target', directory])
-  // The source may have the name of a subvolume in brackets at its end.
+  // For a btrfs subvolume, findmnt prints the device and the name of the subvolume in brackets.
   const name = basename(realpathSync(source.trim().replace(/\[.*\]$/, '')))
   const place = realpathSync(join('/sys/class/block', name))
   const disk = existsSync(join(place, 'partition')) ? dirname(place) : place

@@ -11,8 +11,8 @@ import type { CgroupLayout } from './layout.ts'
 export const reserveBytes = (total = totalmem()): number => Math.min(2 * 1024 ** 3, Math.floor(total / 10))
 
 /**
- * Sets the limit on `path`, the parent cgroup of all sandboxes, which is made if it does not exist. If that fails, sandboxes run
- * without this limit.
+ * Sets the memory limit of all sandboxes together, on their parent cgroup `path`, which is made if it does not exist. If that
+ * fails, sandboxes run without this common limit.
  */
 export const keepReserve = async (layout: CgroupLayout, path: string, log: Logger): Promise<void> => {
   const root = layout.version === 2 ? layout.root : layout.roots.memory

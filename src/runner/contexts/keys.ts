@@ -22,7 +22,10 @@ export const prefixOf = (name: ContextName): string => {
   return `${root}${name.organizationId}/${name.hash}/`
 }
 
-/** Returns the key of a context's table. The table is written last, so a context with a table is complete. */
+/**
+ * Returns the key of a context's table, which lists the context's chunks. The table is written last, so a context with a table is
+ * complete.
+ */
 export const tableKey = (name: ContextName) => `${prefixOf(name)}context.json`
 /**
  * Returns the key of a context's marker, which is written before everything else. The time in the marker shows whether an

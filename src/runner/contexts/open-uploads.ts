@@ -11,8 +11,8 @@ export class OpenUploads {
   readonly #now: () => number
   readonly #bound: Budget
   /**
-   * Open uploads, by the prefix of the keys of their parts. The most recently used upload is last. For an unknown key, `hear` and
-   * `end` do nothing.
+   * Open uploads. Key: `partsOf(name, id)`. The most recently used upload is last. Uploads that an earlier process began are not
+   * in this map.
    */
   readonly #open = new Map<string, { organizationId: string; at: number }>()
 

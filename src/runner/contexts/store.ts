@@ -1,6 +1,6 @@
-// Stores the files that come with definitions ("contexts") in the object store that archives use, too. A context is complete
-// when it has a table, and does not change after that: if it is uploaded again, the upload is read and ignored. If a killed
-// process has left an incomplete context, the context does not exist for callers, and a sweep removes its objects.
+// Stores the files that come with definitions ("contexts") in the object store, where archives are, too. A context consists of
+// chunks and of a table that lists them. The table is written last, so a context without a table is incomplete: callers do not
+// see it, and a sweep removes it. A complete context never changes. If it is uploaded again, the upload is read and ignored.
 import { createHash, type Hash, randomBytes } from 'node:crypto'
 import { Problem } from '#src/problems.ts'
 import type { StoredContext } from '#src/wire/contexts.ts'
@@ -155,7 +155,8 @@ export class ContextStore {
   }
 
   /**
-   * Reads a context as the caller has sent it. If it is damaged, its table is removed, so that the caller can upload it again.
+   * Reads a context as the caller has sent it. If a chunk is missing or damaged, removes the context's table. The context then
+   * counts as incomplete, and the caller can upload it again.
    */
   async *read(name: ContextName, { chunks }: Table, signal?: AbortSignal): AsyncGenerator<Buffer> {
     try {
@@ -202,7 +203,10 @@ export class ContextStore {
     await this.store.put(begunKey(name), written({ at: this.now() }))
   }
 
-  /** Stores a part of a context. If `known` describes the part already, reads the part without storing it again. */
+  /**
+   * Stores a part of a context. `known`: the table of a complete context with the same name. If it is given, the part is read but
+   * not stored.
+   */
   async #keep(name: ContextName, pieces: Body, known?: Table): Promise<Part> {
     const hash = createHash('sha256')
     const chunks: Chunk[] = []

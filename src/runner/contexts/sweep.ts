@@ -16,8 +16,8 @@ const lastWanted = async (contexts: ContextStore, name: ContextName): Promise<nu
 }
 
 /**
- * Removes a context. Its table is removed first: without a table, the context does not exist for anybody. The `begun` marker is
- * removed last.
+ * Removes a context. Its list of chunks (`context.json`) is removed first: without it, nobody sees the context. The time at which
+ * the context was begun (`begun.json`) is removed last.
  */
 const remove = async ({ store }: ContextStore, name: ContextName): Promise<void> => {
   await store.remove(tableKey(name))

@@ -49,7 +49,8 @@ export class Taking {
         yield piece.value
       }
     } finally {
-      // Do not wait for the end of the iterator, because it may still be waiting for a byte of a caller who sends nothing.
+      // Do not wait for `return`, which may resolve only when the caller sends another byte. A silent caller would then block
+      // this upload forever.
       void pieces.return?.()?.catch(() => {})
     }
   }

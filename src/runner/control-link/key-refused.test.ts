@@ -7,7 +7,7 @@ import { silentLog } from '#src/kit/log.ts'
 import { ControlClient } from './control-client.ts'
 import { KeyRefusal, refusedAfterMs } from './key-refused.ts'
 
-/** Makes a listener and collects its calls. Its clock moves only when the test moves it. */
+/** Makes a `KeyRefusal` and records what it reports. Its clock moves only when the test moves it. */
 const listen = () => {
   const told: boolean[] = []
   let now = 0
@@ -22,7 +22,7 @@ const listen = () => {
   return { told, hears }
 }
 
-suite('a runner whose key control refuses', () => {
+suite('detecting that control refuses the runner’s key', () => {
   test('a runner’s key counts as refused after a minute of only 401 answers; that is reported once', () => {
     const { told, hears } = listen()
     hears(200)
@@ -56,7 +56,7 @@ suite('a runner whose key control refuses', () => {
     assert.deepEqual(told, [true, false])
   })
 
-  test('`onAnswer` gets the status of each list and report, and undefined if control cannot be reached', async () => {
+  test('`onAnswer` gets the HTTP status of each answer of control, or undefined if control cannot be reached', async () => {
     const control = createServer((_request, response) => response.writeHead(401).end('{}'))
     await once(control.listen(0, '127.0.0.1'), 'listening')
     const controlUrl = new URL(`http://127.0.0.1:${(control.address() as AddressInfo).port}`)

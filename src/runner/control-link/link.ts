@@ -97,7 +97,8 @@ export class Link implements Disposable {
     switch (message?.type) {
       case 'welcome':
         if (!isWelcome(message)) this.#parts.log.error('control sent a welcome that the runner cannot read')
-        // If control names another database, the runner ignores all later messages. It is about to end, and must not act on them.
+        // If control names another database, the runner is about to exit. Until then it ignores all messages, because they are
+        // about sandboxes of the other database.
         else if (message.databaseId !== undefined && this.#parts.onDatabase?.(message.databaseId) === false)
           this.#isOver = true
         else if (message.heartbeatSeconds > 0) this.#socket.beat(Math.min(message.heartbeatSeconds, 60))

@@ -61,7 +61,7 @@ suite('reports from the runner to control', () => {
     assert.deepEqual(told, ['a 2 stopped'])
   })
 
-  test('a report is not sent again if control’s list contains its state or a newer generation', async () => {
+  test('a report is not sent again if control’s list shows the reported state or a newer generation', async () => {
     using parts = startReporter()
     const { reporter, told, side, pass } = parts
     reporter.say(started('same', 1))
@@ -74,7 +74,7 @@ suite('reports from the runner to control', () => {
     assert.deepEqual(told, [])
   })
 
-  test('if control’s list does not contain a report’s state, the report is sent over HTTP once', async () => {
+  test('if control’s list does not show the reported state, the report is sent again over HTTP, once', async () => {
     using parts = startReporter()
     const { reporter, told, side, pass } = parts
     reporter.say(started('a', 1))
@@ -86,7 +86,7 @@ suite('reports from the runner to control', () => {
     assert.deepEqual(told, ['a 1 started'])
   })
 
-  test('if control’s list has an unreadable entry for a sandbox, the sandbox’s report is sent over HTTP', async () => {
+  test('if a sandbox’s entry in control’s list is malformed, the runner sends the sandbox’s report over HTTP', async () => {
     using parts = startReporter()
     const { reporter, told, side, pass } = parts
     reporter.say(started('a', 1))
@@ -96,7 +96,7 @@ suite('reports from the runner to control', () => {
     assert.deepEqual(told, ['a 1 started'])
   })
 
-  test('a list that was requested before a report was sent does not cause that report to be sent again', async () => {
+  test('a list does not cause a report to be sent again if the list was requested before the report was sent', async () => {
     using parts = startReporter()
     const { reporter, told, side } = parts
     reporter.say(started('a', 1))

@@ -5,8 +5,9 @@ import { type CopyRequest, type Selection, select, type WantedFiles } from './se
 import type { Tree } from './tree.ts'
 
 /**
- * Returns the hash. Two lines with equal destinations and equal hashes make the same files. The hash ignores whether the
- * destination exists as a directory, because that depends on earlier lines. Throws the errors of `select`.
+ * Returns a hash of the files that a COPY line makes. If two COPY lines have the same destination and hash, they make the same
+ * files. The hash ignores whether the destination exists as a directory, because that depends on earlier lines. Throws the errors
+ * of `select`.
  */
 export const fingerprintOf = async (tree: Tree, wanted: CopyRequest, signal: AbortSignal): Promise<string> => {
   const selection = await select(tree, wanted, true, signal)

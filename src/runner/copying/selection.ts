@@ -24,8 +24,8 @@ export type CopyRequest = {
   /** Patterns of files below the sources that are not copied, as in `.dockerignore`. */
   excludes?: readonly string[]
   /**
-   * Whether the directories of a source's path are created at the destination too. If the path contains `/./`, only those after
-   * it are created.
+   * Whether the parent directories in a source's path are also created at the destination, as by `COPY --parents`. If the path
+   * contains `/./`, only directories after `/./` are created.
    */
   keepsParents?: boolean
   /** Whether the line names an owner. That owner replaces the owners of the files. */
@@ -74,7 +74,10 @@ export type Selection = {
   /** Directories and links to create. First all directories, each before the directories in it. Then the links. */
   made: readonly CreatedEntry[]
   files: WantedFiles
-  /** Files that are unpacked if they are archives. If the directory of such a file is copied too, the file is also in `files`. */
+  /**
+   * Files that a source matches and that are unpacked if they are archives. A file may be in `files`, too, if another source is
+   * the directory that contains it.
+   */
   unpacked: WantedFiles
   fileCount: number
   bytes: number
@@ -93,12 +96,15 @@ export class NothingThere extends Error {
 export const asBytes = (text: string) => Buffer.from(text, 'utf8').toString('latin1')
 
 /**
- * A file or directory that a source matches. `below`: the directories that `--parents` creates, with a slash at the end; empty
- * without `--parents`.
+ * A file or directory that a source matches. `below`: with `COPY --parents`, the parent directories that are created at the
+ * destination, with a slash at the end. Empty without `--parents`.
  */
 type SourceMatch = { node: TreeNode; name: string; below: string }
 
-/** Returns the part of a source's path before `/./`, whose directories `--parents` does not create. */
+/**
+ * Returns the part of a source's path before `/./`. `COPY --parents` does not create the directories of this part at the
+ * destination.
+ */
 const pivotOf = (source: string): string => {
   const at = source.indexOf('/./')
   return posix.resolve('/', at < 0 ? '' : asBytes(source.slice(0, at)))

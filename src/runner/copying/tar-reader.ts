@@ -188,7 +188,7 @@ export async function* readTar(pieces: AsyncIterable<Buffer>, turns: EventLoopTu
         const size = numberIn(block, 124, 12)
         moreBytes += blockBytes + size
         if (moreBytes > largestExtension) throw damagedTar('a header is too long')
-        // A header that describes all entries after it is skipped.
+        // Skip a header of type `g`, which describes all later entries.
         if (flag === 'g') {
           await pass(size + paddingOf(size))
           continue

@@ -5,8 +5,8 @@ import { ImageFailed } from '../images/image-failed.ts'
 import { damagedTar, type TarEntry } from './tar-reader.ts'
 
 /**
- * Where the contents of a file are. `tar`: number of the tar. `file`: number of the file in that tar. `digest`: hash of the
- * contents, if known.
+ * Where the contents of a file are. `tar`: index of the tar among those that the caller sent. `file`: number of the file in that
+ * tar. `digest`: hash of the contents, if known.
  */
 export type Content = { tar: number; file: number; size: number; digest?: string }
 
@@ -215,8 +215,8 @@ export const tokensOf = (pattern: string): Token[] => {
 }
 
 /**
- * Returns whether a name matches. After a failed comparison, the search continues only at the last star. Therefore even a hostile
- * pattern takes at most as many steps as the product of both lengths.
+ * Returns whether a name matches. After a failed comparison, the search goes back only to the last star, never to an earlier
+ * star. Therefore even a hostile pattern takes at most (length of name) × (length of pattern) steps.
  */
 export const isMatch = (name: string, tokens: readonly Token[]): boolean => {
   let [at, token, star, starAt] = [0, 0, -1, 0]

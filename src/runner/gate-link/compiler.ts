@@ -16,8 +16,8 @@ const options =
   )
 
 /**
- * Format of the result. `files` is `cjs` with calls of `require` instead of dynamic imports. In the sandbox, `require` can load
- * TypeScript files, and a dynamic import cannot.
+ * Format of the compiled JavaScript. `files` is `cjs`, but with `require` in place of each dynamic import, because in the sandbox
+ * only `require` can load TypeScript files.
  */
 export type Format = 'cjs' | 'esm' | 'files'
 

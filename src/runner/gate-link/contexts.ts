@@ -1,6 +1,6 @@
-// Answers requests of a gate about the files that come with definitions. The gate has checked who the caller is. A gate marks
-// the end of an upload only if the upload has the signed length and hash. If the connection closes before that mark, nothing is
-// stored.
+// Answers requests of a gate about the files that come with definitions. The gate has checked who the caller is. It also compares
+// each upload with the length and the hash that the caller has signed (S3), and sends an end mark only if they are equal. If the
+// connection closes without an end mark, nothing is stored.
 import { Problem } from '#src/problems.ts'
 import type { GateRequest } from '#src/wire/gate-link.ts'
 import { ArchiveFailed } from '../archive/failed.ts'

@@ -34,7 +34,7 @@ const requestMs = 5000
 const sourceMs = 10_000
 const sourceBytes = 1024 * 1024
 /**
- * Maximum number of compilers at a time. Each may use half a GiB of memory. One gate requests two at a time, but several gates
+ * Maximum number of compilations at a time. Each may use half a GiB of memory. One gate requests two at a time, but several gates
  * may send requests.
  */
 const compilers = new FairQueue({ atOnce: 8 })

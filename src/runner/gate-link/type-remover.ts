@@ -1,6 +1,6 @@
-// Makes a program that removes TypeScript types inside a sandbox. The runner compiles only the code that the caller sends
-// (compiler.ts). TypeScript files that this code imports exist only in the sandbox, so they are converted there. The program is
-// sucrase in one file. It is built at the first request.
+// Makes a program that removes TypeScript types inside a sandbox: the npm package sucrase, bundled into one file at the first
+// request. The runner compiles only the code that the caller sends (compiler.ts). TypeScript files that this code imports exist
+// only in the sandbox, so this program converts them there.
 import { createRequire } from 'node:module'
 import { fileURLToPath } from 'node:url'
 import { runCommand } from '#src/kit/run-command.ts'
@@ -21,7 +21,7 @@ const make = async (): Promise<string> => {
   return await runCommand([esbuild, entry, ...options, '--log-level=error'], { timeoutMs: 30_000 })
 }
 
-/** Returns the program as a JavaScript expression, whose value is the function `transform`. */
+/** Returns sucrase as a JavaScript expression, whose value is the function `transform`. */
 export const typeRemover = async (): Promise<string> => {
   made ??= make()
   try {

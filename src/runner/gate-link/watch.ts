@@ -78,8 +78,8 @@ export const tellGate = async (parts: WatchParts, socket: Socket): Promise<void>
       await new Promise<void>((resolve) => {
         wake = resolve
       })
-      // Wait one turn of the event loop, so that the report to control is sent before this message to the gate. Callers wait only
-      // for control. If control tells the gate of the change first, the gate itself waits for this message.
+      // Wait one turn of the event loop, so that the report to control is sent before this message to the gate. Control must get
+      // the report first, because callers of the API wait for control.
       await new Promise(setImmediate)
     }
   } finally {

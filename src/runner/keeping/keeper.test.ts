@@ -7,7 +7,7 @@ import { gate, startKeeper } from '#src/runner/testing/test-keeper.ts'
 const minutes = 60_000
 
 suite('keeper: assignments are carried out', () => {
-  test('a sandbox that another host has archived is reported as archived, even if `stopped` is assigned', async () => {
+  test('if an archived sandbox is not on this host, the keeper reports `archived`, and refuses to stop it', async () => {
     using kept = startKeeper()
     const archive = { id: 'first', sha256: 'a'.repeat(64) }
     kept.keeper.take(assigned('box', 1, { target: 'archived', archive }))
@@ -21,7 +21,7 @@ suite('keeper: assignments are carried out', () => {
     assert.deepEqual(kept.host.asked, [])
   })
 
-  test('the assignments started, stopped, started, destroyed are each reported with their generation', async () => {
+  test('each start, stop and destroy of a sandbox is reported with its generation', async () => {
     using kept = startKeeper()
     const targets = ['started', 'stopped', 'started', 'destroyed'] as const
     for (const [index, target] of targets.entries()) {
@@ -197,7 +197,7 @@ suite('keeper: assignments are carried out', () => {
     assert.deepEqual([kept.said(), kept.host.asked], [['box 7 destroyed'], []])
   })
 
-  test('a stop is reported as `destroyed` for a lost sandbox, and as `stopped` for one that never started', async () => {
+  test('a stop is reported as `destroyed` if the sandbox is not on this host, unless its start never began', async () => {
     using kept = startKeeper({ atOnce: { work: 1, stops: 1, transfers: 1 } })
     kept.keeper.take(assigned('lost', 2, { target: 'stopped' }))
     assert.deepEqual(kept.said(), ['lost 2 destroyed'])
@@ -360,7 +360,7 @@ suite('keeper: sandboxes that end by themselves', () => {
     assert.deepEqual([state, errorReason, recoverable], ['error', 'It ran out of memory.', true])
   })
 
-  test('a sandbox that ended by itself is not started again by a newer generation in control’s list', async () => {
+  test('a sandbox that ended by itself is not started when control’s list has a newer generation of it', async () => {
     using kept = startKeeper()
     kept.host.hold(assigned('box', 4), 'stopped', { detail: 'The machine was restarted.' })
     kept.keeper.takeAll([{ assignment: assigned('box', 6), state: 'started' }], kept.time.now)
@@ -376,7 +376,7 @@ suite('keeper: sandboxes that end by themselves', () => {
     assert.deepEqual([kept.host.asked, kept.said()], [[], ['box 4 stopped']])
   })
 
-  test('a sandbox that ended before its start was reported stays stopped; an interrupted start runs again', async () => {
+  test('a sandbox that ended by itself during its start stays stopped; a start that was cut off is repeated', async () => {
     using kept = startKeeper()
     kept.host.hold(assigned('ended', 2), 'stopped', { detail: 'Its first process was ended from outside the sandbox.' })
     kept.host.hold(assigned('cut', 2), 'stopped')
@@ -396,7 +396,7 @@ suite('keeper: the list of all sandboxes from control', () => {
     assert.deepEqual([kept.host.asked, kept.said()], [[], []])
   })
 
-  test('a report whose state control’s list does not contain is sent again', async () => {
+  test('a report is sent again if control’s list does not show the reported state', async () => {
     using kept = startKeeper()
     kept.keeper.take(assigned('box', 3))
     await kept.reported(1)
@@ -454,7 +454,7 @@ suite('keeper: the list of all sandboxes from control', () => {
     assert.deepEqual([kept.host.asked, kept.said()], [[], []])
   })
 
-  test('a sandbox that was assigned after a list was requested stays, although that list lacks it', async () => {
+  test('a list does not remove a sandbox that was assigned after the runner had requested the list', async () => {
     using kept = startKeeper({ strangerGraceMs: 0 })
     const askedAt = kept.time.now - 1
     kept.keeper.take(assigned('box', 1))

@@ -53,7 +53,10 @@ type Entry = {
    * True if control's list has omitted the sandbox while it was starting here. Then another runner starts it, or nobody needs it.
    */
   isLeft: boolean
-  /** True for a fork that the host does not list yet, if the host may already have a copy of the parent's disk for it. */
+  /**
+   * True if this is a fork for which the host may already have a copy of the parent's disk. The host lists a fork only when it is
+   * complete.
+   */
   mayHaveCopy: boolean
   /**
    * True if a newer assignment came before the sandbox's first start had begun. This host may then have nothing of the sandbox.
@@ -193,8 +196,9 @@ export class Keeper implements Disposable {
     const { status, cause, refused, archive } = held
     const isThisGeneration = held.assignment.generation === generation
     // A sandbox that ended by itself, perhaps while no runner ran, stays stopped until somebody requests a start. If the journal
-    // lacks the newest generation, the end is reported only if control has seen that the target was reached. A warm sandbox may
-    // be started again, because nobody has used it.
+    // has only an older generation, the sandbox may have ended before this generation was started. It then counts as ended only
+    // if control lists it as `target`, or if it must be running already. A warm sandbox may be started again, because nobody has
+    // used it.
     const isChanged = assignment.isRunning && !held.assignment.isWarm
     const wasReached = isThisGeneration || known === target || isChanged
     if (runs(target) && wasReached && status === 'stopped' && cause) return ended(cause)
@@ -312,8 +316,8 @@ export class Keeper implements Disposable {
 const runs = (target: Target) => target === 'started' || target === 'paused'
 
 /**
- * Returns the state of a sandbox that ended by itself. After a signal or a lack of memory, the state is `error`. Programs in the
- * sandbox may have intended any other end, so the state is then `stopped`.
+ * Returns the state of a sandbox that ended by itself. After a signal or a lack of memory, the state is `error`. Otherwise the
+ * state is `stopped`, because programs in the sandbox may have wanted to end it.
  */
 const ended = (cause: Cause): Outcome =>
   cause.oomKilled || cause.signal !== undefined

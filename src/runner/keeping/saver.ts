@@ -21,7 +21,7 @@ type Wanted = {
   assignment: Assignment
   archiveId: string
   failures: number
-  /** Aborts when the save is not wanted any more, and removes the save from the queue. */
+  /** The saver aborts this when the save is not needed any more. The abort removes the save from the queue. */
   forgotten: AbortController
   retry?: NodeJS.Timeout
   made?: WrittenArchive
@@ -41,8 +41,8 @@ export class Saver implements Disposable {
   }
 
   /**
-   * Reads an assignment from control. Begins the save that the assignment names. Drops an earlier save that the assignment does
-   * not name.
+   * Reads an assignment from control. Begins the save with the id `save.id`, unless it has begun. Drops every other save of the
+   * sandbox.
    */
   take(assignment: Assignment): void {
     const { sandboxId, target, save } = assignment

@@ -14,8 +14,8 @@ export class Strangers {
   }
 
   /**
-   * Returns the strangers whose grace period is over. `missing`: ids of all sandboxes of this host that are missing in the
-   * current list.
+   * Returns the sandboxes that have been missing in control's lists for longer than `graceMs`. `missing`: ids of all sandboxes of
+   * this host that control's newest list does not contain.
    */
   due(missing: ReadonlySet<string>, now: number): string[] {
     for (const id of this.#since.keys()) if (!missing.has(id)) this.#since.delete(id)

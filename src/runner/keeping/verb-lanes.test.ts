@@ -106,7 +106,7 @@ suite('the lanes of verbs on a runner', () => {
   })
 })
 
-suite('lanes of forks', () => {
+suite('lanes for the copies of disks that forks need', () => {
   const fork = (id: string, generation = 1) => assigned(id, generation, { isNew: true, forkOf: 'parent' })
 
   test('30 forks that wait for one parent do not fill a lane, so another sandbox can start', async () => {
@@ -139,7 +139,7 @@ suite('lanes of forks', () => {
     }
   })
 
-  test('a fork’s disk is copied before its parent is destroyed, even if a list names the parent first', async () => {
+  test('a fork’s disk is copied before its parent is destroyed, in whatever order control lists the two', async () => {
     using kept = startKeeper()
     kept.host.hold(assigned('parent', 1), 'stopped')
     kept.keeper.takeAll(
@@ -153,7 +153,7 @@ suite('lanes of forks', () => {
     assert.deepEqual(kept.said().sort(), ['fork 1 started', 'parent 2 destroyed'])
   })
 
-  test('a fork of a sandbox whose disk is gone fails, and the error gives that reason', async () => {
+  test('a fork of a sandbox whose disk is gone fails with an error that says that the disk is gone', async () => {
     using kept = startKeeper()
     kept.host.before = (verb) => {
       if (verb === 'start') throw new Error('The sandbox that was to be forked is gone.')

@@ -86,8 +86,8 @@ export class VerbLanes {
   }
 
   /**
-   * Starts the preparation of a verb, such as the copy of a parent's disk. Undefined if the verb needs none. Never rejects:
-   * after an error of the preparation, the verb fails in the same way and reports it.
+   * Starts what must happen before a verb, such as the copy of the parent's disk before a fork. Undefined if nothing must happen
+   * before. Never rejects: if a copy fails, the verb itself finds no copy, fails and reports the error.
    */
   #comesFirst(verb: Verb, assignment: Assignment, isWanted: () => boolean): Promise<unknown> | undefined {
     const { sandboxId } = assignment
