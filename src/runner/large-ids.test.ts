@@ -86,7 +86,7 @@ suite('users with ids above 65535', { skip: needs }, () => {
     await box.host.destroy(sandboxId)
   })
 
-  test('root can unpack files of a user id that no file of the image has, if sandboxes map that id', async (t) => {
+  test('root can unpack files whose user id is in the sandbox’s id map but on no file of the image', async (t) => {
     if (!canMap) return t.skip(cannotMapOwners)
     const { sandboxId } = await box.started({ image: 'large', user: 'root' })
     const made =
@@ -113,7 +113,7 @@ suite('users with ids above 65535', { skip: needs }, () => {
     await box.host.destroy(sandboxId)
   })
 
-  test('files of user ids above 65535 keep their owners in a stop, a fork, a snapshot and an archive', async (t) => {
+  test('a stop, a fork, a snapshot and an archive keep the owners of files with user ids above 65535', async (t) => {
     if (!canMap) return t.skip(cannotMapOwners)
     const first = await box.started({ image: 'large', user: 'root' })
     const { sandboxId } = first

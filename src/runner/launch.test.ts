@@ -27,8 +27,8 @@ import { builtLauncher, cannotMapOwners } from './testing/test-host.ts'
 
 const self = process.getuid?.() ?? 0
 
-const launcherSuite = (how: string, open: (launcher: string) => Disposable | undefined) =>
-  suite(`the launcher, ${how}`, () => {
+const launcherSuite = (kindOfProcess: string, open: (launcher: string) => Disposable | undefined) =>
+  suite(`the launcher as ${kindOfProcess}`, () => {
     let directory: string
     let launcher: string
     let server: Disposable | undefined
@@ -45,7 +45,7 @@ const launcherSuite = (how: string, open: (launcher: string) => Disposable | und
     const failsWith = (steps: Parameters<typeof runSteps>[1], message: RegExp) =>
       assert.rejects(runSteps(launcher, steps), (error) => error instanceof LaunchFailed && message.test(error.message))
 
-    test('the launcher runs its steps in order, and can run all of them a second time', async () => {
+    test('the launcher runs its steps in order; calling it again with the same steps succeeds, too', async () => {
       const inner = join(directory, 'inner')
       const steps = [
         step.directory(inner, self, 0o750),
@@ -105,7 +105,7 @@ const launcherSuite = (how: string, open: (launcher: string) => Disposable | und
       await failsWith([step.sharedMemory(process.pid, 4096)], /^shm: this is no sandbox$/)
     })
 
-    test('a mapped bind mount replaces the owners that are in its map, and shows all other owners as nobody', {
+    test('`bindMapped` shows each owner in the id map as the mapped owner, and every other owner as nobody', {
       skip: needsRoot,
     }, async (t) => {
       const at = (name: string) => join(directory, name)
@@ -153,8 +153,8 @@ const launcherSuite = (how: string, open: (launcher: string) => Disposable | und
       const note = join(directory, 'pid')
       const running = runSteps(launcher, [
         step.listen(socket, 0),
-        // The shell stops itself, so that it can be examined. A program that is starting has more descriptors open, because it
-        // loads its libraries.
+        // The shell stops itself as soon as it runs, so that its descriptors can be counted. While it was loading libraries, it
+        // had more of them.
         step.exec(['sh', '-c', `echo $$ > ${note}; kill -STOP $$`]),
       ])
       const ended = assert.rejects(running, LaunchFailed)
@@ -181,10 +181,10 @@ const launcherSuite = (how: string, open: (launcher: string) => Disposable | und
     })
   })
 
-launcherSuite('a process for each list of steps', () => undefined)
-launcherSuite('asked as a server', (launcher) => serveCommands(launcher, undefined))
+launcherSuite('a new process for each list of steps', () => undefined)
+launcherSuite('a permanent process', (launcher) => serveCommands(launcher, undefined))
 
-suite('commands that the command server starts', () => {
+suite('commands that a permanent launcher process starts (`serveCommands`)', () => {
   let server: Disposable
   before(() => {
     server = serveCommands(builtLauncher(), ownProcsFile(readLayout()))
@@ -215,7 +215,7 @@ suite('commands that the command server starts', () => {
     await assert.rejects(runCommand(['sleep', '1000'], { timeoutMs: 1000 }), /took longer than 1000 ms/)
   })
 
-  test('400 concurrent commands all finish, although the command server runs fewer at a time', async () => {
+  test('400 concurrent commands all finish, although the launcher runs fewer commands at a time', async () => {
     const asked = Array.from({ length: 400 }, (_, index) => runCommand(['echo', String(index)]))
     assert.deepEqual(
       await Promise.all(asked),
@@ -223,7 +223,7 @@ suite('commands that the command server starts', () => {
     )
   })
 
-  test('if the command server is killed, its commands fail, and the next command starts another server', async () => {
+  test('if the launcher process is killed, its commands fail, and the next command starts another launcher', async () => {
     const steps = runSteps(builtLauncher(), [step.exec(['sleep', '1000'])])
     const told = assert.rejects(steps, LaunchFailed)
     const pid = serverPid()
@@ -240,8 +240,8 @@ suite('commands that the command server starts', () => {
   })
 })
 
-suite('the announcement of a sandbox start (`expectStart`)', () => {
-  test('`expectStart` moves a process into the cgroup in advance, and later commands work as before', async () => {
+suite('preparing the launcher for a sandbox start (`expectStart`)', () => {
+  test('after `expectStart`, a process is ready in the runner’s cgroup; commands that follow work as before', async () => {
     const directory = mkdtempSync(join(tmpdir(), 'alcove-launch-'))
     const procs = join(directory, 'procs')
     writeFileSync(procs, '')

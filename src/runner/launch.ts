@@ -17,8 +17,8 @@ export const step = {
   /** Removes a file below a directory that a sandbox may have filled. Follows no symbolic link there. */
   forgetFile: (directory: string, path: string): Step => ['forget-file', directory, path],
   /**
-   * Removes devices, setuid bits and capabilities that a sandbox with these ids could not have made. No other process may be
-   * able to reach the directory.
+   * Removes devices, setuid bits and capabilities, except those that a sandbox may make for its own users: the `count` ids from
+   * `firstId` on. No other process may be able to reach the directory.
    */
   disarm: (path: string, firstId: number, count: number): Step => ['disarm', path, String(firstId), String(count)],
   rename: (from: string, to: string): Step => ['rename', from, to],
@@ -41,14 +41,14 @@ export const step = {
   overlay: (options: string, path: string): Step => ['overlay', options, path],
   bind: (from: string, to: string): Step => ['bind', from, to],
   /**
-   * Sets the map of owners for later steps `bindMapped`: from owners on the disk to owners in the mount. Format:
-   * user_namespaces(7).
+   * Sets the id map for later steps `bindMapped`. It says for each user id on the disk which user id the mount shows as owner.
+   * Format: user_namespaces(7).
    */
   ids: (map: string): Step => ['ids', map],
   bindMapped: (from: string, to: string): Step => ['bind-mapped', from, to],
   /**
-   * Mounts a volume, or its directory `subpath`, which is made if it does not exist. New directories belong to `owner`. After a
-   * step `ids`, owners are mapped as by `bindMapped`.
+   * Mounts a volume, or its directory `subpath`, which is made if it does not exist. New directories belong to `owner`. If a step
+   * `ids` came before, the mount shows the owners of the id map.
    */
   volume: (from: string, subpath: string, owner: number, to: string): Step => [
     'volume',
@@ -77,9 +77,9 @@ export class LaunchFailed extends Error {
 const timeoutMs = 60_000
 
 /**
- * Starts one launcher process, which then starts every command that this process runs. `ownCgroup`: path of the file that moves a
- * process into the cgroup of the runner. When `expectStart` is called, the launcher uses that file in advance, because the first
- * such move is slow.
+ * Starts one launcher process, which then starts every command that this process runs. `ownCgroup`: file of the runner's cgroup
+ * into which the launcher writes the ids of processes. The first such write is slow, so `expectStart` makes the launcher do it
+ * early.
  */
 export const serveCommands = (launcher: string, ownCgroup: string | undefined): Disposable =>
   haveCommandsStartedBy([launcher, 'serve', ...(ownCgroup === undefined ? [] : [ownCgroup])])

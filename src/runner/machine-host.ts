@@ -51,8 +51,8 @@ export const openHost = async (parts: HostParts): Promise<Host> => {
 const owedEveryMs = 10 * 60_000
 
 /**
- * Maximum time in milliseconds for which a destroy waits for the verb that is running. A freeze by the runner itself waits as
- * long.
+ * Maximum time in milliseconds that a destroy waits for the running verb, before it interrupts this verb. Freezing a sandbox for
+ * kernel-memory/ waits at most as long.
  */
 const patienceMs = 1000
 
@@ -370,7 +370,7 @@ class MachineHost implements Host {
       })
       return
     }
-    // The sandbox does not run. What a failed start has left is removed now.
+    // No process of this sandbox runs. If its last start failed, remove what that start left.
     if (spec.status === 'error') await clearSandbox(this.#machine, sandboxId, undefined)
     await this.#rest(assignment, spec)
   }
@@ -410,8 +410,8 @@ class MachineHost implements Host {
   }
 
   /**
-   * Copies the parent's disk. The copying is queued under the ids of the parent and of the fork, so that no verb of the two
-   * sandboxes runs meanwhile. Returns the base image.
+   * Copies the parent's disk for a fork, and returns the name of the base image of the copy. Meanwhile no verb runs for the
+   * parent or for the fork.
    */
   async #forkDisk(assignment: Assignment, parentId: string): Promise<string> {
     const { sandboxId, image } = assignment
@@ -445,8 +445,8 @@ class MachineHost implements Host {
   }
 
   /**
-   * Freezes a sandbox until `release` aborts, and returns true when the sandbox is frozen. Verbs of the sandbox wait until then.
-   * If a verb is running and takes longer than `patienceMs`, returns false and freezes nothing.
+   * Freezes a sandbox, and returns true when it is frozen. When `release` aborts, the sandbox runs again; until then its verbs
+   * wait. If a verb is running and takes longer than `patienceMs`, returns false and freezes nothing.
    */
   #holdStill(sandboxId: string, release: AbortSignal): Promise<boolean> {
     return new Promise((resolve) => {
@@ -497,8 +497,8 @@ class MachineHost implements Host {
   }
 
   /**
-   * Returns true if the sandbox has ended by itself. The assignment then changes only the journal, and does not start the
-   * sandbox. Always false for a warm sandbox, because it may be started again.
+   * Returns true if the sandbox has ended by itself and must not be started. In that case, also writes the assignment to the
+   * journal. Always false for a warm sandbox, because it may be started again.
    */
   async #hasEnded(assignment: Assignment): Promise<boolean> {
     const { sandboxId, isRunning } = assignment

@@ -37,12 +37,13 @@ suite('after a power cut', { skip: needsRoot }, () => {
     await box.host.removeTemplate('shown')
   })
 
-  test('a fork and a sandbox of a snapshot start again after a power cut if their first start was reported', async () => {
+  test('after a power cut, a fork and a sandbox of a snapshot can start, if their first start was reported', async () => {
     const { sandboxId } = await parent()
     await box.host.snapshot(sandboxId, 'source')
     const children = [
       await box.started({ isNew: true, image: 'source' }),
-      // The fork is started last, because a later start would sync the file system and with it the fork's disk.
+      // The fork is started last. A later start of another sandbox would write the whole file system to the disk, so the test
+      // would not show whether the fork's own start does that.
       await box.started({ isNew: true, forkOf: sandboxId }),
     ]
     await box.cutPower()
@@ -86,8 +87,8 @@ suite('after a power cut', { skip: needsRoot }, () => {
       Journal.prototype,
       'writeSpec',
       async function (this: Journal, ...written: Parameters<typeof writeSpec>) {
-        // Wait, so that all other work of the verb is complete. If the report did not wait for the journal, it would be sent
-        // during this pause.
+        // Delay the journal. If a start or stop did not wait for the journal, `told` would resolve during this pause, and `order`
+        // would be wrong.
         await Promise.race([told.promise, pause(3000)])
         await writeSpec.apply(this, written)
         order.push(written[1].status)

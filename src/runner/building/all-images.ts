@@ -294,7 +294,7 @@ export class AllImages {
 
   /**
    * Reads the template of this image from the disk again. The other templates are not read, because they may change while they
-   * are read. The result would then replace newer entries of `#templates` by older ones.
+   * are read. Then newer entries of `#templates` would be replaced by older ones.
    */
   async #look(image: string): Promise<Template | undefined> {
     this.#configs.clear()

@@ -78,7 +78,7 @@ suite('the experiment that finds the sandbox whose kernel memory grows', () => {
     let growths = 0
     let wasHeld = false
     const uncharged = () => bytes
-    // Memory grows twice, but no sandbox is the cause: once before any sandbox is frozen, and once while the suspect runs alone.
+    // The host's own memory grows twice: before any sandbox is frozen, and then once while the sandbox `busy` runs.
     const wait = async () => {
       wasHeld ||= held.size > 0
       if (held.size === 0 && (!wasHeld || growths++ < 1)) bytes += 16 * MiB
@@ -112,8 +112,8 @@ suite('the experiment that finds the sandbox whose kernel memory grows', () => {
   })
 })
 
-suite('how growth of kernel memory is divided among sandboxes', () => {
-  test('`Ledger` divides each growth among sandboxes by their kernel time, and lists the most blamed first', () => {
+suite('how sandboxes are blamed for growth of kernel memory', () => {
+  test('`Ledger` blames sandboxes for memory growth in proportion to the CPU time of the kernel for them', () => {
     const ledger = new Ledger()
     ledger.note(
       0,

@@ -1,8 +1,9 @@
-// Finds the sandbox that makes the kernel's uncharged memory grow. First all suspects are frozen; if memory grows meanwhile, it
-// has another cause. Then each suspect runs alone for a moment; if memory grows meanwhile, that suspect is the cause.
+// Finds the sandbox that makes uncharged memory grow: kernel memory that counts towards no sandbox's memory limit. First all
+// sandboxes that may be the cause ("suspects") are frozen. If memory grows meanwhile, no suspect is the cause. Then each suspect
+// runs for a moment while the others are frozen. If memory grows meanwhile, this suspect is the cause.
 //
-// There are few suspects, and each is frozen for some hundred milliseconds. The experiment runs only if memory grows that no
-// limit counts. Ordinary programs do not cause such growth.
+// There are few suspects, and each is frozen for some hundred milliseconds. The experiment runs only while uncharged memory
+// grows. Ordinary programs do not cause such growth.
 const MiB = 1024 ** 2
 
 export type ExperimentParts = {
@@ -25,7 +26,7 @@ const longestWindowMs = 2000
  * three times.
  */
 const timesToGrow = 3
-/** Maximum time in milliseconds for which suspects run alone, for all suspects together. */
+/** Suspects run one after the other, each while the others are frozen. Maximum time in milliseconds for all of them together. */
 const longestMs = 4000
 
 /**
@@ -41,7 +42,10 @@ const awaitGrowth = async ({ uncharged, delay }: ExperimentParts, windowMs: numb
   return undefined
 }
 
-/** Waits while all suspects are frozen. Returns the uncharged bytes after that. Undefined if memory grows even then. */
+/**
+ * Waits while all sandboxes in question are frozen. Returns the bytes of uncharged memory after that. Undefined if memory has
+ * grown meanwhile.
+ */
 const settle = async ({ uncharged, delay }: ExperimentParts, ms: number): Promise<number | undefined> => {
   const before = uncharged()
   await delay(ms)
@@ -74,14 +78,14 @@ export const findGrower = async (parts: ExperimentParts, suspects: readonly stri
       for (; timesGrown < timesToGrow; timesGrown++) {
         holds.get(sandboxId)?.abort()
         const hasGrown = (await awaitGrowth(parts, 2 * windowMs)) !== undefined
-        // Freeze this sandbox again, so that the next suspect runs alone.
+        // Freeze this sandbox again, before the next sandbox runs.
         if (!(await hold(sandboxId))) return undefined
         if (!hasGrown) break
         const before = settled
         settled = await settle(parts, windowMs)
         if (settled === undefined) return undefined
-        // If most of the growth is freed when the sandbox is frozen, the growth is no evidence: busy programs allocate and free
-        // memory all the time.
+        // If most of the new memory is freed when the sandbox is frozen, this sandbox is not the cause of lasting growth: busy
+        // programs allocate and free memory all the time.
         if (settled - before < tellingBytes / 2) break
       }
       if (timesGrown === timesToGrow) return sandboxId

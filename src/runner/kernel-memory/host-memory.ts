@@ -14,13 +14,12 @@ export type KernelMemory = {
 }
 
 /**
- * Parses `/proc/meminfo` (proc(5)). `unreclaimable` is all memory that is not free, not on a list of pages (processes, files,
- * shared memory) and not a cache. Adding up lines such as `SUnreclaim` and `PageTables` would miss pages that no line counts,
- * for example tables of poll(2) and socket buffers.
+ * Parses `/proc/meminfo` (proc(5)). `unreclaimable` is all memory except free memory, caches and the pages of processes and
+ * files. It is not computed as a sum of lines, because some kernel memory is in no line, such as tables of poll(2) and socket
+ * buffers.
  *
- * `unreclaimable` does not include compressed swap, because it belongs to programs whose swap is limited. It does not include a
- * balloon either, because that belongs to the hypervisor. `MemFree` lacks the free pages that each processor keeps, up to a GiB
- * in total. These pages count as free, too.
+ * `unreclaimable` does not include compressed swap, which has a limit of its own, or memory that the hypervisor has taken back
+ * (balloon). `atHandBytes`: free pages that each processor keeps for itself. `MemFree` lacks these pages, so they are added.
  */
 export const parseKernelMemory = (
   meminfo: string,

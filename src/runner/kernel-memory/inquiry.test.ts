@@ -55,7 +55,7 @@ const hostWith = ({
   return { inquire, holds: () => holds }
 }
 
-suite('the inquiry into slow growth of kernel memory', () => {
+suite('finding the cause of slow growth of kernel memory (`Inquiry`)', () => {
   test('`inquire` finds the sandbox that fills a kernel cache, although other memory grows and shrinks', async () => {
     assert.deepEqual(await hostWith({ rate: () => 1, wholeNoise: 50 }).inquire(30), { grower: 'attacker' })
   })

@@ -1,6 +1,6 @@
-// Investigates growth of uncharged memory for which neither the socket tables nor an experiment have found the sandbox. While
-// memory grows, it runs one bout (trial.ts) from time to time. It ends when a sandbox is found, when the growth stops, or when
-// no sandbox is the cause.
+// Finds the sandbox that makes uncharged memory (kernel memory that no limit counts) grow slowly, if sockets.ts and experiment.ts
+// have not found it. While memory grows, this inquiry freezes sandboxes and measures from time to time (trial.ts). It ends when a
+// sandbox is found, when the growth stops, or when no sandbox is the cause.
 import { findGrownSlabs, sumSlabs } from './slabs.ts'
 import { Trial, type TrialParts } from './trial.ts'
 
@@ -10,9 +10,9 @@ export type InquiryParts = TrialParts & {
   now: () => number
 }
 
-/** Factor: if memory grows more slowly than this times the speed when the growth was noticed, the growth counts as stopped. */
+/** If memory grows more slowly than this part of the first measured speed, the inquiry ends. */
 const leastPart = 1 / 4
-/** Maximum number of bouts of an inquiry. With the usual pauses they take an hour and a half. */
+/** Maximum number of measurements (`Trial.bout`) of one inquiry. With the usual pauses they take an hour and a half. */
 const mostBouts = 200
 
 export type Finding = 'nothing yet' | 'over' | { grower: string }
@@ -32,7 +32,7 @@ export class Inquiry {
   }
 
   /**
-   * Runs the next bout if memory has grown. Call this some time after the constructor and after each step, so that there is
+   * Makes the next measurement, if memory still grows. Wait some time before the first call and between calls, so that there is
    * growth to measure.
    */
   async step(suspects: readonly string[]): Promise<Finding> {

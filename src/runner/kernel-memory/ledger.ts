@@ -1,16 +1,17 @@
-// Orders the sandboxes by suspicion. Each growth of uncharged memory is divided among the sandboxes, by the time that the kernel
-// worked for each of them meanwhile. This is a suspicion and no proof.
+// Orders the sandboxes by how likely they make uncharged memory grow: kernel memory that no limit counts. When such memory has
+// grown, each sandbox is blamed for a part of the growth, in proportion to the CPU time that the kernel has spent for it
+// meanwhile. This only shows which sandboxes to examine first.
 
 export class Ledger {
   readonly #seconds = new Map<string, number>()
   readonly #blame = new Map<string, number>()
 
   /**
-   * Divides a growth among the sandboxes. `secondsOf`: total time that the kernel has worked for each sandbox since the sandbox
-   * started.
+   * Blames each sandbox for a part of the memory growth since the last call. `secondsOf`: CPU time that the kernel has spent for
+   * each sandbox since its start.
    */
   note(grownBytes: number, secondsOf: ReadonlyMap<string, number>) {
-    // A sandbox that this method sees for the first time has started since the last call, so all of its time counts.
+    // A sandbox without a value in `#seconds` has started since the last call, so its whole CPU time belongs to this growth.
     const worked = [...secondsOf].map(([id, seconds]) => [id, seconds - (this.#seconds.get(id) ?? 0)] as const)
     const all = worked.reduce((sum, [, seconds]) => sum + seconds, 0)
     for (const [id, seconds] of worked)
@@ -19,7 +20,7 @@ export class Ledger {
     for (const [id, seconds] of secondsOf) this.#seconds.set(id, seconds)
   }
 
-  /** Forgets all growth so far. Called when the uncharged memory has been freed again. */
+  /** Forgets which sandboxes were blamed. Called when uncharged memory is as low as before it grew. */
   forgive() {
     this.#blame.clear()
   }

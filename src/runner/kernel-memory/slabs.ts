@@ -15,7 +15,10 @@ export const parseUnchargedSlabs = (slabinfo: string): Map<string, number> => {
 
 export const readUnchargedSlabs = (): Map<string, number> => parseUnchargedSlabs(readFileSync('/proc/slabinfo', 'utf8'))
 
-/** A cache with a smaller part of the growth than this is ignored, because it would make the measurement less exact. */
+/**
+ * A cache is measured only if it has made at least this part of the growth. Changes in other caches have other causes and would
+ * distort the result.
+ */
 const leastPart = 1 / 8
 
 /** Returns the caches that together have grown by at least half of `expectedBytes`. Empty if there are none. */

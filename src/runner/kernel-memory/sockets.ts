@@ -12,8 +12,9 @@ export const mostSocketBytes = 64 * 1024 ** 2
 const connectionBytes = 3 * 1024
 
 /**
- * The tables of a sandbox with at most this many sockets are not read, because a read takes as long as for the sockets of the
- * whole host. About half of these sockets can be waiting connections of at most 8 MiB each, which is twice `net.core.rmem_max`.
+ * A sandbox with at most this many sockets is not examined. Its tables would take as long to read as those of all sockets of the
+ * host. About half of so few sockets can be unaccepted connections, with at most 8 MiB each (twice `net.core.rmem_max`). These do
+ * not exceed `mostSocketBytes`.
  */
 const fewSockets = 16
 
@@ -48,8 +49,8 @@ const parseQueues = (line: string): Queues | undefined => {
 }
 
 /**
- * Parses the received bytes of a connection that no process has accepted: its inode is 0, and it is established or closed by the
- * other side. No control group is charged for these bytes until a process accepts the connection.
+ * Parses the received bytes of a connection that no process has accepted. Its inode is 0, and its state is 01 (established) or 08
+ * (closed by the other side). No control group is charged for these bytes until a process accepts the connection.
  */
 export const parseUnacceptedBytes = (line: string): number => {
   const socket = parseQueues(line)
@@ -73,7 +74,10 @@ const sumLines = async (path: string, most: number, bytesOf: (line: string) => n
   return bytes
 }
 
-/** Resolves like `read`, or with `none` if its file does not exist. A kernel without IPv6 has no tables for IPv6. */
+/**
+ * Returns the result of `read`. If the file that `read` reads does not exist, returns `none`: a kernel without IPv6 has no tables
+ * for IPv6.
+ */
 const ofIPv6 = async <T>(read: Promise<T>, none: T): Promise<T> =>
   read.catch((error: NodeJS.ErrnoException) => {
     if (error.code === 'ENOENT') return none

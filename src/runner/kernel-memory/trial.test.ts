@@ -15,8 +15,8 @@ const chance = () => {
 
 /**
  * Makes a fake host. `rates`: MiB of kernel memory that each sandbox leaks per second while it runs. The host itself adds `host`
- * MiB per second. Each running sandbox uses a further `comesAndGoes` MiB for a while. Each measurement is wrong by at most
- * `noise` MiB.
+ * MiB per second. Each sandbox uses `comesAndGoes` MiB more while it is not frozen. Each measurement is wrong by at most `noise`
+ * MiB.
  */
 const hostWith = (rates: Record<string, number>, { host = 0, comesAndGoes = 0, noise = 0.1, canHold = true } = {}) => {
   const held = new Set<string>()
@@ -38,7 +38,7 @@ const hostWith = (rates: Record<string, number>, { host = 0, comesAndGoes = 0, n
   }
   const trial = new Trial(parts)
   const total = Object.values(rates).reduce((sum, rate) => sum + rate, host) * MiB
-  /** Runs at most `bouts` bouts. Returns the sandbox that was found, and the number of bouts that this took. */
+  /** Makes at most `bouts` measurements (`Trial.bout`). Returns the sandbox that was found, and the number of measurements. */
   const findIn = async (bouts: number): Promise<{ grower?: string; after: number }> => {
     for (let after = 1; after <= bouts; after++) {
       await trial.bout(Object.keys(rates), total)
@@ -55,26 +55,26 @@ const innocents = (count: number) =>
   Object.fromEntries(Array.from({ length: count }, (_, index) => [`busy-${index}`, 0]))
 
 suite('the trial that finds a sandbox whose kernel memory grows slowly', () => {
-  test('a trial finds a sandbox that leaks 1 MiB a second among 40 whose memory grows and shrinks', async () => {
+  test('`Trial` finds a sandbox that leaks 1 MiB of kernel memory a second, among 40 busy sandboxes', async () => {
     const { findIn } = hostWith({ ...innocents(40), attacker: 1 }, { comesAndGoes: 5 })
     const { grower, after } = await findIn(40)
     assert.equal(grower, 'attacker')
     assert.ok(after <= 30, String(after))
   })
 
-  test('a trial finds a sandbox that leaks half a MiB a second, alone or beside three innocent ones', async () => {
+  test('`Trial` finds a sandbox that leaks half a MiB of kernel memory a second, alone or beside others', async () => {
     assert.equal((await hostWith({ attacker: 0.5 }).findIn(40)).grower, 'attacker')
     assert.equal((await hostWith({ ...innocents(3), attacker: 0.5 }).findIn(60)).grower, 'attacker')
   })
 
-  test('a trial finds one of two sandboxes that cause growth, and the next trial finds the other', async () => {
+  test('if two sandboxes make kernel memory grow, one `Trial` finds the first and the next finds the second', async () => {
     const { grower } = await hostWith({ ...innocents(6), one: 1, two: 1 }).findIn(60)
     assert.match(String(grower), /^(one|two)$/)
     const other = grower === 'one' ? 'two' : 'one'
     assert.equal((await hostWith({ ...innocents(6), [other]: 1 }).findIn(60)).grower, other)
   })
 
-  test('if the host itself causes the growth, a trial finds no sandbox, and says so after 12 bouts', async () => {
+  test('after 12 measurements, `Trial` reports that no sandbox is the cause if the host’s own memory grows', async () => {
     const { trial, findIn } = hostWith(innocents(5), { host: 2, comesAndGoes: 5 })
     assert.equal((await findIn(11)).grower, undefined)
     assert.equal(trial.isNobodys, false)
@@ -82,17 +82,17 @@ suite('the trial that finds a sandbox whose kernel memory grows slowly', () => {
     assert.equal(trial.isNobodys, true)
   })
 
-  test('a trial does not blame a sandbox that causes only a small part of the growth', async () => {
+  test('`Trial` does not blame a sandbox that causes only a small part of the growth of kernel memory', async () => {
     const { findIn } = hostWith({ ...innocents(3), little: 0.3 }, { host: 4, noise: 0.05 })
     assert.equal((await findIn(60)).grower, undefined)
   })
 
-  test('if nothing grows, a trial finds no sandbox, however long it runs', async () => {
+  test('`Trial` finds no sandbox if kernel memory does not grow, however often it measures', async () => {
     const { findIn } = hostWith(innocents(10), { comesAndGoes: 20, noise: 2 })
     assert.equal((await findIn(100)).grower, undefined)
   })
 
-  test('a trial blames no sandbox if sandboxes cannot be frozen', async () => {
+  test('`Trial` finds no sandbox if sandboxes cannot be frozen', async () => {
     const { findIn } = hostWith({ busy: 0, attacker: 1 }, { canHold: false })
     assert.equal((await findIn(40)).grower, undefined)
   })

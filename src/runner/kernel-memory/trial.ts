@@ -1,5 +1,5 @@
-// Finds the sandbox that makes memory grow too slowly for the experiment (experiment.ts), by many short bouts over several
-// minutes.
+// Finds the sandbox that makes memory grow too slowly for the experiment (experiment.ts), by many short measurements ("bouts")
+// over several minutes. Sandboxes that may be the cause are called suspects.
 //
 // In a bout all suspects are frozen; then one group of them runs for a moment, and then another group. Only growth that remains
 // after all are frozen again counts, because busy programs allocate and free memory all the time. The bouts answer three
@@ -11,30 +11,42 @@
 import type { ExperimentParts } from './experiment.ts'
 
 export type TrialParts = ExperimentParts & {
-  /** How long each group runs in a bout, in milliseconds. */
+  /** How long each group of sandboxes may run during a measurement, in milliseconds. */
   runMs: number
   random?: () => number
 }
 
-/** Pause in milliseconds before a measurement, in which the kernel frees and counts memory that it frees late. */
+/** Pause in milliseconds before a measurement. The kernel frees some memory only after a delay. */
 const settleMs = 150
 /**
- * Maximum number of suspects that are frozen at the same time. If there are more suspects, each bout chooses some of them at
- * random.
+ * Maximum number of sandboxes that are frozen at the same time. If more sandboxes may be the cause, each measurement chooses some
+ * at random.
  */
 const mostHeld = 64
-/** Smallest error in bytes that is assumed for a measurement, even if all measurements so far agree more closely. */
+/**
+ * Smallest standard error of a measurement, in bytes. A few measurements that are nearly equal by chance would suggest a smaller
+ * error.
+ */
 const leastError = 32 * 1024
-/** If after this many bouts the growth does not depend on the sandboxes, it is attributed to the host. */
+/**
+ * If memory grows as fast with frozen sandboxes as with running ones in this many measurements, the host itself counts as the
+ * cause.
+ */
 const boutsForAll = 12
-/** A suspect that has run alone in this many bouts without proof is dropped. */
+/**
+ * Maximum number of measurements with only one running sandbox. If they do not prove that this sandbox is the cause, it is
+ * dropped.
+ */
 const boutsAlone = 30
 /** A sandbox is the cause only if it makes at least this part of the growth. */
 const leastShare = 1 / 3
-/** A measurement of more than the expected growth times this factor is ignored, because it must have another cause. */
+/** Factor: a measured growth above the expected growth (`#expected`) times this factor has another cause and is ignored. */
 const mostTimesExpected = 8
 
-/** Differences in bytes between measurements: how much more memory has grown while one group ran than while the other ran. */
+/**
+ * Results of comparisons. Each result is the growth of memory in bytes while one group of sandboxes runs and the others are
+ * frozen, minus the growth while another group runs.
+ */
 class Differences {
   count = 0
   #sum = 0
@@ -58,7 +70,7 @@ class Differences {
 
 export class Trial {
   readonly #parts: TrialParts
-  /** Growth in bytes that is expected while all suspects run once. */
+  /** Growth in bytes that is expected within `runMs`, if no sandbox is frozen. */
   #expected = Number.POSITIVE_INFINITY
   readonly #all = new Differences()
   readonly #halves = new Map<string, Differences>()
@@ -74,8 +86,8 @@ export class Trial {
   }
 
   /**
-   * Returns by how many standard errors the mean is above 0. The error is computed from the differences of all sandboxes,
-   * because a few differences of one sandbox may agree by chance.
+   * Returns the mean of the differences divided by its standard error. The error is computed from the results of all sandboxes,
+   * because a few results of one sandbox may be nearly equal by chance.
    */
   #certaintyOf(differences: Differences): number {
     const { count, mean, scatter } = differences
@@ -98,7 +110,7 @@ export class Trial {
     this.#alone.delete(sandboxId)
   }
 
-  /** Runs one bout. `bytesPerSecond`: how fast memory has been growing since the first bout. */
+  /** Makes one measurement. `bytesPerSecond`: how fast memory has been growing since the first measurement. */
   async bout(suspects: readonly string[], bytesPerSecond: number): Promise<void> {
     this.#expected = (bytesPerSecond * this.#parts.runMs) / 1000
     const chosen = this.#shuffled(suspects).slice(0, mostHeld)
@@ -119,7 +131,7 @@ export class Trial {
     })
   }
 
-  /** Returns the most suspected sandbox. Undefined while there are so few bouts that the suspicion may be chance. */
+  /** Returns the sandbox that is most likely the cause. Undefined while there are too few measurements to tell. */
   #leader(suspects: readonly string[]): string | undefined {
     if (suspects.length === 1) return suspects[0]
     const leastCount = Math.ceil(Math.log2(suspects.length)) + 2
@@ -147,8 +159,8 @@ export class Trial {
   }
 
   /**
-   * Measures how much more memory remains in use after the group `one` has run than after the group `other` has run. Sandboxes
-   * that cannot be frozen now are left out. If that leaves a group empty, the bout has no result.
+   * Measures how much more memory remains in use after the group `one` has run than after the group `other` has run. Leaves out
+   * sandboxes that cannot be frozen now. Does not call `tell` if no sandbox of a group can be frozen.
    */
   async #compare(
     all: readonly string[],
@@ -185,8 +197,8 @@ export class Trial {
       const groups = [one, other].map((group) => group.filter((sandboxId) => still.has(sandboxId)))
       if (groups[0]!.length === 0 || (other.length > 0 && groups[1]!.length === 0)) return
       await delay(settleMs)
-      // Which group runs first is random. Memory that the first group frees late is measured with the second group, and this
-      // must not always affect the same group.
+      // The order of the groups is random. Memory of the first group that is freed late distorts the result of the second group,
+      // and the same group must not always be second.
       const isReversed = random() < 0.5
       if (isReversed) groups.reverse()
       const [first, second] = [await kept(groups[0]!), await kept(groups[1]!)]

@@ -1,11 +1,11 @@
-// Finds a sandbox that fills the kernel's own memory with objects that no limit counts. The caller then ends that sandbox before
-// the host runs out of memory.
+// Finds a sandbox that fills uncharged memory: kernel memory that counts towards no sandbox's memory limit. The caller then ends
+// that sandbox before the host runs out of memory.
 //
 // Twice a second two small files of the host are read, however many sandboxes there are. Sandboxes are examined only while
 // uncharged memory grows. First their socket tables are read, which are exact (sockets.ts). Then an experiment is made
-// (experiment.ts). Slower growth is followed by an inquiry over minutes (inquiry.ts), which is faster if the host is short of
-// memory. No sandbox is ended without evidence. Other limits protect the host from further kinds of objects:
-// docs/reference/kernel-memory.md.
+// (experiment.ts). If neither finds the sandbox, an inquiry makes measurements for minutes (inquiry.ts), more often if the host
+// is short of memory. No sandbox is ended without evidence. docs/reference/kernel-memory.md describes other kinds of kernel
+// memory and their limits.
 import { setTimeout as delay } from 'node:timers/promises'
 import type { Logger } from '#src/kit/log.ts'
 import { repeat } from '#src/kit/repeat.ts'
@@ -26,17 +26,20 @@ const everySeconds = 0.5
 const quietLooks = 20
 
 const standardBounds = {
-  /** Growth of uncharged memory, in bytes, after which the sandboxes are examined. */
+  /** Sandboxes are examined when the kernel memory that no limit counts has grown by this many bytes. */
   grownBytes: 128 * MiB,
-  /** Growth between two checks, in bytes, after which it is divided among the sandboxes that ran meanwhile. */
+  /** When memory has grown by this many bytes, `Ledger.note` blames the sandboxes that ran meanwhile. */
   blamedBytes: 16 * MiB,
-  /** Pause in milliseconds between the steps of an inquiry, if the host is not short of memory. */
+  /** Pause in milliseconds between two measurements of an inquiry (`Inquiry.step`), if the host is not short of memory. */
   pauseMs: 30_000,
-  /** How long a group of sandboxes runs in each bout of an inquiry, in milliseconds. */
+  /** How long a group of sandboxes runs during each measurement of an inquiry, in milliseconds. */
   runMs: 750,
 }
 
-/** Pause in milliseconds between the steps of an inquiry if the host is short of memory. It is long enough to measure growth. */
+/**
+ * Pause in milliseconds between two measurements of an inquiry, if the host is short of memory. It is long enough to measure
+ * growth.
+ */
 const shortPauseMs = 2000
 
 /** Number of sandboxes whose kernel time is read in one turn of the event loop. With more, other requests would have to wait. */
@@ -46,7 +49,7 @@ export type Evidence = FullSockets | 'growth'
 
 export type KernelMemoryWatchParts = Pick<ExperimentParts, 'holdStill'> & {
   layout: CgroupLayout
-  /** Called if a sandbox uses too much uncharged memory. Called again at later checks while that is so. */
+  /** Called if a sandbox uses too much kernel memory that no limit counts. Called again at later checks if it still does. */
   onTooMuch: (sandboxId: string, evidence: Evidence) => void
   log: Logger
   bounds?: Partial<typeof standardBounds>
@@ -64,7 +67,7 @@ export class KernelMemoryWatch {
   #base = Number.POSITIVE_INFINITY
   #baseAt = performance.now()
   #inquiry: Inquiry | undefined
-  /** Time of the inquiry's last step, or of its beginning if it has made no step. */
+  /** Time of the last measurement of the inquiry (`Inquiry.step`), or of its beginning if nothing was measured yet. */
   #inquiredAt = 0
   #noted = Number.POSITIVE_INFINITY
   #looksSinceNote = quietLooks
@@ -152,8 +155,8 @@ export class KernelMemoryWatch {
   }
 
   /**
-   * Returns the uncharged memory without data in sockets. If a caller reads a sandbox's output slowly, the data waits in sockets
-   * of the gate, not of the sandbox. Data in the sandbox's own sockets is limited, or `#findFullSockets` has examined it.
+   * Returns the uncharged memory without data in sockets. Data in sockets of the gate is left out, because it shows only that a
+   * client reads slowly. Data in sockets of sandboxes is left out, because it has limits or was checked by `#findFullSockets`.
    */
   #ownUncharged() {
     return this.#uncharged() - socketBytes()

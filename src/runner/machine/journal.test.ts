@@ -41,7 +41,7 @@ suite('the runner’s journal', () => {
     assert.equal(((await failed.promise) as NodeJS.ErrnoException).code, 'ENOENT')
   })
 
-  test('after 20 concurrent writes of a journal entry, the entry is the complete one of one writer', async () => {
+  test('20 concurrent writes of a journal entry leave one of the written values, complete', async () => {
     await Promise.all(Array.from({ length: 20 }, (_, pid) => journal.writeRun('a', { ...run, pid })))
     const read = await journal.read('a')
     assert.ok(read?.run?.pid !== undefined)
@@ -56,7 +56,7 @@ suite('the runner’s journal', () => {
     assert.ok((await journal.list()).includes('torn'))
   })
 
-  test('after `disown` a sandbox is in `listGone` until `forget` is called; both may be called repeatedly', async () => {
+  test('`disown` moves a sandbox from `list` to `listGone`, and `forget` removes it; each may be repeated', async () => {
     await journal.writeSpec('going', spec)
     await journal.disown('going')
     await journal.disown('going')

@@ -25,7 +25,7 @@ export type Spec = {
   saved?: Archive
   /** The base image of the sandbox's disk, if that disk is archived. */
   base?: string
-  /** Why the runner refused the sandbox's assignment with this generation. The assignment has changed nothing in the sandbox. */
+  /** If the runner refused the assignment: why. The runner has then changed nothing in the sandbox. */
   refused?: string
 }
 
@@ -146,7 +146,7 @@ export class Journal {
     await syncPath(directory)
   }
 
-  /** Returns whether a disowned sandbox has archives that must still be removed. */
+  /** Returns whether a sandbox that is being removed (`disown`) has archives that must still be removed. */
   async owesArchives(sandboxId: string): Promise<boolean> {
     return (await readJson(join(this.directoryOf(`${gone}${sandboxId}`), owedName))) !== undefined
   }

@@ -25,7 +25,7 @@ export type AgentLink = Pick<Agent, 'info' | 'shutdown' | 'exec' | 'files'> & { 
 
 export type Images = {
   /**
-   * Returns the directory of an image's files. On the host, the owners of the files are shifted by a constant (oci/ids.ts).
+   * Returns the directory of an image's files. On the host, a constant is added to the user id of each file's owner (oci/ids.ts).
    * Undefined if the image is not on this host.
    */
   rootfsOf(image: string): string | undefined

@@ -44,9 +44,9 @@ export type HostParts = {
   images: Images
   archiveStore: ObjectStore
   log: Logger
-  /** DNS resolvers for sandboxes. Default: those of the host that sandboxes can reach. */
+  /** DNS resolvers for sandboxes. Default: the host's resolvers, without those that a sandbox cannot reach. */
   resolvers?: readonly string[]
-  /** False: all sandboxes share one range of user ids, as on kernels that cannot map owners of files. */
+  /** False: all sandboxes use the same range of user ids. This is necessary on kernels without idmapped mounts. */
   mapsOwners?: boolean
   /** False: disks are plain directories, and no size limit is enforced. */
   useBtrfs?: boolean

@@ -17,7 +17,10 @@ export type Places = {
   /** The directory in which earlier versions of the runner created the agents' sockets. */
   formerSockets: string
   runtimeState: string
-  /** Contains a directory for each running sandbox. Its files show the sandbox how much memory and which processors it has. */
+  /**
+   * Contains a directory for each running sandbox. The files in that directory tell the sandbox how much memory and which
+   * processors it has.
+   */
   shown: string
   /**
    * Where the launcher mounts a sandbox's file systems. Each launch has a mount namespace of its own, so all sandboxes can use
@@ -69,7 +72,8 @@ export const makePlaces = async (places: Places): Promise<void> => {
   const { image, sudo, disk, rootfs, own, sys, runtime, volumes } = mountPoints
   for (const directory of [image, sudo, disk, rootfs, own, sys, shown]) await mkdir(directory, { recursive: true })
   for (let at = 0; at < mostVolumes; at++) await mkdir(volumePointOf(places, at), { recursive: true })
-  // The runtime enters these directories as root of the sandbox, which is an unprivileged user on the host.
+  // The runtime enters these directories as root of the sandbox, which is an unprivileged user of the host. Everybody may
+  // therefore read them.
   for (const directory of [join(rootfs, '..'), rootfs, own, sys, shown, volumes]) await chmod(directory, 0o755)
   await writeFile(runtime, '', { flag: 'a' })
   await keepInMemory(shown)

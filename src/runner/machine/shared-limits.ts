@@ -1,9 +1,10 @@
-// Raises kernel limits that all sandboxes share, because the kernel applies them per user or to the whole host. That user is
-// root, who makes the user namespaces of sandboxes. If sandboxes share a range of ids, it is the owner of that range (oci/ids.ts).
+// Raises kernel limits that all sandboxes share. The kernel applies them to the whole host, or to a user of the host. For the
+// kernel, all sandboxes belong to the same user: to root, who makes their user namespaces, or to the owner of their common range
+// of ids (oci/ids.ts).
 //
 // With the default of 128 inotify instances, one sandbox could take all of them from other sandboxes and from the host's
-// services. It could also take all open files and epoll watches. A few sandboxes together could take all process ids, threads
-// and terminals.
+// services. It could also take all open files and epoll watches. A few sandboxes together could take all process ids, threads and
+// terminals.
 //
 // Raising these limits is safe. The objects count towards the sandbox's memory, and its processes and terminals have limits of
 // their own. For timers and message queues see native/launch.c.
@@ -19,9 +20,9 @@ const wanted = {
   '/proc/sys/fs/epoll/max_user_watches': 1_000_000_000,
   '/proc/sys/fs/pipe-user-pages-soft': 16_777_216,
   '/proc/sys/net/ipv4/tcp_max_orphans': 16_777_216,
-  // The host and all network namespaces share one neighbour (ARP) table. Links of sandboxes add nothing to it
-  // (network/make-slots.ts), but each link from an older version of the runner adds entries. With the default limit of 1024
-  // entries, many such links would make the host lose its own gateway.
+  // The host and all network namespaces share one neighbour (ARP) table. Network interfaces of sandboxes add nothing to it
+  // (network/make-slots.ts), but each interface from an older version of the runner adds entries. With the default limit of 1024
+  // entries, many such interfaces could fill the table, and the host could not reach its gateway.
   '/proc/sys/net/ipv4/neigh/default/gc_thresh1': 16_384,
   '/proc/sys/net/ipv4/neigh/default/gc_thresh2': 32_768,
   '/proc/sys/net/ipv4/neigh/default/gc_thresh3': 65_536,
@@ -50,8 +51,8 @@ const wantedOfV2 = { '/proc/sys/net/ipv4/tcp_mem': pagesOfMemory, '/proc/sys/net
 const givenBack = { path: '/proc/sys/fs/aio-max-nr', ours: 268_435_456, usual: 65_536 } as const
 
 /**
- * Sets the limit that earlier versions raised back to the kernel's default. With the raised limit, any process of the host could
- * use gigabytes of kernel memory that no limit counts.
+ * Resets a limit to the kernel's default, if an earlier version of the runner raised it. With the higher limit, any process of
+ * the host could use gigabytes of kernel memory that counts towards no memory limit.
  */
 export const giveBackSharedLimits = async (log: Logger): Promise<void> => {
   const { path, ours, usual } = givenBack

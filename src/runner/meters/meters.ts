@@ -59,7 +59,7 @@ export class Meters {
       const before = this.#marks.get(sandboxId)
       const now = this.#mark(sandboxId)
       if (now === undefined) continue
-      // Without `before`, the sandbox is not watched any more: it ended while other sandboxes were measured. Then store nothing.
+      // If `before` is undefined, the sandbox has ended while other sandboxes were measured. Then store nothing.
       if (before) this.#marks.set(sandboxId, now)
       const reading = before && this.#read(assignment, before, now, disks.get(sandboxId))
       if (reading) readings.set(sandboxId, reading)

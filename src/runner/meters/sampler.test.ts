@@ -38,7 +38,7 @@ const start = () => {
 }
 
 suite('samples of what sandboxes use', () => {
-  test('the sampler sends a sample if a sandbox’s use has changed, and of every sandbox every five minutes', async () => {
+  test('the sampler sends a sandbox’s sample when its use has changed, and at least every five minutes', async () => {
     using sampling = start()
     const { state, lookAfter } = sampling
     state.readings = new Map([
@@ -71,7 +71,7 @@ suite('samples of what sandboxes use', () => {
     )
   })
 
-  test('unsent samples are sent the next time; a sandbox that runs again is sampled immediately', async () => {
+  test('samples that could not be sent are sent later; a restarted sandbox’s sample is sent immediately', async () => {
     using sampling = start()
     const { state, lookAfter } = sampling
     state.readings.set('a', idle)

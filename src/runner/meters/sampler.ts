@@ -48,7 +48,7 @@ export class Sampler implements Disposable {
     const { measureAll, say, everySeconds } = this.#parts
     const readings = await measureAll()
     const at = this.#now()
-    // If a report would be due before the next pass, it is sent in this pass.
+    // Send a sandbox's sample now if it would be due before the middle of the next interval.
     const dueBefore = at - quietMs + (everySeconds * 1000) / 2
     for (const sandboxId of this.#told.keys()) if (!readings.has(sandboxId)) this.#told.delete(sandboxId)
     const news = [...readings].filter(([sandboxId, reading]) => {

@@ -9,8 +9,8 @@ export const closedRanges = notPublicIpv4
 type Closed = readonly (typeof notPublicIpv4)[number][]
 
 /**
- * Networks that are closed to sandboxes on every host. They can contain only the host itself and its direct neighbours, so no
- * resolver that resolvers.ts chooses is in them.
+ * Networks that are closed to sandboxes on every host. Their addresses are valid only on the host itself or on its own links.
+ * resolvers.ts therefore leaves out resolvers with such addresses.
  */
 export const ofNoHost = [
   '0.0.0.0/8',

@@ -261,8 +261,8 @@ if (!isPrivateHost) {
       await isOpen(slot, web.api)
       assert.deepEqual(await ask(slot.name, dns, 'other.test'), [web.other])
       await isOpen(slot, web.other)
-      // After the restart the runner does not know which name has opened the address of `api`. The shorter list therefore closes
-      // that address until the sandbox asks for its name again.
+      // A runner remembers only in memory which DNS name an opened address belongs to. After the restart the address of `api` has
+      // no name, so a new list of domains closes it until the sandbox asks for `api` again.
       await pool.apply(slot, named('other.test'))
       await isOpen(slot, web.other)
       await isClosed(slot, web.api)

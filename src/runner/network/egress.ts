@@ -9,9 +9,9 @@ import { LastingProgram } from './lasting-program.ts'
 import { SecretStore } from './secret-store.ts'
 
 type EgressParts = {
-  /** The host's address on which the proxy listens. */
+  /** The host's address on which the proxy for secrets (src/egress) listens. */
   address: string
-  /** Redirects connections of sandboxes with secrets to the proxy's port. */
+  /** Redirects connections of sandboxes with secrets to the port on which the proxy for secrets listens. */
   lead: (port: number) => Promise<void>
   /** Adds a sentence to the timeline of a sandbox, for its owner. */
   onTrouble: (sandboxId: string, sentence: string) => void
@@ -70,7 +70,7 @@ export class Egress {
     })
   }
 
-  /** Starts the proxy if it does not run. Resolves when it accepts connections. */
+  /** Starts the proxy for secrets if it does not run. Resolves when it accepts connections. */
   serve(): Promise<void> {
     return this.#program.serve()
   }

@@ -84,8 +84,8 @@ export const openFirewall = async (parts: RulesetParts, log: Logger, time = open
   const rules = await readRules(instance, range)
   const organizations = await readOrganizations(instance)
   /**
-   * New slots whose organization was guessed: the organization of the slot that was used last. After a right guess, `assign`
-   * needs no call of nft.
+   * New slots that were given the organization of the last used slot before their own is known. If the guess is right, `assign`
+   * need not change the nft table, which saves time.
    */
   const guessed = new Set<number>()
   let likely: number | undefined
@@ -107,8 +107,8 @@ export const openFirewall = async (parts: RulesetParts, log: Logger, time = open
     mark === undefined ? [] : [`${verb} element inet ${table} organizations { ${keyOf(slot)} : ${mark} }`]
 
   /**
-   * Returns commands that close each opened address of a slot if the new list `domains` does not allow its name. Addresses that
-   * were opened before this process started are closed too, because their names are unknown.
+   * Returns commands that close those opened addresses of a slot whose DNS names are not in the new list `domains`. Addresses
+   * that were opened before this process started are closed too, because their DNS names are unknown.
    */
   const shorten = async (slot: number, domains: readonly string[]): Promise<string[]> => {
     opened.get(slot)?.keepOnly(domains)
@@ -122,8 +122,8 @@ export const openFirewall = async (parts: RulesetParts, log: Logger, time = open
   const changeOf = async (slot: number, now: Rule | undefined, next: Rule | undefined): Promise<string[]> => {
     const before = domainsOf(now)
     const after = domainsOf(next)
-    // If `before` is unknown, the runner has restarted and is applying the list again. Addresses then stay open, because the
-    // list may be unchanged.
+    // `before` is undefined if the rule was read from the kernel after a restart of the runner. `after` may then be the same list
+    // as before the restart, so the addresses stay open.
     const isShorter = now?.verdict === 'named' && after !== undefined && before !== undefined
     return [
       ...(next?.verdict === 'named' ? namedText(instance, slot) : []),
@@ -168,7 +168,7 @@ export const openFirewall = async (parts: RulesetParts, log: Logger, time = open
     await load(`${removalText(instance)}\n${rulesetText(parts, present)}${everything.join('\n')}`)
   }
 
-  // New organizations of slots that are not yet in the kernel's table. They are written together, in one transaction.
+  // Organizations of slots that are still to be written to the nft table. They are written together, in one transaction.
   const unassigned = new Map<number, number | undefined>()
   let assignSoon: NodeJS.Timeout | undefined
   const assignNow = async () => {
@@ -186,8 +186,8 @@ export const openFirewall = async (parts: RulesetParts, log: Logger, time = open
     }
   }
 
-  // Changes run one after the other. If a change fails, the kernel's table differs from the copy. Then the whole table is loaded
-  // from the copy, and the change is retried.
+  // Changes of the nft table run one after the other. If a change fails, the table differs from `rules`. Then the whole table is
+  // loaded again from `rules`, and the change is retried.
   let last: Promise<unknown> = Promise.resolve()
   const inTurn = <T>(run: () => Promise<T>): Promise<T> => {
     const turn = last.then(run)
@@ -308,7 +308,10 @@ export const removeFirewall = (instance: string) => load(removalText(instance))
  */
 const asksOurs = ({ verdict }: Rule) => verdict === 'named' || verdict === 'drop'
 
-/** The number for an organization in the kernel's table. It is never 0, because 0 means no organization. */
+/**
+ * Returns the number that stands for an organization in the nft table, whose rules count connections per organization. It is
+ * never 0, because 0 means no organization.
+ */
 const markOf = (organizationId: string) => createHash('sha256').update(organizationId).digest().readUInt32BE(0) || 1
 
 /**

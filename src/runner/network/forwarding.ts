@@ -1,6 +1,7 @@
 // Turns on packet forwarding of the host, which sandboxes need to reach the outside, and restores the setting later. Docker, ufw
-// and others block forwarding by a chain of their own with the policy `drop`. No rule in Alcove's table can override that
-// policy. Two rules with Alcove's name are therefore added to each such chain.
+// and others have nft chains that drop forwarded packets by default (policy `drop`). No rule in Alcove's own table can override
+// that. Two rules that accept the packets of sandboxes are therefore added to each such chain. Their comment is the name of
+// Alcove's table.
 import { readFile, writeFile } from 'node:fs/promises'
 import type { Logger } from '#src/kit/log.ts'
 import { runCommand } from '#src/kit/run-command.ts'
@@ -10,8 +11,8 @@ import { notesOfOthers, readNotes, writeNotes } from './notes.ts'
 const setting = '/proc/sys/net/ipv4/ip_forward'
 
 /**
- * Turns packet forwarding on, and records whether it was off before. If another server on this host has turned it on, its record
- * is copied.
+ * Turns packet forwarding on, and records whether it was off before. If another Alcove server on this host has already turned it
+ * on, its record says whether it was off before.
  */
 export const openForwarding = async (instance: string) => {
   const isOff = (await readFile(setting, 'utf8')).trim() === '0'
@@ -49,7 +50,10 @@ const ourRules = async (instance: string, { family, table, name }: ForeignChain)
     .filter((rule) => rule?.comment === tableOf(instance))
     .map((rule) => rule?.handle as number)
 
-/** Adds Alcove's two rules to every forward chain that blocks by default and does not have them. */
+/**
+ * Adds rules that accept packets from and to sandboxes to every forward chain that drops packets by default, unless the chain has
+ * these rules.
+ */
 export const passForeignChains = async (instance: string, log: Logger) => {
   for (const chain of await closedForwardChains()) {
     const { family, table, name } = chain

@@ -19,7 +19,7 @@ suite('networks of the host that sandboxes must not reach', () => {
     assert.deepEqual(networksOfHost([{ dst: 'default', nexthops: hops }], []), ['8.1.0.1/32', '8.2.0.1/32'])
   })
 
-  test('default routes, and routes to half of all addresses, do not close their networks to sandboxes', () => {
+  test('default routes, and routes to half of all addresses, do not close these addresses to sandboxes', () => {
     const halves = ['0.0.0.0/1', '128.0.0.0/1'].map((dst) => ({ dst, dev: 'tun0' }))
     const viaWayOut = { dst: '9.0.0.0/8', gateway: '8.1.0.1', dev: 'eth0' }
     assert.deepEqual(networksOfHost([wayOut, viaWayOut, { dst: 'default', dev: 'ppp0' }, ...halves], []), [
@@ -40,7 +40,7 @@ suite('networks of the host that sandboxes must not reach', () => {
     assert.deepEqual(networksOfHost([], addresses), ['8.1.0.0/24', '8.3.0.1/32', '8.3.0.2/32'])
   })
 
-  test('links of sandboxes, blackhole routes and local routes close no network to sandboxes', () => {
+  test('routes to sandboxes, blackhole routes and local routes do not close their addresses to sandboxes', () => {
     const routes = [
       { dst: '10.0.16.2', dev: 'alab12cd7' },
       { dst: '10.0.16.0/20', type: 'blackhole' },

@@ -64,7 +64,10 @@ export const readHostNetworks = async (): Promise<string[]> => {
   return networksOfHost(JSON.parse(routes || '[]'), JSON.parse(addresses || '[]'))
 }
 
-/** Calls `changed` shortly after each change of the host's routes or addresses. Ignores changes of links to sandboxes. */
+/**
+ * Calls `changed` shortly after each change of the host's routes or addresses. Ignores changes of the network interfaces of
+ * sandboxes.
+ */
 export class HostNetworksWatch {
   readonly #changed: () => void
   readonly #log: Logger

@@ -10,7 +10,9 @@ type LastingProgramParts<To, From extends { type: string }> = {
   name: string
   command: () => readonly string[]
   env?: Record<string, string>
-  /** Called before each start. For example, adds to the host the address on which the program will listen. */
+  /**
+   * Called each time before the program is started. For example, adds to the host the address on which the program will listen.
+   */
   prepare: () => Promise<unknown>
   /** Returns the first messages for each new process. */
   begin: () => Iterable<To>

@@ -1,5 +1,5 @@
-// Makes and deletes slots. A slot is a network namespace with its own settings and a link to the host. Each process that is
-// started here handles many slots. The link is point to point: each end has a fixed hardware address and knows the address of
+// Makes and deletes slots. A slot is a network namespace with its own settings and a link to the host. One start of the program
+// `ip` makes or deletes many slots. The link is point to point: each end has a fixed hardware address and knows the address of
 // the other end. Sandboxes therefore share no broadcast domain and cannot impersonate each other.
 import { randomUUID } from 'node:crypto'
 import { runCommand } from '#src/kit/run-command.ts'
@@ -10,7 +10,7 @@ type Where = {
   instance: string
   range: Range
   mtu: number
-  /** The name that `becomeMaker` returned. */
+  /** The name that `becomeMaker` has written into the lock file. */
   maker: string
 }
 
@@ -32,19 +32,17 @@ const settings = [
   '[ ! -e /proc/sys/net/ipv6/conf/all/disable_ipv6 ] || echo 1 > /proc/sys/net/ipv6/conf/all/disable_ipv6',
   'echo 0 > /proc/sys/net/ipv4/ip_unprivileged_port_start',
   'echo "0 2147483647" > /proc/sys/net/ipv4/ping_group_range',
-  // Without this setting, a socket that requests send timestamps could keep packets in its queue after they were sent. Their
-  // memory counts towards no sandbox's memory limit. With the setting, the kernel refuses such requests of unprivileged
-  // programs.
+  // This setting refuses send timestamps to unprivileged programs. With timestamps, a socket could keep packets in its queue
+  // after they were sent, in memory that counts towards no sandbox's memory limit.
   '[ ! -e /proc/sys/net/core/tstamp_allow_data ] || echo 0 > /proc/sys/net/core/tstamp_allow_data',
-  // Memory for socket options does not count towards any sandbox's memory limit. The default limit of 128 KiB per socket would
-  // be 30 times the memory of the socket itself.
+  // Memory for socket options does not count towards any sandbox's memory limit. The default would allow 128 KiB for each socket,
+  // so the limit is lowered.
   '[ ! -e /proc/sys/net/core/optmem_max ] || echo 8192 > /proc/sys/net/core/optmem_max',
 ].join('; ')
 
 /**
- * Limits incoming ping replies. Unread replies take memory that counts towards no sandbox's limit, and no table of the kernel
- * shows the unread replies of an unconnected socket. A low rate of small replies always passes; all other replies share a
- * quota.
+ * Limits incoming ping replies. Replies that a program does not read take memory that counts towards no sandbox's memory limit,
+ * and the kernel does not show how much. A few small replies per second always pass. All other replies together may take 8 MB.
  */
 const echoes = `table ip alcove {
   chain arriving {
@@ -90,9 +88,9 @@ export const makeSlots = async (where: Where, numbers: readonly number[], backgr
     '',
   ]
   try {
-    // These programs hold the lock themselves, because they may continue for a moment after the runner was killed. The next
-    // runner waits for the lock, and writes its own name into it. Programs of the killed runner that get the lock later read
-    // that name and make nothing.
+    // The process that makes slots holds the lock itself, because it may outlive a killed runner for a moment. The next runner
+    // waits for the lock and writes a new name (`maker`) into the lock file. Processes of the killed runner then find another
+    // name than their own, and make nothing.
     await runCommand(['flock', lockFile(where.instance), 'sh', '-s'], { input: script.join('\n'), background })
   } catch (error) {
     await deleteSlots(where.instance, numbers)
@@ -101,8 +99,8 @@ export const makeSlots = async (where: Where, numbers: readonly number[], backgr
 }
 
 /**
- * Lets this process be the only one that makes slots of the instance. Waits for programs of an earlier runner that are making
- * slots. Programs that have not begun will make none. Returns the name that `makeSlots` needs.
+ * Lets this process be the only one that makes slots of the instance. Waits until processes of an earlier runner have made the
+ * slots that they have begun to make. From now on such processes make no slots. Returns the name that `makeSlots` needs.
  */
 export const becomeMaker = async (instance: string): Promise<string> => {
   const maker = randomUUID()
@@ -121,6 +119,6 @@ export const deleteSlots = async (instance: string, numbers: readonly number[]) 
     ...numbers.map((n) => `link del ${linkName(instance, n)}`),
     ...numbers.map((n) => `netns del ${netnsName(instance, n)}`),
   ].join('\n')
-  // The command fails if any part is missing, so its exit code is ignored. The caller checks what is left.
+  // `ip` fails if a link or namespace does not exist, so its exit code is ignored. The caller checks what is left.
   await runCommand(['ip', '-force', '-batch', '-'], { input: `${input}\n` }).catch(() => {})
 }

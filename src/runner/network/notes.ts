@@ -1,5 +1,5 @@
-// Stores what an instance has to remember about the host's network until the next boot: its address range, and whether packet
-// forwarding was off before. The file is in /run, because a reboot also removes everything that it describes.
+// Stores what an Alcove server has to remember about the host's network until the next boot: its address range, and whether
+// packet forwarding was off before. The file is in /run, because a reboot also removes everything that it describes.
 import { mkdir, readdir, readFile, rename, rm, rmdir, writeFile } from 'node:fs/promises'
 import type { Range } from './names.ts'
 
@@ -11,7 +11,7 @@ const fileOf = (instance: string) => `${dirOf(instance)}/network.json`
 /** Path of the lock that processes hold while they make slots. */
 export const lockFile = (instance: string) => `${dirOf(instance)}/network.lock`
 
-/** Reads the notes. Returns empty notes if the file is missing or damaged; the caller then has to examine the host. */
+/** Reads `network.json`. Returns an empty object if the file is missing or damaged; the caller then has to examine the host. */
 export const readNotes = async (instance: string): Promise<Notes> => {
   try {
     return JSON.parse(await readFile(fileOf(instance), 'utf8')) as Notes
@@ -35,7 +35,7 @@ export const removeNotes = async (instance: string) => {
   await rmdir(dirOf(instance)).catch(() => {})
 }
 
-/** Reads the notes of all other instances on this host. */
+/** Reads `network.json` of all other Alcove servers on this host. */
 export const notesOfOthers = async (instance: string): Promise<Notes[]> => {
   const names = await readdir('/run')
   const others = names

@@ -1,6 +1,6 @@
-// Records the addresses that were opened for one slot, each with its name and the earliest time at which it is closed again.
-// While a connection uses an address, the kernel keeps it open longer. When the slot's list of domains becomes shorter, this
-// record shows which addresses may stay open.
+// Records the addresses that DNS answers have opened for one slot: for each address its DNS name, and until when it is open at
+// least. The kernel closes an address later if a connection uses it. If the slot's list of domains changes, this record shows
+// which addresses may stay open.
 import { isListed } from './dns/domains.ts'
 
 /** Maximum number of addresses that DNS answers may keep open for one slot. */

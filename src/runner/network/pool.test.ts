@@ -66,7 +66,7 @@ if (!isPrivateHost) {
       await pool.close()
     })
 
-    test('a slot’s connections count for its sandbox’s organization, even if the pool had guessed another one', async () => {
+    test('connections count for the sandbox’s organization, even if another organization had the last slot', async () => {
       const pool = await openPool()
       const takenBy = async (organizationId: string) => {
         const slot = await pool.acquire()
@@ -136,7 +136,7 @@ if (!isPrivateHost) {
       await second.close()
     })
 
-    test('after a kill at any moment, the next pool deletes the slots that were left and can make new ones', async () => {
+    test('a new pool deletes all slots that a killed runner left, and can make new ones', async () => {
       const program =
         `import { openNetworkPool } from ${JSON.stringify(import.meta.resolve('./pool.ts'))}\n` +
         `import { silentLog } from '#src/kit/log.ts'\n` +
@@ -171,7 +171,7 @@ if (!isPrivateHost) {
       }
     })
 
-    test('once a new pool is open, programs of the killed runner that have not begun make no more slots', async () => {
+    test('when a new pool is open, processes that a killed runner has started can make no slots', async () => {
       const pool = await openPool()
       const { range } = await readNotes(instance)
       assert.ok(range)

@@ -36,8 +36,8 @@ export type NetworkPool = {
   /** Takes over a slot that an earlier runner made. Undefined if any part of the slot is missing. */
   adopt(name: string): Slot | undefined
   /**
-   * Applies a policy. When this resolves, the policy is in force, also for open connections. Throws RangeError for an invalid
-   * list. Connections of the slot count towards the limit of `organizationId`. `sandboxId`: the sandbox whose secrets these
+   * Applies a policy, also to open connections, before it resolves. Throws RangeError if the policy has an invalid CIDR block or
+   * domain. `organizationId`: organization for whose limit the connections count. `sandboxId`: the sandbox whose secrets these
    * connections may use, if the policy allows secrets.
    */
   apply(slot: Slot, policy: NetworkPolicy, organizationId?: string, sandboxId?: string): Promise<void>
@@ -124,7 +124,7 @@ export const openNetworkPool = async (options: NetworkPoolOptions): Promise<Netw
 type Parts = {
   range: Range
   mtu: number
-  /** The name under which this pool makes slots (make-slots.ts). */
+  /** The name that `becomeMaker` returned (make-slots.ts). */
   maker: string
   firewall: Firewall
   resolver: Resolver
@@ -200,9 +200,8 @@ class SlotPool implements NetworkPool {
     }
     const domains = policy.blockAll ? [] : (policy.domains ?? null)
     const serving = domains === null ? undefined : resolver.serve()
-    // Wait until Alcove's resolver runs: with `blockAll` the resolver refuses each DNS question immediately. Without the
-    // resolver, a program in the sandbox would wait seconds for an answer. If the resolver cannot start, `blockAll` is applied
-    // anyway.
+    // Wait until Alcove's resolver runs. Without the resolver, a program in the sandbox would wait seconds for each DNS answer.
+    // `blockAll` is also applied if the resolver cannot start, because it needs no resolver to block packets.
     await (policy.blockAll ? serving?.catch(() => {}) : serving)
     await firewall.apply(n, policy)
     await firewall.assign(n, organizationId)

@@ -39,7 +39,7 @@ const firstFree = (instance: string, taken: readonly Cidr[]) => {
 const route = (verb: 'add' | 'replace' | 'del', range: Range) =>
   runCommand(['ip', 'route', verb, 'blackhole', rangeText(range)])
 
-/** Returns the range of this instance: the one in its notes or, if there is none, a new one. */
+/** Returns the address range of this Alcove server: the range that an earlier runner recorded or, if there is none, a new one. */
 export const claimRange = async (instance: string, log: Logger): Promise<Range> => {
   const notes = await readNotes(instance)
   if (notes.range !== undefined) {

@@ -100,7 +100,7 @@ if (!isPrivateHost) {
       }
     })
 
-    test('a sandbox whose packets are refused too often gets no more answers; another one still gets them', async () => {
+    test('if a sandbox sends too many refused packets, they get no answer; those of other sandboxes still do', async () => {
       const slot = await slotWith(nothing)
       const flood = `const dgram = require('node:dgram').createSocket('udp4')
         dgram.bind(() => { for (let n = 0; n < 2000; n += 1) dgram.send('x', 80, '${web.listed}'); setTimeout(() => dgram.close(), 50) })`

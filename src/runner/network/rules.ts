@@ -19,7 +19,7 @@ export type Rule = (
    */
   | { verdict: 'named'; cidrs: readonly string[]; domains: readonly string[] | undefined }
 ) & {
-  /** Whether connections to port 443 go through the proxy for secrets. */
+  /** Whether connections to port 443 go through the process that puts secrets into requests (src/egress). */
   isProxied?: true
 }
 
@@ -80,7 +80,7 @@ const elementsOf = async <E>(kind: 'map' | 'set', table: string, name: string): 
   return listing.nftables.flatMap((item) => item[kind]?.elem ?? [])
 }
 
-/** Reads the rules of all slots from the kernel's table. */
+/** Reads the rules of all slots from Alcove's nft table. */
 export const readRules = async (instance: string, range: Range): Promise<Map<number, Rule>> => {
   const table = tableOf(instance)
   const slots = await elementsOf<[{ concat: [string, string] }, Verdict]>('map', table, 'slots')
@@ -110,10 +110,7 @@ export const readRules = async (instance: string, range: Range): Promise<Map<num
   return rules
 }
 
-/**
- * Reads the organization of each slot from the kernel's table. The kernel stores a number that was computed from the
- * organization's id.
- */
+/** Returns the number of each slot's organization, as it is in Alcove's nft table (`markOf`). */
 export const readOrganizations = async (instance: string): Promise<Map<number, number>> => {
   const elements = await elementsOf<[{ concat: [string, string] }, number]>('map', tableOf(instance), 'organizations')
   const known = elements.map(([{ concat: key }, mark]) => [slotOfLink(instance, key[0]), Number(mark)] as const)

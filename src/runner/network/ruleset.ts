@@ -1,6 +1,6 @@
-// Writes the firewall rules of one instance as nft text, without the rules of its sandboxes. Loading the text again replaces
-// the rules in one transaction, so rules are in force at every moment of a restart. The load keeps the elements of the sets
-// `slots`, `allowed` and `askers`, and the chains of slots with a list of domains.
+// Writes the firewall rules of one instance as nft text, without the rules of its sandboxes. The text replaces the rules of an
+// earlier runner in one transaction, so rules are in force at every moment of a restart. The rules of single sandboxes are kept.
+// They are elements of sets such as `slots`, and chains of slots with a list of domains.
 import { users } from '#src/kit/confined.ts'
 import { closedRanges, neverOpened } from './closed.ts'
 import { gatewayOf, linksOf, type Range, rangeText, tableOf } from './names.ts'
@@ -15,7 +15,7 @@ export type RulesetParts = {
   connectionTableSize?: number | undefined
 }
 
-/** Parts of the rules that may change while the table exists. */
+/** Values in the firewall rules that may change while the runner runs. */
 export type Present = {
   /** Ports of Alcove's resolver. Undefined while the resolver does not run. */
   ports?: Ports | undefined
@@ -98,8 +98,8 @@ export const rulesetText = ({ instance, range, resolvers, opened }: RulesetParts
   const table = tableOf(instance)
   const links = linksOf(instance)
   const dns = `ip daddr @resolvers ${port53}`
-  // Rules that limit tracked connections. They store the organization's number in the mark of a connection, count the
-  // connection, and then set the mark to 0 again.
+  // Rules that limit tracked connections. The kernel counts connections by their mark. The mark is therefore set to the
+  // organization's number before the count, and to 0 again after it.
   const tooMany = [
     `iifname ${links} ct state new add @connections { ip saddr ct count over ${connections.sandbox} } drop`,
     `iifname ${links} ct state new ct mark set iifname . ip saddr map @organizations`,
@@ -125,8 +125,8 @@ export const rulesetText = ({ instance, range, resolvers, opened }: RulesetParts
 
     'add chain inet $T refuse',
     // The chain first refuses packets to the host, to other sandboxes and to addresses that nobody can open. Then it accepts
-    // packets to networks that the operator has opened. The chain runs before other programs' rules, such as Docker's published
-    // ports, can rewrite an address of the host.
+    // packets to networks that the operator has opened. The chain runs early: rules of other programs, such as Docker's for
+    // published ports, have not yet replaced an address of the host by another address.
     ...chainOf('guard', '', [
       'fib daddr type { broadcast, multicast, anycast } drop',
       'fib daddr type != unicast goto refuse',
@@ -164,8 +164,8 @@ export const rulesetText = ({ instance, range, resolvers, opened }: RulesetParts
       'drop',
     ]),
     ...chainOf('arriving', '{ type filter hook forward priority filter; policy accept; }', [
-      // A sandbox with a list of domains may ask only Alcove's resolver. This rule also drops its questions to other resolvers
-      // over connections that are older than the list.
+      // A sandbox with a list of domains may ask only Alcove's resolver. If it asked another resolver before it got the list,
+      // that connection is still open. This rule drops the packets of such connections, too.
       `iifname . ip saddr @askers ${port53} drop`,
       `oifname ${links} iifname ${links} drop`,
       `oifname ${links} ct state established,related accept`,
@@ -204,9 +204,9 @@ export const rulesetText = ({ instance, range, resolvers, opened }: RulesetParts
       'ct state established,related accept',
       'drop',
     ]),
-    // Limits what Alcove's resolver can reach, because it reads input of hostile programs. It may answer sandboxes and ask
-    // other resolvers, and can reach nothing else, not even loopback. Each rule matches only packets of the resolver's user, so
-    // no rule matches packets without a socket, which have no user.
+    // Limits what Alcove's resolver can reach, because it reads input of hostile programs. It may answer sandboxes and ask other
+    // resolvers, and can reach nothing else, not even loopback. Each rule applies only to packets of the resolver's user, so
+    // other packets of the host pass.
     ...chainOf('from_resolver', '{ type filter hook output priority filter; policy accept; }', [
       `meta skuid ${users.resolver} ct direction original meta l4proto != { tcp, udp } drop`,
       `meta skuid ${users.resolver} ct direction original meta l4proto { tcp, udp } th dport != 53 drop`,
@@ -262,8 +262,8 @@ export const namedOf = (slot: number) => `named${slot}`
 const namedSize = 65_536
 
 /**
- * Seconds for which an address stays open after the last packet of an answered connection to it, unless its DNS answer has
- * opened it for a longer time.
+ * An address that a DNS answer has opened stays open while a connection uses it: for this many seconds after the last packet. If
+ * the DNS answer has opened it for longer, that time applies.
  */
 const inUseSeconds = 600
 

@@ -23,14 +23,14 @@ suite('`SecretStore` stores the values of secrets on a host', () => {
     assert.deepEqual(values(store, 'one'), [])
   })
 
-  test('`SecretStore` removes a secret if control omits its value in a message about a sandbox that uses it', () => {
+  test('if control sends a sandbox’s secrets and one of them is missing, `SecretStore` removes this secret', () => {
     const store = new SecretStore()
     store.take({ secrets: [secret('a'), secret('b')], sandboxes: [use('one', 1, 'a', 'b')] })
     store.take({ secrets: [secret('b')], sandboxes: [use('one', 1, 'a', 'b')] })
     assert.deepEqual(values(store, 'one'), ['b 1'])
   })
 
-  test('a sandbox missing in control’s complete list is removed, unless received after the list’s request', () => {
+  test('a sandbox missing in control’s list loses its secrets, unless they came after the list was requested', () => {
     const store = new SecretStore()
     store.take({ secrets: [secret('a')], sandboxes: [use('old', 1, 'a')] }, undefined, 10)
     store.take({ secrets: [secret('b')], sandboxes: [use('new', 1, 'b')] }, undefined, 30)

@@ -51,7 +51,7 @@ suite('the configuration for the sandbox runtime', () => {
     assert.equal(resources.pids.limit, 8192)
   })
 
-  test('the runtime always gets a system call filter: compiled if it accepts that, otherwise as a profile', () => {
+  test('a sandbox always has a system call filter: a compiled one, or a profile that the runtime compiles', () => {
     const compiled = makeConfig(sandbox)
     assert.deepEqual(compiled.annotations, { 'run.oci.seccomp_bpf_data': 'AAAA' })
     assert.equal('seccomp' in compiled.linux, false)
@@ -139,7 +139,7 @@ Max open files            1024                 20000                files
     assert.deepEqual([0.125, 0.25, 1, 2.5, 8, 64].map(of), [1024, 1024, 4096, 10_240, 32_768, 32_768])
   })
 
-  test('in-memory file systems limit their number of files, whose memory may escape the memory limit', () => {
+  test('in-memory file systems limit their number of files, because files may use memory without any limit', () => {
     const options = (place: string) =>
       makeConfig(sandbox).mounts.find(({ destination }) => destination === place)?.options
     assert.ok(options('/dev')?.includes('nr_inodes=4096'))

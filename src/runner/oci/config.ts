@@ -62,8 +62,8 @@ export type SandboxConfig = {
 export type SudoPolicy = { user: string; path: string }
 
 /**
- * Files that are mounted over files of the kernel, to show the sandbox's own memory and processors (shown/), with their paths in
- * the sandbox.
+ * Files that show the sandbox's own memory and processors (shown/). `inside`: path in the sandbox of the kernel's file that they
+ * cover.
  */
 const shownFiles = [
   { name: 'meminfo', inside: '/proc/meminfo' },
@@ -158,7 +158,8 @@ const mounts = ({ agent, own, sys, memoryGiB, cgroupVersion, volumes }: SandboxC
   mount('/dev/mqueue', 'mqueue', 'mqueue', 'nosuid', 'noexec', 'nodev'),
   mount('/sys', 'bind', sys, 'bind', 'ro', 'nosuid', 'noexec', 'nodev'),
   mount('/sys/fs/cgroup', 'cgroup', 'cgroup', 'nosuid', 'noexec', 'nodev', 'relatime', 'ro'),
-  // The runtime mounts each cgroup v1 hierarchy inside this directory, but leaves the directory itself writable.
+  // With cgroup v1, the runtime leaves /sys/fs/cgroup itself writable, and mounts only the hierarchies in it read-only. Remount
+  // it read-only.
   ...(cgroupVersion === 1
     ? [mount('/sys/fs/cgroup', 'tmpfs', 'tmpfs', 'remount', 'nosuid', 'noexec', 'nodev', 'ro')]
     : []),

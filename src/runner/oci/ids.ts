@@ -1,6 +1,6 @@
-// The user ids of sandboxes on the host. On disks and in images, each id is the id in the sandbox plus a constant. Files are
-// therefore shifted once and can then be copied unchanged. A running sandbox has ranges of host ids of its own, to which its
-// mounts map the ids on disks. All of this applies to groups, too.
+// The user ids of sandboxes on the host. On disks and in images, the owner of each file is the id in the sandbox plus a constant
+// (`uidBase`), so disks can be copied unchanged. A running sandbox has ranges of host ids of its own. Its idmapped mounts show
+// the ids on disks as these host ids. All of this applies to groups, too.
 
 import { diskIds, moreRunningIds, runningIds } from '#src/kit/sandbox-ids.ts'
 
@@ -14,12 +14,12 @@ export const uidCount = diskIds.count
  */
 export const mostIds = 2 ** 32 - 1 - uidBase
 
-/** A range of ids in a sandbox that is also contiguous on the host. */
+/** A range of user ids: `inside` is its first id in the sandbox, `outside` its first id on the host. */
 export type IdRange = { inside: number; outside: number; count: number }
 
 /**
- * Number of ids at the end of a sandbox's second range that are reserved for large ids of its image. Large ids are those from
- * `commonIds` on.
+ * Each sandbox has two ranges of ids (`ownIds`). This many ids at the end of the second range are reserved for large ids that its
+ * image uses, from `commonIds` on.
  */
 const largeCount = 4096
 /** Every sandbox has all ids that are smaller than this number. */
@@ -34,8 +34,8 @@ const mostGroups = 128
 export type IdGroup = { first: number; count: number }
 
 /**
- * Combines large ids into at most `mostGroups` ranges. Two ranges are joined by including the ids between them; the smallest
- * gaps are closed first. Undefined if the ranges would then contain more than `largeCount` ids.
+ * Combines large ids into at most `mostGroups` ranges. If there are more, the ranges with the smallest gaps are joined, and then
+ * include the ids in the gaps. Undefined if the ranges together have more than `largeCount` ids.
  */
 export const groupLargeIds = (ids: Iterable<number>): IdGroup[] | undefined => {
   const large = [...new Set(ids)].filter((id) => id >= commonIds && id < mostIds).sort((a, b) => a - b)
@@ -58,12 +58,14 @@ const numberOf = (address: string) => {
   return high * 256 + low
 }
 
-/** The ids of every sandbox on a host where sandboxes cannot have ranges of their own. They equal the ids on disks. */
+/**
+ * The ids of every sandbox on a host without idmapped mounts. All sandboxes then use the same ids, which equal the ids on disks.
+ */
 export const sharedIds: readonly IdRange[] = [{ inside: 0, outside: uidBase, count: uidCount }]
 
 /**
- * Returns the ranges of ids for the sandbox with the network address `address`, `10.x.y.z`. Sandboxes of one runner that run at
- * the same time have different ranges. Runners on one host may use the same ranges.
+ * Returns the ranges of ids for the sandbox with the network address `address`, `10.x.y.z`. No two running sandboxes of one
+ * runner have the same ranges, but sandboxes of two runners on one host may.
  */
 export const ownIds = (address: string, large: readonly IdGroup[] = []): IdRange[] => {
   const number = numberOf(address)
@@ -82,8 +84,8 @@ export const ownIds = (address: string, large: readonly IdGroup[] = []): IdRange
 }
 
 /**
- * Makes a map from ids on disks to ids on the host, in the format of uid_map (user_namespaces(7)). Files of the host's root keep
- * their owner.
+ * Makes a map from ids on disks to ids on the host, in the format of uid_map (user_namespaces(7)). Files that belong to root of
+ * the host, such as the overlay's own directories, still do so in the mount.
  */
 export const mapToOwn = (ranges: readonly IdRange[]): string =>
   [{ inside: -uidBase, outside: 0, count: 1 }, ...ranges]
@@ -99,10 +101,7 @@ export const idsIn = (user: string): number[] =>
 
 const mostNamed = 100
 
-/**
- * Returns the large numbers in a definition of an image, because they may be user ids: of files that its commands make, or in
- * USER.
- */
+/** Returns the large numbers in a Dockerfile. They may be user ids, either in USER or in a command such as `chown`. */
 export const idsNamedIn = (definition: string): number[] =>
   [...new Set([...definition.matchAll(/(?<![\w.])\d{6,10}(?![\w.])/g)].map(([text]) => Number(text)))]
     .filter((id) => id >= commonIds && id < mostIds)

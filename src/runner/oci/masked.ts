@@ -1,7 +1,7 @@
 // Paths in /proc and /sys that would show how much each disk and network of the host is used, and by whom. They are hidden in
 // sandboxes. Each hidden path costs a mount per start, so paths that reveal little stay visible. `/proc/cgroups` contains the
-// number of cgroups, and Java reads it. `/proc/stat`, `/proc/vmstat` and the memory of nodes contain sums of the whole machine,
-// and `ps` needs them.
+// number of cgroups, and Java reads it. `/proc/stat`, `/proc/vmstat` and `/sys/devices/system/node` contain only sums of the
+// whole machine, and programs such as `ps` need them.
 import { readdirSync, realpathSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 

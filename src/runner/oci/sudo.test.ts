@@ -22,7 +22,7 @@ suite('the overlay layer that adds sudo', () => {
     return layer && basename(layer)
   }
 
-  test('the sudo layer adds links only to directories that the sandbox already has', () => {
+  test('the sudo layer puts links only into directories that the sandbox already has', () => {
     assert.equal(chosen(), undefined)
     mkdirSync(join(roots.image, 'bin'))
     assert.equal(chosen(), 'bin')
@@ -32,13 +32,13 @@ suite('the overlay layer that adds sudo', () => {
     assert.equal(chosen(), 'local')
   })
 
-  test('the sudo layer adds no link to a directory that the sandbox has replaced by a file', () => {
+  test('if the sandbox has replaced a directory such as /usr by a file, the sudo layer puts no link into it', () => {
     mkdirSync(join(roots.image, 'usr/bin'), { recursive: true })
     writeFileSync(join(roots.disk, 'usr'), '')
     assert.equal(chosen(), undefined)
   })
 
-  test('the sudo layer adds no link to a directory that is a symbolic link in the image', () => {
+  test('if a directory such as /usr is a symbolic link in the image, the sudo layer puts no link into it', () => {
     symlinkSync('/usr', join(roots.image, 'usr'))
     symlinkSync('/bin', join(roots.image, 'bin'))
     assert.equal(chosen(), undefined)

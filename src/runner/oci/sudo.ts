@@ -11,9 +11,9 @@ import { agentPathInside, type SudoPolicy } from './config.ts'
 import { uidBase } from './ids.ts'
 
 /**
- * The layers: the name of each, and the directories in which it has links. A sandbox gets the first layer whose directories all
- * exist in it, so that no layer adds a directory. Links in `/usr/local/bin` come before Debian's own sudo in PATH. That sudo
- * cannot work in a sandbox, where no process can gain privileges.
+ * The layers: the name of each, and the directories in which it has links. A sandbox gets the first layer whose directories the
+ * sandbox already has. PATH names `/usr/local/bin` first, so a link there is used instead of Debian's own sudo, which cannot gain
+ * privileges in a sandbox.
  */
 const layers = [
   { name: 'local', directories: ['usr/local/bin', 'usr/bin'] },

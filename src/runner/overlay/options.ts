@@ -7,9 +7,9 @@
 const escaped = (path: string) => path.replace(/[\\:,]/g, '\\$&')
 
 /**
- * With these options, a sandbox can rename directories of its image: the overlay records in the upper layer where the files of
- * a renamed directory are. Such a record can refer only to a directory of the image. `metacopy` stays off: with it, a file
- * could show the content of another file (docs/adr/0032).
+ * With these options, a sandbox can rename directories of its image. For a renamed directory, the overlay stores the old path in
+ * an attribute (`redirect`) of the new directory. The path can lead only to directories of the image. `metacopy` stays off: with
+ * it, a file could show the content of another file (docs/adr/0032).
  */
 const renames = 'redirect_dir=on,metacopy=off'
 

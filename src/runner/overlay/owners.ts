@@ -1,11 +1,12 @@
-// Maps the owners of files in a sandbox's mounts to the sandbox's own user ids on the host. oci/ids.ts explains the ids.
+// Makes idmapped mounts, in which the kernel replaces the owners of files: ids on disks become the sandbox's own user ids on the
+// host. oci/ids.ts explains the ids.
 import type { Logger } from '#src/kit/log.ts'
 import { LaunchFailed, runSteps, type Step, step } from '../launch.ts'
 import { groupLargeIds, type IdRange, mapToOwn, ownIds, sharedIds } from '../oci/ids.ts'
 
 /**
- * Returns steps that mount directories so that their files appear with owners from `ids`. With `sharedIds` (one range for all
- * sandboxes), files keep their owners.
+ * Returns steps that mount directories. In the mounts, the owner of each file is the host id that `ids` gives for the owner on
+ * the disk. With `sharedIds` (one range for all sandboxes), owners are unchanged.
  */
 export const stepsToShow = (
   ids: readonly IdRange[],
@@ -15,13 +16,10 @@ export const stepsToShow = (
   return [step.ids(mapToOwn(ids)), ...mounts.map(([from, to]) => step.bindMapped(from, to))]
 }
 
-/** Ids for testing the kernel: the highest range that a sandbox may have, and more ranges than most sandboxes have. */
+/** Ids with which the kernel is tested: the highest network address of a sandbox, and two large ids. */
 const highestIds = ownIds('10.255.255.255', groupLargeIds([1_000_000, 4_000_000_000]))
 
-/**
- * Tests whether owners can be mapped in a directory that is mounted without an overlay. Returns false if the kernel refuses
- * that.
- */
+/** Returns whether the kernel can make an idmapped mount of `directory`. */
 export const canShowOwners = async (launcher: string, directory: string, mountPoint: string): Promise<boolean> => {
   try {
     await runSteps(launcher, [step.privateMounts(), ...stepsToShow(highestIds, [[directory, mountPoint]])])
@@ -35,14 +33,14 @@ export const canShowOwners = async (launcher: string, directory: string, mountPo
 type Trial = {
   launcher: string
   log: Logger
-  /** Directories in which the mapping is tested: one on each file system with files whose owners have to be mapped. */
+  /** Directories that are tested: one on each file system that contains images or disks. */
   directories: readonly string[]
   mountPoints: { image: string; own: string }
 }
 
 /**
- * Tests whether owners of files in `directories` can be mapped below an overlay. That needs Linux 5.19, and a file system that
- * supports mapped mounts.
+ * Returns whether the kernel can make idmapped mounts of `directories`, and use these mounts as layers of an overlay. That needs
+ * Linux 5.19, and a file system that supports idmapped mounts.
  */
 export const canMapOwners = async ({ launcher, log, directories, mountPoints }: Trial): Promise<boolean> => {
   const { image, own } = mountPoints

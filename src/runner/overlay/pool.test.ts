@@ -49,7 +49,7 @@ for (const useBtrfs of [true, false])
       assert.ok(pool.sizeGiB >= 1)
     })
 
-    test('a new disk belongs to root of the sandbox; making the disk again keeps its files', async () => {
+    test('a new disk belongs to root of the sandbox; the steps that make a disk do not change an existing disk', async () => {
       await make('a')
       writeFileSync(join(pool.diskOf('a').upper, 'file'), 'x')
       await make('a')

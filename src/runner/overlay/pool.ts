@@ -38,7 +38,7 @@ export interface StoragePool {
   readonly sizeGiB: number
   /** The directory that contains all disks. */
   readonly directory: string
-  /** The volumes of sandboxes that have the driver `disk`. */
+  /** The volumes with the driver `disk`, which are on this host's disk. */
   readonly volumes: Subvolumes
   diskOf(sandboxId: string): Disk
   exists(sandboxId: string): Promise<boolean>
@@ -51,7 +51,9 @@ export interface StoragePool {
   stepsToMake(sandboxId: string, base: string): Step[]
   /** A step that records the base image of a disk if it is not recorded (see `baseOf`). */
   stepToSayBase(sandboxId: string, base: string): Step
-  /** Steps that make an empty disk, for a restore. `exists` returns false until the restore has moved `etc` into it. */
+  /**
+   * Steps that make an empty disk, for a restore. A restore adds `etc` last, and until then `exists` returns false for the disk.
+   */
   stepsToMakeEmpty(sandboxId: string, diskGiB: number): Step[]
   /**
    * Makes a disk as a copy of another disk or template, without the files that identify the sandbox. On btrfs this takes almost
@@ -66,12 +68,15 @@ export interface StoragePool {
    */
   stepsToLimit(sandboxId: string, diskGiB: number, room?: 'with room'): Step[]
   limit(sandboxId: string, diskGiB: number): Promise<void>
-  /** Removes a disk. After a kill, the disk is either complete or gone. No error if the disk does not exist. */
+  /**
+   * Removes a disk. If the runner is killed meanwhile, the disk is either still complete or gone. No error if the disk does not
+   * exist.
+   */
   remove(sandboxId: string): Promise<void>
   list(): Promise<string[]>
   /** Keeps a copy of a sandbox's current disk as a template. When this resolves, the template is safe on the storage device. */
   makeTemplate(template: string, sandboxId: string, base: string): Promise<void>
-  /** Makes a template that `fill` fills. The template may have at most `mostGiB`, and gets its name when it is complete. */
+  /** Makes a template. `fill` writes its files, at most `mostGiB`. The template gets its name when `fill` has resolved. */
   fillTemplate(template: string, mostGiB: number, fill: (disk: Disk) => Promise<void>): Promise<void>
   diskOfTemplate(template: string): Disk
   removeTemplate(template: string): Promise<void>
@@ -104,16 +109,16 @@ export type PoolParts = {
   imageBytes?: number
 }
 
-/** Bytes above its limit that a full disk may have during a start, because a start writes files. */
+/** A start raises the disk limit by this many bytes, so that it can write its files even on a full disk. */
 export const roomForStart = 8 * 1024 * 1024
 /**
- * Share of its limit by which a disk may exceed the limit during a restore. In measurements, restored disks were up to 2.7 %
- * larger, because their file system metadata differs.
+ * A restore raises the disk limit by this part of the limit. In measurements, restored disks were up to 2.7 % larger than before,
+ * because their file system metadata differs.
  */
 const roomForRestore = 0.04
 /**
- * Returns the smallest disk limit in bytes with which a sandbox can start from a template of this size. The limit may be below
- * the template's size, because a start may exceed the limit by `roomForStart` and uses only half of that.
+ * Returns the smallest disk limit in bytes with which a sandbox can start from a template of this size. A start needs at most
+ * half of `roomForStart`. The other half makes up for a limit that is below the template's size.
  */
 export const leastDiskFor = (templateBytes: number): number => Math.max(0, templateBytes - roomForStart / 2)
 /** The limit of a template. It is so high that it has no effect, because a template never grows. */
@@ -194,7 +199,7 @@ type Opened = Pick<StoragePool, 'hardDiskLimit' | 'sizeGiB' | 'directory' | 'vol
   launcher: string
   disks: Subvolumes
   templates: Subvolumes
-  /** Adjusts the pool to the host's free space. Undefined if the pool is not a sparse image file. */
+  /** Grows and shrinks the pool with the host's free space. Undefined if the pool is not a sparse image file. */
   spaceClaim: SpaceClaim | undefined
 }
 
@@ -233,8 +238,8 @@ class DiskPool implements StoragePool {
   }
 
   async baseOf(original: Original) {
-    // Callers may give the name of an image as `template`. A name with characters that are not allowed in names of templates is
-    // not a template.
+    // `template` may be the name of an image that is no template, such as `debian:12`. Such names may have characters that no
+    // template has.
     if ('template' in original && !isName(original.template)) return undefined
     // After a power cut the file may be empty; the base image is then unknown.
     return (await readIfThere(join(diskAt(this.#pathOf(original)).etc, baseName))) || undefined
@@ -288,7 +293,7 @@ class DiskPool implements StoragePool {
   }
 
   async makeTemplate(template: string, sandboxId: string, base: string) {
-    // A template without a record of its base image is unusable, but its name is taken, so it is removed first.
+    // A template with this name may exist if it has lost the record of its base image, which makes it unusable. Remove it.
     await this.#templates.remove(template)
     await this.#templates.copy(this.#disks.pathOf(sandboxId), template, (path) =>
       changesOfCopy(path, base, this.#templates.stepsToLimit(path, unlimited)),
@@ -354,8 +359,8 @@ class DiskPool implements StoragePool {
 const bytesOf = (diskGiB: number) => Math.round(diskGiB * GiB)
 
 /**
- * Returns the limit in bytes of a disk while it is restored or copied. After that, a disk above its own limit can be read and
- * files can be removed, but nothing can be added.
+ * Returns the limit in bytes that a disk has while it is restored or copied. Later the disk gets its usual, lower limit. A disk
+ * above that limit can be read, and its files can be removed, but nothing can be added.
  */
 const bytesWithRoom = (diskGiB: number) => Math.round(diskGiB * GiB * (1 + roomForRestore)) + roomForStart
 
@@ -367,8 +372,8 @@ const stepsToFinish = (path: string, base: string): Step[] => {
 const sayBase = (path: string, base: string) => step.newFile(join(diskAt(path).etc, baseName), 0, base)
 
 /**
- * Steps that remove from a copied disk what identifies the original sandbox. The name of the base image is synced, because it is
- * recorded nowhere else.
+ * Steps that remove from a copied disk what identifies the original sandbox. They also write the name of the base image to the
+ * storage device (`sync`), because the name is stored nowhere else.
  */
 const changesOfCopy = (path: string, base: string, limit: readonly Step[]): Changes => {
   const { upper, work, etc, etcWork } = diskAt(path)

@@ -20,8 +20,8 @@ const settleTimeoutMs = 2 * 60_000
 export const isName = (text: string) => /^[A-Za-z0-9._-]{1,255}$/.test(text) && text !== '.' && text !== '..'
 
 /**
- * Parses lines such as `0/257  16384  16384  disks/name`, which btrfs-qgroup(8) prints. Returns the sizes of the subvolumes that
- * are directly in the directory of this name.
+ * Parses lines such as `0/257  16384  16384  disks/name`, which btrfs-qgroup(8) prints. Returns the sizes of the subvolumes whose
+ * parent directory has the name `directory`, by subvolume.
  */
 const parseSizes = (table: string, directory: string): ReadonlyMap<string, number> => {
   const sizes = new Map<string, number>()
@@ -92,16 +92,16 @@ export class Subvolumes {
     try {
       await (this.areSubvolumes ? this.#copies.run(copy) : this.#copyFiles(copy))
     } catch (error) {
-      // Btrfs can make this copy on a full disk, but nothing can change the copy. So the copy is removed, now or when the pool
-      // is next opened.
+      // Remove the unfinished copy. On a full disk, btrfs can make a copy but not change it, so a copy may be left here. If the
+      // removal fails, the copy is removed when the pool is next opened.
       await this.remove(unfinished).catch(() => {})
       throw error
     }
   }
 
   /**
-   * Makes the volume `name`, which `fill` fills. `steps` change the empty volume. The volume gets its name when `fill` has
-   * resolved; `fill` must leave its files safe on the storage device.
+   * Makes the volume `name`: makes an empty volume, runs `steps` on it, and calls `fill` to write its files. The volume gets its
+   * name when `fill` has resolved. Before that, `fill` must write its files to the storage device (fsync).
    */
   async fill(name: string, steps: (path: string) => Step[], fill: (path: string) => Promise<void>): Promise<void> {
     const unfinished = `${coming}${name}`
@@ -159,8 +159,8 @@ export class Subvolumes {
   async #settleNow(): Promise<void> {
     if (!this.areSubvolumes)
       return void (await runCommand(['sync', '--file-system', this.#directory], { timeoutMs: settleTimeoutMs }))
-    // Only names are synced here. The data of a snapshot is safe as soon as the snapshot is made, and steps that change a copy
-    // sync their own writes.
+    // Write only the names of the volumes to the storage device (fsync). The data of a snapshot is already there when the
+    // snapshot is made, and steps that change a copy write their changes themselves.
     await runSteps(this.#launcher, [step.sync(this.#directory)])
   }
 
@@ -183,7 +183,10 @@ export class Subvolumes {
     return parseSizes(table, basename(this.#directory))
   }
 
-  /** Removes a volume. After a kill, the volume is either complete or gone. No error if the volume does not exist. */
+  /**
+   * Removes a volume. If the runner is killed meanwhile, the volume is either still complete or gone. No error if the volume does
+   * not exist.
+   */
   async remove(name: string): Promise<void> {
     if (this.areSubvolumes) return runSteps(this.#launcher, [step.deleteSubvolume(this.pathOf(name))])
     const going = this.pathOf(`${leaving}${name.replace(leaving, '')}`)

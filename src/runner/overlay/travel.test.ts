@@ -55,7 +55,7 @@ for (const useBtrfs of [true, false])
       assert.deepEqual(await packTemplate({ pool: one!, store, image }), packed)
     })
 
-    test('a template whose archive has another hash, or is damaged, is refused and leaves nothing', async () => {
+    test('a template with a damaged archive, or with an unexpected hash, is refused, and no file of it is left', async () => {
       await assert.rejects(bring('0'.repeat(64)), fails('damaged', /not the one that was written/))
       const [chunk] = await Array.fromAsync(store.list(`images/${image}/chunks/`))
       assert.ok(chunk)

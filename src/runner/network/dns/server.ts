@@ -33,8 +33,8 @@ const mostUdpBytes = 512
 const mostTcpBytes = 65_535
 const mostAddresses = 64
 /**
- * Maximum TTL of an answer in seconds. When a client asks again after that time, the address from the earlier answer is still
- * open.
+ * Maximum time in seconds for which a client may store an answer. The firewall keeps an address open for longer than that, so it
+ * is still open when the client asks again.
  */
 const mostSeconds = 300
 /**

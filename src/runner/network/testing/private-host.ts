@@ -12,15 +12,16 @@ export const isPrivateHost = process.argv.includes(marker)
 export const runOnPrivateHost = (file: string, timeoutMs = 300_000) =>
   new Promise<void>((resolve, reject) => {
     const argv = ['--net', '--mount', '--propagation', 'private', process.execPath, file, marker]
-    // Without this variable, the inner test runner prints text for people. With it, it would report to an outer test runner.
+    // Node's test runner sets NODE_TEST_CONTEXT for a process that reports to it. The new process must print its results as text
+    // instead, so the variable is removed.
     const { NODE_TEST_CONTEXT: _, ...env } = process.env
     execFile('unshare', argv, { env, timeout: timeoutMs, killSignal: 'SIGKILL' }, (error, stdout, stderr) =>
       error === null ? resolve() : reject(new Error(`${error.message}\n${stdout}\n${stderr}`)),
     )
   })
 
-// Unmounts the copies of the host's loop mounts in this mount namespace. While a copy exists, a server on the host cannot
-// release the disk image of its pool when it ends.
+// Unmounts all mounts of loop devices, which this mount namespace has copied from the host. Otherwise a server on the host could
+// not release its pool's disk image, because a copy still uses the device.
 const letGoOfLoopDevices = async () => {
   const findMounts = async () =>
     (await readFile('/proc/self/mountinfo', 'utf8'))
@@ -29,16 +30,16 @@ const letGoOfLoopDevices = async () => {
       .map((line) => line.split(' ')[4] ?? '')
   for (const place of (await findMounts()).reverse()) {
     await runCommand(['umount', '--lazy', place]).catch(async (error) => {
-      // An unmount may fail because the mount is already gone: the kernel removes a copy when its directory is removed on the
-      // host.
+      // An unmount may fail because the mount is already gone: when a directory is removed on the host, the kernel unmounts what
+      // is mounted on it in other mount namespaces.
       if ((await findMounts()).includes(place)) throw error
     })
   }
 }
 
 /**
- * The network namespace at the other end of the only link of these namespaces. Listeners in it simulate servers on the
- * Internet.
+ * A network namespace that simulates the Internet: it is connected to the namespace of the test, and tests start their servers in
+ * it.
  */
 type Outside = { netns: string }
 

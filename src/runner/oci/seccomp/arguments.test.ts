@@ -97,7 +97,7 @@ suite('the seccomp filter of arguments', () => {
       for (const name of [14, 31, 32, 38]) expect(92, 'setsockopt', 9, 6, name)
     })
 
-  test('a sandbox with volumes cannot make files that share contents, not even by 32-bit programs', () => {
+  test('in a sandbox with volumes, no call, not even a 32-bit one, makes files share disk blocks (FICLONE)', () => {
     const request = [3n, 0x40049409n, 4n]
     const answers = (filter: Buffer, architecture: number, [ioctl, copy]: [number, number]) => [
       ...[0x40049409n, 0x4020940dn, 0x5401n].map((each) => answerOf(filter, ioctl, [3n, each, 4n], architecture)),
@@ -120,7 +120,7 @@ suite('the seccomp filter of arguments', () => {
       }
     })
 
-  test('the list of forbidden calls for the tests covers each call in each row of the filter', () => {
+  test('each system call in each row of the argument filter is tested by a row of `forbiddenCalls`', () => {
     const untried = reasons.flatMap(({ forbidden }) =>
       forbidden.flatMap((row) =>
         row.calls

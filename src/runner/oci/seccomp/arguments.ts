@@ -1,9 +1,9 @@
-// Arguments that are refused in system calls which are otherwise allowed, each with the reason. Also makes the filter program
-// that checks these arguments before the compiled profile.
+// Lists arguments that are refused in system calls which are otherwise allowed, each with the reason. Also makes the filter
+// program that refuses them. The kernel runs this program first, and then the compiled profile.
 //
-// The profile does not contain these checks, because libseccomp compares whole arguments. The kernel uses only the lower half
-// of an `int` argument. A caller could therefore pass such a check by setting a bit of the upper half. The filter program
-// compares only the lower half.
+// The profile does not contain these checks, because libseccomp compares whole arguments. The kernel uses only the lower half of
+// an `int` argument. A caller could therefore pass such a check by setting a bit of the upper half. The filter program compares
+// only the lower half.
 import { assemble, type Forbidden, forbid, onlyFor } from './program.ts'
 import { systemCalls32 } from './syscalls-32.ts'
 
@@ -247,7 +247,10 @@ export const makeArgumentFilter = (arch: string = process.arch): Buffer => {
 /** `AUDIT_ARCH_*` of `linux/audit.h`. */
 const architectures = { x64: 0xc000003e, arm64: 0xc00000b7, i386: 0x40000003 }
 
-/** Makes a further program, which is put before the other filters in a sandbox with volumes. */
+/**
+ * Makes the filter that refuses calls by which files share disk blocks (`sharedCopies`). In a sandbox with volumes, it is put
+ * before the other filters.
+ */
 export const makeVolumeFilter = (arch: string = process.arch): Buffer => {
   if (arch !== 'x64' && arch !== 'arm64') throw new Error(`There is no system call filter for ${arch}.`)
   const of32Bits = onlyFor(

@@ -26,8 +26,8 @@ const instructionBytes = 8
 const isFilter = (bytes: Buffer) => bytes.length > 0 && bytes.length % instructionBytes === 0
 
 /**
- * Returns the compiled profile, with the filter for 32-bit programs and the filter of arguments before it. All jumps are
- * relative, so the parts can be joined unchanged.
+ * Returns the whole filter: first the filter for 32-bit programs, then the filter of arguments, then the compiled profile. All
+ * jumps are relative, so the three programs can be joined unchanged.
  */
 export const compiledFilter = async (parts: CompileParts, profile: SeccompProfile): Promise<string> =>
   Buffer.concat([makeFilterOf32Bits(), makeArgumentFilter(), await compiledProfile(parts, profile)]).toString('base64')

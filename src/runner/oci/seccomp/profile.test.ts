@@ -30,7 +30,7 @@ suite('the seccomp profile', () => {
       assert.equal(allowed.has(name), true, name)
   })
 
-  test('no rule of the seccomp profile has the default answer, because libseccomp would refuse the profile', () => {
+  test('no rule of the seccomp profile repeats the profile’s default error, because libseccomp refuses that', () => {
     assert.deepEqual(
       profile.syscalls.filter((rule) => rule.errnoRet === profile.defaultErrnoRet),
       [],

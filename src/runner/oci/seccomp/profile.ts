@@ -30,8 +30,8 @@ const errnos = { EPERM: 1, ENOSYS: 38, EPROTONOSUPPORT: 93, EAFNOSUPPORT: 97 } a
 export const namespaceFlags = [0x80, 0x00020000, 0x02000000, 0x04000000, 0x08000000, 0x10000000, 0x20000000, 0x40000000]
 
 /**
- * The flags that the call `clone` has for namespaces. The bit of the time namespace is missing: for `clone` it is a part of the
- * exit signal.
+ * The flags that the call `clone` has for namespaces. The flag of the time namespace is missing, because the lowest 8 bits of
+ * this argument are a signal number.
  */
 export const cloneFlags = namespaceFlags.filter((flag) => flag > 0xff)
 
@@ -54,8 +54,8 @@ const withoutFlags = (name: string, flags: readonly number[]): Rule[] => [
 ]
 
 /**
- * Allowed address families of sockets: unix, IPv4 and IPv6. For example, sockets to the hypervisor, kernel crypto and raw
- * packets are refused.
+ * Allowed address families of sockets: unix, IPv4 and IPv6. All others are refused, for example vsock (to the hypervisor), kernel
+ * crypto and raw packets.
  */
 export const addressFamilies = [1, 2, 10]
 
@@ -68,8 +68,8 @@ export const netlink = 16
 export const netlinkProtocols = [0, 4]
 
 /**
- * Rules for netlink. Refused protocols fail with "not supported": programs such as `useradd` continue if the kernel has no
- * auditing, but give up if auditing is not permitted.
+ * Rules for netlink sockets. Protocols that are not allowed fail with EPROTONOSUPPORT, as on a kernel without them. Programs such
+ * as `useradd`, which would log to the kernel's audit system, then go on without it.
  */
 const withNetlink = (): Rule[] => {
   const rule = (protocol: number, op: Argument['op'], decision: Pick<Rule, 'action' | 'errnoRet'>): Rule => ({
@@ -92,8 +92,8 @@ const withNetlink = (): Rule[] => {
 }
 
 /**
- * Personalities that a program may set. They are Linux, 32-bit, the old version number, both of these, and no address
- * randomization (for debuggers). The last value only reads the current personality.
+ * Personalities that a program may set (personality(2)): Linux; 32-bit; the old version number; 32-bit with the old version
+ * number; no address randomization, for debuggers. The last value only reads the current personality.
  */
 export const personalities = [0x0, 0x8, 0x20000, 0x20008, 0x40000, 0xffffffff]
 

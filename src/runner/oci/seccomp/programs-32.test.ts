@@ -39,7 +39,7 @@ suite('the seccomp filter of 32-bit programs', () => {
       assert.equal(answerOf(filter, number, [], i386), ENOSYS, `${number}`)
   })
 
-  test('the 32-bit filter refuses the arguments that the 64-bit filter refuses, in each variant of a call', () => {
+  test('the 32-bit filter refuses the same arguments as the 64-bit filter, also in calls such as `mmap2`', () => {
     const forms: Record<string, string[]> = {
       mmap: ['mmap2'],
       select: ['_newselect'],
@@ -87,7 +87,7 @@ suite('the seccomp filter of 32-bit programs', () => {
     assert.equal(answers('pselect6_time64', 2049), EINVAL)
   })
 
-  test('the 32-bit filter does not decide about calls of other architectures; on arm64 it does not exist', () => {
+  test('the 32-bit filter leaves calls of other architectures to the next filter; on arm64 there is none', () => {
     for (const architecture of [0xc000003e, 0xc00000b7, 0]) {
       assert.equal(answerOf(filter, 11, [], architecture), undefined)
       assert.equal(answerOf(filter, 21, [], architecture), undefined)

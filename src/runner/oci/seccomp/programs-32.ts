@@ -2,8 +2,8 @@
 // can use too (`int 0x80`). The filter refuses what the profile refuses. It also refuses calls whose arguments are in memory,
 // because a filter cannot read them.
 //
-// libseccomp is not used for this table: a libseccomp filter that allows any kind of socket would allow all of
-// `socketcall(SYS_SOCKET)`.
+// libseccomp is not used for this table. It would turn a rule that allows one kind of socket into a rule that allows every socket
+// by `socketcall`.
 import { forbiddenArguments } from './arguments.ts'
 import { addressFamilies, cloneFlags, namespaceFlags, netlink, netlinkProtocols, personalities } from './profile.ts'
 import { answerByNumber, assemble, type Forbidden, forbid, onlyFor, type Range } from './program.ts'
@@ -66,9 +66,9 @@ const socketCalls = { socket: 1, socketpair: 8, setsockopt: 14 } as const
 const shmget = 23
 
 /**
- * Calls that combine several calls. The arguments of `socketcall` (family, protocol, options) are in memory, so it is refused
- * for these calls. 32-bit programs that use glibc or Go make sockets only by `socketcall`, so they get no sockets. musl uses the
- * call `socket`.
+ * System calls whose first argument chooses one of several operations. `socketcall` is refused for making sockets and for setting
+ * options, because the filter cannot read its other arguments, which are in memory. 32-bit programs that use glibc or Go
+ * therefore cannot make sockets. musl uses the call `socket`.
  */
 const multiplexed: readonly Forbidden[] = [
   ...Object.values(socketCalls).map(

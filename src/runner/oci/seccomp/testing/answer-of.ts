@@ -2,8 +2,8 @@
 import assert from 'node:assert/strict'
 
 /**
- * Returns the error with which the program refuses the call, or 0 if it allows the call. Undefined if the program does not
- * decide, so that the next filter would.
+ * Returns the error with which the program refuses the call, or 0 if it allows the call. Undefined if the program leaves the
+ * decision to the next filter.
  */
 export const answerOf = (
   program: Buffer,

@@ -1,5 +1,5 @@
-// For tests: calls that the filter of arguments must refuse, with the expected errors. The list is separate from the filter's
-// own list, `reasons`. Tests therefore notice if a row of `reasons` is never tested, and if a missing row lets a call through.
+// For tests: calls that the filter of arguments must refuse, with the expected errors. Tests compare it with `reasons`, the list
+// from which the filter is made. They fail if a row of `reasons` has no call here, or if a call here is not refused.
 import { constants } from 'node:os'
 
 const { EPERM, EAFNOSUPPORT, EPROTONOSUPPORT, EINVAL, ENOMEM, ENOPROTOOPT, ENOSPC, ENOTTY } = constants.errno
