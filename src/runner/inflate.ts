@@ -11,8 +11,8 @@ type Compression = 'gzip' | 'zstd' | 'bzip2' | 'xz'
 
 const commands = {
   gzip: ['gzip', '-dcq'],
-  // The window is the memory that `zstd` needs to decompress. Whoever compressed the data chose its size, so it is limited. This
-  // limit is the default of `zstd`, and more than Alcove's own archives need.
+  // The window is the memory that `zstd` needs to decompress. Whoever compressed the data chose the window's size, so this option
+  // limits it. The limit is the default of `zstd`, and more than Alcove's own archives need.
   zstd: ['zstd', '-dcq', '--memory=128MB'],
   bzip2: ['bzip2', '-dcq'],
   // This limit is as high as the one of zstd. Data from `xz -9` needs 65 MiB.

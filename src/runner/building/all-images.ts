@@ -154,8 +154,8 @@ export class AllImages {
     if (template === undefined) {
       if (this.#brought.rootfsOf(image) === undefined) return undefined
       const config = this.#brought.configOf(image)
-      // The built-in image has no entry in `find`, only a configuration. An image that is still being built has neither, so the
-      // result is undefined.
+      // For the built-in image, `find` returns nothing, but `configOf` returns its configuration. For an image that is still
+      // being built, both return nothing.
       return this.#brought.find(image) ?? (config && { config })
     }
     const { base, sizeBytes } = template

@@ -35,7 +35,7 @@ export type Looked = {
   keys: (string | undefined)[]
   /** Cache key of the disk on which the first line of the stage runs. */
   firstKey: string | undefined
-  /** Cache key of the last cached line of this stage. If this stage has none: that of the stage on which it is built. */
+  /** Cache key of the last cached line of this stage. If this stage has none: the `keptKey` of the stage on which it is built. */
   keptKey: string | undefined
   /** Number of the stage's lines that need not run, because the disk after them is cached. */
   kept: number

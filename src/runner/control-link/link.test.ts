@@ -186,7 +186,7 @@ suite('the link to control', () => {
 })
 
 suite('HTTP calls from the runner to control', () => {
-  test('`list` rejects an incomplete or damaged list; of an entry whose id alone is valid it returns the id', async () => {
+  test('`list` rejects an incomplete or damaged list; if only the id of an entry is valid, it returns the id', async () => {
     await using control = await startControl()
     await using client = new ControlClient({ controlUrl: control.url, credential, log: silentLog() })
     const record = { id: 'box', state: 'started', assignment: assigned('box', 1) }

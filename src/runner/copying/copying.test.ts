@@ -323,7 +323,7 @@ suite('the files that ADD unpacks', () => {
     await assert.rejects(unpack(wide), failing('corrupted'))
   })
 
-  test('ADD unpacks an archive that its path or pattern matches, but not the archives in a copied directory', async () => {
+  test('ADD unpacks an archive that its source path or pattern matches, but not archives in a directory', async () => {
     const inner = tarOf([file('inside')])
     const packed = { path: 'app/packed.tar', content: inner }
     const tar = tarOf([file('app/x'), packed, { path: 'empty', content: '' }])

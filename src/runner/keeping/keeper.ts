@@ -195,10 +195,9 @@ export class Keeper implements Disposable {
     }
     const { status, cause, refused, archive } = held
     const isThisGeneration = held.assignment.generation === generation
-    // A sandbox that ended by itself, perhaps while no runner ran, stays stopped until somebody requests a start. If the journal
-    // has only an older generation, the sandbox may have ended before this generation was started. It then counts as ended only
-    // if control lists it as `target`, or if it must be running already. A warm sandbox may be started again, because nobody has
-    // used it.
+    // A sandbox that ended by itself, perhaps while no runner ran, stays stopped until somebody requests a start. `wasReached`:
+    // the sandbox had reached `target` before it ended; otherwise the start is still to be done. A warm sandbox may be started
+    // again, because nobody has used it.
     const isChanged = assignment.isRunning && !held.assignment.isWarm
     const wasReached = isThisGeneration || known === target || isChanged
     if (runs(target) && wasReached && status === 'stopped' && cause) return ended(cause)

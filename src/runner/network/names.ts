@@ -13,7 +13,7 @@ export const netnsDir = '/run/netns'
 
 export const tableOf = (instance: string) => `alcove_${instance}`
 
-/** A pattern for nft that matches the host's ends of all links of the instance. */
+/** A pattern for nft that matches the names of the network interfaces that lead from the host to the instance's sandboxes. */
 export const linksOf = (instance: string) => `"al${instance}*"`
 
 export const netnsName = (instance: string, n: number) => `alcove-${instance}-${n}`

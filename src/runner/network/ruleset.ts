@@ -44,7 +44,7 @@ export const connectionBounds = (tableSize: number): ConnectionBounds => {
 
 /**
  * Limit of packet fragments from one organization. Fragments wait in memory that the host and all sandboxes share (4 MiB, for 30
- * seconds). The links of sandboxes have the MTU of the host's default route, so programs hardly ever send fragments.
+ * seconds). Network interfaces of sandboxes have the MTU of the host's default route, so programs hardly ever send fragments.
  */
 const fragments = 'limit rate over 10/second burst 64 packets'
 

@@ -51,8 +51,8 @@ const entriesOf = (directory: string) => {
 }
 
 /**
- * Returns the directory that contains the target of a link. Empty if the link no longer exists, which is normal for network
- * links of sandboxes.
+ * Returns the directory that contains the target of a symbolic link. Empty if the link no longer exists, which is normal for
+ * network interfaces of sandboxes.
  */
 const directoryOf = (link: string) => {
   try {
