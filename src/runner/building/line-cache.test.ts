@@ -377,7 +377,7 @@ suite('a line of a Dockerfile that has not changed', { skip }, () => {
     assert.ok(bytes - (base?.sizeBytes ?? 0) >= 6 * 4 * MiB, `${bytes} bytes`)
   })
 
-  test('cached lines are evicted above an organization’s limit, above the total, or if the disk is nearly full', async () => {
+  test('cached lines are evicted above an organization’s limit or the total, or if the disk is nearly full', async () => {
     const many = (...more: string[]) => [`FROM ${from}`, stamp('/a'), stamp('/b'), ...more]
     const kept = await wantedOf([...many(), 'RUN echo > /kept'], { organizationId: 'one' })
     await bring(kept)
