@@ -1,5 +1,5 @@
-// A runner renews its lease by heartbeats. Without a lease it gets no new sandboxes, and callers see the last reported
-// state of its sandboxes.
+// A runner sends heartbeats. If none has arrived for `leaseSeconds`, the runner is silent: it gets no new sandboxes,
+// and callers see the last reported state of its sandboxes.
 
 import type { Piece, Sql } from '#src/control/storage/database.ts'
 import type { RunningParts } from '../running.ts'

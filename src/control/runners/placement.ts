@@ -48,8 +48,9 @@ const hold = async (
   { sandboxId = null, countsWarm }: Counting,
   { image = null, skips = false }: Locking & { image?: string | Piece | null } = {},
 ): Promise<HeldRunner[]> => {
-  // Both statements are sent together. The second one includes what was committed while the first one waited for
-  // locks. Rows are locked in the order of ids, so that two placements cannot deadlock.
+  // The second statement is sent at the same time, but runs after the first has its locks. So it counts the sandboxes
+  // of transactions that had the locks before. Rows are locked in the order of ids, so that two placements cannot
+  // deadlock.
   const [runners, loads] = await Promise.all([
     transaction<(RunnerRow & { image: string | null })[]>`
       select id, cpu, memory_gib, disk_gib, volumes, ${image}::text as image from runners where ${which}
@@ -83,8 +84,8 @@ const hold = async (
 type RequestedSize = { cpu: number; memoryGiB: number; diskGiB?: number }
 
 /**
- * Returns the fraction of the runner's scarcest resource that is used with the new sandbox, overcommit included. Above
- * 1, the sandbox does not fit.
+ * Returns how much of the runner would be in use with the new sandbox: the largest of three fractions, for CPU, memory
+ * and disk. Overcommit makes the runner larger. Above 1, the sandbox does not fit.
  */
 const shareOf = ({ load, ...runner }: HeldRunner, { cpu, memoryGiB, diskGiB }: RequestedSize, overcommit: Overcommit) =>
   Math.max(
@@ -186,8 +187,8 @@ const bestOf = (runners: readonly HeldRunner[], wanted: Place, overcommit: Overc
     .sort((one, other) => one.share - other.share)[0]?.id
 
 /**
- * Picks the runner with the most free resources. If none of `held` has enough and the region has more runners,
- * compares all runners that no other transaction has locked. Throws if no runner has enough.
+ * Picks the runner with the most free resources. `held` is a sample of the runners. If none of it has room, compares
+ * all runners that no other transaction has locked. Throws if no runner has room.
  */
 export const pickRunner = async (
   transaction: Transaction,

@@ -198,8 +198,9 @@ export const lockRunner = async (transaction: Transaction, id: string): Promise<
 }
 
 /**
- * Drains a runner, or ends the draining. The runner then gets the state that it would have without the draining.
- * `isEmptied`: control also moves the runner's sandboxes to other runners. Returns whether the runner exists.
+ * `isDrained`: drains a runner, or ends the draining; then the state of the runner depends on its heartbeats.
+ * `isEmptied`: control also archives the runner's sandboxes and starts them on other runners. Returns whether the
+ * runner exists.
  */
 export const writeDrained = async (
   sql: Sql,
@@ -229,7 +230,8 @@ export const findEmptied = async (sql: Sql, id: string): Promise<boolean> =>
   (await sql`select from runners where id = ${id} and is_emptied`).count > 0
 
 /**
- * Returns whether the region has another ready runner. `withStore`: both runners must also share their object store.
+ * Returns whether the region has another ready runner. `withStore`: only if the other runner uses the same object
+ * store.
  */
 export const hasReadyNeighbour = async (
   sql: Sql,

@@ -1,8 +1,8 @@
 import type { Rate } from '#src/kit/rate.ts'
 
 /**
- * The buckets for rate limits. Calls are counted by unknown address, by wrong credential, and by organization. Creates
- * and other changes of sandboxes have buckets of their own.
+ * The kinds of calls that have rate limits of their own: calls of an address without a credential, calls of an address
+ * with a wrong credential, and calls of an organization. Creates and other changes of sandboxes are limited separately.
  */
 export const buckets = ['anonymous', 'failed-auth', 'authenticated', 'sandbox-create', 'sandbox-lifecycle'] as const
 

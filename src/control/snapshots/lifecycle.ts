@@ -44,8 +44,8 @@ type MoveRow = readonly [on: SnapshotEvent, from: SnapshotState | null, to: Snap
  * without a row for the snapshot's state changes nothing.
  */
 export const snapshotMoves = [
-  // A snapshot is made from a definition, from an image or a file, or from a sandbox. The built-in snapshot is active
-  // immediately.
+  // A snapshot is made from a definition (`build`), from an image or a file (`bring`), or from a sandbox (`copy`).
+  // The built-in snapshot is active immediately (`provide`).
   ['build', null, 'building'],
   ['bring', null, 'pending'],
   ['copy', null, 'snapshotting'],
@@ -141,7 +141,7 @@ export const snapshotStateRows: Record<SnapshotState, StateRow> = {
   pulling: { isInMaking: true, keepsImage: true },
   snapshotting: { isInMaking: true, keepsImage: true },
   active: { isInMaking: false, keepsImage: true },
-  // Exception: runners may remove an image that can be pulled or built again, if no snapshot of the image is active
+  // While no snapshot of an image is active, runners may remove the image if it can be pulled or built again
   // (`change.ts`).
   inactive: { isInMaking: false, keepsImage: true },
   error: { isInMaking: false, keepsImage: false },

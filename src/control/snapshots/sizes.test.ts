@@ -16,7 +16,7 @@ const addOwn = ({ database: { sql } }: TestControl, name: string) => sql`
   values (${organizations.ours}, ${name}, 'active', 'default', 3, 5, 7)`
 
 suite('the sizes of the default snapshot', () => {
-  test('each size of the built-in image is a general snapshot, which can be listed and found by name', async () => {
+  test('the built-in image has a general snapshot for each size, which can be listed and found by name', async () => {
     await using app = await startControl()
     await using _runner = await connectRunner(app)
     const listed = (await app.as('viewer').get('/snapshots?limit=200')).body.items

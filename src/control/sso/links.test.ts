@@ -56,7 +56,7 @@ suite('GET /users/me/pending-sso-links', () => {
     assert.equal((await app.as('nobody').get(pending)).status, 401)
   })
 
-  test('a repeated single sign-on does not change a pending link between accounts', async () => {
+  test('a repeated single sign-on does not change a pending link to a user', async () => {
     await using sso = await startSso(provider)
     const id = await begin(sso)
     sso.app.clock.advance({ hours: 1 })
@@ -67,7 +67,7 @@ suite('GET /users/me/pending-sso-links', () => {
 suite('POST /users/me/pending-sso-links/{id}/confirm', () => {
   const confirm = (id: string) => `${pending}/${id}/confirm`
 
-  test('after POST /users/me/pending-sso-links/{id}/confirm, the next sign-in uses the existing account', async () => {
+  test('after POST /users/me/pending-sso-links/{id}/confirm, the next sign-in is that of the existing user', async () => {
     await using sso = await startSso(provider)
     const { app } = sso
     const before = (await app.as('member').get('/users/me')).body
@@ -104,7 +104,7 @@ suite('POST /users/me/pending-sso-links/{id}/confirm', () => {
     assert.deepEqual(await roleHere(), [developer])
   })
 
-  test('confirming a link answers 404 if the account’s address is no longer verified or was changed', async () => {
+  test('confirming a link answers 404 if the user’s address was changed or is not verified any more', async () => {
     await using sso = await startSso(provider)
     const { sql } = sso.app.database
     const id = await begin(sso)
@@ -120,14 +120,14 @@ suite('POST /users/me/pending-sso-links/{id}/confirm', () => {
     assert.equal(await confirmAs({ email: 'member@example.com' }), 204)
   })
 
-  test('a link between accounts can be confirmed with a JWT or with an API key of the existing account', async () => {
+  test('a link to a user can be confirmed with a JWT or with an API key of that user', async () => {
     await using sso = await startSso(provider)
     const id = await begin(sso)
     assert.equal((await sso.app.asUser('member').post(confirm(id))).status, 204)
     assert.equal(await codeOf(sso, 'member'), 200)
   })
 
-  test('confirming or rejecting a link answers 404 to everybody but the account’s owner, and the link stays', async () => {
+  test('confirming or rejecting a link answers 404 to everybody but the linked user, and the link stays', async () => {
     await using sso = await startSso(provider)
     const { app } = sso
     const id = await begin(sso)
@@ -191,7 +191,7 @@ suite('DELETE /users/me/pending-sso-links/{id}', () => {
   })
 })
 
-suite('an account that somebody made in advance with another person’s address', () => {
+suite('a user that somebody made in advance with another person’s address', () => {
   test('single sign-on gets link_refused if only single sign-on, or nobody, has verified the user’s address', async () => {
     await using sso = await startSso(provider)
     const { app } = sso

@@ -1,5 +1,5 @@
-// Pending links between provider accounts and users. Only the owner of the user account sees them, and confirms or
-// rejects them. An API key may confirm or reject links only if it has all permissions of its owner.
+// Pending links between accounts of a provider and users. Only the linked user sees them, and confirms or rejects them.
+// An API key may confirm or reject links only if it has all permissions of its user.
 import { checkActsForUser } from '#src/control/auth/permissions-now.ts'
 import { Problem } from '#src/problems.ts'
 import type { Caller } from '../auth/route.ts'

@@ -115,7 +115,7 @@ suite('GET /auth/sso/org/{organizationId}', () => {
 })
 
 suite('a new person', () => {
-  test('a person’s first single sign-on makes a user with a verified address, who is a member', async () => {
+  test('a person’s first single sign-on makes a user with a verified address and a membership', async () => {
     await using sso = await startSso(provider)
     const page = await sso.signIn('ada')
     assert.equal(page.status, 200, page.text)
@@ -260,7 +260,7 @@ suite('every error of a sign-in', () => {
     await refused(sso, 'mallory', 'access_denied')
   })
 
-  test('a sign-in with the address of an existing account ends with link_pending', async () => {
+  test('a sign-in with the address of an existing user ends with link_pending', async () => {
     await using sso = await startSso(provider)
     await provider.setAccounts({ member: { email: 'Member@example.com', email_verified: true } })
     await refused(sso, 'member', 'link_pending')
@@ -290,7 +290,7 @@ suite('GET /auth/sso/callback', () => {
     assert.deepEqual([items[0].credential, items[0].call], ['sso', told.action])
   })
 
-  test('a sign-in’s state fails in another browser with invalid_state, and stays valid in its own', async () => {
+  test('a sign-in can be completed only in the browser that began it; another browser gets invalid_state', async () => {
     await using sso = await startSso(provider)
     const [browser, victim, third] = [new Browser(sso.app), new Browser(sso.app), new Browser(sso.app)]
     const back = await sso.comeBack('ada', browser)
@@ -405,7 +405,7 @@ suite('GET /auth/sso/callback', () => {
     assert.deepEqual(await other.takeAsked(), [])
   })
 
-  test('a sign-in fails with invalid_response for a wrong client secret, which no reply shows', async () => {
+  test('a sign-in with a wrong client secret fails with invalid_response; replies do not show the secret', async () => {
     await using sso = await startSso(provider)
     await sso.change({ oidcConfig: { clientSecret: 'not-the-secret' } })
     const page = await sso.signIn('ada')

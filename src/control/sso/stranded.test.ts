@@ -52,7 +52,7 @@ suite('a user made by single sign-on whose provider changes', () => {
     assert.deepEqual([await end(sso), await end(sso)], [id, id])
   })
 
-  test('after a provider’s issuer changed, its users keep their accounts; old links and keys are invalid', async () => {
+  test('after a provider’s issuer changed, the same users sign in; old links and keys are invalid', async () => {
     await using sso = await startSso(provider)
     const { userId: id, accessToken } = (await sso.signIn('ada')).body
     const made = await sso.app.with(accessToken).post('/api-keys', { name: 'before', permissions: [] })
@@ -127,7 +127,7 @@ suite('a user made by single sign-on whose provider changes', () => {
     assert.equal(await end(sso), 'link_refused')
   })
 
-  test('single sign-on with the unverified address of an existing account gets link_refused', async () => {
+  test('single sign-on with the unverified address of an existing user gets link_refused', async () => {
     await using sso = await startSso(provider)
     await addPerson(sso.app, { email: ada.email, emailVerified: false, roleIds: [] })
     assert.equal(await end(sso), 'link_refused')

@@ -100,7 +100,8 @@ export const checkReachable = async ({ sql }: Asking, databaseUrl: string): Prom
   const { hostname, port } = new URL(databaseUrl)
   const name = connection.host ? `at ${connection.host}` : `of DATABASE_URL (${hostname}:${port || 5432})`
   await sql`select`.catch((error) => {
-    // If the host name has several addresses, only the nested errors have a message.
+    // If the host name has several addresses, the error contains one error for each address, and only these have a
+    // message.
     const why = error.message || error.errors?.[0]?.message || error.code
     throw new Error(`the database ${name} cannot be reached: ${why}`, { cause: error })
   })

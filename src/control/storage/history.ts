@@ -44,9 +44,9 @@ const findLargest = async (sql: Sql, history: History, count: number) => {
 }
 
 /**
- * If a table has more than `most` rows, deletes the oldest rows of the organization with the most rows. So no
- * organization can cause the deletion of rows of another. `mayGo`: SQL condition for rows that may be deleted.
- * Default: all rows.
+ * If a table has more than `most` rows, deletes the oldest rows of the organization with the most rows. So an
+ * organization that makes many rows loses only its own. `mayGo`: SQL condition for rows that may be deleted. Default:
+ * all rows.
  */
 export const deleteBeyond = async (
   sql: Sql,
@@ -59,7 +59,7 @@ export const deleteBeyond = async (
   const largest = await findLargest(sql, history, count)
   if (largest === undefined) return
   const { organizationId } = largest
-  // A combined condition (`is not distinct from`) could not use the index.
+  // Two different conditions, because PostgreSQL uses no index for `is not distinct from`.
   const isTheirs = organizationId === null ? sql`organization_id is null` : sql`organization_id = ${organizationId}`
   await sql`
     delete from ${sql(history)} where ctid = any(array(

@@ -46,7 +46,8 @@ suite('`migrate`', () => {
           max(bit_count(label_signature::bit(64)))::int as bits from sandboxes`
       return found
     }
-    // Before the migration, the signature has one bit for each of at most four labels.
+    // The earlier migrations set one bit for each label, and these sandboxes have at most four labels. The last ones
+    // set up to three bits for each.
     assert.deepEqual(await reckoned(), { right: 100, bits: 4 })
     await migrate(opened.database)
     const { right, bits } = await reckoned()

@@ -1,5 +1,5 @@
-// During an upgrade, control processes of the previous version run on the new schema. These tests find migrations that
-// would break them.
+// During an upgrade, control of the previous release runs on the new schema. These tests find migrations that would
+// break it.
 import assert from 'node:assert/strict'
 import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'

@@ -1,5 +1,5 @@
-// The issuers by which a user may sign in. The owner of an account can link a second issuer while signed in by the
-// first issuer. Both issuers must have verified the same e-mail address.
+// The issuers by which a user may sign in. A user who is signed in by one issuer can link a second. Both issuers must
+// have verified the same e-mail address.
 
 import type { User } from '#src/control/people/user.ts'
 import { Problem } from '#src/problems.ts'

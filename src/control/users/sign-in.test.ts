@@ -115,7 +115,7 @@ suite('an address that only an organization’s identity provider has verified',
     assert.match(left.email, /^[0-9a-f-]{36}@sso\.invalid$/)
   })
 
-  test('a known user gets a new address, if its present owner’s is verified only by single sign-on', async () => {
+  test('a known user gets a new address from a user whose address only single sign-on verified', async () => {
     await using app = await startControl()
     await meOf(app, ada)
     await addPerson(app, { email: 'ada@new.example', emailVerifiedBy: 'sso' })

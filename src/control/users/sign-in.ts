@@ -29,8 +29,8 @@ const isNews = ({ saidAt, email, emailVerified, name }: Claims, known: Identity)
   (name !== known.name || (email !== undefined && (email !== known.email || emailVerified !== known.emailVerified)))
 
 /**
- * If the issuer has verified the person's address, takes the address from an account whose address only single sign-on
- * has verified.
+ * If the issuer has verified the person's address, removes the address from another user for whom only single sign-on
+ * has verified it.
  */
 const claimAddress = async (sql: Transaction, { email, emailVerified }: Claims, ownerId: string | undefined) => {
   if (email !== undefined && emailVerified) await freeAddress(sql, email, ownerId)
@@ -77,7 +77,7 @@ const takeNote = async (database: Database, claims: Claims, now: Date): Promise<
   })
 
 /**
- * Finds or makes the user of an identity. Throws 403 if the address belongs to an account that this person is not
+ * Finds or makes the user of an identity. Throws 403 if the address belongs to a user that this person is not
  * linked to.
  */
 export const signIn = async (database: Database, claims: Claims, now: Date): Promise<User> => {

@@ -69,9 +69,9 @@ export const insertUser = async (sql: Sql, user: NewUser): Promise<User | undefi
 }
 
 /**
- * Takes an e-mail address from a user, if only an organization's identity provider has verified it for that user.
- * Otherwise such a user could keep out the person who really has the address. The user keeps the account and can still
- * sign in. The account gets an address that nobody can have (RFC 2606 §2).
+ * Removes an e-mail address from a user for whom only single sign-on has verified it. Otherwise the person who really
+ * has the address could not become a user. The old user can still sign in, and gets an address that nobody can have
+ * (RFC 2606 §2).
  */
 export const freeAddress = async (sql: Sql, email: string, ownerId: string | undefined): Promise<void> => {
   await sql`
@@ -118,9 +118,9 @@ export const listLinked = async (sql: Sql, userId: string): Promise<string[]> =>
 type Key = Pick<Claims, 'issuer' | 'subject'>
 
 /**
- * Links a waiting identity to a user. Both issuers must have verified the user's address. An address that only an
- * organization's identity provider has verified is not enough. Otherwise an attacker could make an account with
- * somebody else's address, and that person would later sign in to the attacker's account.
+ * Links a waiting identity to a user. The issuer of the identity must have verified its address, and something other
+ * than single sign-on the user's address. Otherwise an attacker could become a user with somebody else's address, and
+ * that person would later sign in as this user.
  */
 export const linkIdentity = async (sql: Sql, { issuer, subject }: Key, userId: string): Promise<boolean> => {
   const linked = await sql`

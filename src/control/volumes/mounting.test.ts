@@ -138,7 +138,7 @@ suite('POST /sandbox with volumes', () => {
     const second = (await create(app, mounting('data'))).body
     assert.deepEqual([first.runnerId, second.runnerId], ['local', 'local'])
     await makeVolume(app, 'other')
-    // A new volume is placed on the runner of the other volumes that its first sandbox mounts.
+    // The new volume `other` is placed on the runner of `data`, because its first sandbox mounts both.
     assert.equal((await create(app, mounting('other', 'data'))).body.runnerId, 'local')
     await makeVolume(app, 'third')
     assert.equal((await create(app, mounting('third'))).body.runnerId, 'large')

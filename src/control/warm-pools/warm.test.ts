@@ -67,8 +67,8 @@ suite('a warm pool', () => {
       [made.name, made.state, made.env, made.labels, made.cpu, made.autoStopInterval, made.warmPoolId],
       ['mine', 'started', { A: '1' }, { b: '2' }, 2, 7, undefined],
     )
-    // The new network rules close the network, so the create is answered only after the runner has applied all
-    // settings.
+    // A create that closes the network is answered only after the runner has applied all settings. So the runner was
+    // asked before.
     const [told] = runner.asked.slice(before).filter(({ sandboxId }) => sandboxId === made.id)
     assert.deepEqual([told?.env, told?.network.blockAll, told?.cpu, told?.isNew ?? false], [{ A: '1' }, true, 2, false])
     assert.deepEqual(await idsOf(app), [made.id])
@@ -166,8 +166,9 @@ suite('a warm pool', () => {
       returning id`
     await pool(app, 1, 'next')
     await fill(app)
-    // Between the create's query for its snapshot and its query for a warm sandbox, the snapshot's name moves to
-    // another snapshot. `statement` selects the second query, because other code reads this table too.
+    // After the create has read its snapshot, and before it looks for a warm sandbox, the snapshot's name passes to
+    // another snapshot. `statement` is part of the query for a warm sandbox, because other queries read `warm_pools`
+    // too.
     const { id, snapshot } = await inBetween(
       app,
       { reading: 'warm_pools', statement: 'for no key update of sandboxes skip locked' },

@@ -57,7 +57,7 @@ suite('webhook deliveries that a sender has claimed', () => {
     assert.equal((await claimNow(app))?.attempts, 2)
   })
 
-  test('a sender whose lease has ended writes no result if another sender has claimed the delivery', async () => {
+  test('a sender whose lease has ended writes no result if another sender has taken the delivery meanwhile', async () => {
     await using app = await startWithMessage()
     const late = await claimNow(app)
     app.clock.advance(leasePassed)

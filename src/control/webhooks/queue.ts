@@ -71,12 +71,12 @@ export const dispatch = async (transaction: Transaction, provider: ProviderKind,
   return rows.length
 }
 
-/** A claimed delivery. `id` is the id of the delivery. */
+/** A delivery that was taken from the queue. `id` is the id of the delivery. */
 type ClaimedRow = Message & { endpointId: string; attempts: number; messageId: number }
 
 export type Claim = {
   /**
-   * `room`: maximum number of deliveries to claim. `share`: maximum number of deliveries of one organization among
+   * `room`: maximum number of deliveries to take. `share`: maximum number of deliveries of one organization among
    * them.
    */
   room: number

@@ -129,9 +129,8 @@ const between = (column: string, from: number | Date | null, to: number | Date |
 const fewStates = 4
 
 /**
- * Returns SQL conditions for the ranges of the sorted index that can contain matches. The ranges do not overlap. A
- * filter that the caller left out adds no condition. PostgreSQL reads only these ranges, even if its plan does not
- * know the values.
+ * Returns SQL conditions for the ranges of the index for the sort order that can contain matches. The ranges do not
+ * overlap. A filter that the caller left out adds no condition. PostgreSQL reads only these ranges, with any plan.
  */
 export const stretchesOf = (query: ListQuery): ((sql: Sql) => Piece)[] => {
   const size = (column: string, least: number | undefined, most: number | undefined) =>

@@ -153,13 +153,12 @@ const hasLabels = (sql: Sql, labels: Labels): Piece =>
   sql`(select labels @> ${sql.json(labels)} from sandboxes labelled where labelled.id = sandboxes.id)`
 
 /**
- * Returns alternative queries for the ids of a page. Each query finds all matches by its most selective filter and
- * then sorts them. Each query contains `offset 0`. Without it, PostgreSQL would read the sorted index from its
- * beginning, because it assumes that matches are spread evenly. The first read has shown that they are not.
+ * Returns alternative queries for the ids of a page. Each finds all matches of one filter and then sorts them. `offset
+ * 0` prevents another plan: PostgreSQL would read the index for the sort order from its beginning, although `look` has
+ * found few matches there.
  *
- * Labels can be larger than an index entry, so the indexes for sorting contain only a signature of them. The first
- * query finds labels in an index of labels, and reads each match from the table. The second query finds signatures,
- * and reads only the rows of the page.
+ * Labels can be too large for an index, so the indexes for sorting contain only their signatures. With labels there are
+ * two queries: one uses an index of labels and reads each match from the table; the other compares signatures first.
  */
 const ways = (sql: Sql, question: Question): (() => Piece)[] => {
   const { labels, column, limit } = question

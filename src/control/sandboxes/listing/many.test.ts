@@ -145,7 +145,7 @@ suite('GET /sandbox with thousands of sandboxes', () => {
     }
   })
 
-  test('GET /sandbox pages through sandboxes with the longest names, which the index can store', async () => {
+  test('GET /sandbox pages through sandboxes with names of the maximum length', async () => {
     await using app = await startControl()
     await insertMany(app.database.sql, { organizationId: organizations.ours, count: 10 }, now)
     await app.database.sql`

@@ -133,8 +133,8 @@ export class ChangeFeed {
   }
 
   /**
-   * Announces that a runner has applied this generation. Returns true if the report completes a claim that this process
-   * made.
+   * Called when a runner reports that it has applied this generation. Wakes those who wait for it. Returns true if the
+   * generation was that of a claim by this process.
    */
   tellTaken(runnerId: string, sandboxId: string, generation: number): boolean {
     const taken = takenBy(runnerId, sandboxId, generation)

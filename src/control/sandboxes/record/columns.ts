@@ -238,7 +238,7 @@ export const columns = {
    */
   save_state: column<'wanted' | 'saved' | null>()(later),
   archive_not_before: column<Date | null>()(later),
-  /** Progress of the sandbox's move to another runner, if its runner is being emptied (upkeep/emptying.ts). */
+  /** How far the sandbox is on its way to another runner, while its runner is being emptied (upkeep/emptying.ts). */
   emptying: column<'restart' | 'restarting' | 'refused' | null>()(later),
   parent_id: column<string | null>()({ ...own, begins: 'may be given' }),
   ancestor_ids: column<string[]>()({ ...own, begins: 'may be given' }),

@@ -130,7 +130,7 @@ suite('the states of a sandbox', () => {
     assert.equal(new Set(pairs).size, pairs.length)
   })
 
-  test('every move but a claim passes through a state with a time limit, and ends in a settled state', () => {
+  test('every move but a claim passes through a state with a time limit, and ends in a state without one', () => {
     for (const [on, from] of moves) {
       const move = findMove(on, from)
       assert.ok(move)
@@ -168,7 +168,7 @@ suite('the states of a sandbox', () => {
     }
   })
 
-  test('each state between two settled states has a time limit; a settled state has none', () => {
+  test('a state has a time limit exactly if a move is under way in it (not `settled`)', () => {
     for (const state of sandboxStates) {
       const row = stateRows[state]
       assert.equal(row.stuckAfterSeconds === null, row.settled, state)
@@ -229,7 +229,7 @@ suite('reports of a runner', () => {
     }
   })
 
-  test('a runner’s report or refusal leads only to settled states', () => {
+  test('a runner’s report or refusal leads only to states without a time limit', () => {
     for (const state of sandboxStates) {
       for (const to of Object.values(settlements[state])) assert.equal(stateRows[to].settled, true)
       for (const to of refusals[state] ?? []) assert.equal(stateRows[to].settled, true)

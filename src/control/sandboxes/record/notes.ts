@@ -92,8 +92,8 @@ export const writeVariables = async (
 }
 
 /**
- * Writes a new network policy. The generation grows, so that the runner gets the policy. In `error` or before a destroy
- * it does not grow, because the sandbox's next move increases it.
+ * Writes a new network policy. The generation grows, so that the runner gets the policy. If the state is `error`, or
+ * the sandbox is to be destroyed, only the next move increases the generation.
  */
 export const writeNetwork = async (
   sql: Sql,
@@ -128,8 +128,8 @@ export const listWithSecretsOn = (sql: Sql, runnerId: string): Promise<SandboxRo
       and (desired_state in ('started', 'paused') or state in ('started', 'paused'))`
 
 /**
- * SQL expression for the number that is added to a sandbox's generation after a change for its runner. The rule is that
- * of `writeNetwork`: 0 in `error` and before a destroy, otherwise 1.
+ * SQL expression for the number that is added to a sandbox's generation so that its runner gets a change. As in
+ * `writeNetwork`: 1, or 0 if the state is `error` or the sandbox is to be destroyed.
  */
 const anewFor = (sql: Sql): Piece => sql`case when state <> 'error' and desired_state <> 'destroyed' then 1 else 0 end`
 

@@ -227,7 +227,7 @@ export const Cause = Type.Object({
   detail: Type.Optional(Reason),
 })
 
-/** The query of a timeline, which is an addition to the interface. */
+/** The query of a timeline. Daytona's API has no timeline. */
 export const TimelineQuery = Type.Object({
   cursor: Type.Optional(Type.String({ maxLength: 2048 })),
   limit,
@@ -269,10 +269,7 @@ export const ArchiveReport = Type.Object({
 /** The states that a runner can report. */
 export const reportable = ['started', 'stopped', 'paused', 'archived', 'destroyed', 'error'] as const
 
-/**
- * The fields of the interface, and the fields that our own runner adds: the generation that the report is about, and
- * the cause (wire/runner-link.ts).
- */
+/** The fields of Daytona's API, and those that only our runner sends (wire/runner-link.ts). */
 export const UpdateSandboxState = Type.Object({
   state: SandboxState,
   errorReason: Type.Optional(Reason),

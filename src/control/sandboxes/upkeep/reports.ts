@@ -27,8 +27,8 @@ const wellAgain = { error_reason: null, recoverable: null, resize_from: null } a
 const onRunner = { archived_at: null, archive_not_before: null } as const
 
 /**
- * Returns whether a sandbox that ran is moving to another runner, or restarts on its own runner because its archive
- * failed.
+ * Returns whether a sandbox is to start again by itself: on another runner after its runner was emptied, or on its own
+ * runner if it could not be archived.
  */
 const isMoving = ({ emptying }: SandboxRow): boolean => emptying === 'restart' || emptying === 'restarting'
 
@@ -40,8 +40,8 @@ const emptyingWhenStarted = ({ emptying, archived_at }: SandboxRow): SandboxRow[
   emptying === null || (emptying === 'restarting' && archived_at !== null) ? null : 'refused'
 
 /**
- * Returns the time from which timers of a stopped or archived sandbox run. Null while a sandbox that ran moves to
- * another runner, so that no timer ends the move.
+ * Returns the time from which timers of a stopped or archived sandbox run. Null if the sandbox is to start again by
+ * itself, so that no timer deletes it before.
  */
 const movedAt = (row: SandboxRow, at: Date): Date | null => (isMoving(row) ? null : at)
 
@@ -62,7 +62,7 @@ const archivedAs = (row: SandboxRow, { archive }: GivenReport, now: Date): Parti
       }),
 })
 
-/** Returns the columns that change when a sandbox enters the settled state `to`. */
+/** Returns the columns that change when a move of a sandbox has ended in the state `to`. */
 const columnsOf = (row: SandboxRow, to: SandboxRow['state'], report: GivenReport, now: Date): Partial<SandboxRow> => {
   switch (to) {
     case 'started':

@@ -183,8 +183,8 @@ suite('POST /sandbox with buildInfo', () => {
     await using app = await startControl()
     await using _runner = await connectRunner(app)
     const [placed, doomed] = [await create(app), await create(app)]
-    // From here, the database is as if control had stored the report about the image and was killed before it placed
-    // the sandboxes.
+    // The next statements do what control does with a report about the image, up to the point where it places the
+    // sandboxes. `doomed` is deleted meanwhile.
     const image = placed.buildInfo.snapshotRef
     await app.database
       .sql`update sandboxes set state = 'destroying', desired_state = 'destroyed' where id = ${doomed.id}`

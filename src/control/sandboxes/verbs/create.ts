@@ -243,8 +243,8 @@ const write = async (
     created_at: now,
   }
   const { warm, runners } = 'snapshot' in origin ? origin : {}
-  // A running sandbox cannot mount more volumes, so a create with volumes claims no warm sandbox. If the warm
-  // sandbox's runner has no room for the requested size, the caller gets a new sandbox on another runner.
+  // A running sandbox cannot mount more volumes, so a create with volumes uses no warm sandbox. Nor does a create for
+  // whose size the warm sandbox's runner has no room.
   const canClaim =
     mounts === undefined &&
     warm &&

@@ -9,7 +9,7 @@ import { destroy } from './destroy.ts'
 
 const hoursShown = 24
 
-/** Returns a time. Reads show a sandbox as evicted if it was evicted after this time. */
+/** A sandbox that was evicted after the returned time is still found, and shown as evicted. */
 export const evictedSince = (now: Date): Date => new Date(now.getTime() - hoursShown * 3_600_000)
 
 /**

@@ -46,8 +46,8 @@ suite('POST /sandbox/:sandboxIdOrName/fork', () => {
     assert.notEqual((await key(id)).text, (await key(child.id)).text)
     const rows = await app.database.sql`select distinct preview_token from sandboxes`
     assert.equal(rows.length, 2)
-    // The runner gets no assignment for the parent, only for the child. After a start, the child has a disk that does
-    // not depend on the parent.
+    // The runner gets an assignment for the child and none for the parent. After the child's first start, its
+    // assignments do not name the parent any more.
     assert.equal(runner.asked.length, 2)
     await app.as('member').post('/sandbox/child/stop')
     await untilState(app, child.id, 'stopped')

@@ -9,7 +9,7 @@ import { type By, findSandboxById, writeState } from '../record/store.ts'
 
 const mostAttempts = 10
 
-/** The actor and cause of a move, as the timeline shows them. */
+/** Who makes a move and why, as the timeline shows it. */
 export type Occasion = {
   by: By
   reason?: string

@@ -310,7 +310,7 @@ suite('DELETE /sandbox/:sandboxIdOrName', () => {
 })
 
 suite('opposite verbs at the same time', () => {
-  test('twenty simultaneous starts and stops run one after another, and the sandbox ends in a settled state', async () => {
+  test('twenty simultaneous starts and stops run one after another, and then no move is under way', async () => {
     await using app = await startControl(waiting)
     await using runner = await connectRunner(app)
     const id = await create(app)
