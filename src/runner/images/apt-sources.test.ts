@@ -6,7 +6,7 @@ const debian = { id: 'debian', codename: 'bookworm' }
 const ubuntu = { id: 'ubuntu', codename: 'noble' }
 
 suite('the mirror and the release of the default image', () => {
-  test('the default image has the host’s release of Debian or Ubuntu; on any other host it has Debian’s', () => {
+  test('the default image is the host’s release of Debian or Ubuntu; on any other host it is a Debian', () => {
     assert.deepEqual(distributionIn('NAME="x"\nVERSION_CODENAME=trixie\nID=debian\n'), {
       id: 'debian',
       codename: 'trixie',
@@ -55,7 +55,7 @@ suite('the mirror and the release of the default image', () => {
     assert.ok(!sourcesFrom(debian, [['x.list', text]]).lines.some((line) => line.includes('vendor')))
   })
 
-  test('the distribution’s own archive is used if the host’s sources name none', () => {
+  test('packages come from deb.debian.org or archive.ubuntu.com if the host has no apt sources', () => {
     assert.deepEqual(sourcesFrom(debian, []).lines[0], 'deb http://deb.debian.org/debian bookworm main')
     assert.deepEqual(sourcesFrom(ubuntu, []).lines[0], 'deb http://archive.ubuntu.com/ubuntu noble main universe')
   })

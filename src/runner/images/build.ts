@@ -155,9 +155,8 @@ export const buildImage = async ({
 }
 
 /**
- * Resolves when the program behind `stdin` has read all input or has closed its end. If a program exits before Node has noticed
- * that all input was read, Node reports an error. The error is ignored, because the program's exit code shows whether it
- * succeeded.
+ * Resolves when the program behind `stdin` has read all input or has ended. Node reports ERR_STREAM_PREMATURE_CLOSE if the
+ * program ends early. This error is ignored, because the exit code shows whether the program succeeded.
  */
 const untilTaken = (stdin: Writable) =>
   finished(stdin).catch((error: NodeJS.ErrnoException) => {

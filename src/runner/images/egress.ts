@@ -11,7 +11,7 @@ export type PublicNetwork = AsyncDisposable & { netnsPath: string; resolvers: re
 
 export type Egress = AsyncDisposable & { of: Job['network']; views: readonly View[] }
 
-/** Returns the files of the host's `/etc` that a job must see to find a server and verify its certificate. */
+/** Returns the files of the host's `/etc` that a downloading program needs to resolve host names and to verify certificates. */
 const networkViews = (names: readonly string[]): View[] =>
   [...names, 'hosts', 'nsswitch.conf', 'ssl', 'pki', 'containers']
     .map((name) => `/etc/${name}`)

@@ -139,7 +139,7 @@ const downloadPersistently = async (
   }
 }
 
-/** Reads an OCI layout, an archive of one, or the output of `docker save`. */
+/** Reads an image from a directory with an OCI layout, a tar file with an OCI layout, or the output of `docker save`. */
 export const fetchFromFile = async (
   skopeo: Pick<Skopeo, 'read'>,
   blobs: BlobsOfOrigin,

@@ -53,7 +53,7 @@ const openRoom = async () => {
   }
 }
 
-suite('the files and layers of images that are kept', { skip: cannotRun }, () => {
+suite('which images share files and downloaded layers on a runner', { skip: cannotRun }, () => {
   test('a caller who knows the digests of another repository’s image gets neither its files nor its layers', async () => {
     await using room = await openRoom()
     const { registry, library, put, bring, below } = room

@@ -1,11 +1,11 @@
-// Tells the operator if the default image lacks a program because the program's server could not be reached during the build.
+// Finds out whether the default image lacks a program, because the server of that program could not be reached during the build.
 import { existsSync } from 'node:fs'
 import { join } from 'node:path'
 import { Generations } from './generations.ts'
 
 /**
- * Returns the sentence for the operator. Undefined if nothing is missing or there is no image. Examines the image's files,
- * because another server of this host may have built the image.
+ * Returns what the default image lacks, as the end of a sentence for the operator. Undefined if nothing is missing or there is no
+ * image. Examines the image's files, because another runner on this host may have built the image.
  */
 export const lackOfDefault = (runnerDirectory: string): string | undefined => {
   const generations = new Generations(join(runnerDirectory, 'images'))

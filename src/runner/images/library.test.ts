@@ -86,7 +86,7 @@ suite('images from registries and files', { skip: cannotRun }, () => {
     assert.ok(existsSync(join(rootfs(library, 'one'), 'ours')))
   })
 
-  test('an image for another machine is refused before it is downloaded', async () => {
+  test('an image for another processor architecture is refused before it is downloaded', async () => {
     const other = makeImage({ layers: [layer(file('a'))], architecture: 's390x' })
     const index = makeIndex([{ image: other, os: 'linux', architecture: 's390x' }])
     const library = open()

@@ -234,7 +234,7 @@ export class Library {
     return this.#sweeper.relieve()
   }
 
-  /** Lists the names that `keepBelowLines` has recorded, with the sizes of the files. */
+  /** Lists the base images of cached lines (`keepBelowLines`), with the sizes of their files. */
   listBelowLines(): { image: string; sizeBytes: number }[] {
     return this.#records
       .all()

@@ -8,7 +8,7 @@ import { makeImage } from './testing/oci-image.ts'
 import { TestRegistry } from './testing/registry.ts'
 
 suite('names of mirrors', () => {
-  test('in a mirror, an image has its usual name, after the path of the mirror’s address if there is one', () => {
+  test('an image’s name in a mirror is the mirror’s address with its path, and then the image’s usual name', () => {
     const mirrors = readMirrors(['docker.io=cache:5000/hub', 'docker.io=second', 'ghcr.io=third']) ?? []
     const named = (name: string) => mirrored(parseReference(name), mirrors).map(formatReference)
     assert.deepEqual(named('alpine:3'), ['cache:5000/hub/library/alpine:3', 'second/library/alpine:3'])

@@ -152,8 +152,8 @@ export const recipeHash = (recipe: Recipe): string =>
 const pythonTests = '/usr/lib/python3/dist-packages/*/tests/*'
 
 /**
- * Keeps Debian's packages from compiling their Python files during installation. They would compile one after the other, and
- * would need tests that the image omits. `compilePython` compiles all files at the end, on all processors.
+ * Keeps Debian's packages from compiling their Python files during installation: each package would do it on one processor, and
+ * fail because the image omits Python's tests. `compilePython` compiles all files at the end, on all processors.
  */
 const compileLater = [
   'chroot "$1" dpkg-divert --local --quiet --rename --divert /usr/bin/py3compile.later --add /usr/bin/py3compile',

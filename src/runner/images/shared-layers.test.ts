@@ -117,7 +117,7 @@ suite('images that share layers', { skip: cannotRun || (isThere ? false : 'needs
     await library.close()
   })
 
-  test('after a restart the runner can read the files of images, even if their file system was unmounted', async () => {
+  test('a runner that starts mounts the file system of images again, if it was unmounted', async () => {
     const first = openSharing()
     await bring(first, 'one', from(room.registry.put('x:1', makeImage({ layers: [layer(file('a', 'content'))] }))))
     await first.close()

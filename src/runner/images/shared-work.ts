@@ -8,7 +8,7 @@ type Doing<Said, Result, Used> = {
   start: (say: (said: Said) => void, signal: AbortSignal) => Promise<Result>
   /** Called once for each caller, with the result of the shared work. */
   use: (result: Result) => Promise<Used>
-  /** Called once, after `use` has ended for the last caller. */
+  /** Called once, when no caller uses the result any more. */
   release: (result: Result) => void
 }
 

@@ -103,8 +103,8 @@ export class Skopeo {
   }
 
   /**
-   * Returns the exact bytes of a manifest and, if skopeo finds one for this platform, of a configuration. The caller must check
-   * that the configuration belongs to the manifest.
+   * Returns the exact bytes of a manifest. Returns also those of the image configuration for this platform, if skopeo finds a
+   * configuration. The caller must check that the configuration belongs to the manifest.
    */
   async manifestAndConfig(reference: Reference, asking: Asking): Promise<{ manifest: Buffer; config?: Buffer }> {
     const argv = ['sh', '-c', inspectTwice, 'sh', ...this.#registryOptions(reference, '', asking), sourceOf(reference)]
@@ -157,8 +157,8 @@ export class Skopeo {
 
   /**
    * Throws if the registry asks to send the organization's password to a server that must not get it (`kit/registry-realm.ts`).
-   * Sends no password. If a registry later names another server to skopeo, only the password for that registry can leak, and
-   * the registry gets that password anyway.
+   * This request contains no password. A registry could name a different server to skopeo later, but it gains nothing: it gets
+   * this password from skopeo anyway.
    */
   async checkRealm(reference: Reference, asking: Asking & { login: RegistryLogin }): Promise<void> {
     const { registry } = reference

@@ -72,7 +72,7 @@ suite('the image store of a runner', { skip: needsRoot }, () => {
     assert.deepEqual(await namesInPool(), ['default'])
   })
 
-  test('a server with a second data directory on the host takes the default image from the host’s cache', async () => {
+  test('a runner with another data directory takes the default image from the host’s cache', async () => {
     await open().ensureDefault()
     const second = open({ poolDir: join(directory, 'second') })
     await second.ensureDefault()
@@ -80,7 +80,7 @@ suite('the image store of a runner', { skip: needsRoot }, () => {
     assert.ok(existsSync(`${second.rootfsOf('default')}/etc/motd`))
   })
 
-  test('two servers started at the same time build the default image once; the second reports that it waits', async () => {
+  test('two runners started at the same time build the default image once; the second reports that it waits', async () => {
     const steps: string[] = []
     const isBuilding = Promise.withResolvers<void>()
     const mayGoOn = Promise.withResolvers<void>()

@@ -9,7 +9,7 @@ import type { Interrupted } from './interrupted.ts'
 import type { ImageLimits } from './limits.ts'
 import type { Trees } from './trees.ts'
 
-/** Kept layers are removed if the host has less free space than `keepFreeBytes` times this factor. */
+/** Downloaded layers are removed if the host has less free space than `keepFreeBytes` times this factor. */
 const spareForLayers = 4
 /**
  * Interval of regular sweeps. Layers of interrupted downloads are kept for a day, so they need sweeps even if no image changes.
@@ -112,8 +112,8 @@ export class Sweeper {
   }
 
   /**
-   * Returns by how many bytes the kept layers may grow, or must shrink if negative. Kept layers must leave more space free than
-   * images, because they only save downloads.
+   * Returns by how many bytes the stored downloaded layers may grow. A negative number says how much they must shrink. They must
+   * leave more space free than images, because they only save downloads.
    */
   async #spareBytes(): Promise<number> {
     const { keepFreeBytes } = this.#parts.limits

@@ -22,7 +22,7 @@ export interface TreePlace {
   /** Removes a directory and waits until its space is free. This takes longer than `remove`. */
   removeAtOnce(path: string): Promise<void>
   sync(path: string): Promise<void>
-  /** Resolves when the names of all trees are safe on the disk. */
+  /** Resolves when the directory entries of all trees are written to the disk. */
   syncNames(): Promise<void>
   /**
    * Returns a number that grows by one with each file made in the directory. Only the difference between two results has a

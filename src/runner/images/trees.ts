@@ -48,7 +48,7 @@ export class Trees {
     this.#plain = plain
   }
 
-  /** Makes all later trees at `place`, where trees share blocks. */
+  /** From now on, makes new trees at `place`, where trees share blocks. Existing trees stay where they are. */
   shareAt(place: TreePlace): void {
     this.#sharing = place
   }
@@ -90,7 +90,7 @@ export class Trees {
     }
   }
 
-  /** Whether the tree `name` exists at a place where a new tree can begin as its copy. */
+  /** Whether the tree `name` exists on the file system that shares blocks, so that a new tree can begin as a copy of it. */
   canBeCopied(name: string): boolean {
     return this.#sharing !== undefined && existsSync(join(this.#sharing.directory, name))
   }
@@ -128,8 +128,8 @@ export class Trees {
   }
 
   /**
-   * Keeps a copy of an unfinished tree, under the name of the tree of the layers unpacked so far. Only for places where trees
-   * share blocks.
+   * Keeps a copy of an unfinished tree as a complete tree `name`, which has the layers that are unpacked so far. Only possible
+   * where trees share blocks.
    */
   async keepCopy({ directory }: Unfinished, name: string, tree: Tree): Promise<void> {
     const place = this.#sharing ?? this.#plain

@@ -14,7 +14,7 @@ import { endWithUs } from './end-with-us.ts'
 
 export type View = { from: string; at: string; writable?: boolean }
 
-/** A symbolic link to create in the root directory of a job. */
+/** A symbolic link to create in the root directory that a job sees. */
 type Link = { target: string; name: string }
 
 export type Job = {
@@ -51,10 +51,10 @@ const memoryLimitBytes = 8 * 1024 ** 3
 const watchEveryMs = 150
 const filterAt = '/confine'
 
-// A script that runs as root in namespaces of its own. `$1`: directory made by `makeSkeleton`. `$2`: owner of the secret, or
-// empty. Standard input is the secret's text. Two lists follow as further arguments, each after its length: mounts to unmount
-// before the runtime sees them, and the views. The directory is moved to /mnt, because the runtime enters it as the user
-// nobody, who cannot enter the runner's directories. The script starts few programs, because each job waits for them.
+// A script that runs as root in namespaces of its own. Arguments: the directory that `makeSkeleton` made; the owner of the
+// secret, or empty; the number of mounts to remove, and these mounts; the number of views, and these views. Standard input: the
+// secret. The directory is moved to /mnt, because crun enters it as the user nobody, who cannot enter the runner's directories.
+// Each job waits for this script, so it starts few programs.
 const enter = `set -e
 place=$1; owner=$2; shift 2
 n=$1; shift; while [ "$n" -gt 0 ]; do umount -l -- "$1"; shift; n=$((n - 1)); done
@@ -71,7 +71,10 @@ mount --move "$place" /mnt
 cd /mnt
 exec nice -n 10 crun --root /mnt/state --cgroup-manager disabled run --bundle /mnt job`
 
-/** Makes the root directory of a job below `place`, with an empty file or directory for the secret and for each view. */
+/**
+ * Makes the root directory of a job below `place`. It has an empty file or directory at each point where the secret or a view is
+ * mounted later.
+ */
 const makeSkeleton = async (
   place: string,
   { views, links, secret }: { views: readonly View[]; links: readonly Link[]; secret: Job['secret'] },

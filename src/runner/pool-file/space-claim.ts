@@ -14,8 +14,8 @@ const unit = 64 * MiB
 const lookEveryMs = 2_000
 const standardKeepFreeBytes = 2 * 1024 * MiB
 /**
- * Maximum number of free bytes that the ballast leaves for the metadata of the pool. On a full host the ballast leaves at most
- * half of the host's free space: the pool needs the rest for metadata outside of what it reports as free.
+ * Maximum number of bytes that the ballast leaves free in the pool, for metadata. On a full host it leaves at most half of the
+ * host's free bytes, because btrfs allocates more metadata than the pool's free bytes show.
  */
 const mostSpareBytes = 1024 * MiB
 
@@ -100,8 +100,7 @@ export class SpaceClaim {
   }
 
   /**
-   * Makes the ballast larger. Tries smaller and smaller pieces, because the file system may allocate less than it reports as
-   * free.
+   * Makes the ballast larger, in smaller and smaller steps, because the file system may allocate less than it reports as free.
    */
   async #claim(held: number, more: number, hostFree: number) {
     const text = `the host has ${Math.round(hostFree / MiB)} MiB free: ${this.#parts.consequence}`

@@ -18,7 +18,7 @@ const fakeCgroup = () => {
 }
 
 suite('`Refresher` reads the memory use and the out-of-memory kills of running sandboxes at intervals', () => {
-  test('a new memory limit causes no read of the sandbox’s kill counter; the next read reports all new kills', async () => {
+  test('a new memory limit of a sandbox loses no out-of-memory kills: the next read reports them', async () => {
     const { fake, cgroup } = fakeCgroup()
     const told: [string, number][] = []
     const refresher = new Refresher({

@@ -41,7 +41,7 @@ export const startKeeper = (parts: Partial<KeeperParts> = {}) => {
   }
 }
 
-/** Makes a gate for a verb: the verb waits for `passed` until the test calls `open`. */
+/** Returns a promise, `passed`, that a verb of a test awaits until the test calls `open`. */
 export const gate = () => {
   const { promise, resolve } = Promise.withResolvers<void>()
   return { passed: promise, open: resolve }

@@ -97,7 +97,7 @@ suite('archive and restore', { skip: needsRoot }, () => {
     assert.equal(existsSync(store(assignment)), false)
   })
 
-  test('a restored disk survives a power cut right after its start', async () => {
+  test('a restored disk survives a power cut right after the sandbox has started', async () => {
     const assignment = await box.started()
     await said(assignment, fill)
     await box.host.archive(archived(assignment))

@@ -27,7 +27,7 @@ suite('the entrypoint of a sandbox', { skip: needsRoot }, () => {
 
   const jobsOf = (sandboxId: string) => agentAt(box.host.get(sandboxId)!.socketPath).jobs.list()
 
-  /** Waits until the file has `count` lines, one for each run of the entrypoint. Returns the lines. */
+  /** Waits until /root/runs has `count` lines, one for each run of the entrypoint. Returns the lines. */
   const runsOf = async (sandboxId: string, count: number): Promise<string[]> => {
     let runs: string[] = []
     await until(async () => {

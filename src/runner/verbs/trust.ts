@@ -25,8 +25,8 @@ const lists = [
   '/etc/ssl/cert.pem',
 ]
 /**
- * Directories with additional authorities, from which a distribution's tool generates the list: Debian and Alpine, Fedora,
- * SUSE.
+ * Directories with additional certificate authorities, on Debian and Alpine, Fedora, SUSE. A tool of the distribution generates
+ * the files in `lists` from them.
  */
 const additions = ['/usr/local/share/ca-certificates', '/etc/pki/ca-trust/source/anchors', '/etc/pki/trust/anchors']
 
@@ -66,7 +66,8 @@ const place = async (files: Files, authority: string): Promise<void> => {
   const found: string[] = []
   for (const path of lists) {
     const before = (await readFile(files, path))?.replaceAll(ours, '')
-    // A file without certificates is not changed, because the programs of this image do not use it.
+    // A file without certificates is not changed: if programs of this image read it, they would trust nobody. So they use another
+    // file.
     if (before === undefined || !before.includes('BEGIN')) continue
     found.push(before)
     await writeFile(files, path, `${before}${before.endsWith('\n') ? '' : '\n'}${block}`)

@@ -94,7 +94,7 @@ export class SharedDirectory {
     const going = this.pathOf(`${leaving}${volumeId}`)
     if (await this.exists(volumeId)) await succeeds(['mv', '-T', '--', this.pathOf(volumeId), going])
     await runCommand(['rm', '-rf', '--', going], { timeoutMs: removeTimeoutMs })
-    // The rename fails if an earlier, interrupted removal has left its renamed directory. Then the volume still has its name.
+    // If a directory `going` was left by an interrupted removal, the rename has failed and the volume still exists.
     if (await this.exists(volumeId)) throw new VolumeUnavailable('The volume could not be removed.')
   }
 

@@ -40,7 +40,7 @@ class LibraryRoom {
     registries: { plainRegistries: [this.registry.host], authFile: undefined, publicNetwork },
     limits: { ...limits, ...more },
   })
-  /** Opens a library. `mirrors`: mirrors of the registry, in which the names of its images begin with `hub/`. */
+  /** Opens a library. `mirrors`: mirrors of the test registry. An image `x` of the registry is `hub/x` in a mirror. */
   readonly open = (
     more: Partial<ImageLimits> = {},
     mirrors: readonly TestRegistry[] = [],
