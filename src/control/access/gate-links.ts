@@ -8,9 +8,7 @@ import type { Tickets } from './tickets.ts'
 export class GateLinks {
   readonly #sockets = new Map<WebSocket, string>()
 
-  /**
-   * Sends messages to a gate over `socket` until it closes. `gateId`: the id of the gate, which its certificate proves.
-   */
+  /** Adds the WebSocket of a gate until it closes. `gateId`: the id of the gate, which its certificate proves. */
   add(socket: WebSocket, gateId = localGateId): void {
     this.#sockets.set(socket, gateId)
     socket.on('close', () => this.#sockets.delete(socket))

@@ -27,8 +27,8 @@ const replacedAfterMs = 30 * day
 const toldForMs = day
 const lock = 7_305_525
 /**
- * Milliseconds for which a signed ticket is given again for the same sandbox, gate and allowed calls. Signing is the
- * most expensive part of an access answer.
+ * Milliseconds for which a signed ticket is reused for the same sandbox, gate and allowed calls. Signing is the most
+ * expensive part of an access answer.
  */
 const givenForMs = ticketLastsMs / 2
 const keptTickets = 4096

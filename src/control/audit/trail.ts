@@ -170,8 +170,8 @@ const runTold = async (
     await telling
     return await run({})
   }
-  // If the insert fails before anything awaits `telling`, Node would end the process. The `finally` block throws the
-  // error instead.
+  // If `telling`, the insert of the audit row, fails before anything awaits it, Node would end the process. The
+  // `finally` block throws the error instead.
   telling.catch(() => {})
   try {
     return await run({ told: telling })

@@ -75,7 +75,7 @@ const signIn = async (caller: GridCaller, subject: string, organizationId?: stri
 const differences = async (by: ReadonlyMap<GridCaller, Headers>): Promise<string[]> => {
   const wrong: string[] = []
   // All calls of a caller follow each other, because control caches a credential only for a second. In another order,
-  // every call would look it up again.
+  // control would look up the credential for every call.
   for (const [caller, headers] of by) {
     for (const route of app.app.routes) {
       const [answer, expected] = [await ask(route, headers), answerTo(route, caller)]

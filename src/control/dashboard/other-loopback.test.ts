@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { isOtherLoopback } from './other-loopback.ts'
 
-test('`isOtherLoopback` is true only for another loopback name than the public URL’s, at the same port', () => {
+test('`isOtherLoopback` is true only for a loopback name other than the public URL’s, at the same port', () => {
   const local = 'http://127.0.0.1:4600'
   for (const host of ['localhost:4600', '[::1]:4600', 'LOCALHOST:4600'])
     assert.equal(isOtherLoopback(host, local), true)

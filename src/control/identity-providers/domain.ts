@@ -14,8 +14,8 @@ const asDomain = (text: string): string | undefined => {
 }
 
 /**
- * Reads domains, sorts them and removes duplicates. Because of the order, concurrent claims of several domains lock
- * them in the same order and cannot deadlock.
+ * Reads domains, sorts them and removes duplicates. Because of the order, concurrent calls insert several domains in
+ * the same order and cannot deadlock.
  */
 export const readDomains = (given: readonly string[]): string[] => {
   const domains = given.map((text) => {

@@ -62,7 +62,7 @@ const pieces = async function* (
   const { sql } = database
   const end = performance.now() + longestFollowMs
   for (let last = 0; ; ) {
-    // Asks whether the build runs before it reads the log. Otherwise lines that were written in between would be
+    // The state of the build is read first. If it were read after the log, lines that were written in between would be
     // missed.
     const goesOn = performance.now() < end && (await isBeingMade())
     for (;;) {

@@ -282,8 +282,8 @@ export const insertBase = async (sql: Sql, name: string, runnerId: string, now: 
 const basesPer = { milliseconds: 3_600_000, sweep: 100 }
 
 /**
- * Drops bases that no copy in the store lies over and no runner has. Only a runner that has a base can make further copies
- * over it.
+ * Marks bases as not wanted that no runner has and that no copy in the store needs. Only a runner that has a base can
+ * make further copies over it.
  */
 export const dropUnusedBases = async (sql: Sql, now: Date): Promise<void> => {
   const before = new Date(now.getTime() - basesPer.milliseconds)

@@ -63,7 +63,7 @@ export const dropImagesOf = async (transaction: Transaction, organizationId: str
   return rows.map(({ name }) => name)
 }
 
-/** Marks the images that were built for the organization’s sandboxes as not wanted. Returns their names. */
+/** Marks the images that were built for the organization's sandboxes as not wanted. Returns their names. */
 export const dropBuildsOf = async (transaction: Transaction, organizationId: string, now: Date): Promise<string[]> => {
   const rows = await transaction<{ name: string }[]>`
     update images set wanted = false, updated_at = ${now}

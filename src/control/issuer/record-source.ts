@@ -1,4 +1,4 @@
-// Remembers the caller’s network during a call to our own issuer, because oidc-provider does not pass the caller’s
+// Remembers the caller's network during a call to our own issuer, because oidc-provider does not pass the caller's
 // address on to its storage.
 import { AsyncLocalStorage } from 'node:async_hooks'
 import { networkOf } from '#src/kit/network-of.ts'

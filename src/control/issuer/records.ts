@@ -42,7 +42,7 @@ export const recordsIn = (
 
   /**
    * Deletes the oldest begun sign-ins of the network that has begun the most. An attacker who fills the table therefore
-   * loses their own. This query is slow, so it deletes more than needed and then is not needed for a while.
+   * loses only their own. The query is slow, so it deletes more than needed, and need not run again soon.
    */
   const makeRoom = async () => {
     const [{ begun }] = await sql<[{ begun: number }]>`

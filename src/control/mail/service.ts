@@ -1,5 +1,5 @@
-// Functions about mail, for other modules. A mail about a change is queued in the transaction that makes the change. A
-// later transaction may withdraw the mail.
+// Queues and withdraws mails for other modules. A mail about a change is queued in the transaction that makes the
+// change. A later transaction may withdraw the mail.
 import { Problem } from '#src/problems.ts'
 import type { Transaction } from '../storage/database.ts'
 import { countMail, deleteMailAbout, insertMail, type NewMail } from './store.ts'

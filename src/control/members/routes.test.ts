@@ -98,7 +98,7 @@ suite('POST /organizations/{organizationId}/users/{userId}/access', () => {
     assert.deepEqual([reply.status, reply.body.role, reply.body.assignedRoles], [200, 'owner', []])
     const role = { name: 'Mine', description: 'x', permissions: ['write:sandboxes'] }
     assert.equal((await app.asUser('member').post(`${organization}/roles`, role)).status, 201)
-    // The member's API key still has only a member's permissions, so it cannot make a role.
+    // The member's API key has only a member's permissions, so it cannot make a role.
     assert.equal((await app.as('member').post(`${organization}/roles`, { ...role, name: 'Other' })).status, 403)
   })
 

@@ -136,7 +136,7 @@ suite('the targets of outbound calls', () => {
       resolve: async () => [{ address: '1.1.1.1', family: 4 }],
       evenMilliseconds: 1,
     })
-    // Nothing listens on port 1. So this test reaches no server of somebody else, even if the tested check is broken.
+    // Control refuses every call to port 1. So no request leaves this machine, even if the tested check is broken.
     assert.equal(await reasonOf(closed.send({ method: 'GET', url: 'http://no-such-name.invalid:1/' })), 'not_public')
     const both = createOutbound({ allowed: loopback, readOwn: () => loopback, resolve: named('127.0.0.1') })
     assert.equal((await both.send({ method: 'GET', url })).body.toString(), 'here')

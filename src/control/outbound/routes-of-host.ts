@@ -1,6 +1,6 @@
 // The next hops of this host: its gateways, and the networks that it reaches directly. Control reads them from the
-// routes, because the network of an interface may not contain its gateway (a /32 address). Control may read only the
-// entries of its own process in /proc, but they include the routes.
+// routes, because a host with a /32 address has a gateway outside the networks of its interfaces. Control may read only
+// the entries of its own process in /proc, but they include the routes.
 import { closeSync, openSync, readSync } from 'node:fs'
 
 export type NextNetwork = { address: string; bits: number }

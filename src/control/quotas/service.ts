@@ -1,4 +1,4 @@
-// Functions about quotas, for other modules. The limits of one sandbox are checked before a write, and the totals at
+// Reads and checks quotas for other modules. The limits of one sandbox are checked before a write, and the totals at
 // the end of the transaction.
 
 export { checkKept, checkLimits, checkOpen, endOfLife, getQuota, getQuotas, type Quota, readTtl } from './limits.ts'

@@ -1,4 +1,4 @@
-// Functions about sandboxes, for other modules. Only the verbs change the state of sandboxes.
+// The functions of this module that other modules may use. Only the verbs change the state of sandboxes.
 export {
   dropSecret,
   forgiveSilence,

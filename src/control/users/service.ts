@@ -1,2 +1,2 @@
-// Functions about users, for other modules.
+// Finds users for other modules, and creates the first administrator.
 export { findUserByEmail, findUserById, freeAddress, insertFirstAdministrator } from './store.ts'

@@ -30,7 +30,10 @@ export const listForRunner = async (
 const asAssignment = ({ id, driver }: VolumeRow): VolumeAssignment[] =>
   driver === null ? [] : [{ volumeId: id, driver, target: 'absent' }]
 
-/** Tells a runner that is linked to this process to remove a volume. Other runners find the volume in their list. */
+/**
+ * Tells a runner that is linked to this process to remove a volume. Other runners find the removal when they next read
+ * the list of their volumes.
+ */
 export const pushRemoval = async ({ database, links, log }: RunningParts, volume: VolumeRow): Promise<void> => {
   if (volume.state !== 'pending_delete') return
   try {
