@@ -275,7 +275,7 @@ static void enter(char **arg) {
 
 static void tie(char **arg) {
   if (prctl(PR_SET_PDEATHSIG, number(arg[0]), 0, 0, 0) < 0) fail(arg[0]);
-  // Check the parent after `prctl`: if it ended before, the kernel sends no signal.
+  // If the parent ended before `prctl`, the kernel sends no signal. So check the parent again.
   if (getppid() != parent) _exit(failed);
 }
 

@@ -116,7 +116,7 @@ static uid_t first_id, id_count;
 
 static int is_of_sandbox(uid_t id) { return id >= first_id && id - first_id < id_count; }
 
-// A capability of a file contains the user who is root in the user namespace where the capability is valid (vfs_ns_cap_data). It
+// A capability of a file is valid only in user namespaces whose root is the user that the capability names (vfs_ns_cap_data). It
 // is harmless if this user belongs to the sandbox.
 static int is_harmless_capability(const uint32_t *data, ssize_t size) {
   const uint32_t version = 3;

@@ -43,8 +43,9 @@ static const struct {
     {"/dev/random", 1, 8}, {"/dev/urandom", 1, 9}, {"/dev/tty", 5, 0},
 };
 
-// Shows the host's devices in the sandbox. Called if this host allows no process to make devices. The mount is read-only: crun
-// makes the sandbox's root the owner of the sandbox's standard files, and without this the root would own the host's /dev/null.
+// Shows the host's devices in the sandbox. Called if this host allows no process to make devices. The mount is read-only, because
+// crun makes the sandbox's root the owner of the sandbox's standard files. Otherwise the sandbox's root would own the host's
+// /dev/null.
 static void keep_devices_of_host(void) {
   if (umount2("/dev", MNT_DETACH) < 0) fail("/dev");
   if (mount("/dev/null", "/dev/null", NULL, MS_BIND, NULL) < 0) fail("/dev/null");

@@ -101,8 +101,8 @@ bool connection_send_pipe(struct connection *connection, int pipe, size_t size) 
     moved = splice(pipe, NULL, connection->socket.fd, NULL, size - (size_t)sent, SPLICE_F_MOVE | SPLICE_F_NONBLOCK);
   if ((size_t)sent == size) return true;
   /*
-   * The socket accepted only a part of the pipe's bytes. Read the others into the buffer `out`, from which they are sent later.
-   * If the socket has failed, the next send reports the error.
+   * The socket accepted only a part of the bytes in the pipe. Read the remaining bytes into the buffer `out`, from which they are
+   * sent later. If the socket has failed, the next send reports the error.
    */
   ssize_t left = read(pipe, connection->out, size - (size_t)sent);
   if (sent + left == (ssize_t)size) {

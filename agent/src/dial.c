@@ -116,8 +116,8 @@ static void watch(struct tunnel *tunnel) {
     if (!tunnel->from[i].ended && !is_waiting(&tunnel->from[i])) events |= EPOLLIN;
     if (is_waiting(&tunnel->from[!i])) events |= EPOLLOUT;
     /*
-     * This side sends no more, but may still disconnect, so continue to watch it. Epoll reports errors and hang-ups with any set
-     * of events.
+     * This end of the tunnel sends no more, but may still disconnect, so continue to watch it. Epoll reports errors and hang-ups
+     * with any set of events.
      */
     if (!events && tunnel->from[i].ended) events = EPOLLERR;
     source_watch(&tunnel->end[i], events);

@@ -328,8 +328,8 @@ void sudo_client(int argc, char **argv) {
   client.in_background = sudo.background;
   client.has_terminal = !sudo.background && passage_open(&client.passage);
   /*
-   * Bash ignores SIGTTIN and SIGTTOU in $(). But a command with its own terminal must stop at these signals, because otherwise it
-   * would never get the caller's terminal.
+   * Bash ignores SIGTTIN and SIGTTOU in $(). Do not ignore them for a command with its own terminal, because the command must
+   * stop at them to get the caller's terminal.
    */
   if (client.has_terminal) client.ignored &= ~(UINT64_C(1) << (SIGTTIN - 1) | UINT64_C(1) << (SIGTTOU - 1));
   client.signals = watch_signals(client.ignored);

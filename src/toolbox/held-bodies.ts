@@ -9,7 +9,10 @@ import { Problem } from '#src/problems.ts'
  */
 export const heldBodies = new Budget({ each: 16 * 1024 * 1024, all: 256 * 1024 * 1024, sure: 64 * 1024 })
 
-/** Added for each JSON value to the length of its text, in characters, because a parsed value takes more memory than its text. */
+/**
+ * Number of characters that is added to the length of each JSON value's text, because a parsed value takes more memory than its
+ * text.
+ */
 const valueSize = 32
 
 const sizeOf = (value: unknown): number => {

@@ -25,10 +25,7 @@ export type ToolboxContext = {
   compiler: Compiler
   /** Changes the variables of processes that start later. Resolves when every process that starts from then on has them. */
   changeVariables: (change: VariableChange) => Promise<void>
-  /**
-   * Timeout in seconds of a `process/execute` call that sends no timeout; 0: none. Does not apply to calls of an SDK, which run
-   * without a timeout.
-   */
+  /** Timeout in seconds of a `process/execute` call that sends no timeout and does not come from an SDK; 0: none. */
   executeTimeoutSeconds: number
   /** Releases the body of a call when it is no longer needed (held-bodies.ts). Absent without a body. */
   letGo?: () => void

@@ -64,7 +64,7 @@ export const answerTimeoutMs = 60_000
 
 /**
  * Maximum number of connections to one agent. It protects the gate from a hostile program that has replaced the agent. An agent
- * serves 1024 and refuses more, so the limit is higher, for the connections on which it refuses.
+ * serves 1024 connections and refuses further ones itself, so this limit is higher.
  */
 const open = new Budget({ each: 1100 })
 

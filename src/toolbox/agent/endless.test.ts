@@ -95,7 +95,7 @@ suite('an agent that sends answers without end', () => {
     await assert.rejects(saying(forEver(encodeFrame(kinds.text), [command(1)])).sessions.command('s', 'c'), isBad)
   })
 
-  test('an agent’s frames about 0 lost bytes or 0 allowed bytes are refused, as they could come without end', async () => {
+  test('an agent’s frames LOST and CREDIT with the number 0 are refused, as they could come without end', async () => {
     const lost = encodeFrame(kinds.lost, new FieldWriter().u64(0).done())
     const follow = async () => {
       for await (const _ of saying(forEver(lost)).jobs.attach('j', 0));

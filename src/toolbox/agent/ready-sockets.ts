@@ -39,7 +39,10 @@ export class ReadySockets {
     return undefined
   }
 
-  /** Opens sockets to one agent until `#each` sockets are ready. Closes sockets if more than `#all` are ready for all agents. */
+  /**
+   * Opens sockets to one agent until `#each` sockets to it are ready. Closes the oldest sockets if more than `#all` are ready in
+   * total.
+   */
   fill(socketPath: string, open: () => Socket): void {
     while ((this.#byPath.get(socketPath)?.size ?? 0) < this.#each) this.#add(socketPath, open().unref())
     for (const socket of this.#ready.keys()) {

@@ -1,5 +1,5 @@
-// Takes the chart lines out of a program's output. A chart line starts with `chartMark` and ends with a newline. All other output
-// passes through in order, byte for byte, even where a piece ends in the middle of a line.
+// Takes the chart lines out of a program's output. A chart line contains one chart as JSON; it starts with `chartMark` and ends
+// with a newline. All other output passes through in order, byte for byte, even where a piece ends in the middle of a line.
 import { BoundedOutput } from '#src/toolbox/running/output.ts'
 
 export const chartMark = Buffer.from('dtn_artifact_k39fd2:')

@@ -269,7 +269,7 @@ suite('GET /process/interpreter/execute', () => {
     assert.equal(await printed(box, comment), 'long\n')
   })
 
-  test('an interpreter socket closes with 1013 if all code reaches 256 MiB; 64 KiB per sandbox stay free', async (t) => {
+  test('an interpreter socket closes with 1013 if the code of all runs has 256 MiB; 64 KiB each stay free', async (t) => {
     await using box = await startToolbox()
     const most = 16 * 1024 * 1024
     for (let other = 0; other < 16; other++) {

@@ -140,7 +140,7 @@ suite('POST /process/pty', () => {
 })
 
 suite('POST /process/pty with lazyStart', () => {
-  test('with `lazyStart`, a shell starts with its first client; its terminal can be resized before', async () => {
+  test('with `lazyStart`, a shell starts with its first client, and its terminal can be resized earlier', async () => {
     await using box = await startBox()
     const { body } = await box.post(pty, { id: 'a', lazyStart: true, envs: { A: 'b' } })
     assert.deepEqual([body.active, body.lazyStart], [false, true])

@@ -17,7 +17,10 @@ const shortageOf = ({ assignment }: Sandbox): OutOfMemory => {
 export const wasBetween = (spans: MemoryKillsHere['spans'], from: number, until: number): boolean =>
   spans.some((span) => span.after <= until && span.until >= from)
 
-/** Asks the runner which memory kills happened in the sandbox. If the runner does not answer, returns that there were none. */
+/**
+ * Asks the runner when the kernel killed processes of the sandbox for lack of memory. If the runner does not answer, returns that
+ * there were no kills.
+ */
 const killsOf = async ({ memoryKills }: Sandbox): Promise<MemoryKillsHere> =>
   (await memoryKills?.().catch(() => undefined)) ?? { count: 0, spans: [] }
 

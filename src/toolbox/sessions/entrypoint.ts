@@ -65,8 +65,8 @@ export const readEntrypointLogs = async (
   const { logs } = await told(collectLogs(output(agent, signal), assignment.organizationId, isMarked))
   const found = await findEntrypointShortage(sandbox)
   if (found !== undefined) return withShortage(logs, found.shortage, { ...found, isMarked })
-  // Ask the agent for the exit code only if the output ends with the message of a program that must be process 1. Few outputs end
-  // so, and for all others this saves a request.
+  // Ask the agent for the exit code only if the output ends with the message of a program that must be process 1. This saves a
+  // request for all other outputs.
   const isComplaint = wantedToBeFirst(logs.stderr, failed) || wantedToBeFirst(logs.stdout, failed)
   const exitCode = isComplaint ? (await findJob(sandbox))?.exit?.exitCode : undefined
   return exitCode === undefined || exitCode === 0 ? logs : withLine(logs, notProcessOne, isMarked)
