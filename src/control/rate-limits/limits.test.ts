@@ -82,7 +82,7 @@ suite('rate limits', () => {
     assert.equal((await owner.get('/sandbox')).status, 200)
   })
 
-  test('`bucketsOfRoutes` names only endpoints that exist', async () => {
+  test('the list of endpoints with a rate limit of their own names only endpoints that exist', async () => {
     await using app = await startControl()
     const routes = app.app.routes.map(({ method, path }) => `${method} ${path}`)
     assert.deepEqual(
