@@ -1,5 +1,6 @@
-// Shows how much time each layer adds to one command. In each turn, the command runs through one layer, then through two, and so
-// on. So a disturbance affects all results equally. Also shows the processor time of each program.
+// Shows how much time the agent, the runner and the gate each add to one command. In each turn, the command runs through the
+// agent, then through agent and runner, and so on. So a disturbance affects all results equally. Also shows the processor time of
+// each program.
 import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { Pool } from 'undici'
@@ -45,7 +46,10 @@ export type ExecTrace = { wall: Record<Layer, Samples>; processor: Record<Spende
 type Layer = 'command' | 'agent' | 'runner' | 'gate'
 type Spender = 'agent' | 'runner' | 'gate' | 'client'
 
-/** Measures all layers. `execute` makes a complete call through the gate. `data`: the server's data directory. */
+/**
+ * Measures how long each layer of a command takes: the command alone, the agent, the runner and the gate. `execute` makes a
+ * complete call through the gate. `data`: the server's data directory.
+ */
 export const traceExec = async (
   { data, agentPid, turns }: { data: string; agentPid: number; turns: number },
   box: Box,

@@ -10,7 +10,10 @@ import type { Sandbox, Served } from './served.ts'
 export type Taken = {
   /** The times of the measured server, in milliseconds. */
   ours: Samples
-  /** The times of each lower bound. The sum of their medians is the least that the figure could be. */
+  /**
+   * The times of each lower bound, in milliseconds. The sum of the medians of all bounds is the least time that `ours` could
+   * have.
+   */
   floors: Samples[]
 }
 
@@ -54,7 +57,7 @@ const openTerminal = async (served: Served, box: Sandbox) => {
   return terminal
 }
 
-/** Prepares a sandbox, a warm pool, a server behind a preview, a terminal and sessions. Returns the figures, which use them. */
+/** Prepares a sandbox, a warm pool, a server behind a preview, a terminal and sessions. Returns the benchmarks that use them. */
 export const prepare = async (
   served: Served,
   floors: Floors,

@@ -1,6 +1,6 @@
-// Lower bounds ("floors") of the figures on this machine. They are measured at the same time as the figures, with
-// programs that do only the least necessary. (a) Node's HTTP server in another process answers 200 bytes. (b) A C
-// client runs a command through the agent. (c) PostgreSQL commits a row.
+// Measures lower bounds (floors): the least time in which this machine could do what a benchmark measures. They are measured at
+// the same time as the benchmark, with programs that do only the least necessary. (a) Node's HTTP server in another process
+// answers with 200 bytes. (b) A C client runs a command through the agent. (c) PostgreSQL commits a row.
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { existsSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
@@ -13,7 +13,10 @@ import { connectionFrom } from '#src/postgres/url.ts'
 import { type Samples, timed } from './samples.ts'
 import type { Sandbox, Served } from './served.ts'
 
-/** An HTTP server that prints its port and answers 200 bytes. It is also the server whose preview is measured. */
+/**
+ * JavaScript of an HTTP server that prints its port and answers with 200 bytes. It runs as lower bound (a), and in a sandbox
+ * behind the measured preview.
+ */
 export const plainServer = (port: number): string =>
   `const s = require('node:http').createServer((q, r) => { q.resume(); q.on('end', () => r.end('x'.repeat(200))) });
    s.keepAliveTimeout = 90000; s.listen(${port}, '127.0.0.1', () => console.log(s.address().port))`
@@ -73,7 +76,7 @@ export class Floors {
     return floors
   }
 
-  /** Measures floor (a): an HTTP server answers 200 bytes. */
+  /** Measures lower bound (a): an HTTP server answers with 200 bytes. */
   async http(rounds: number): Promise<Samples> {
     const headers = { 'content-type': 'application/json', authorization: `Bearer ${'x'.repeat(68)}` }
     return await repeat(rounds, async () => {
@@ -82,13 +85,13 @@ export class Floors {
     })
   }
 
-  /** Measures floor (b): a C client runs a command through the agent. */
+  /** Measures lower bound (b): a C client runs a command through the agent. */
   async agent(served: Served, sandbox: Sandbox, rounds: number, ...argv: string[]): Promise<Samples> {
     const client = join(this.#directory, 'agent-client')
     return numbers(await runCommand([client, served.agentSocket(sandbox), String(rounds), sandbox.user, ...argv]))
   }
 
-  /** Measures floor (c): PostgreSQL commits a row. */
+  /** Measures lower bound (c): PostgreSQL commits a row. */
   async row(rounds: number): Promise<Samples> {
     return await repeat(rounds, () => this.#sql`insert into bench_rows (text) values (${'x'.repeat(200)})`)
   }

@@ -71,7 +71,8 @@ const measureWarm = async () => {
   const warm: Samples = []
   const warmShell: Samples = []
   const cold: Samples = []
-  // The lower bound of a create and its first command: two HTTP calls, of which the second runs the command.
+  // The least time in which a client could make a sandbox and run a command: it makes two HTTP calls, and the second call runs
+  // the command.
   const floor: Samples = []
   // The first ten rounds are not counted, because the server still compiles the code for claims.
   for (let round = -10; round < rounds; round++) {

@@ -27,8 +27,8 @@ export type RawCrun = {
 }
 
 /**
- * Copies the OCI bundle of a running sandbox. A shell mounts the overlay in a private mount namespace, as a person
- * would do by hand. `hidden`: mounts that crun must not see on a host with both cgroup versions.
+ * Makes containers with crun alone, from a copy of the OCI bundle of the running sandbox `model`. A shell script mounts their
+ * overlay in a private mount namespace. `hidden`: mounts that crun must not see on a host with both cgroup versions.
  */
 export const openRawCrun = async (
   model: string,
@@ -60,8 +60,8 @@ export const openRawCrun = async (
   }
   const hide = 'if [ -n "$4" ]; then umount -l "$4"; fi'
 
-  // crun changes the owner of its stdin, stdout and stderr to the root user of the sandbox. Without other files for them, this
-  // user would own the host's /dev/null.
+  // crun makes the root user of the sandbox the owner of its stdin, stdout and stderr. Without these redirections, that would be
+  // the host's /dev/null.
   const exec = (id: string) =>
     shell(`${hide}; exec ${crun.join(' ')} exec "$1" ${command.join(' ')} <"$2/$1/config.json"`, id)
 
@@ -74,7 +74,7 @@ export const openRawCrun = async (
       own.process.args = ['sleep', '1000']
       own.root.path = rootfs
       own.linux.cgroupsPath = `/alcove-bench/${id}`
-      // The mount is not id-mapped, so the container uses the id range of the files' owners.
+      // The root file system is mounted without an id mapping, so the container must use the ids of the files' owners.
       own.linux.uidMappings = own.linux.gidMappings = [{ containerID: 0, hostID: uidBase, size: uidCount }]
       for (const namespace of own.linux.namespaces) {
         if (namespace.type === 'network') namespace.path = `/run/netns/${netns}`

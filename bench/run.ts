@@ -1,10 +1,10 @@
-// Measures every figure together with its lower bounds (floors), and the load that a server can carry. Prints a table and writes
-// all samples to bench/results/. Needs root.
+// Runs every benchmark of figures.ts together with the least time that it could take (floors.ts), and measures how much load a
+// server can carry. Prints a table and writes all samples to bench/results/. Needs root.
 //
 //   node bench/run.ts [--turns 10] [--rounds 20] [--seconds 2] [--only TEXT] [--no-load] [CHECKOUT…]
 //
 // The default CHECKOUT is this checkout. With two, the servers are measured in turns, so that noise affects both, and the
-// second is compared to the first. Ratios are ratios of medians or, for two servers, of the lowest tenths.
+// second is compared to the first: the ratio of the medians, and the ratio of the 10th percentiles.
 import { basename, resolve } from 'node:path'
 import { parseArgs } from 'node:util'
 import { type Figure, prepare, type Taken } from './figures.ts'

@@ -74,7 +74,8 @@ try {
   const executeOnce = () => http.execute(first.record as { id: string; toolboxProxyUrl: string })
   // These calls are not measured, because a server that has just started still compiles its code.
   await repeat([], 1000, executeOnce)
-  // The lower bound is measured before and after Alcove. So a change in the machine's speed affects both.
+  // The lower bound is the time of the command alone. It is measured before and after the same command over HTTP, so a change in
+  // the machine's speed affects both.
   exec.inside.push(...(await commandAlone(first, 100)))
   await repeat(exec.alcove, rounds * 3, executeOnce)
   exec.inside.push(...(await commandAlone(first, 100)))

@@ -91,7 +91,7 @@ try {
     // Waits until Python, which reads the log, has started. Otherwise its start would slow the measurement down.
     await new Promise((resolve) => setTimeout(resolve, 200))
     const began = performance.now()
-    // This command does what the first `cat` of the lower bound does.
+    // The lower bound starts with the same `cat` of the same file, so the two times can be compared.
     const command = 'cat ~/whole'
     const { body } = await box.toolbox('POST', '/process/session/logs/exec', { command, runAsync: true })
     const arrivedBytes = await readWhole(
@@ -133,8 +133,8 @@ try {
     form: { disk: [] as Samples, memory: [] as Samples },
   }
   const arrived: number[] = []
-  // Measures uploads to files in memory. These files count as memory of the sandbox, so they are half as large and are
-  // removed immediately.
+  // Measures an upload to a file in memory (/dev/shm). The memory limit of the sandbox includes this file. So the file has half
+  // the size of the other files, and is removed immediately.
   const inMemory = async (samples: Samples, write: (path: string) => Promise<number>) => {
     samples.push(await write('/dev/shm/half'))
     await box.run('rm /dev/shm/half')

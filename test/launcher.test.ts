@@ -183,7 +183,7 @@ suite('the launcher', { timeout: 60_000 }, () => {
   })
 
   for (const what of ['unreachable', 'broken'] as const) {
-    test(`if new packages are ${what}, the old packages stay and still work with the old lock file`, async () => {
+    test(`if the install of new packages fails (${what}), the old packages stay and work with the old lock file`, async () => {
       using checkout = await pulled()
       checkout.npmIs(what)
       assert.equal(await checkout.run('up'), '')
@@ -196,7 +196,7 @@ suite('the launcher', { timeout: 60_000 }, () => {
     })
   }
 
-  test('if an install is killed, the old packages stay, and the next install waits for the killed one’s npm', async () => {
+  test('if an install is killed, the old packages stay, and the next install waits for the npm still running', async () => {
     using checkout = await pulled()
     checkout.npmIs('slow')
     const killed = checkout.start('up')

@@ -1,5 +1,5 @@
 // Simulates many hosts in one process. Each host has a link to control, sends heartbeats and the use of its sandboxes, reads its
-// list, and reports each assignment as done. `fleet.ts` starts this process, and asks for its counts by messages.
+// list of sandboxes, and reports each assignment as done. `fleet.ts` starts this process, and reads its counters by messages.
 import { WebSocket } from 'ws'
 import { mostSamples } from '#src/wire/meter-reading.ts'
 import type { Assignment, FromRunner, ToRunner } from '#src/wire/runner-link.ts'

@@ -11,7 +11,7 @@ import type { ListOptions } from './sandboxes/list.ts'
 import { type Access, defaultServer } from './session/access.ts'
 import type { SnapshotOptions } from './snapshots/snapshots.ts'
 
-/** The arguments of every command. */
+/** What every function that carries out a command gets. */
 export type Work = {
   api: Api
   interruption: Interruption
@@ -19,14 +19,17 @@ export type Work = {
   env: NodeJS.ProcessEnv
 }
 
-/** The options that all commands have. Only the server's command line has `data`. */
+/**
+ * The options that all commands have. `data`, the data directory of a server, is an option of the `alcove` program on that server
+ * only.
+ */
 type Options = { organization?: string; data?: string }
 type Json = { json?: boolean }
 
 export type Host = {
   /** Finds the server and the credential. Throws a Failure if the user has to sign in first. */
   connect: (options: Options) => Promise<Access>
-  /** Further options that choose the server of a command. */
+  /** Options, beside `Options`, with which the user chooses the server of a command. */
   options?: () => Option[]
   /** Returns the address of the server that these options choose. */
   serverUrl?: (options: Options) => Promise<string | undefined>

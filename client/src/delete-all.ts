@@ -4,8 +4,8 @@ import { Failure } from './failure.ts'
 import { note, printJson } from './print/print.ts'
 
 /**
- * Deletes all objects that are named. Continues after an error, and throws the first error at the end. With `json`, prints the
- * names of what was deleted.
+ * Deletes all objects in `names`, such as snapshots or keys. Continues after an error, and throws the first error at the end.
+ * With `json`, prints the names of what was deleted.
  */
 export const deleteAll = async (
   api: Api,

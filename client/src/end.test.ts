@@ -13,7 +13,7 @@ const printsToFullDisk = (more = '') => {
   return { status, said: stderr.toString() }
 }
 
-suite('the end of the program', () => {
+suite('output that cannot be written', () => {
   test('if its output cannot be written, the program shows an error and does not exit with code 0', () => {
     const said = 'alcove: The output could not be written: ENOSPC.\n'
     assert.deepEqual(printsToFullDisk(), { status: 74, said })

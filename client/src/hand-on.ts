@@ -1,8 +1,8 @@
 import type { Command } from 'commander'
 
 /**
- * Passes options before the name of a subcommand on to the subcommand. Throws a usage error for an option that the subcommand
- * does not have, and for a word that is not the name of a subcommand.
+ * If the user has written options before the name of the subcommand, the subcommand gets them too. Throws a usage error for an
+ * option that the subcommand does not have, and for a word that is not the name of a subcommand.
  */
 export const handOn = (command: Command, subcommand: Command): void => {
   // Without this check, an unknown word would be an argument of the default subcommand, with the error "too many arguments".

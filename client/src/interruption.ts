@@ -34,7 +34,7 @@ export class Interruption implements Disposable {
   readonly #listeners = new Map<Heard, () => void>()
   #count = 0
   #exitCode: number | undefined
-  /** Called with each signal, after `signal` was aborted. */
+  /** Called with the name of each signal (such as SIGINT) that this program gets, after `this.signal` was aborted. */
   onSignal: (name: Heard) => void = () => {}
 
   constructor() {

@@ -39,7 +39,7 @@ export type Client = {
   put: (path: string, body?: unknown, extra?: Extra) => Promise<Reply>
   patch: (path: string, body?: unknown, extra?: Extra) => Promise<Reply>
   delete: (path: string, extra?: Extra) => Promise<Reply>
-  /** Sends a request with any method and an unchanged payload. */
+  /** Sends a request with any method, and sends `payload` as it is, without JSON encoding. */
   send: (method: string, path: string, payload?: string, extra?: Extra) => Promise<Reply>
 }
 
@@ -56,11 +56,11 @@ export type TestControl = AsyncDisposable & {
   asUser: (who: Person, organizationId?: string | null) => Client
   /** Calls as the person whom these claims describe. */
   asNewcomer: (claims: Claims, organizationId?: string) => Client
-  /** The issuer of the tokens of `asUser` and `asNewcomer`. */
+  /** The issuer that signs the tokens with which `asUser` and `asNewcomer` sign in. */
   issuer: TestIssuer
   /** Makes calls with any bearer token. */
   with: (token: string) => Client
-  /** Advances the clock. Linked runners stay alive for control during this time. */
+  /** Advances the clock, and the last heartbeats of linked runners, so that control does not consider these runners silent. */
   pass: (time: Time) => Promise<void>
   /** Runs the periodic sweeps once. In a test they never run on their own. */
   sweep: () => Promise<void>

@@ -6,14 +6,15 @@ const longestMs = 10_000
 
 type Before = ({ reading: string } | { writing: string }) & {
   /**
-   * A part of the SQL statement before which `act` stops. Needed if control's periodic work may use the table before `act` does.
+   * Makes `act` wait only at an SQL statement that contains this text. Needed if control's periodic work may use the table before
+   * `act` does.
    */
   statement?: string
 }
 
 /**
- * Starts `act`, which waits where it first uses the table, because a lock blocks the table. Then runs `meanwhile`, and lets `act`
- * continue.
+ * Starts `act`. A lock stops `act` at its first statement that reads or writes the table of `before`. Then runs `meanwhile`, and
+ * lets `act` continue.
  */
 export const inBetween = async <T>(
   { database }: Pick<TestControl, 'database'>,
@@ -21,8 +22,8 @@ export const inBetween = async <T>(
   act: () => Promise<T>,
   meanwhile: (transaction: Transaction) => Promise<unknown>,
 ): Promise<T> => {
-  // `act` can end only after this transaction. A promise that the callback returns would be awaited inside the transaction, so
-  // the promise is returned in an object.
+  // The promise of `act` is returned in an object. Otherwise the transaction would await the promise before it ends, but `act`
+  // can end only after the transaction.
   const { acting } = await database.transaction(async (transaction) => {
     const isRead = 'reading' in before
     const table = isRead ? before.reading : before.writing

@@ -6,7 +6,10 @@ import { createInterface } from 'node:readline'
 export type ReceivedMail = {
   from: string
   to: string[]
-  /** Header and text of the mail as received, with dots unstuffed (RFC 5321 §4.5.2). */
+  /**
+   * Header and text of the mail. SMTP adds a dot to each line that begins with a dot (RFC 5321 §4.5.2). These added dots are
+   * removed.
+   */
   raw: string
 }
 

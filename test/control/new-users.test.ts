@@ -21,12 +21,12 @@ const answered = async (status: number, asked: ReturnType<Client['get']>) => {
 const names = (items: { name: string }[]) => items.map(({ name }) => name).sort()
 
 suite('the first steps of new users', { timeout: 120_000 }, () => {
-  test('members of an organization see nothing of other organizations; a key has only its own permission', async () => {
+  test('members of an organization see nothing of other organizations, and a key permits only what it names', async () => {
     await using app = await startControl({ sandboxes: { createWaitSeconds: 20 } })
     await using _runner = await connectRunner(app)
     const [ada, bob, cleo] = [person('Ada'), person('Bob'), person('Cleo')]
 
-    // For control, each of these people exists only by the claims of their token. Control makes a personal organization for each.
+    // Control first learns of each of these people from a token. It then makes a personal organization for the person.
     for (const newcomer of [ada, bob, cleo]) {
       const me = await answered(200, app.asNewcomer(newcomer).get('/users/me'))
       assert.deepEqual([me.name, me.email, me.emailVerified], [newcomer.name, newcomer.email, true])

@@ -12,13 +12,13 @@ const keyOf = (name: string) => `dtn_${createHash('sha256').update(`test key of 
 export const keys = {
   /** The system administrator, who has a personal organization. */
   admin: keyOf('admin'),
-  /** The owner of `ours`, who has every permission. */
+  /** The owner of the organization `ours`, with every permission. */
   owner: keyOf('owner'),
-  /** A member of `ours` with the role Developer, which permits writing sandboxes but not deleting them. */
+  /** A member of the organization `ours` with the role Developer, which permits writing sandboxes but not deleting them. */
   member: keyOf('member'),
-  /** A member of `ours` without any role or permission. */
+  /** A member of the organization `ours`, without any role or permission. */
   viewer: keyOf('viewer'),
-  /** The owner of `theirs`, who has every permission there. */
+  /** The owner of the organization `theirs`, with every permission in it. */
   stranger: keyOf('stranger'),
   proxy: keyOf('proxy'),
   runner: keyOf('runner'),

@@ -4,9 +4,9 @@ import type { Database, Sql } from '#src/control/storage/database.ts'
 export type Share = { organizationId: string; count: number }
 
 /**
- * Inserts sandboxes as on a server that has been used for three months. Started sandboxes were used recently, and stopped ones
- * long ago. So a list of stopped sandboxes in the usual order has to skip many rows. A few values are rare, and each sandbox has
- * a unique label.
+ * Inserts sandboxes as on a server that has been used for three months. Started sandboxes were used recently, and stopped
+ * sandboxes long ago. The API lists the sandboxes first that were used last, so a list of stopped sandboxes has to skip many
+ * rows. Some states and labels are rare, and each sandbox also has a unique label.
  */
 export const populate = async (database: Database, shares: readonly Share[], now: Date): Promise<void> => {
   await database.transaction(async (sql) => {

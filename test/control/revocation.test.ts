@@ -28,8 +28,8 @@ const statusAt = async ({ base }: ControlProcess, token: string, path: string, m
 }
 
 /**
- * Calls the other control process until it refuses the token. That process has just cached that the token is valid. It usually
- * learns of a revocation within milliseconds, and uses a cached answer for at most a second.
+ * Calls `other`, a second control process, until it refuses the revoked token. Until then it may answer 200 from its cache:
+ * usually for some milliseconds, at most for a second.
  */
 const untilRefused = async (token: string, path: string, status: number) => {
   const end = performance.now() + 15_000
@@ -50,7 +50,7 @@ const makeKey = async (who: 'owner' | 'member', name: string, permissions: strin
   return token
 }
 
-suite('access that one control process revokes', { timeout: 120_000 }, () => {
+suite('revocation of credentials by another control process', { timeout: 120_000 }, () => {
   before(async () => {
     app = await startControl()
     const env = { ALCOVE_ENCRYPTION_KEY: newEncryptionKey() }

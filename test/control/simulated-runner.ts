@@ -36,7 +36,7 @@ export type Behaviour =
   | { type: 'stale' }
 
 export type SimulatedRunner = AsyncDisposable & {
-  /** URL of the runner's control: `http://127.0.0.1:port`. */
+  /** URL of the control to which the runner connects: `http://127.0.0.1:port`. */
   base: string
   /** Every assignment that the runner received, in order, including repeated ones. */
   asked: Assignment[]
@@ -76,13 +76,16 @@ const capabilities = {
   volumes: 'disk',
 } as const satisfies RunnerCapabilities
 
-/** The simulated archive of a sandbox. */
+/** What the simulated runner reports about the archive of a sandbox. */
 export const archiveReport = (id: string) => ({ id, sha256: 'a'.repeat(64), bytes: 4096, storedBytes: 1024 })
 
 /** The settings that every image on the simulated runner has. */
 const imageConfig = { entrypoint: [], env: {}, user: 'of-image', workdir: '/' }
 
-/** Options of the runner. `token`: the token of an added runner. Default: the server's own runner. */
+/**
+ * Options of the runner. `token` is the token of a runner that the test has added. Without `token`, the runner signs in as the
+ * server's own runner.
+ */
 export type RunnerOptions = {
   images?: readonly string[]
   capabilities?: Partial<RunnerCapabilities>

@@ -50,7 +50,7 @@ const takeCluster = (data: string): boolean => {
   const ready = readyCluster()
   if (!existsSync(ready)) return false
   if (copyTree(ready, data)) return true
-  // A parallel test run has removed the stored cluster during the copy. This process therefore makes a new one.
+  // The copy fails if a parallel test run removes the stored PostgreSQL cluster. This process then makes a new cluster.
   rmSync(data, { recursive: true, force: true })
   return false
 }

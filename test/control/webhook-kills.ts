@@ -14,11 +14,9 @@ export type Kills = {
   kills: number
   /** Number of kills at which at least one committed event had not arrived at its receiver. */
   betweenCommitAndSend: number
-  /**
-   * The kills of `betweenCommitAndSend` for which it is certain that control had sent none of the events since the previous kill.
-   */
+  /** How many of the kills in `betweenCommitAndSend` came certainly before control sent any event since the previous kill. */
   strictlyBetween: number
-  /** The kills of `betweenCommitAndSend` at which control had claimed a message, and so had begun to send it. */
+  /** How many of the kills in `betweenCommitAndSend` came when control had begun to send a message. */
   whileSending: number
   committed: number
   received: number
@@ -27,12 +25,9 @@ export type Kills = {
 }
 
 /**
- * The moment at which one round of the test kills control.
- *
- * `held`: always between commit and send. The test holds the queue's lock until control is dead.
- *
- * A number: that many milliseconds after the test has learned of the commit. Such a kill may come before, during or after the
- * send.
+ * When a round of the test kills control. `held`: after the commit and before the message is sent. The test keeps control from
+ * sending by a lock until control is dead. A number: so many milliseconds after the test has learned of the commit. Control may
+ * not have sent the message yet, may be sending it, or may have sent it.
  */
 export type Moment = 'held' | number
 
@@ -49,7 +44,7 @@ const callAsOwner = async ({ base }: ControlProcess, method: string, path: strin
   return { status: reply.status, body: text === '' ? undefined : JSON.parse(text) }
 }
 
-/** Runs a round for each moment. Each round kills control once. */
+/** Runs one round for each of `moments`. In each round, control is killed once, at that moment. */
 export const runKills = async (moments: readonly Moment[], say: (line: string) => void = () => {}): Promise<Kills> => {
   await using opened = await openTestDatabase()
   await using receiver = await startReceiver()
@@ -61,8 +56,7 @@ export const runKills = async (moments: readonly Moment[], say: (line: string) =
     ALCOVE_ENCRYPTION_KEY: newEncryptionKey(),
     ALCOVE_LOG_LEVEL: 'error',
   }
-  // Before control sends a message, it writes the message's deliveries to the database. While the test holds this lock, no
-  // control can do that.
+  // Control takes this PostgreSQL lock before it sends a message. While the test holds the lock, no control process can send one.
   const holder = openDatabase(opened.url, { max: 1 })
   const hold = () => holder.sql`select pg_advisory_lock(${queueLock})`
   const letGo = () => holder.sql`select pg_advisory_unlock(${queueLock})`
@@ -114,7 +108,7 @@ export const runKills = async (moments: readonly Moment[], say: (line: string) =
         callAsOwner(control, method, path, body).catch(() => undefined)
       const calls = [
         call('POST', '/sandbox', { name: `box-${round}`, buildInfo }),
-        // This call and the previous call have the same name, so control commits only one of the two.
+        // Both calls ask for a sandbox of the same name, so control makes only one sandbox.
         call('POST', '/sandbox', { name: `box-${round}`, buildInfo }),
         ...(round === 0 ? [] : [call('DELETE', `/sandbox/box-${round - 1}`)]),
       ]

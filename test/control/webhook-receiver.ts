@@ -17,7 +17,7 @@ export type Received = {
 export type Receiver = AsyncDisposable & {
   url: string
   received: Received[]
-  /** Sets the status of later answers. A message for which the promise never resolves gets no answer. */
+  /** Sets the status of later answers. If `choose` returns a promise, the answer waits for that promise. */
   answer: (choose: (received: Received) => number | Promise<number>) => void
   /** Resolves when `count` messages have come. With `is`, counts only messages for which `is` returns true. */
   until: (count: number, is?: (received: Received) => boolean) => Promise<Received[]>

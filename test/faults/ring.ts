@@ -1,5 +1,5 @@
 // The fault test (`./alcove test --faults`). It uses sandboxes of a server and kills programs of this server at random. At the
-// end it checks that every confirmed change exists, and that the host has nothing else of the server.
+// end it checks that every confirmed change exists, and that the host has nothing that the server should have removed.
 import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
@@ -95,8 +95,8 @@ export const runRing = async (
 }
 
 /**
- * Returns the last matching lines of each program's log. They show the reason of an internal error, which the answer
- * does not.
+ * Returns the last matching lines of each program's log. They show the reason of an internal error. The answer to the caller does
+ * not show it.
  */
 const linesOf = ({ data }: Platform, what: RegExp): string[] =>
   readdirSync(join(data, 'log')).flatMap((name) =>
@@ -175,8 +175,8 @@ export const findDoubles = async (client: Client): Promise<string[]> => {
 }
 
 /**
- * Lists all snapshots of the server. If a create call for a snapshot was not answered, the snapshot exists although no
- * simulated user knows its id.
+ * Lists the snapshots that simulated users made. The server knows them all. A simulated user does not know the id of a snapshot
+ * if the call that made it got no answer.
  */
 export const listSnapshots = async (client: Client) => {
   const { items } = (await client.sure('GET', '/snapshots?limit=200')).body as {

@@ -136,7 +136,7 @@ export class Steady {
     while (!isOver()) {
       await sleep(50)
       if (!this.#isTroubled || this.#strikes > 0) continue
-      // Waits until answers that the gate has cached have expired, after one second. After that, calls show whether
+      // While control is down, the gate may still answer from its cache, for at most one second. Calls after that show whether
       // control runs.
       await sleep(1100)
       const strikes = this.#strikes

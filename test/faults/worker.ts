@@ -74,8 +74,8 @@ export class Worker {
   }
 
   /**
-   * Waits until no verb is in progress, and then checks everything that was confirmed. Must be called after the last
-   * kill.
+   * Waits until no verb is in progress, and then checks everything that the server's answers have confirmed. Must be called after
+   * the last kill.
    */
   async settle(): Promise<void> {
     for (const known of [...this.#sandboxes]) {
@@ -147,7 +147,7 @@ export class Worker {
   async #sureOf(name: string, path: string, body: object): Promise<Record_ | undefined> {
     const { status, body: reply } = await this.#client.sure('POST', path, body, { 'idempotency-key': randomUUID() })
     if (status === 200) return reply as Record_
-    // After a kill of PostgreSQL, a sandbox that control reported as paused may be `pausing` again for a moment (docs/adr/0017).
+    // This 409 is allowed: after a kill of PostgreSQL, a paused sandbox may be `pausing` again for a moment (docs/adr/0017).
     const isUnderWay = status === 409 && JSON.stringify(reply).includes('wait until that has ended')
     if (status >= 500 || (status === 409 && !isUnderWay))
       this.complaints.push(`making ${name}: ${status} ${JSON.stringify(reply)}`)

@@ -1,4 +1,4 @@
-// Runs the commands of the guide on many hosts, on three machines, as an operator would.
+// Runs all commands of the guide many-hosts.md on three simulated machines, as an operator would.
 import assert from 'node:assert/strict'
 import { mkdirSync, symlinkSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
@@ -166,7 +166,7 @@ suite('the guide on many hosts', { skip: needsRoot }, () => {
     }
   })
 
-  test('this file runs every step of the page', () => {
+  test('these tests run every step of the guide on many hosts', () => {
     assert.equal(at, steps.length)
   })
 })

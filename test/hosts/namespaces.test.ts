@@ -7,7 +7,7 @@ import { needsRoot } from '#test/needs-root.ts'
 import { Network } from './namespaces.ts'
 
 suite('the simulated hosts of a test', { skip: needsRoot }, () => {
-  test('hosts reach each other until one is cut off, see only their own processes, and can die at once', async () => {
+  test('hosts reach each other until one is cut off, see only their own processes, and can be killed', async () => {
     await using network = await Network.open()
     const one = await network.addHost('one')
     const two = await network.addHost('two')

@@ -72,7 +72,10 @@ const until = async (what: string, isSo: () => boolean, timeoutMs = 10_000): Pro
   }
 }
 
-/** Ends the processes and purges the hosts of a network, by its directory. Returns what could not be removed. */
+/**
+ * Kills the processes of a simulated network, and removes everything that its hosts have made. `directory`: the directory of the
+ * network. Returns what could not be removed.
+ */
 const clear = async (directory: string): Promise<string[]> => {
   const noted = join(directory, 'processes')
   for (const name of existsSync(noted) ? readdirSync(noted) : []) {
@@ -211,7 +214,8 @@ export class Host {
   }
 
   /**
-   * Ends every process of the host at once, as a power failure does. The data directory stays. `boot` switches the host on again.
+   * Kills all processes of the host at the same moment, as a power failure does. The data directory stays. `boot` switches the
+   * host on again.
    */
   async kill(): Promise<void> {
     signalProcess(this.#first, 'SIGKILL')
@@ -224,7 +228,7 @@ export class Host {
     try {
       this.#network.onSwitch('ip', 'link', 'delete', this.#port)
     } catch {
-      // The kernel deletes this link with the network namespace of the host, perhaps at the same moment.
+      // The kernel may already have deleted this network link, together with the network namespace of the host.
     }
   }
 

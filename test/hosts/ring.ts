@@ -238,7 +238,10 @@ const watchForTwins = (hosts: readonly Host[]) => {
   return { twins, stop: () => clearInterval(timer) }
 }
 
-/** Whether the journal only says that the host has archived the sandbox. Such a journal of a moved sandbox stays for a day. */
+/**
+ * Whether the journal has only a note that the host archived the sandbox. If the sandbox has moved to another host, this note
+ * stays for a day.
+ */
 const isNote = (directory: string): boolean => {
   try {
     return (JSON.parse(readFileSync(join(directory, 'spec.json'), 'utf8')) as { status: string }).status === 'archived'

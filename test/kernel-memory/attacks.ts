@@ -14,8 +14,8 @@ export type Attack = {
   object: string
   bound: string
   /**
-   * The expected result. `refused`: the sandbox cannot make the object. `charged`: the cgroup of the sandbox is charged for the
-   * memory. `boundedMiB`: memory for which no sandbox is charged stays below this many MiB.
+   * The expected result. `refused`: the sandbox cannot make the object. `charged`: the object counts as memory of the sandbox.
+   * `boundedMiB`: the object does not count, but these objects use less than this many MiB in all.
    */
   verdict: 'refused' | 'charged' | { boundedMiB: number }
 }

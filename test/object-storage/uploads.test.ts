@@ -75,11 +75,11 @@ suite('uploading the files of a definition', () => {
     )
     assert.deepEqual([Contents?.length, IsTruncated], [3, true])
     assert.deepEqual(await list(stranger, 'theirs/'), [])
-    // The store must contain only tables, chunks and start times, and nothing of an unfinished upload.
+    // The store must contain nothing of an unfinished upload.
     assert.ok((await uploads.objects()).every((key) => !key.includes('/uploads/')))
   })
 
-  test('the runner of the gate’s host stores files, even if control names another; without it, 503', async () => {
+  test('the gate stores uploads with the runner of its own host, and answers 503 if that host has no runner', async () => {
     await using here = await startUploads({ elsewhere: { isRunnerHere: true } })
     const [client, name] = [here.client(), '5'.repeat(32)]
     await client.send(new PutObjectCommand({ ...keyIn('ours', name), Body: noise(2560) }))
@@ -116,7 +116,7 @@ suite('uploading the files of a definition', () => {
     assert.ok((await uploads.objects()).every((key) => key.startsWith(`contexts/ours/${hash}/`)))
   })
 
-  test('an upload is refused if its name does not have the form of a context’s name, in any spelling', async () => {
+  test('an upload is refused if its name is not the name of a context, even if the name is URL-encoded', async () => {
     await using uploads = await startUploads()
     const keys = ['ours/x/context.tar', `ours/${hash}/other`, `ours/${hash}/../../theirs/${hash}/context.tar`]
     for (const Key of [
@@ -176,7 +176,8 @@ suite('uploading the files of a definition', () => {
     assert.deepEqual([lied.status, /<Code>(\w+)</.exec(lied.text)?.[1]], [400, 'BadDigest'])
     assert.equal(await uploads.contexts.find(ours), undefined)
     await raw(uploads, { path, body: 'first' })
-    // Repeats a call with another body, first signed, then without a signed hash. Neither call may change the stored context.
+    // Uploads other content to the same path: first with a signed hash of the content, then without. The stored context must stay
+    // the first one.
     assert.equal((await raw(uploads, { path, body: 'second' })).status, 200)
     assert.equal((await raw(uploads, { path, body: 'third', payload: 'UNSIGNED-PAYLOAD' })).status, 200)
     assert.equal((await readBack(uploads)).toString(), 'first')
@@ -217,7 +218,7 @@ suite('uploading the files of a definition', () => {
     assert.ok(content.equals(await readBack(uploads)))
   })
 
-  test('an upload above a limit of bytes, parts or contexts per organization is refused and not counted', async () => {
+  test('an upload above a limit is refused, and does not count toward the organization’s limits', async () => {
     const limits = { largestBytes: 6 * MiB, bytesOfOrganization: 9 * MiB, contextsOfOrganization: 3, partsOfUpload: 2 }
     await using uploads = await startUploads({ limits })
     const client = uploads.client()
@@ -247,8 +248,8 @@ suite('uploading the files of a definition', () => {
     await using uploads = await startUploads({ limits: { silentMs: 300, atOnceOfOrganization: 1 } })
     const path = `/${contextBucket}/ours/${hash}/context.tar`
     const silent = raw(uploads, { path, body: 'x'.repeat(1000), sent: 'x' })
-    // With the limits of this test, an organization may have only one upload at a time. So the upload below shows that the silent
-    // one was ended.
+    // An organization may have only one upload at a time in this test. If the next upload succeeds, the upload of the silent
+    // client was ended.
     const { text } = await silent
     assert.match(text, /<Code>RequestTimeout</)
     assert.equal((await raw(uploads, { path, body: 'whole' })).status, 200)
@@ -274,7 +275,7 @@ suite('uploading the files of a definition', () => {
 })
 
 suite('stored contexts', () => {
-  test('a context is removed a day after its last use, unless an image is made from it', async () => {
+  test('a context is removed a day after its last use, but not while a build uses it', async () => {
     await using uploads = await startUploads()
     const client = uploads.client()
     const names = ['1', '2', '3'].map((digit) => digit.repeat(32))
@@ -294,7 +295,7 @@ suite('stored contexts', () => {
     assert.deepEqual(await uploads.objects(), [])
   })
 
-  test('a context that lacks a chunk in the store is not listed, and can be uploaded again', async () => {
+  test('a context of which the store has lost a part is not listed, and can be uploaded again', async () => {
     await using uploads = await startUploads()
     const client = uploads.client()
     await client.send(new PutObjectCommand({ ...keyIn('ours'), Body: 'content' }))

@@ -78,7 +78,7 @@ suite('the Helm chart', () => {
   })
 
   for (const [name, values] of matrix) {
-    test(`${name}: objects are valid, named, labelled, and only runners are privileged`, async () => {
+    test(`${name}: all Kubernetes objects are valid, named and labelled, and only runners are privileged`, async () => {
       const objects = await render(values)
       for (const object of objects) {
         charts.check(object)

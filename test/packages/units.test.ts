@@ -57,7 +57,7 @@ suite('compose.yaml', () => {
     charts = await openCharts()
   })
 
-  test('control gets valid settings and no privileges, and each image has a fixed version', () => {
+  test('compose.yaml gives control valid settings and no privileges, and each image has a fixed version', () => {
     const given: Record<string, string> = {
       POSTGRES_PASSWORD: 'secret',
       ALCOVE_ENCRYPTION_KEY: newEncryptionKey(),

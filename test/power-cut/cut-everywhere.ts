@@ -14,8 +14,8 @@ import { cutsOf, layOut } from './remains.ts'
 export type Left = { told: number; directory: string; after: string }
 
 /**
- * Runs `act`, and calls `look` with each possible result of a power cut. `act` calls `mark` when it confirms work. `directories`
- * exist on the disk before `act` begins.
+ * Runs `act`, and calls `look` with each possible result of a power cut. `act` calls `mark` when it tells its caller that work is
+ * done. `directories` exist on the disk before `act` begins.
  */
 export const cutEverywhere = async (
   act: (directory: string, mark: () => void) => unknown,

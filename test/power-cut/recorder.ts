@@ -19,7 +19,7 @@ export type Operation =
   | { kind: 'rename' | 'link'; path: string; to: string }
   | { kind: 'copy'; path: string; to: string }
   | { kind: 'sync-all' }
-  /** The process has confirmed its work: it called `mark` or, if it is another process, wrote to a socket. */
+  /** The code under test tells its caller that the work is done: it calls `mark` or, in another process, writes to a socket. */
   | { kind: 'told' }
 
 const calls =
@@ -56,7 +56,10 @@ export class Recorder {
     return recorder
   }
 
-  /** Records that the code under test has confirmed its work. Only for code in this process. */
+  /**
+   * Records that the code under test tells its caller that the work is done. Only for code in this process: of another process,
+   * writes to a socket are recorded instead.
+   */
   mark() {
     writeSync(this.#marks, '.')
   }
@@ -199,7 +202,10 @@ class Positions {
   }
 }
 
-/** Reads the output of strace. If a path is a descriptor in /proc, replaces it by the path of the file that was open there. */
+/**
+ * Reads the output of strace. A path in /proc that stands for a descriptor is replaced by the path of the file that this
+ * descriptor had open. `isTold`: whether a write to this path means that work is done.
+ */
 const readOperations = (trace: string, isTold: (path: string) => boolean): Operation[] => {
   const opened = new Map<string, string>()
   const positions = new Positions()

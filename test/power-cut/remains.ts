@@ -1,6 +1,5 @@
-// Computes what is left on a disk if the power fails after some of the recorded operations. POSIX guarantees two
-// things: the content of a file that was synced, and the names in a directory that was synced. Any other change may be
-// lost.
+// Computes what is left on a disk if the power fails after some of the operations that recorder.ts has recorded. POSIX guarantees
+// two things: the content of a file that was synced, and the names in a directory that was synced. Any other change may be lost.
 import { mkdirSync, writeFileSync } from 'node:fs'
 import { dirname, join, relative } from 'node:path'
 import type { Operation } from './recorder.ts'
@@ -21,7 +20,10 @@ const written = (before: Buffer, bytes: Buffer, at: number): Buffer => {
   return after
 }
 
-/** A simulated disk on which everything is synced at first. `see` applies a recorded operation. Paths are absolute. */
+/**
+ * A simulated disk on which everything is synced at first. `see` applies one change that a Recorder has recorded. All paths are
+ * absolute.
+ */
 export class Disk {
   readonly #names = new Map<string, File>()
   readonly #durable = new Map<string, File>()
@@ -106,8 +108,8 @@ export class Disk {
   }
 
   /**
-   * Returns the files that are left below `directory`, by their relative paths. If a directory is lost, everything in
-   * it is lost.
+   * Returns the files below `directory` that are left after a power cut, by their relative paths. `fate`: whether unsynced
+   * changes are kept. If a directory is lost, everything in it is lost.
    */
   remains(directory: string, fate: Fate): Map<string, Buffer | undefined> {
     const names = fate === 'all of it lost' ? this.#durable : this.#names
@@ -122,7 +124,7 @@ export class Disk {
     )
   }
 
-  /** Whether a directory existed before the recording, so that no recorded operation has made it. */
+  /** Whether the directory existed before the Recorder began to record, so that none of the recorded changes has made it. */
   #wasThere(path: string): boolean {
     return !this.#names.has(path) && !this.#durable.has(path)
   }
@@ -137,8 +139,8 @@ const concerns = (operation: Operation, directory: string): boolean =>
 export type Cut = { told: number; fate: Fate; remains: Map<string, Buffer | undefined>; after: string }
 
 /**
- * Returns all power cuts: before the first operation and after each operation, each with every possible fate of the unsynced
- * changes. `told`: how many times the code had confirmed work before the cut.
+ * Returns all possible power cuts: before the first operation and after each operation, once for each of `fates`. `told`: how
+ * many times the code had told its caller that work is done.
  */
 export function* cutsOf(operations: readonly Operation[], directory: string, disk = new Disk()): Generator<Cut> {
   let told = 0

@@ -1,4 +1,4 @@
-// The type of an attack on a boundary that SECURITY.md lists, and the function that runs attacks.
+// The type of an attack, and the function that runs attacks. A boundary is what SECURITY.md says that nobody can cross.
 import type { Box } from '../sandboxes/box.ts'
 import type { Platform } from '../sandboxes/harness.ts'
 
@@ -27,14 +27,20 @@ export type Verdict = { result: 'held' | 'not held' | 'could not be tried'; sent
 export type Attack = {
   name: string
   boundary: (typeof boundaries)[number]
-  /** Tries the attack and returns whether the boundary has held. Throws if the attack could not be tried. */
+  /**
+   * Tries the attack. The result is `held` if the attack did not get through the boundary. Throws if the attack could not be
+   * tried.
+   */
   try: (ground: Ground) => Promise<Verdict>
 }
 
 export const held = (sentence: string): Verdict => ({ result: 'held', sentence })
 export const notHeld = (sentence: string): Verdict => ({ result: 'not held', sentence })
 
-/** Returns the result of an attack: `got` lists what the attacker got, so the boundary has held if it is empty. */
+/**
+ * Returns the result of an attack. `got` lists what the attacker got through the boundary. If `got` is empty, the result is
+ * `held`.
+ */
 export const unless = (got: readonly string[], sentence: string): Verdict =>
   got.length === 0 ? held(sentence) : notHeld(`got through: ${got.join('; ').slice(0, 300)}`)
 

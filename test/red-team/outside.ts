@@ -44,7 +44,7 @@ type Confinement = { name: string; pid: number; uid: number }
 
 const placesOf = (data: string) => [`${data}/secrets`, `${data}/log`, `${data}/runner`, '/root', '/home', '/var/log']
 
-/** Returns the privileges and paths that a program of the server has and must not have. */
+/** Returns what a program of the server must not have but has: privileges, and access to paths. */
 export const tooMuchOf = ({ name, pid, uid }: Confinement, data: string): string[] => {
   const status = readFileSync(`/proc/${pid}/status`, 'utf8')
   const wants: [RegExp, string][] = [
@@ -203,8 +203,8 @@ export const attacksFromOutside: readonly Attack[] = [
     name: 'the value of a secret, inside as root and by every call that knows the secret',
     boundary: 'sandbox → values of its secrets',
     try: async ({ platform, root }) => {
-      // The code contains the value only in parts. So no command line contains the value, and the search cannot find one by
-      // mistake.
+      // The value is put together here, so that it is in no command line. Otherwise the search for the value in the sandbox could
+      // find it in a command line.
       const value = ['red', 'team', 'value', process.pid].join('-')
       const secret = { name: `red-team-${process.pid}`, value, hosts: ['secret.invalid'] }
       const { status, body } = await platform.api('POST', '/secret', secret)

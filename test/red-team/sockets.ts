@@ -1,5 +1,5 @@
-// Attacks by somebody who controls an unprivileged program of the server: on the sockets of the agents, and on the runner with
-// requests that a gate can send.
+// Attacks by somebody who controls an unprivileged program of the server. They use the sockets of the agents, and make requests
+// of the runner as a gate does.
 import { once } from 'node:events'
 import { readdirSync } from 'node:fs'
 import { connect, type Socket } from 'node:net'

@@ -47,7 +47,7 @@ suite('what counts as activity', { timeout: 420_000 }, () => {
   const urlOf = ({ id, record }: Box, path: string) => `${record['toolboxProxyUrl']}/${id}${path}`
   const bearer = () => ({ authorization: `Bearer ${alcove.key}` })
 
-  /** Returns a use that consists of one call. The call must be one that the sandbox does not answer before the test ends. */
+  /** Makes a call that the sandbox does not answer before the test ends, and counts it as one use of the sandbox. */
   const held =
     (path: string, body: object): Use =>
     async (box, signal, over) => {

@@ -1,6 +1,6 @@
-// Runs two services that coding agents call, as a program in the network namespace of a simulated Internet: the model APIs
-// of Anthropic and OpenAI over HTTPS, and a registry of npm over HTTP. Its input is an object `Services`. Its output is one
-// line of JSON for each call to a model, with the headers that carry the caller's key.
+// Two services that coding agents call: the model APIs of Anthropic and OpenAI over HTTPS, and a registry of npm over HTTP. This
+// program runs in the network namespace of a simulated Internet. Its input is an object `Services`. Its output is one line of
+// JSON for each call to a model, with the headers that carry the caller's key.
 import { spawn } from 'node:child_process'
 import { readdirSync, readFileSync, statSync } from 'node:fs'
 import { createServer as createHttpServer, type IncomingMessage, type ServerResponse } from 'node:http'

@@ -23,8 +23,8 @@ const readers = 100
 const mostGrowthBytes = 50_000_000
 const measured = ['runner', 'gate'] as const
 /**
- * For how many seconds each command writes 1 MB per second. The output is then several times what fits into the buffers
- * between the command and a client that does not read it.
+ * For how many seconds each command writes 1 MB per second. All buffers between the command and a client that does not read hold
+ * only a small part of this output.
  */
 const secondsBusy = 6
 const busy = `for i in $(seq ${secondsBusy}); do head -c 1000000 /dev/zero; sleep 1; done`
@@ -125,8 +125,8 @@ suite('the logs of the programs', () => {
   })
 
   test('no mistake of a client causes a warning, or more than five lines, in the logs of the programs', async () => {
-    // At the first call to its issuer, the server logs one warning that this version of Node has no long-term support. No client
-    // causes that warning, so this call comes before the checks.
+    // The first call to its issuer makes the server log a warning that this version of Node has no long-term support. Clients are
+    // not to blame for that warning, so this call is made before the checks.
     await fetch(`${alcove.url}/oidc/.well-known/openid-configuration`)
     const wrong: string[] = []
     let from = sizes()
@@ -146,7 +146,8 @@ suite('the logs of the programs', () => {
       await commit()
       look(what)
     }
-    // The server must still answer. While these calls run, late log lines of the last mistake arrive too.
+    // The server must still answer. After these calls, the logs are read again, because log lines of the last fault may come
+    // late.
     assert.equal((await alcove.api('GET', '/sandbox')).status, 200)
     await until('the sandbox answers', async () => (await box.toolbox('GET', '/user-home-dir')).status === 200)
     look('the end')

@@ -1,4 +1,4 @@
-// For malformed, huge, hostile or late input, the caller gets a clear answer and the server keeps running.
+// For malformed, huge or hostile input, the caller gets a clear answer and the server keeps running.
 import assert from 'node:assert/strict'
 import { after, before, suite, test } from 'node:test'
 import { type Box, createBox } from './box.ts'

@@ -79,7 +79,7 @@ suite('mistakes of clients with sockets', () => {
     assert.match(heard, /^\{"type":"control","status":"error","error":"[^"]*no PTY session/)
   })
 
-  test('a toolbox path answers 400 to an upgrade if it has no WebSocket, and to a plain GET if it has one', async () => {
+  test('a toolbox path answers 400 to an upgrade if it serves no WebSocket, and to a GET if it serves only that', async () => {
     for (const path of ['/process/session', '/process/pty/p', '/files?path=/', '/work-dir'])
       assert.equal((await endOf(path)).status, 400, path)
     for (const path of [execute, '/process/pty/p/connect', '/process/pty/create-connect?id=q'])
@@ -100,7 +100,7 @@ suite('mistakes of clients with sockets', () => {
     assert.doesNotMatch(heard, /"text":"2\\n"/)
   })
 
-  test('a log’s WebSocket ignores all input; a terminal’s WebSocket types even control messages as input', async () => {
+  test('a log’s WebSocket ignores all input; a terminal’s WebSocket passes all input to the shell, even JSON', async () => {
     const ending = endOf(logs, '{"type":"control","status":"stop"}', Buffer.of(1, 1, 1, 120))
     const screen = new Screen()
     const socket = socketTo('/process/pty/p/connect')
@@ -117,7 +117,7 @@ suite('mistakes of clients with sockets', () => {
     assert.match(heard, /got word/)
   })
 
-  test('if 20 calls create a session or terminal with the same id at once, one succeeds and 19 answer 409', async () => {
+  test('of 20 simultaneous calls that create the same session or terminal, one succeeds, and 19 answer 409', async () => {
     const opened = await Promise.all(
       Array.from({ length: 20 }, () => box.toolbox('POST', '/process/session', { sessionId: 'once' })),
     )
@@ -162,7 +162,7 @@ suite('mistakes of clients with sockets', () => {
     assert.equal(followed, '€🦊\uFFFD')
   })
 
-  test('if 100 WebSockets each follow the log of another running command, each receives all output', async () => {
+  test('if 100 WebSockets follow the logs of 100 running commands, each receives all output of its command', async () => {
     const ids = Array.from({ length: 100 }, (_, i) => `many-${i}`)
     await Promise.all(ids.map((sessionId) => box.toolbox('POST', '/process/session', { sessionId })))
     const whole = Array.from({ length: 20_000 }, (_, i) => `${i + 1}\n`).join('')

@@ -29,7 +29,7 @@ const timed = async (work: () => Promise<unknown>) => {
 
 const worstButOne = (times: number[]) => times.sort((one, other) => other - one)[1] ?? 0
 
-suite('a busy sandbox', () => {
+suite('calls to a busy sandbox', () => {
   let alcove: Platform
   before(async () => {
     alcove = await platform()
@@ -39,7 +39,7 @@ suite('a busy sandbox', () => {
   })
 
   for (const [what, load] of Object.entries(loads)) {
-    test(`${what}: the sandbox answers each call within a second, and can be stopped and deleted`, async () => {
+    test(`a sandbox that uses ${what} answers each call within a second, and can be stopped and deleted`, async () => {
       await using daytona = connectTo(alcove)
       await using box = await createBox(alcove, { cpu: 1, memory: 1, disk: 3 })
       assert.equal(await box.run(load, { timeout: 60 }), 'busy')

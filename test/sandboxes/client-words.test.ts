@@ -6,7 +6,10 @@ import { after, before, suite, test } from 'node:test'
 import { Daytona, type Sandbox } from '@daytona/sdk'
 import { type Platform, platform } from './harness.ts'
 
-/** Returns the kind of error that a program recognizes. Undefined if the program recognizes no special kind. */
+/**
+ * A function that reads an error as one of these programs does: it returns the kind of error that the program recognizes, or
+ * undefined.
+ */
 type Reading = (error: Error) => string | undefined
 
 const includes = (error: Error, ...words: string[]) => words.some((word) => error.message.includes(word))
@@ -67,7 +70,7 @@ suite('programs that search for words in errors', () => {
     await alcove?.[Symbol.asyncDispose]()
   })
 
-  test('ComputeSDK recognizes a wrong API key and an exceeded quota, and mistakes no other error for these', async () => {
+  test('the framework ComputeSDK can tell a wrong API key and an exceeded quota from all other errors', async () => {
     const stranger = new Daytona({ apiKey: 'dtn_nobody', apiUrl: `${alcove.url}/api` })
     await reads(() => stranger.create(), computeSdk.create, 'authentication')
     const large = { image: 'debian:12', resources: { cpu: 1000, memory: 9999, disk: 99_999 } }
@@ -76,7 +79,7 @@ suite('programs that search for words in errors', () => {
     await reads(() => daytona.create({ snapshot: 'none' }), computeSdk.create, undefined)
   })
 
-  test('LangChain recognizes a timeout, and the reason why a file cannot be read or written', async () => {
+  test('the framework LangChain can see from an error that a call timed out, or why a file call failed', async () => {
     const { fs, process } = sandbox
     await reads(() => process.executeCommand('sleep 9', undefined, undefined, 1), langChain.execute, 'timed out')
     const contents = Buffer.from('x')
@@ -93,7 +96,7 @@ suite('programs that search for words in errors', () => {
     await reads(() => fs.createFolder('/root/x/y', '755'), langChain.files, 'permission_denied')
   })
 
-  test('Mastra does not take a failed call in a running sandbox for the end of that sandbox', async () => {
+  test('if a call in a running sandbox fails, the framework Mastra does not believe that the sandbox has ended', async () => {
     const { fs, process } = sandbox
     await reads(() => fs.downloadFile('/tmp/sandbox/none'), mastra, undefined)
     await reads(() => fs.uploadFile(Buffer.from('x'), '/root/sandbox'), mastra, undefined)
@@ -102,7 +105,7 @@ suite('programs that search for words in errors', () => {
     await reads(() => daytona.create({ name: 'words' }), mastra, undefined)
   })
 
-  test('Mastra restarts a stopped sandbox after any of its calls has failed because the sandbox is stopped', async () => {
+  test('any call in a stopped sandbox fails with an error at which the framework Mastra restarts the sandbox', async () => {
     await sandbox.stop()
     const { fs, process, git, codeInterpreter } = sandbox
     const terminal = async () => {
@@ -125,7 +128,7 @@ suite('programs that search for words in errors', () => {
     assert.equal((await process.executeCommand('echo awake')).result, 'awake\n')
   })
 
-  test('ComputeSDK, LangChain and Mastra recognize a deleted sandbox', async () => {
+  test('the frameworks ComputeSDK, LangChain and Mastra can see from an error that the sandbox is deleted', async () => {
     const { id, process, codeInterpreter } = sandbox
     await sandbox.delete(60, true)
     await reads(() => daytona.get(id), computeSdk.get, 'gone')

@@ -143,7 +143,7 @@ Gtk.main()
     await run('pkill -f title.py')
   })
 
-  test('the accessibility tree of a GTK program can be read and searched, and its nodes can be used', async () => {
+  test('the accessibility tree of a GTK program can be read and searched, and its buttons can be pressed', async () => {
     const { accessibility } = sandbox.computerUse
     await sandbox.fs.uploadFile(Buffer.from(form), '/tmp/form.py')
     await open('python3 /tmp/form.py', 'Form')
@@ -172,7 +172,7 @@ Gtk.main()
     await run('pkill -f form.py')
   })
 
-  test('the call for an accessibility tree answers even if the tree is endless, cyclic or slow; it is cut', async () => {
+  test('a call for an accessibility tree that is endless, cyclic or slow answers with a part of the tree', async () => {
     await sandbox.fs.uploadFile(readFileSync(join(import.meta.dirname, 'endless-accessibility.py')), '/tmp/endless.py')
     await run(
       'nohup python3 /tmp/endless.py >/tmp/endless.log 2>&1 & until grep -q ready /tmp/endless.log; do sleep 0.1; done',
@@ -218,8 +218,8 @@ Gtk.main()
   test('noVNC opens in a browser with a signed preview URL, not without one; VNC listens on loopback only', async () => {
     const { url, token } = await sandbox.getSignedPreviewUrl(6080, 600)
     const at = new URL(url)
-    // Browsers resolve every name below localhost to this machine. Node may not, so the test connects to the address
-    // and sends the name as Host.
+    // Browsers resolve every name below localhost to this machine, but Node does not on every machine. So the test connects to
+    // the address and sends the name as Host.
     const answer = await once(get(`http://127.0.0.1:${at.port}/vnc.html`, { headers: { host: at.host } }), 'response')
     const page = answer[0] as IncomingMessage
     assert.deepEqual([page.statusCode, (await page.toArray()).join('').includes('noVNC')], [200, true])
@@ -260,8 +260,8 @@ Gtk.main()
     const find = async () => (await computerUse.accessibility.findNodes({ scope: 'all', name: 'Send' })).matches ?? []
     await until('accessibility works on the new display', async () => {
       if ((await find()).length > 0) return true
-      // If the form was started before the accessibility bus, it is not connected to the bus. The test therefore starts
-      // it again.
+      // The form (form.py) can be found only if it was started after the accessibility bus. Otherwise the test starts the form
+      // again.
       await run('pkill -f form.py; python3 /tmp/form.py >/dev/null 2>&1 &')
       await new Promise((resolve) => setTimeout(resolve, 1500))
       return false

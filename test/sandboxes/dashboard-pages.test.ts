@@ -20,7 +20,10 @@ const pages = [
   ...['sandboxes', 'snapshots', 'warm-pools', 'volumes', 'secrets', 'registries', 'keys', 'members', 'usage'],
   ...['webhooks', 'audit', 'identity-providers', 'organization', 'regions', 'account', 'api'],
 ]
-/** Maximum number of times that axe checks a page. Only the violations that the last check finds fail the test. */
+/**
+ * Maximum number of times that axe, a program that checks accessibility, checks a page. Only the violations that the last check
+ * finds fail the test.
+ */
 const mostLooks = 6
 const tabs = ['overview', 'terminal', 'files', 'logs', 'ports', 'forks', 'settings']
 
@@ -34,7 +37,8 @@ suite('the pages of the dashboard', () => {
     mkdirSync(pictures, { recursive: true })
     alcove = await platform()
     browser = await openChromium()
-    // The content security policy is switched off here, so that axe can be loaded. Other tests check the policy.
+    // Switches the content security policy off, so that the test can load axe, a program that checks accessibility. Other tests
+    // check the policy.
     visitor = await Visitor.open(alcove, browser, { bypassCSP: true, reducedMotion: 'reduce' })
     await visitor.signIn(await makeAccount(alcove, 'reader'))
     const { body } = await visitor.api('POST', '/sandbox', { name: 'pictured', labels: { team: 'blue' } })
@@ -58,8 +62,8 @@ suite('the pages of the dashboard', () => {
   }
 
   /**
-   * Returns the violations that stay after all parts of the page have their new colours. The terminal and Swagger UI change their
-   * colours a little later than the page.
+   * Returns the accessibility violations of the page. If there are some, checks again: after a change of the theme, the terminal
+   * and Swagger UI change their colours a little later than the page.
    */
   const listLastingBarriers = async (): Promise<string[]> => {
     for (let look = 1; ; look += 1) {
@@ -91,9 +95,10 @@ suite('the pages of the dashboard', () => {
   }
 
   for (const name of pages)
-    test(`the page ${name} passes axe in both themes and is not wider than 375 px`, () => look(name, `/${name}`))
+    test(`the page ${name} has no accessibility errors in either theme, and fits into 375 px`, () =>
+      look(name, `/${name}`))
   for (const tab of tabs)
-    test(`the tab ${tab} of a sandbox’s page passes axe in both themes and is not wider than 375 px`, () =>
+    test(`the tab ${tab} of a sandbox’s page has no accessibility errors in either theme, and fits into 375 px`, () =>
       look(`sandbox-${tab}`, `/sandboxes/${sandboxId}/${tab}`))
 
   test('the browser reported no errors on any page of the dashboard', () => assert.deepEqual(visitor.complaints, []))

@@ -56,7 +56,7 @@ suite('accounts, sessions and members in the dashboard', () => {
     await page.unrouteAll()
     const popup = page.waitForEvent('popup')
     await page.getByRole('button', { name: 'Sign in again' }).click()
-    // The issuer still has a session for this browser, so the window needs no form and closes by itself.
+    // The browser is still signed in at the issuer. So the popup window shows no sign-in form, and closes by itself.
     const opened = await popup
     if (!opened.isClosed()) await opened.waitForEvent('close')
     await page.getByText('Your session has ended').waitFor({ state: 'detached' })
@@ -142,7 +142,7 @@ suite('accounts, sessions and members in the dashboard', () => {
     await page.getByLabel('Password').waitFor()
   })
 
-  test('in all tests of this file the browser reported no errors and no policy violations', () => {
+  test('in these tests the browser reported no errors and no violations of the content security policy', () => {
     assert.deepEqual(visitor.complaints, [])
   })
 })

@@ -115,7 +115,7 @@ suite('the page of a sandbox', () => {
     await visitor.page.getByText('by you').first().waitFor()
   })
 
-  test('in all tests of this file the browser reported no errors and no policy violations', () => {
+  test('in these tests the browser reported no errors and no violations of the content security policy', () => {
     assert.deepEqual(visitor.complaints, [])
   })
 })

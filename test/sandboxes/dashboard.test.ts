@@ -145,7 +145,7 @@ suite('the dashboard in Chromium', () => {
     await page.unroute(/\/api\/sandbox\?/)
   })
 
-  test('in all tests of this file the browser reported no errors and no policy violations', () => {
+  test('in these tests the browser reported no errors and no violations of the content security policy', () => {
     assert.deepEqual(visitor.complaints, [])
   })
 })

@@ -18,7 +18,7 @@ const states = sandboxStates.filter((state) => state !== 'destroyed')
 
 const goneWithinSeconds = 10
 
-/** The verb that brings a sandbox into each state without a change in progress. The test calls this verb in the API. */
+/** The states that the test reaches by an API call, and the verb of that call. */
 const ways: Record<string, string> = { stopped: 'stop', paused: 'pause', archived: 'archive' }
 
 const reach = async (alcove: Platform, box: Box, state: string) => {
@@ -34,7 +34,7 @@ const filesBelow = (directory: string) =>
     .filter((entry) => entry.isFile())
     .map(({ name }) => name)
 
-suite('up with DATABASE_URL and ALCOVE_SUDO', () => {
+suite('a server with an external PostgreSQL and without sudo', () => {
   let database: TestPostgres
   let db: Database
   let alcove: Platform
@@ -50,8 +50,8 @@ suite('up with DATABASE_URL and ALCOVE_SUDO', () => {
     await database?.stop()
   })
 
-  // This test must be first. It compares what the host has before and after. Earlier tests would leave networks, which the server
-  // keeps for later sandboxes.
+  // This test must be the first. It compares what is on the host before it makes its sandboxes and after it has deleted them.
+  // Sandboxes of earlier tests would disturb that, because the server keeps their network namespaces for later sandboxes.
   test('a sandbox in any of the 21 states can be deleted within ten seconds, and leaves nothing on the host', async () => {
     const data = dataDirectoryAt(alcove.data)
     const store = join(alcove.data, 'archive')
@@ -62,8 +62,8 @@ suite('up with DATABASE_URL and ALCOVE_SUDO', () => {
     for (let at = 0; at < states.length; at += 3) await Promise.all(states.slice(at, at + 3).map(create))
     await Promise.all([...boxes].map(([state, box]) => reach(alcove, box, state)))
     assert.ok(filesBelow(store).length > 0 && listUnnamedTraces(data).length > before.length)
-    // A sandbox stays in any other state only after a fault: its record says that a verb is in progress, but no program performs
-    // the verb. The test writes such records.
+    // No call of the API leaves a sandbox in one of the other states. A fault can: the record of the sandbox says that a verb is
+    // in progress, but no program performs the verb. The test writes such records.
     for (const [state, { id }] of boxes) {
       if (ways[state] === undefined)
         await db.sql`
@@ -74,8 +74,7 @@ suite('up with DATABASE_URL and ALCOVE_SUDO', () => {
       update sandboxes set desired_state = 'destroyed', generation = generation + 1, stuck_at = now() + interval '1 minute'
       where state = 'destroying'`
     for (const [state, { id }] of boxes) {
-      // A sandbox in `destroying` was deleted before, but the caller lost the answer. While that delete goes on, a second delete
-      // may answer 404.
+      // The record of the sandbox in `destroying` says that it is being deleted already. So another delete may answer 404.
       const { status } = await alcove.api('DELETE', `/sandbox/${id}`)
       assert.equal(status, state === 'destroying' ? 404 : 200, state)
       const isGone = async () => (await alcove.api('GET', `/sandbox/${id}`)).status === 404
@@ -114,8 +113,8 @@ suite('up with DATABASE_URL and ALCOVE_SUDO', () => {
       return status === 200
     })
 
-    // The runner must not start with a database that does not list its sandboxes. Otherwise they would be strangers to control,
-    // which would remove them after some time.
+    // The runner must not start with a database that does not list its sandboxes. Control would not know these sandboxes, and
+    // would remove them after some time.
     const other = await startTestPostgres()
     try {
       await alcove.stop()

@@ -94,7 +94,10 @@ const hasItsFile = async (box: Box) => {
   assert.equal(await boxOf(alcove, await look(box)).run('sha256sum -c sum && readlink link'), 'big: OK\nbig')
 }
 
-/** Calls a verb that must fail. Returns the state of the sandbox afterwards, and the reason. */
+/**
+ * Calls a verb that the API accepts, but that then fails on the runner. Waits until the sandbox is back in the state `rests`.
+ * Returns the state and the reason of the failure.
+ */
 const askInVain = async (box: Box, verb: string, rests: string) => {
   assert.equal((await alcove.api('POST', `/sandbox/${box.id}/${verb}`)).status, 200)
   await until(
@@ -233,7 +236,7 @@ suite('a storage pool that is full', () => {
   })
 })
 
-suite('two runners', () => {
+suite('sandboxes that move between two runners', () => {
   let second: JoinedRunner
   before(async () => {
     second = await joining!
@@ -292,7 +295,7 @@ suite('two runners', () => {
     assert.ok(isEmptyStore(), 'nothing is left in the store')
   })
 
-  test('a snapshot can be used on another runner, even if its own runner is killed while storing it', async () => {
+  test('a sandbox can start from a snapshot on another runner, even if the first runner is killed meanwhile', async () => {
     const source = await createOn('local')
     await source.run('head -c 48M /dev/urandom > big; sha256sum big > sum; echo kept > file')
     const snapshot = `two-runners-${source.id}`
@@ -408,7 +411,7 @@ suite('two runners', () => {
     assert.ok(!filesInStore().some((path) => path.includes(box.id)), 'nothing of it is left in the store')
   })
 
-  test('if a runner is removed by force, its archived sandboxes start elsewhere, and its others get an error', async () => {
+  test('after a runner is removed by force, its archived sandboxes start elsewhere, all others get an error', async () => {
     const archived = await createOn('second')
     await archived.run('echo safe > file')
     await ask(archived, 'archive', 'archived')

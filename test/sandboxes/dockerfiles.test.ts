@@ -33,7 +33,10 @@ const files: TarEntry[] = [
 
 type Pattern = { name: string; lines: string[]; command: string; says: string }
 
-/** Returns the patterns. `base` is the image of the Debian system, `tool` is an image with busybox. */
+/**
+ * Returns Dockerfiles, each with a command to run in the image and the output that it must print. `base` is the image of the
+ * Debian system, `tool` is an image with busybox.
+ */
 const patternsOn = ({ base, tool }: { base: string; tool: string }): Pattern[] => [
   {
     name: 'python, virtual environment in stages',

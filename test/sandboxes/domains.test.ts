@@ -106,7 +106,7 @@ if (!isPrivateHost) {
       await assert.rejects(sandbox.updateNetworkSettings({ domainAllowList: '*' }), /domainAllowList/)
     })
 
-    test('network rules stay in force after resume and restore, in a fork, and after kill -9 of the runner', async () => {
+    test('network rules stay in force after pause, archive and kill -9 of the runner, and in a fork', async () => {
       const name = 'api.example.com'
       const everywhere = [web.other, name, metadata]
       const policies = [

@@ -60,7 +60,8 @@ suite('programs that draw on the whole screen', () => {
       })
     }
     const resize = async ({ cols, rows }: (typeof sizes)[number]) => {
-      // Output before the end of the resize may be drawn for the old size. As on a real terminal, the program then draws over it.
+      // What the program draws before it knows the new size may be in wrong places. The program then draws the screen again, as
+      // on a real terminal.
       state.screen = new DrawnScreen(cols, rows)
       await pty.resize(cols, rows)
     }

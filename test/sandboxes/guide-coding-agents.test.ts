@@ -65,14 +65,14 @@ if (!isPrivateHost) {
       return output
     }
 
-    test('image.mjs of the guide makes a snapshot with the agents, in the versions that the guide names', async () => {
+    test('image.mjs of the guide makes a snapshot with the coding agents, in the versions that the guide names', async () => {
       assert.match(await runPrinted('image.mjs'), /added \d+ packages/)
       const { dependencies } = JSON.parse(readFileSync(join(checkout, 'examples/coding-agents/package.json'), 'utf8'))
       const named = [...page.matchAll(/`(@[\w/-]+)` (\d+\.\d+\.\d+)/g)].map(([, name = '', version]) => [name, version])
       assert.deepEqual(Object.fromEntries(named), dependencies)
     })
 
-    test('Claude Code and Codex reach their models with keys that the sandbox does not have', async () => {
+    test('Claude Code and Codex reach their models, although the sandbox has only placeholders for their keys', async () => {
       const keys = { ANTHROPIC_API_KEY: 'the-anthropic-key', OPENAI_API_KEY: 'the-openai-key' }
       await runPrinted('keys.mjs', keys)
       const output = await runPrinted('work.mjs')

@@ -33,7 +33,7 @@ const servers = {
   webpack: {
     port: 8080,
     path: '/main.js',
-    // The guide's configuration file contains the mode and the port; without the file they are options.
+    // The configuration file of the guide sets the mode and the port. If it is absent, options of the command set them.
     command: '[ -e webpack.config.cjs ] || set -- --mode development --port 8080; node_modules/.bin/webpack serve "$@"',
     files: { 'src/index.js': 'document.body.append("seen")' },
     setting: 'webpack.config.cjs',
@@ -140,7 +140,10 @@ suite('the guide on development servers', () => {
 
   const hostOf = (name: Name) => `${servers[name].port}-${sandbox.id}.sandboxes.example.net`
   const gate = () => new URL(sandbox.toolboxProxyUrl)
-  /** Returns the headers of a call that the server's page makes, as a reverse proxy with TLS passes them on. */
+  /**
+   * Returns the headers of a call from the page of a development server. They are such as a reverse proxy with TLS sends them to
+   * the gate.
+   */
   const headersFor = (name: Name) => ({
     host: hostOf(name),
     origin: `https://${hostOf(name)}`,
@@ -208,7 +211,7 @@ suite('the guide on development servers', () => {
     assert.equal(sent.status, 200, sent.text)
   }
 
-  test('development servers refuse the name of a preview as the guide says, except Flask', async () => {
+  test('development servers refuse a preview’s host name with the answers in the guide, but Flask accepts it', async () => {
     await startAll()
     const answers = await Promise.all(names.map(async (name) => [name, await call(name)] as const))
     const { vite, webpack, next, django, flask } = Object.fromEntries(answers) as Record<Name, (typeof answers)[0][1]>
@@ -222,7 +225,7 @@ suite('the guide on development servers', () => {
     assert.doesNotMatch(await hotReload('next', '/_next/hmr?id=1'), /"type"/)
   })
 
-  test('with the label `preview-host`, running development servers answer, with hot reload and forms', async () => {
+  test('with the label `preview-host`, development servers work in previews, with hot reload and forms', async () => {
     await sandbox.setLabels({ 'preview-host': 'localhost' })
     await until('the label is in force', async () => (await call('vite')).status === 200)
     await checkThatAllAnswer()
@@ -230,7 +233,7 @@ suite('the guide on development servers', () => {
     await until('the label is gone', async () => (await call('vite')).status === 403)
   })
 
-  test('with the settings of the guide, development servers answer without the label', async () => {
+  test('with the guide’s settings, development servers work in previews without the label `preview-host`', async () => {
     await stopAll()
     const settings = Object.values<Server>(servers).flatMap(({ setting }) => setting ?? [])
     assert.deepEqual([...programs.keys()].sort(), settings.sort())

@@ -83,7 +83,7 @@ suite('the guide on previews behind a domain', () => {
         return (await json(answer)) as Record<string, string>
       }
 
-      test(`behind ${name}, the check of the guide prints the name of a preview and its page`, async () => {
+      test(`behind the proxy ${name}, check.sh of the guide opens a preview and prints what the guide shows`, async () => {
         writeFileSync(join(directory, '.curlrc'), `connect-to = "::127.0.0.1:${proxy.port}"\ninsecure\n`)
         const { code, output } = await runProgram('sh', ['-ec', printed('check.sh')], {
           cwd: directory,
@@ -94,7 +94,7 @@ suite('the guide on previews behind a domain', () => {
         assert.deepEqual([output.replace(/3000-[^.]+/, '3000-ID')], shown)
       })
 
-      test(`behind ${name}, previews get the real name and scheme, streams in pieces, and terminals work`, async () => {
+      test(`behind the proxy ${name}, previews see the real host and scheme and can stream, and terminals work`, async () => {
         const { id } = await callJson(api, '/api/sandbox', 'POST', { public: true })
         try {
           await callJson(gate, `/toolbox/${id}/process/execute`, 'POST', {

@@ -13,7 +13,7 @@ import { startModel, type ToolCall } from './scripted-model.ts'
 const page = readPage('docs/guides/frameworks.md')
 const programs = programsOf(page)
 
-/** For each program with an agent, the tool call with which the model answers. */
+/** The tool call with which the model answers, for each program of the guide that has an AI agent. */
 const calls: Record<string, ToolCall> = {
   'mastra.mjs': { tool: 'mastra_workspace_execute_command', input: { command: 'echo "user $(id -un)"' } },
   'deep-agents.mjs': { tool: 'execute', input: { command: 'echo "user $(id -un)"' } },
@@ -45,7 +45,7 @@ suite('the guide on agent frameworks', () => {
   }
 
   for (const [name, call] of Object.entries(calls))
-    test(`${name} of the guide lets its agent run a command as the user of the sandbox`, async () => {
+    test(`program ${name} of the guide lets its AI agent run a command as the user of the sandbox`, async () => {
       await using model = await startModel(call)
       const output = await runPrinted(name, { OPENAI_API_KEY: 'none', OPENAI_BASE_URL: model.url })
       assert.match(output, /^The tool said: .*user daytona/m)
@@ -55,7 +55,7 @@ suite('the guide on agent frameworks', () => {
     assert.deepEqual([await runPrinted('computesdk.mjs')], blocksOf(page, 'text'))
   })
 
-  test('every program of the guide on frameworks is run, and names the versions that are installed here', () => {
+  test('these tests run every program of frameworks.md, with the versions that frameworks.md names', () => {
     assert.deepEqual([...programs.keys()].sort(), [...Object.keys(calls), 'computesdk.mjs'].sort())
     const { dependencies } = JSON.parse(readFileSync(join(checkout, 'examples/frameworks/package.json'), 'utf8'))
     const named = [...page.matchAll(/`(@?[\w/-]+)` (\d+\.\d+\.\d+)/g)]

@@ -213,13 +213,16 @@ type OwnOptions = {
   image?: 'small'
   /** Called before the server starts, to put files into its data directory. */
   prepare?: (directory: string) => void
-  /** Lets hosts join at 127.0.0.1. If the server has port N, runners join at port N + 3, and gates at port N + 4. */
+  /**
+   * Lets other hosts join this server at 127.0.0.1. If the server has port N, the runners of these hosts connect to port N + 3,
+   * and their gates to port N + 4.
+   */
   hasHosts?: true
 }
 
 /**
- * Returns a running server. If ALCOVE_TEST_SERVER is set, this is the server that the variable names. Several test files share
- * it. Otherwise, or with `own`, it is a new server with the environment variables `env`.
+ * Returns a running server. With `own`, this is a new server with the environment variables `env`. Otherwise it is the server at
+ * ALCOVE_TEST_SERVER, which several test files share, or a new server if that variable is not set.
  */
 export const platform = async (options: { own?: boolean } & OwnOptions = {}): Promise<Platform> => {
   const shared = process.env['ALCOVE_TEST_SERVER']

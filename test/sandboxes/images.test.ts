@@ -46,7 +46,7 @@ after(async () => {
 
 suite('sandboxes from images', { skip: noBusybox }, () => {
   let reference: string
-  /** A directory on the machine of the SDK, with files for images. */
+  /** Contains files that the SDK uploads for images. */
   const files = mkdtempSync(join(tmpdir(), 'alcove-files-'))
   before(async () => {
     reference = registry.put('team/tool:1', makeBusyboxImage())
@@ -74,7 +74,7 @@ suite('sandboxes from images', { skip: noBusybox }, () => {
     assert.equal(registry.asked.filter((path) => path.includes('/manifests/')).length < 8, true)
   })
 
-  test('a sandbox created from a Dockerfile has the results of its commands; a failed build has a reason', async () => {
+  test('in a sandbox made from a Dockerfile, the Dockerfile’s commands have run; a failed build has a reason', async () => {
     const image = Image.base(reference).env({ COLOR: 'red' }).runCommands('echo $COLOR > /made').workdir('/srv/app')
     const sandbox = await daytona.create({ image })
     const said = await sandbox.process.executeCommand('cat /made; echo $COLOR; ls -d /srv/app')
@@ -131,7 +131,7 @@ suite('sandboxes from images', { skip: noBusybox }, () => {
     await sandbox.delete()
   })
 
-  test('sandboxes start in the working directory of their image, even after its snapshot was deleted', async () => {
+  test('sandboxes start in their image’s working directory, even if the snapshot they came from was deleted', async () => {
     const image = Image.base(reference).env({ COLOR: 'red' }).workdir('/srv/app')
     const first = await daytona.create({ image })
     assert.equal((await first.process.executeCommand('pwd')).result, '/srv/app\n')
@@ -239,7 +239,7 @@ suite('sandboxes from images', { skip: noBusybox }, () => {
 /** A program that counts, and writes to stderr when it gets SIGTERM. */
 const counting = `trap 'echo asked >&2; exit 3' TERM; echo $$ > /pid; echo "$OWN $FROM_IMAGE $PWD"; n=0; while :; do n=$((n+1)); echo $n; sleep 0.05; done`
 
-suite('rule 4: the entrypoint session', { skip: noBusybox }, () => {
+suite('the entrypoint session', { skip: noBusybox }, () => {
   let reference: string
   before(async () => {
     reference = registry.put('team/server:1', makeBusyboxImage({ Cmd: ['sh', '-c', counting], WorkingDir: '/etc' }))
@@ -365,7 +365,7 @@ suite('rule 4: the entrypoint session', { skip: noBusybox }, () => {
     await sandbox.delete()
   })
 
-  test('if an entrypoint is killed for lack of memory, its command has `oom`, and its log names the limit', async () => {
+  test('if an entrypoint is killed for lack of memory, its command has `oom: true`, and its log names the limit', async () => {
     const grows = 'x=aaaaaaaaaaaaaaaa; while :; do x=$x$x; done'
     await daytona.snapshot.create({ name: 'hungry', image: reference, entrypoint: ['sh', '-c', grows] })
     const sandbox = await daytona.create({ snapshot: 'hungry' })

@@ -1,5 +1,5 @@
-// Hostile code in a sandbox can see nothing of the host and of other sandboxes, and cannot exceed its limits. Each test
-// of a refusal also shows that the test would notice if the attempt succeeded.
+// Hostile code in a sandbox can see nothing of the host and of other sandboxes, and cannot exceed its limits. A test that expects
+// a refusal also makes an attempt that must succeed, so that it cannot pass for another reason.
 import assert from 'node:assert/strict'
 import { execFileSync } from 'node:child_process'
 import { readFile } from 'node:fs/promises'
@@ -11,12 +11,12 @@ import { type Box, createBox } from './box.ts'
 import { type Platform, platform } from './harness.ts'
 
 /**
- * A reason to skip the test of socket buffers. In cgroup v2, buffers count as memory of the sandbox, so the test of the
- * memory limit covers them.
+ * With cgroup v2, the reason to skip the test of socket buffers: buffers count as memory of the sandbox, which another test
+ * checks.
  */
 const countsBuffers = readLayout().version === 2 && 'cgroup v2 counts buffers as memory'
 
-suite('inside a sandbox', () => {
+suite('isolation of a sandbox', () => {
   let alcove: Platform
   let box: Box
   let root: Box
@@ -92,8 +92,8 @@ suite('inside a sandbox', () => {
     const mounts = await root.run('cat /proc/self/mountinfo')
     for (const path of [alcove.data, '/work/main', '/root/.npm']) {
       assert.notEqual((await root.try(`test -e ${path}`)).exitCode, 0, path)
-      // The list of mounts may name the directory that is the source of the sandbox's root. Other paths of the host
-      // must not be in the list.
+      // The root of the sandbox is a directory of the host, whose path is in the list as a source. But no path of the host may be
+      // a mount point.
       assert.ok(!mounts.split('\n').some((line) => line.split(' ')[4] === path), path)
     }
     assert.notEqual((await root.try('ls /proc/1/root/')).exitCode, 0)
@@ -148,7 +148,7 @@ suite('inside a sandbox', () => {
         "awk '$2==\"00000000\"{print $3}' /proc/net/route | head -1 | sed 's/../0x& /g' | awk '{printf \"%d.%d.%d.%d\", $4, $3, $2, $1}'",
       )
       assert.match(gateway, /^\d+\.\d+\.\d+\.\d+$/)
-      // A call from the host succeeds. So a failed call from the sandbox is not a fault of this server.
+      // The server at `port` answers the host. So if a call from the sandbox fails, it is because the sandbox is isolated.
       const reached = await fetch(`http://127.0.0.1:${port}`).then(
         () => true,
         (error) => `${error.cause}`.includes('HTTP'),
@@ -241,10 +241,11 @@ import socket
 for n in range(3000):
   one = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
   one.setsockopt(socket.SOL_SOCKET, socket.SO_BINDTODEVICE, b'eth0')
-  one.sendto(b'x', socket.MSG_DONTROUTE, ('203.%d.%d.1' % (n // 256, n % 256), 9))
+  one.sendto(b'x', socket.MSG_DONTROUTE, ('203.%d.%d.1' % divmod(n, 256), 9))
 print('sent')`
     assert.equal(await box.run(`python3 -c "${send}"`), 'sent')
-    // `ip neigh` does not show entries that never used ARP. They do no harm: the kernel removes them when there are too many.
+    // Lists the neighbour entries of the sandbox's network. `ip neigh` leaves out entries that need no ARP. Those do no harm: the
+    // kernel removes them when there are too many.
     await box.run('setsid sleep 4713 >/dev/null 2>&1 & sleep 0.1')
     const inItsNetwork = ['--net', '--target', String(await alcove.hostPid('sleep 4713')), 'ip', 'neigh', 'show']
     const held = execFileSync('nsenter', inItsNetwork, { encoding: 'utf8' }).trim().split('\n')
@@ -254,7 +255,7 @@ print('sent')`
     )
   })
 
-  test('a sandbox that fills the host’s memory with netlink sockets, which no limit counts, is ended', async () => {
+  test('a sandbox is ended if it fills the host’s memory with netlink sockets, which no limit covers', async () => {
     const fill = `
 import socket, struct, time
 held = []

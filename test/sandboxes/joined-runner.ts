@@ -48,7 +48,8 @@ export const joinRunner = async (alcove: Platform, id: string, env: Record<strin
   }
   const end = async () => {
     await stop()
-    // A mount of this runner may stay busy until another server's job ends, because the job runs in a copy of the host's mounts.
+    // Tries again for a while, because a mount of this runner may be busy: processes of another test's server may still have a
+    // copy of this mount.
     let left: readonly string[] = []
     const isPurged = async () => {
       left = await purge(dataDirectoryAt(directory))

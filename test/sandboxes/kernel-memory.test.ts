@@ -30,13 +30,13 @@ suite('sandboxes that fill the kernel’s memory', { skip: needsRoot }, () => {
 
   suite('the runner’s `KernelMemoryWatch`', () => {
     for (const { name, object } of watchedAttacks)
-      test(`a sandbox that fills kernel memory is ended, and other busy sandboxes keep running: ${object}`, {
+      test(`a sandbox that fills kernel memory with ${object} is ended, and other busy sandboxes keep running`, {
         timeout: 60_000,
       }, async () => {
         const attacker = await started()
         const neighbours = [await started(), await started()]
         const ended = new Promise<[string, Cause]>((resolve) => box.host.onExit((...end) => resolve(end)))
-        // The two other sandboxes create processes, files and pages. This work needs kernel memory, but is not an attack.
+        // The two sandboxes that do not attack start processes and write files. This needs kernel memory too, but little.
         const busy = 'n=0; while :; do cat /proc/self/maps > /tmp/b$((n % 50)); /bin/true; n=$((n+1)); done'
         for (const neighbour of neighbours) await box.run(neighbour, `(${busy}) > /dev/null 2>&1 &`)
         void box.run(attacker, `attacks ${name} 30`).catch(() => {})
@@ -51,14 +51,14 @@ suite('sandboxes that fill the kernel’s memory', { skip: needsRoot }, () => {
       })
   })
 
-  suite('`KernelMemoryWatch` and kernel memory that grows slowly', () => {
+  suite('`KernelMemoryWatch`, which ends sandboxes that slowly fill the kernel’s memory', () => {
     for (const { name, object } of slowAttacks)
-      test(`KernelMemoryWatch finds the attacker among three busy sandboxes: ${object}`, {
+      test(`among three busy sandboxes, KernelMemoryWatch finds the one that fills kernel memory with ${object}`, {
         timeout: 120_000,
       }, async () => {
         const attacker = await started()
         const neighbours = [await started(), await started()]
-        // Work of the two sandboxes that do not attack: processes, many files with their pages, and sockets.
+        // The two sandboxes that do not attack start processes, write files and open sockets.
         const busy = [
           'n=0; while :; do cat /proc/self/maps > /tmp/b$((n % 500)); /bin/true; n=$((n+1)); done',
           'while :; do dd if=/dev/zero of=/tmp/pages bs=1M count=30 2> /dev/null; attacks time-waits 0.3 & sleep 1; kill $!; done',
@@ -67,7 +67,8 @@ suite('sandboxes that fill the kernel’s memory', { skip: needsRoot }, () => {
           await box.run(neighbour, `(${busy[index]}) > /dev/null 2>&1 &`)
         void box.run(attacker, `attacks ${name} 120`).catch(() => {})
         const found = Promise.withResolvers<string>()
-        // A short test cannot reach the limits of the runner's own `KernelMemoryWatch`, so this one has lower limits.
+        // A short test cannot reach the limits of the runner's own `KernelMemoryWatch`, so this `KernelMemoryWatch` has lower
+        // limits.
         const watch = new KernelMemoryWatch({
           layout: readLayout(),
           bounds: { grownBytes: 6 * 1024 ** 2, pauseMs: 200, runMs: 400 },

@@ -15,7 +15,7 @@ import { needsRoot } from '#test/needs-root.ts'
  */
 const mostMeasurements = 3
 
-suite('the kernel’s memory for objects of a sandbox', { skip: needsRoot }, () => {
+suite('limits on the kernel memory that a sandbox can fill', { skip: needsRoot }, () => {
   let box: TestHost
   let id: string
   before(async () => {
@@ -30,7 +30,7 @@ suite('the kernel’s memory for objects of a sandbox', { skip: needsRoot }, () 
   })
 
   for (const attack of attacks)
-    test(`kernel memory, ${attack.object}: ${typeof attack.verdict === 'string' ? attack.verdict : 'bounded'}`, async () => {
+    test(`a sandbox cannot fill the host’s kernel memory with ${attack.object}`, async () => {
       const inside = { cgroup: box.cgroupOf(id), run: async (line: string) => (await box.run(id, line)).output }
       const measured: Measured[] = []
       while (!measured.some((each) => holds(attack, each))) {

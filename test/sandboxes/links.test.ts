@@ -10,7 +10,7 @@ import { type Platform, platform } from './harness.ts'
 
 const secret = 'of the host'
 
-suite('links', () => {
+suite('links in the file system of a sandbox', () => {
   let alcove: Platform
   /**
    * A directory of the host that everybody may write to. In a sandbox this path does not exist, or is a directory of the sandbox.
@@ -96,8 +96,8 @@ suite('links', () => {
   }
 
   /**
-   * All kinds of links, each with the commands that make it in the sandbox under the name `way`. If a program of the host
-   * followed the link, it would reach the directory of the canary file.
+   * Shell commands that make each kind of symbolic link, with the name `way`. `target` is a directory of the host with the file
+   * `canary`. No toolbox call may reach that file through the link.
    */
   const ways: Record<string, (target: string) => string> = {
     'an absolute one': (target) => `ln -s ${target} way`,
@@ -112,9 +112,10 @@ suite('links', () => {
     'one of links only': (target) => `ln -s / root && ln -s root/proc/thread-self/root${target} way`,
   }
 
+  const where = (isThere: boolean) => (isThere ? 'in sandbox and host' : 'on the host only')
   for (const [what, makeWay] of Object.entries(ways))
     for (const isThere of [false, true])
-      test(`no toolbox call follows a link to the host: ${what}, target ${isThere ? 'in both' : 'on the host'}`, async () => {
+      test(`no toolbox call reaches a file of the host through a symbolic link: ${what}, ${where(isThere)}`, async () => {
         await using box = await createBox(alcove)
         if (isThere)
           await box.run(`mkdir -p ${host}/tree && echo inside > ${host}/canary && echo inside > ${host}/tree/leaf`)
@@ -123,11 +124,12 @@ suite('links', () => {
         await box.try(makeWay(host))
         const statuses: Record<string, number> = {}
         for (const [name, perform] of callsOn(box, 'way', 'canary')) statuses[name] = await check(name, await perform())
-        // In these calls, the last part of the path is the link itself. In the calls above, the path names a file below the link.
+        // In this loop, the last part of the path is the link itself. In the loop above, the path names a file below the link.
         await box.try(`rm -rf way; ln -s ${host}/canary way`)
         for (const [name, perform] of callsOn(box, '.', 'way').slice(0, -1)) await check(name, await perform())
         assert.deepEqual(onHost(), before)
-        // If the sandbox has the target too, the calls must succeed. This proves that a call is not refused for another reason.
+        // If the target also exists in the sandbox, the calls must succeed and use the sandbox's own file. So the calls do not
+        // just refuse all links.
         if (isThere && what === 'an absolute one')
           assert.deepEqual(
             [statuses['list'], statuses['download'], statuses['upload'], statuses['move out']],

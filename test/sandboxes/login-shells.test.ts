@@ -38,7 +38,7 @@ suite('a PATH of the sandbox’s own', () => {
     assert.match(result, /^\/own:\/opt\/venv\/bin:/)
   })
 
-  test('the sandbox’s PATH comes first in login shells of `su -`, and in those without any environment', async () => {
+  test('in login shells, by `su -` or without any environment, PATH begins with the sandbox’s own PATH', async () => {
     const root = await daytona.create({ user: 'root', envVars: { PATH: path } })
     try {
       const first = async (command: string) =>
@@ -48,7 +48,7 @@ suite('a PATH of the sandbox’s own', () => {
       await first(`su - -c 'echo $PATH'`)
       await first(`env -i bash -lc 'echo $PATH'`)
       await first(`env -i sh -lc 'echo $PATH'`)
-      // sshd starts a login shell like this, without any variable of the sandbox.
+      // The environment is empty except for PATH, as in a login shell of sshd.
       await first(`env -i PATH=/usr/local/bin:/usr/bin:/bin:/usr/games bash -lc 'echo $PATH'`)
       assert.match((await root.process.executeCommand('env -i sh -c "command -v node"')).result, /node\n$/)
     } finally {
@@ -56,7 +56,7 @@ suite('a PATH of the sandbox’s own', () => {
     }
   })
 
-  test('the sandbox’s PATH comes first in a terminal', async () => {
+  test('in a terminal, PATH begins with the sandbox’s own PATH', async () => {
     const screen = new Screen()
     const pty = await sandbox.process.createPty({ id: 'path', onData: screen.take })
     await pty.sendInput('echo "<$PATH>"\n')

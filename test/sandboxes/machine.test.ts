@@ -7,7 +7,7 @@ import { type Platform, platform } from './harness.ts'
 
 type Event = { from: string | null; to: string; by: { kind: string; id: string }; reason?: string; cause?: object }
 
-suite('the machine of a sandbox', () => {
+suite('CPUs, memory, disk, privileges and timeline of a sandbox', () => {
   let alcove: Platform
   before(async () => {
     alcove = await platform()

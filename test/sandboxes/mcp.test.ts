@@ -1,4 +1,4 @@
-// Uses the tools of `/mcp` with the official MCP clients, in their versions 2.x and 1.x.
+// Uses the tools of `/mcp` with the official clients of the Model Context Protocol (MCP), in their versions 2.x and 1.x.
 import assert from 'node:assert/strict'
 import { execFile } from 'node:child_process'
 import { readFileSync } from 'node:fs'
@@ -15,7 +15,7 @@ const guide = readFileSync(join(root, 'docs/guides/mcp.md'), 'utf8')
 
 type Result = { isError?: boolean | undefined; content: { type: string; text?: string }[] }
 
-suite('POST /mcp with the official clients', () => {
+suite('the Model Context Protocol (POST /mcp), with its official clients', () => {
   let alcove: Platform
   let client: Client
   before(async () => {
@@ -42,7 +42,7 @@ suite('POST /mcp with the official clients', () => {
     return text
   }
 
-  test('an MCP client creates a sandbox, works in it, gets a preview link and deletes the sandbox', async () => {
+  test('a client creates a sandbox, works in it, gets a preview link and deletes the sandbox', async () => {
     const made = JSON.parse(await done('create_sandbox', { env: { GREETING: 'hello' } })) as {
       id: string
       state: string
@@ -74,7 +74,7 @@ suite('POST /mcp with the official clients', () => {
     }
   })
 
-  test('a long output of an MCP tool is cut in the middle, and a long file is read in parts', async () => {
+  test('a long output of a tool is cut in the middle, and a long file is read in parts', async () => {
     const { id: sandbox } = JSON.parse(await done('create_sandbox')) as { id: string }
     try {
       const output = await done('run_command', { sandbox, command: 'seq 1 50000 | tee numbers.txt' })
@@ -91,14 +91,14 @@ suite('POST /mcp with the official clients', () => {
     }
   })
 
-  test('a refused MCP call is an error that says what to do; an invalid input does not reach a sandbox', async () => {
+  test('if a tool call is refused, the error says what to do; invalid input does not reach a sandbox', async () => {
     const missing = await use('run_command', { sandbox: 'no-such-sandbox', command: 'true' })
     assert.deepEqual([missing.isError, /not found.*\(404 NOT_FOUND\)$/i.test(missing.text)], [true, true])
     const invalid = await use('run_command', { sandbox: 'x', command: 'true', timeoutSeconds: 0 }).catch(String)
     assert.match(JSON.stringify(invalid), /timeoutSeconds/)
   })
 
-  test('an MCP client of version 1.x lists and calls the tools', async () => {
+  test('the official MCP client of version 1.x lists and calls the tools', async () => {
     const former = new FormerClient({ name: 'former', version: '1' })
     const transport = new FormerTransport(new URL(`${alcove.url}/api/mcp`), {
       requestInit: { headers: { authorization: `Bearer ${alcove.key}` } },
@@ -116,14 +116,14 @@ suite('POST /mcp with the official clients', () => {
     }
   })
 
-  test('POST /mcp answers 401 without a credential; GET and DELETE answer 405, because there are no sessions', async () => {
+  test('POST /mcp answers 401 without a credential. GET and DELETE answer 405: there are no MCP sessions', async () => {
     const ask = (method: string, headers = {}) => fetch(`${alcove.url}/mcp`, { method, headers })
     assert.equal((await ask('POST', { 'content-type': 'application/json' })).status, 401)
     const caller = { accept: 'text/event-stream', authorization: `Bearer ${alcove.key}` }
     assert.deepEqual([(await ask('GET', caller)).status, (await ask('DELETE', caller)).status], [405, 405])
   })
 
-  test('the guide on MCP names exactly the tools that its curl command lists', async () => {
+  test('the guide mcp.md names exactly the tools that the curl command in the guide lists', async () => {
     const [, command = ''] = /```sh\n([\s\S]*?)```/.exec(guide) ?? []
     const here = command
       .replace('http://127.0.0.1:4600', alcove.url)

@@ -23,20 +23,20 @@ const command = `echo before; python3 -c '${fill}'`
 const line = /\n\[out of memory: a process was killed at the limit of 1 GiB of this sandbox\]\n$/
 
 suite('a process that is killed for lack of memory', () => {
-  test('if a command runs out of memory, execute answers 200 with exit code 137, its output, and `oom`', async () => {
+  test('if a command runs out of memory, execute answers 200 with exit code 137, its output and `oom: true`', async () => {
     const { status, body } = await box.toolbox('POST', '/process/execute', { command, timeout: 60 })
     assert.deepEqual([status, body['exitCode'], body['oom']], [200, 137, true])
     assert.match(String(body['result']), /^before\n/)
     assert.match(String(body['result']), line)
   })
 
-  test('if code runs out of memory, code-run answers 200 with exit code 137, its output, and `oom`', async () => {
+  test('if code runs out of memory, code-run answers 200 with exit code 137, its output and `oom: true`', async () => {
     const { body } = await box.toolbox('POST', '/process/code-run', { code: `print(1)\n${fill}`, language: 'python' })
     assert.deepEqual([body['exitCode'], body['oom']], [137, true])
     assert.match(String(body['result']), line)
   })
 
-  test('a session’s command that runs out of memory has exit code 137, `oom`, and the limit in stderr', async () => {
+  test('a session’s command that runs out of memory has exit code 137, `oom: true`, and the limit in stderr', async () => {
     await box.toolbox('POST', '/process/session', { sessionId: 's' })
     const { body } = await box.toolbox('POST', '/process/session/s/exec', { command })
     assert.deepEqual([body['exitCode'], body['oom'], body['stdout']], [137, true, 'before\n'])
@@ -62,7 +62,7 @@ suite('a process that is killed for lack of memory', () => {
     return reply.text()
   }
 
-  test('an asynchronous command that runs out of memory has `oom`, and its log ends with a line about it', async () => {
+  test('an asynchronous command that runs out of memory has `oom: true`, and the last line of its log says so', async () => {
     const { body } = await box.toolbox('POST', '/process/session/s/exec', { command, runAsync: true })
     const id = String(body['cmdId'])
     const shown = async () => (await box.toolbox('GET', `/process/session/s/command/${id}`)).body
@@ -77,7 +77,7 @@ suite('a process that is killed for lack of memory', () => {
     assert.match(await logsOf(id, { 'x-daytona-sdk-version': '0.143.0' }), line)
   })
 
-  test('a followed log ends with a line about lack of memory, but not the log of an earlier command', async () => {
+  test('the followed log of a command that ran out of memory ends with a line about it; other logs do not', async () => {
     await using daytona = connectTo(alcove)
     const { process } = await daytona.get(box.id)
     const { cmdId: before } = await process.executeSessionCommand('s', { command: 'sleep 0.1; (exit 5)' })
@@ -103,7 +103,7 @@ suite('a process that is killed for lack of memory', () => {
     assert.equal(JSON.parse(await logsOf(before!)).oom, undefined)
   })
 
-  test('if a child process runs out of memory but its command succeeds, only `oom` says so, not the output', async () => {
+  test('if a child process runs out of memory but its command succeeds, the answer has `oom: true`', async () => {
     const lived = `python3 -c '${fill}' 2>/dev/null; echo lived`
     const { body } = await box.toolbox('POST', '/process/execute', { command: lived, timeout: 60 })
     assert.deepEqual([body['exitCode'], body['oom']], [0, true])

@@ -101,7 +101,10 @@ suite('previews in Chromium', () => {
     }
   }
 
-  /** Runs a test as a visitor who has opened the previews of both sandboxes, and now looks at the attacker's page. */
+  /**
+   * Runs a test as a visitor who has opened the previews of two sandboxes: first the page of `victim`, then the page of
+   * `attacker`.
+   */
   const visitBoth = (see: (page: Page, context: BrowserContext) => Promise<void>) =>
     surf(async (page, context) => {
       await page.goto(await addressOf(victim))
@@ -180,7 +183,7 @@ suite('previews in Chromium', () => {
       assert.equal(await page.textContent('#said'), 'secret of victim')
       await page.goto(`${originOf(attacker.id)}/other`)
       assert.equal(await page.textContent('body'), 'taken by attacker')
-      // Two attempts: a host name that looks like the victim's, and a path on the attacker's host.
+      // Neither a host name without a port nor the victim's own host shows the attacker's preview below /preview.
       const other = await context.newPage()
       const path = `/preview/${attacker.id}/3000/?DAYTONA_SANDBOX_AUTH_KEY=${await tokenOf(attacker)}`
       for (const origin of [`https://${victim.id}.${domain}:${surfing.port}`, originOf(victim.id)]) {
@@ -202,14 +205,15 @@ suite('previews in Chromium', () => {
     assert.doesNotMatch(await callsOf(victim), /framed/)
   })
 
-  test('a frame on another site shows a private preview by its token, and calls of the preview’s page work', async () => {
+  test('in a frame on another site, a private preview opens with its token, and its page can make requests', async () => {
     await surf(async (page) => {
       await page.goto(foreignPage(await addressOf(victim)))
       const frame = page.frameLocator('#preview')
       assert.equal(await frame.locator('#said').textContent(), 'secret of victim')
       const own = page.frames().find((one) => one.url().startsWith(originOf(victim.id)))!
       assert.match(await own.evaluate(() => fetch('/own').then((answer) => answer.text())), /secret of victim/)
-      // The browser sends this cookie only in frames of the foreign site. Without the cookie, the preview answers 401.
+      // The preview has set its cookie only for frames in pages of the foreign site. So when the preview is opened directly, the
+      // browser sends no cookie, and the answer is 401.
       await page.goto(originOf(victim.id))
       assert.match((await page.textContent('body')) ?? '', /401/)
     })

@@ -17,14 +17,14 @@ const uidOf = (pid: number) => {
   try {
     return Number(/^Uid:\s+(\d+)/m.exec(statusOf(pid))?.[1])
   } catch {
-    return undefined // The process has ended.
+    return undefined // If the process has ended, it has no uid.
   }
 }
 
 const childrenOf = (pid: number): number[] =>
   readFileSync(`/proc/${pid}/task/${pid}/children`, 'utf8').split(' ').filter(Boolean).map(Number)
 
-/** Runs a script with the files and networks that a program sees, as the program's own user or as root. */
+/** Runs a script in the mount and network namespaces of a program of the server, as the user `uid`. */
 const runInside = ({ pid }: Running, uid: number, script: string): string => {
   const there = ['nsenter', '-t', `${pid}`, '--mount', '--net', '--root', '--wd=/', '--']
   const asIt = [
@@ -86,12 +86,13 @@ suite('the programs of a running server', () => {
         `for path in ${places.join(' ')}; do test ! -e $path || echo $path; done`,
       )
       assert.equal(found, '', each.name)
-      // The script can run in the program's namespaces: it finds `/usr/bin`, which every program must see.
+      // The check above also finds nothing if `runInside` does not work. So this check looks for `/usr/bin`, which every program
+      // sees.
       assert.equal(runInside(each, uid(each), 'test -e /usr/bin && id -u'), `${uid(each)}`, each.name)
     }
   })
 
-  test('no program of a server sees the socket of another program, except the sockets that it needs', () => {
+  test('a program of the server has access only to the sockets of other programs that it needs', () => {
     const sockets = 'find / -type s 2>/dev/null'
     const seen = (name: string) => {
       const program = running.find((each) => each.name === name)!
@@ -114,7 +115,7 @@ suite('the programs of a running server', () => {
     assert.match(runInside(gate, uid(gate), `ls ${agentSockets} || echo no`), /no$/)
   })
 
-  test('no program of a server sees a process of another program, or can send it a signal', () => {
+  test('a program of the server can neither see nor signal the processes of the server’s other programs', () => {
     for (const each of running) {
       const others = runInside(each, uid(each), 'ls /proc')
         .split('\n')
@@ -126,7 +127,7 @@ suite('the programs of a running server', () => {
     }
   })
 
-  test('PostgreSQL has no network interface except lo, and unprivileged programs cannot change their code', () => {
+  test('PostgreSQL’s only network interface is lo, and unprivileged programs cannot change the server’s code', () => {
     const postgres = running.find(({ name }) => name === 'postgres')!
     const interfaces = readFileSync(`/proc/${postgres.pid}/net/dev`, 'utf8').match(/^\s*\w+:/gm)
     assert.deepEqual(

@@ -49,7 +49,7 @@ suite('the README', () => {
     await server.api('DELETE', `/sandbox/${sandbox.id}`)
   })
 
-  test('the SDK script of the README runs unchanged, with the README’s line that sets the key, and ends', async () => {
+  test('the README’s SDK script runs unchanged and ends, after the README’s command that sets the key', async () => {
     const [script] = blocksOf(readme, 'js')
     assert.ok(script)
     const [setKey] = /(?<=`)export [^`]+(?=`)/.exec(readme) ?? []
@@ -64,8 +64,8 @@ suite('the README', () => {
 
   test('the code of the first-agent guide, joined to one file, prints the output that the guide shows', async () => {
     const file = join(desk, 'agent.mjs')
-    // The server shows a build log only if it builds. The text in the image differs at each run, so that a second run of this
-    // test does not use the image of the first run.
+    // The server shows a build log only if it builds the image. With a random text in the Dockerfile, it must build the image in
+    // each run of this test, and cannot use the image of an earlier run.
     const words = `made once, ${randomUUID()}`
     writeFileSync(file, blocksOf(guide, 'js').join('\n').replace('made once', words))
     const env = { DAYTONA_API_URL: `${server.url}/api`, DAYTONA_API_KEY: server.key }

@@ -13,8 +13,8 @@ import { platform } from './harness.ts'
 
 const soon = () => ({ untilMs: Date.now() + 180_000 })
 
-suite('the red team', () => {
-  test('the red team attacks every boundary in SECURITY.md, and each of them holds', async () => {
+suite('the attacks of `alcove test --red-team`', () => {
+  test('`alcove test --red-team` attacks every boundary in SECURITY.md, and no attack succeeds', async () => {
     assert.deepEqual(
       boundaries.filter((boundary) => !attacks.some((attack) => attack.boundary === boundary)),
       [],
@@ -31,7 +31,7 @@ suite('the red team', () => {
     )
   })
 
-  test('the red team reports "not held" if the firewall is missing', async () => {
+  test('`alcove test --red-team` reports a successful attack ("not held") if the firewall is missing', async () => {
     await using alcove = await platform({ own: true, image: 'small' })
     await using box = await createBox(alcove)
     await using root = await createBox(alcove, { user: 'root' })
@@ -52,7 +52,7 @@ suite('the red team', () => {
     }
   })
 
-  test('the red team reports "not held" if commands of a sandbox have no system call filter', async () => {
+  test('`alcove test --red-team` reports "not held" if commands in a sandbox have no system call filter', async () => {
     await using alcove = await platform()
     await using root = await createBox(alcove, { user: 'root' })
     const mark = `600.${process.pid}`
@@ -69,7 +69,7 @@ suite('the red team', () => {
     assert.match(`${row?.result}: ${row?.sentence}`, /^not held: .*there is no filter; .*keyctl/)
   })
 
-  test('the red team reports a program of the server without a system call filter, or one that sees secrets', async () => {
+  test('`alcove test --red-team` reports a server program that has no system call filter or can see secrets', async () => {
     await using alcove = await platform()
     const loose = spawn('sleep', ['600'], { stdio: 'ignore' })
     try {

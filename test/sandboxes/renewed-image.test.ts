@@ -11,7 +11,7 @@ import { type Platform, platform } from './harness.ts'
 
 const monthMs = 31 * 86_400_000
 
-suite('a renewed default image', () => {
+suite('a default image that was replaced by a newer one', () => {
   let alcove: Platform
   before(async () => {
     alcove = await platform({ own: true, image: 'small' })
@@ -20,7 +20,7 @@ suite('a renewed default image', () => {
     await alcove?.[Symbol.asyncDispose]()
   })
 
-  test('after an image renewal, new sandboxes have the new image; `alcove status` shows that image’s day', {
+  test('after a renewal of the default image, new sandboxes have it, and `alcove status` shows its build day', {
     timeout: 900_000,
   }, async () => {
     const images = join(alcove.data, 'runner/images')

@@ -39,7 +39,7 @@ suite('pause, resize, archive and snapshot', () => {
     await until('it counts on', async () => (await count()) > from)
   })
 
-  test('a resize is in force immediately; it answers 409 if the sandbox uses more memory than the new size', async () => {
+  test('a running sandbox is resized immediately, or with 409 not at all if it uses more than the new memory', async () => {
     await using box = await createBox(alcove)
     await asks(box.id, 'resize', { cpu: 2, memory: 2 })
     await becomes(box.id, 'started')

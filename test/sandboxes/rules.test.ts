@@ -1,4 +1,4 @@
-// Tests rules 1 to 5 of the toolbox in a real sandbox. The numbers are those of the API's documentation. Tests of other
+// Tests in a real sandbox the main rules that the API's documentation states for the toolbox. Tests of other
 // guarantees of single endpoints are beside the code of the endpoints in src/toolbox.
 import assert from 'node:assert/strict'
 import { once } from 'node:events'
@@ -13,7 +13,7 @@ import { connectTo } from './sdk-client.ts'
 let alcove: Platform
 let daytona: Daytona
 let sandbox: Sandbox
-/** The sandbox of these tests, for calls by plain HTTP. */
+/** The sandbox of these tests, for calls without the SDK. */
 let box: Box
 
 before(async () => {
@@ -31,8 +31,8 @@ after(async () => {
 const execute = (body: object) => box.toolbox('POST', '/process/execute', body)
 const runCode = (body: object) => box.toolbox('POST', '/process/code-run', body)
 
-suite('rule 1: command execution', () => {
-  test('rule 1: a command without a timeout may run for 10 seconds', async () => {
+suite('command execution', () => {
+  test('a command without a timeout may run for 10 seconds', async () => {
     const [ended, whole] = await Promise.all([
       execute({ command: 'sleep 30; echo whole' }),
       execute({ command: 'sleep 5; echo whole' }),
@@ -41,32 +41,32 @@ suite('rule 1: command execution', () => {
     assert.deepEqual([whole.status, whole.body], [200, { exitCode: 0, result: 'whole\n' }])
   })
 
-  test('rule 1: a cwd without a slash at its start is below the user’s home; one with a slash is absolute', async () => {
+  test('a cwd without a slash at its start is below the user’s home; one with a slash is absolute', async () => {
     await execute({ command: 'mkdir -p below' })
     const pwd = async (cwd: string) => (await execute({ command: 'pwd', cwd })).body['result']
     assert.deepEqual([await pwd('below'), await pwd('/tmp')], ['/home/daytona/below\n', '/tmp\n'])
   })
 
-  test('rule 1: the answer is 200 with the exit code even if the command fails', async () => {
+  test('execute answers 200 with the exit code even if the command fails', async () => {
     const { status, body } = await execute({ command: 'echo why; exit 3' })
     assert.deepEqual([status, body], [200, { exitCode: 3, result: 'why\n' }])
     assert.equal((await execute({ command: 'no-such-program' })).body['exitCode'], 127)
   })
 })
 
-suite('rule 2: stateless code', () => {
+suite('stateless code', () => {
   for (const [language, sets, asks] of [
     ['python', 'import builtins; builtins.x = x = 1', 'print("x" in globals() or hasattr(__builtins__, "x"))'],
     ['javascript', 'globalThis.x = 1', 'console.log("x" in globalThis ? "True" : "False")'],
     ['typescript', '(globalThis as any).x = 1', 'console.log("x" in globalThis ? "True" : "False")'],
   ] as const) {
-    test(`rule 2: ${language} code sees no variables or imports of earlier calls`, async () => {
+    test(`${language} code sees no variables or imports of earlier calls`, async () => {
       assert.deepEqual((await runCode({ language, code: sets })).body, { exitCode: 0, result: '' })
       assert.deepEqual((await runCode({ language, code: asks })).body, { exitCode: 0, result: 'False\n' })
     })
   }
 
-  test('rule 2: code runs in the language of its sandbox, if the call names no language', async () => {
+  test('code runs in the language of its sandbox, if the call names no language', async () => {
     const typescript = await daytona.create({ language: 'typescript' })
     const other = boxOf(alcove, (await alcove.api('GET', `/sandbox/${typescript.id}`)).body)
     const code = 'const n: number = 7; console.log(n)'
@@ -76,15 +76,15 @@ suite('rule 2: stateless code', () => {
   })
 })
 
-suite('rule 3: stateful code', () => {
-  test('rule 3: only Python code can run', async () => {
+suite('stateful code', () => {
+  test('an interpreter context can run only Python code', async () => {
     assert.equal((await box.toolbox('POST', '/process/interpreter/context', { language: 'javascript' })).status, 400)
     const made = await box.toolbox('POST', '/process/interpreter/context', {})
     assert.deepEqual([made.status, made.body['language']], [200, 'python'])
     await box.toolbox('DELETE', `/process/interpreter/context/${made.body['id']}`)
   })
 
-  test('rule 3: a context keeps variables and imports; a call that names no context uses the default context', async () => {
+  test('an interpreter context keeps variables and imports; a call that names none uses the default context', async () => {
     const { codeInterpreter } = sandbox
     const context = await codeInterpreter.createContext()
     await codeInterpreter.runCode('import math\nx = 20', { context })
@@ -95,7 +95,7 @@ suite('rule 3: stateful code', () => {
     await codeInterpreter.deleteContext(context)
   })
 
-  test('rule 3: created contexts can be listed and deleted, but not the default context', async () => {
+  test('interpreter contexts that callers made can be listed and deleted, but not the default context', async () => {
     const { codeInterpreter } = sandbox
     await codeInterpreter.runCode('pass')
     const context = await codeInterpreter.createContext()
@@ -110,8 +110,8 @@ suite('rule 3: stateful code', () => {
   })
 })
 
-suite('rule 4: sessions', () => {
-  test('rule 4: each session is a shell of its own that keeps its state between commands', async () => {
+suite('sessions', () => {
+  test('each session is a shell of its own that keeps its state between commands', async () => {
     const { process } = sandbox
     for (const id of ['one', 'other']) await process.createSession(id)
     const run = async (id: string, command: string) => (await process.executeSessionCommand(id, { command })).stdout
@@ -124,7 +124,7 @@ suite('rule 4: sessions', () => {
     for (const id of ['one', 'other']) await process.deleteSession(id)
   })
 
-  test('rule 4: with runAsync, the call returns a cmdId immediately; logs and status are read by other calls', async () => {
+  test('with `runAsync`, the call returns a cmdId immediately; other calls read the command’s logs and status', async () => {
     await sandbox.process.createSession('async')
     // This command ends only after input that the test sends when the call has returned. If the call waited, it would
     // never return.
@@ -141,20 +141,20 @@ suite('rule 4: sessions', () => {
   })
 
   // This sandbox has no entrypoint. images.test.ts tests the entrypoint session of images with an entrypoint.
-  test('rule 4: each sandbox has an entrypoint session; it is not listed, and is empty without an entrypoint', async () => {
+  test('the entrypoint session of a sandbox is not listed, and is empty if the sandbox has no entrypoint', async () => {
     assert.deepEqual(await sandbox.process.getEntrypointSession(), { sessionId: 'entrypoint', commands: [] })
     assert.deepEqual(await sandbox.process.listSessions(), [])
   })
 })
 
-suite('rule 5: terminals', () => {
+suite('terminals (PTY sessions)', () => {
   const open = async (id: string) => {
     const screen = new Screen()
     const pty = await sandbox.process.createPty({ id, onData: screen.take })
     return { pty, screen }
   }
 
-  test('rule 5: a terminal takes text or bytes as input, treats byte 3 as Ctrl+C, and streams output', async () => {
+  test('a terminal takes text or bytes as input, treats byte 3 as Ctrl+C, and streams output', async () => {
     const { pty } = await open('input')
     const url = `${String(box.record['toolboxProxyUrl']).replace('http', 'ws')}/${box.id}/process/pty/input/connect`
     const socket = new WebSocket(url, { headers: { authorization: `Bearer ${alcove.key}` } })
@@ -170,7 +170,7 @@ suite('rule 5: terminals', () => {
     await pty.kill()
   })
 
-  test('rule 5: closing the connection does not end the shell; a kill does', async () => {
+  test('a terminal’s shell runs on when its connection is closed, and ends when its PTY session is killed', async () => {
     const { pty, screen } = await open('closed')
     await pty.sendInput('echo "<$$>"\n')
     await screen.shows(/<\d+>/)
@@ -185,7 +185,7 @@ suite('rule 5: terminals', () => {
     assert.deepEqual(await sandbox.process.listPtySessions(), [])
   })
 
-  test('rule 5: a terminal that ends sends its exit code, and an error message if the code is not 0', async () => {
+  test('a terminal that ends sends its exit code, and an error message if the code is not 0', async () => {
     for (const [line, exitCode, error] of [
       ['exit 0', 0, undefined],
       ['exit 7', 7, 'non-zero exit'],
@@ -198,7 +198,7 @@ suite('rule 5: terminals', () => {
     }
   })
 
-  test('rule 5: a resize changes the size of a running terminal', async () => {
+  test('a resize changes the size of a running terminal', async () => {
     const { pty, screen } = await open('size')
     await pty.resize(133, 44)
     await pty.sendInput('echo "<$(stty size)>"\n')

@@ -1,5 +1,5 @@
-// A replacement for a language model, for the agents of the guides. It serves OpenAI's Responses API. It calls one tool,
-// and then answers with what the tool has returned.
+// A replacement for a language model, for the AI agents in the guides. It serves OpenAI's Responses API. It calls one tool, and
+// then answers with what the tool has returned.
 import { randomUUID } from 'node:crypto'
 import { once } from 'node:events'
 import { createServer } from 'node:http'
@@ -42,7 +42,10 @@ const answerTo = (call: ToolCall, { model, stream = false, tools = [], input }: 
 
 export type ScriptedModel = { url: string; [Symbol.asyncDispose]: () => Promise<void> }
 
-/** Starts a model that makes this tool call. An agent that does not offer the tool, or that asks for a stream, gets an error. */
+/**
+ * Starts a server that answers as a model does, with the tool call `call`. An AI agent that does not offer this tool to the
+ * model, or that asks for a stream, gets an error.
+ */
 export const startModel = async (call: ToolCall): Promise<ScriptedModel> => {
   const server = createServer(async (request, response) => {
     const body = request.url === '/v1/responses' ? answerTo(call, (await json(request)) as Request) : undefined

@@ -1,4 +1,4 @@
-// Makes the public SDK a client of a test's server.
+// Returns a client of the public SDK that calls a test's server.
 import { Daytona } from '@daytona/sdk'
 import type { Platform } from './harness.ts'
 

@@ -21,7 +21,7 @@ for (const [name, Sdk] of [
   ['@daytona/sdk', CurrentSdk],
   ['@daytonaio/sdk', LegacySdk as unknown as typeof CurrentSdk],
 ] as const) {
-  suite(`${name} against Alcove`, () => {
+  suite(`Alcove, called by ${name}`, () => {
     let alcove: Platform
     before(async () => {
       alcove = await platform({ env: { ALCOVE_METER_SECONDS: '2' } })
@@ -126,7 +126,7 @@ for (const [name, Sdk] of [
   })
 }
 
-suite('a script of the SDK', () => {
+suite('a program that uses the SDK', () => {
   test('a program that uses the SDK ends when its work is done, even if its sandboxes still run', async () => {
     const alcove = await platform()
     try {
@@ -143,8 +143,8 @@ suite('a script of the SDK', () => {
       child.stdout.on('data', (data) => {
         printed += data
       })
-      // Without the event channel, the SDK's reconnect timers would keep the script running for 180 s. This shorter limit would
-      // then fail the test.
+      // Without the event channel, timers of the SDK would keep the script running for 180 s. Then this timeout of 90 s kills the
+      // script, and the test fails.
       const late = setTimeout(() => child.kill('SIGKILL'), 90_000)
       const code = await new Promise((resolve) => child.on('exit', resolve))
       clearTimeout(late)

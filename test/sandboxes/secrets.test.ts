@@ -91,7 +91,7 @@ if (!isPrivateHost) {
       'urllib of Python':
         "python3 -c \"import os,urllib.request as u; print(u.urlopen(u.Request('https://api.test/', headers={'Authorization': 'Bearer '+os.environ['TOKEN']})).read().decode())\"",
     }))
-      test(`${name} sends the value to the host of the secret`, async () => {
+      test(`if ${name} calls a host of a secret, that host gets the secret’s value`, async () => {
         assert.match(await say(command), /Bearer the-real-value/)
       })
 
@@ -119,11 +119,11 @@ if (!isPrivateHost) {
         expected: /Alcove secrets/,
       },
     }))
-      test(`${name} trusts the certificate of the proxy for secrets`, async () => {
+      test(`${name} works with the certificates of the proxy that inserts secrets`, async () => {
         assert.match(await say(command), expected)
       })
 
-    test('the memory limit of the proxy for secrets includes memory outside of the JavaScript heap', async () => {
+    test('the memory limit of the proxy that inserts secrets includes memory outside of the JavaScript heap', async () => {
       const limits: string[] = []
       for (const pid of (await readdir('/proc')).filter((name) => /^\d+$/.test(name))) {
         const command = await readFile(`/proc/${pid}/cmdline`, 'utf8').catch(() => '')
@@ -133,7 +133,7 @@ if (!isPrivateHost) {
       assert.deepEqual([...new Set(limits)], [String(2.5 * 1024 ** 3)])
     })
 
-    test('clients that are installed later, such as requests, httpx and skopeo, trust the proxy’s certificates', async () => {
+    test('clients that a user installs (requests, httpx, skopeo) trust the proxy that inserts secrets', async () => {
       const bundle = join(scratch, 'bundle.pem')
       await writeFile(bundle, await sandbox.fs.downloadFile(trustFiles.bundle))
       await writeFile(join(scratch, 'authorities.jks'), await sandbox.fs.downloadFile(trustFiles.keyStore))
@@ -158,13 +158,14 @@ if (!isPrivateHost) {
 
     test('a host that the secret does not list gets only the placeholder, over an unintercepted TLS connection', async () => {
       const { text, exitCode } = await run('curl -sS https://other.test/ -H "Authorization: Bearer $TOKEN"')
-      // The image does not trust the authority of the simulated Internet, so curl refuses its certificate.
+      // curl reaches the simulated host directly. The image does not trust the authority that issued this host's certificate, so
+      // curl refuses the certificate.
       assert.notEqual(exitCode, 0, text)
       const insecure = await say('curl -sSk https://other.test/ -H "Authorization: Bearer $TOKEN"')
       assert.match(insecure, new RegExp(`Bearer ${placeholder}`))
     })
 
-    test('a call to another host name gets no secret, even at the address of a listed host or with its SNI', async () => {
+    test('a call to another host name gets no secret, even over the address or TLS connection of a listed host', async () => {
       const command =
         'curl -sSk --connect-to other.test:443:api.test:443 https://other.test/ -H "Authorization: Bearer $TOKEN"'
       assert.match(await say(command), new RegExp(placeholder))
@@ -172,7 +173,7 @@ if (!isPrivateHost) {
       assert.equal(await say(fronted), '421')
     })
 
-    test('a program that does not trust the proxy’s authority fails, and the sandbox’s timeline says why', async () => {
+    test('if a program does not trust the proxy that inserts secrets, its call fails; the timeline says why', async () => {
       await say(
         'curl -sS --cacert /etc/hostname https://api.test/ 2>&1; curl -sS --capath /nowhere --cacert /usr/share/ca-certificates/mozilla/ISRG_Root_X1.crt https://api.test/ 2>&1; true',
       )

@@ -30,7 +30,7 @@ while True:
     print(paths[watch], flush=True)
 `
 
-suite('files of two sandboxes', () => {
+suite('separation of the files and devices of two sandboxes', () => {
   let alcove: Platform
   let one: Box
   let other: Box
@@ -63,7 +63,7 @@ suite('files of two sandboxes', () => {
       '/proc/self/ns/time_for_children',
     ])
       assert.ok([...mine.values()].includes(path), path)
-    // The sandbox's network namespace is left out: the host has a mount of it, so the inode is in both lists.
+    // The sandbox's network namespace is not compared, because the host has a mount of this namespace on purpose.
     ofHost.delete([...mine].find(([, path]) => path === '/proc/self/ns/net')?.[0] ?? '')
     const shared = (others: ReadonlyMap<string, string>) => [...mine].filter(([inode]) => others.has(inode))
     assert.deepEqual([shared(theirs), shared(ofHost)], [[], []])
@@ -80,8 +80,8 @@ suite('files of two sandboxes', () => {
     await other.run(`for each in ${touched.join(' ')}; do head -c1 $each | wc -c; done`)
     await using third = await createBox(alcove, { user: 'root' })
     await third.run('true')
-    // Causes an event on `mine`. inotify reports events in their order, so an event of the other sandbox would be reported before
-    // it.
+    // Causes an event on `mine`, which the sandbox must see. inotify reports events in order. So when this event has come, the
+    // sandbox would also have seen an event that another sandbox caused before.
     await one.run(`head -c1 ${mine} | wc -c`)
     await until('its own event', async () => (await one.run('cat /tmp/seen')).includes(mine))
     const seen = new Set((await one.run('cat /tmp/seen; kill $(cat /tmp/pid)')).split('\n'))

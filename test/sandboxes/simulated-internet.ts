@@ -1,5 +1,5 @@
-// A simulated Internet for a test that runs in namespaces of its own (private-host.ts): a DNS server, and programs with
-// HTTPS servers. The host trusts the authority of their certificates, as it trusts those of the real Internet.
+// A simulated Internet for a test that runs in namespaces of its own (private-host.ts): a DNS server, and programs with HTTPS
+// servers. The host trusts the authority that issues the certificates of these servers.
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { writeFile } from 'node:fs/promises'
@@ -19,7 +19,10 @@ export type SimulatedInternet = AsyncDisposable & {
   start: (program: string, input: unknown) => Promise<Readable>
 }
 
-/** Replaces a file of the host, for the namespaces of this test only. */
+/**
+ * Replaces a file of the host by a bind mount. Other programs still see the old file, because this test has its own mount
+ * namespace.
+ */
 const replaceFile = async (path: string, directory: string, name: string, content: string) => {
   await writeFile(join(directory, name), content)
   await runCommand(['mount', '--bind', join(directory, name), path])

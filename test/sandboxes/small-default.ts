@@ -1,6 +1,6 @@
-// A small default image, for servers of tests that need only a shell, files and Python. A first start with the real
-// image takes much longer, mostly for unpacking it. The small image is in a cache directory of its own, at the path
-// where a server looks for the real one.
+// A small default image, for test servers that need only a shell, files and Python. A first start with the real image takes much
+// longer, mostly for unpacking it. A test server gets a cache directory of its own, which has the small image in the place of the
+// real one.
 import { execFileSync } from 'node:child_process'
 import {
   chmodSync,

@@ -137,7 +137,7 @@ suite('createSshAccess, validateSshAccess and revokeSshAccess of the SDK', () =>
 })
 
 suite('ssh', () => {
-  test('an SSH command gets its input and variables; ssh separates its stderr and exits with its code', async () => {
+  test('a command over SSH gets stdin and variables from ssh; ssh returns its stdout, stderr and exit code', async () => {
     const bytes = Buffer.from(Array.from({ length: 256 }, (_, byte) => byte))
     const command = 'cat; echo "$GREETING $(whoami) $DAYTONA_SANDBOX_ID" >&2; exit 7'
     const { code, out, err } = await ssh(command, { input: bytes, env: { GREETING: 'hello' } })
@@ -297,7 +297,7 @@ suite('forwarded ports', () => {
     await end(child)
   })
 
-  test('an editor’s server that is started over SSH outlives its SSH session and is reached by `ssh -D`', async () => {
+  test('a server that is started over SSH runs on after the SSH session, and `ssh -D` can reach its port', async () => {
     const proxy = await freePorts(1)
     const script = `
 cat > ~/server.py <<'END'

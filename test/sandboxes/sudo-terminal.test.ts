@@ -1,4 +1,5 @@
-// Tests sudo in a terminal. The command of sudo has a terminal of its own, but must behave like a job of the caller's shell.
+// Tests sudo in a terminal. sudo runs its command in a second terminal. For the caller's shell, the command must still behave
+// like a normal job of that shell.
 import { after, before, suite, test } from 'node:test'
 import type { Daytona, Sandbox } from '@daytona/sdk'
 import { until } from './box.ts'

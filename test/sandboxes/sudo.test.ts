@@ -93,8 +93,8 @@ print(p.wait())`
   test('the command of sudo gets no socket of the agent, so it cannot send messages in the agent’s name', async () => {
     const others = `sh -c 'for fd in 3 4 5 6 7 8 9; do test ! -e /proc/$$/fd/$fd || echo $fd; done'`
     for (const user of ['root', 'nobody']) assert.equal(await box.run(`sudo -u ${user} ${others}`), '', user)
-    // If the command had the agent's socket, this message would tell sudo that its command was stopped by signal 9. sudo would
-    // then send that signal to its own process group.
+    // If the command had the agent's socket, it could send sudo the message that `stops` sends: "the command was stopped by
+    // signal 9". sudo would then send signal 9 to its own process group.
     const stops = String.raw`python3 -c 'import socket; socket.socket(fileno=3).send(b"\x04\x09")'`
     assert.match(
       await box.run(`sudo -u nobody ${stops} 2>&1; echo the caller lives`),
@@ -132,7 +132,7 @@ print(p.wait())`
     )
   })
 
-  test('sudo -E, --preserve-env= and NAME=value pass variables on; -E leaves out variables that load code', async () => {
+  test('sudo passes variables on by --preserve-env=, NAME=value and -E, but -E drops LD_* and PYTHONPATH', async () => {
     const print = `sh -c 'echo "$OWN $LD_PRELOAD $PYTHONPATH $HOME $USER"'`
     const given = 'OWN=own LD_PRELOAD= PYTHONPATH=/p'
     assert.equal(await box.run(`env ${given} sudo -E ${print}`), 'own   /home/daytona root')
@@ -188,7 +188,7 @@ print(p.wait())`
     assert.equal(new Set(said.split('\n')).size, 100)
   })
 
-  test('a sudo command ends when its call times out or its sudo is killed, even if it ignores signals', async () => {
+  test('a command of sudo ends if the call times out or sudo is killed, even if the command ignores signals', async () => {
     const stubborn = (name: string) => `sudo sh -c 'trap "" HUP TERM; (setsid sleep ${name} &); sleep ${name}'`
     assert.equal((await box.toolbox('POST', '/process/execute', { command: stubborn('3611'), timeout: 1 })).status, 408)
     await isGone('sleep 361[1]')
@@ -202,7 +202,7 @@ print(p.wait())`
     await box.run('sudo pkill -f "sleep 361[34]"')
   })
 
-  test('a process that reuses the pid of an ended sudo cannot end that sudo’s background command', async () => {
+  test('a new process with the pid of an ended sudo cannot end the background command of that sudo', async () => {
     const client = Number(await box.run('sudo -b sleep 3616 >/dev/null 2>&1 & echo $!; wait'))
     const inside = ['--pid', '--target', String(await alcove.hostPid('sleep 3616')), 'sh', '-c']
     let below = 0
@@ -324,7 +324,7 @@ def answer(s):
     except (ConnectionResetError, socket.timeout) as e: return type(e).__name__.encode()
 `
 
-  test('the agent refuses malformed or incomplete requests for sudo, and leaks nothing', async () => {
+  test('the agent refuses malformed or incomplete requests for sudo, and sudo works afterwards', async () => {
     const said = await python(`${words}
 good = request([b'/bin/true'])
 null = os.open('/dev/null', os.O_RDWR)
@@ -343,8 +343,8 @@ for _ in range(300):
     s = knock(); send(s, 0, bytes(changed), [null] * 3); s.close()
 print(sorted(results))
 s = knock(); send(s, 0, good, [null] * 3); print(s.recv(2), s.recv(2))`)
-    // The request with an unusable directory is accepted (`SUDO_STARTED`, 3), because its command may not need the directory.
-    // All other requests are refused.
+    // All these requests are refused (7), except the request with an unusable working directory. The agent starts its command
+    // (`SUDO_STARTED`, 3), because the command may not need the directory.
     assert.equal(said, "[b'\\x03\\x00', b'\\x07\\x03']\nb'\\x03\\x00' b'\\x05\\x00'")
     assert.equal(await box.run('sudo whoami'), 'root')
   })

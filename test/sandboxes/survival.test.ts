@@ -128,7 +128,7 @@ suite('kill -9 of gate, runner and control', () => {
     assert.equal((await again!.wait()).exitCode, 137)
   })
 
-  test('kill -9 of server programs does not affect an interpreter: its run finishes before the next run', async () => {
+  test('kill -9 of server programs does not end interpreter code that runs; the next code waits for its end', async () => {
     const interpreter = sandbox.codeInterpreter
     const context = await interpreter.createContext('/tmp')
     const begin = 'import os, time\nstate = [os.getpid()]\nprint(state[0])'
@@ -199,7 +199,7 @@ suite('kill -9 of gate, runner and control', () => {
 const counter =
   "setsid bash -c 'n=0; while :; do n=$((n+1)); echo $n > /tmp/counter.new; mv /tmp/counter.new /tmp/counter; sleep 0.05; done' >/dev/null 2>&1 &"
 
-suite('kill -9', () => {
+suite('kill -9 of the server’s programs', () => {
   let box: Box
   let shellPid: string
 
@@ -218,8 +218,8 @@ suite('kill -9', () => {
   }
 
   /**
-   * Checks that the counter goes on in the process that was started before the kill, and that the API shows the sandbox
-   * as started.
+   * Checks that the process that was started before the kill still counts up the number in /tmp/counter, and that the API shows
+   * the sandbox as started.
    */
   const countsOn = async (before: number) => {
     await until(
@@ -292,7 +292,7 @@ suite('kill -9', () => {
     }
   })
 
-  test('kills while volumes are made or deleted lose no volume, and leave none that control does not list', async () => {
+  test('if programs are killed during changes of volumes, control and the runner have the same volumes', async () => {
     const api: Platform['api'] = async (...call) => {
       let answer: Awaited<ReturnType<Platform['api']>> | undefined
       await until(
@@ -355,7 +355,7 @@ suite('kill -9', () => {
     assert.deepEqual(readdirSync(join(alcove.data, 'runner/pool/volumes')), [])
   })
 
-  test('if the runner is killed during a create, the result is one sandbox in a settled state, or none', async () => {
+  test('if the runner is killed during a create, the sandbox ends up started, stopped, in error, or not made', async () => {
     const creating = alcove.api('POST', '/sandbox', { name: 'interrupted' }).catch(() => undefined)
     await new Promise((resolve) => setTimeout(resolve, 20))
     await alcove.kill('runner')

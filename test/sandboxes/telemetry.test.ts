@@ -39,7 +39,7 @@ suite('telemetry of a server', { skip: needsRoot }, () => {
     await receiver?.[Symbol.asyncDispose]()
   })
 
-  /** Makes a call as a client that has begun a trace itself. */
+  /** Makes a call that names a new OpenTelemetry trace in the header `traceparent`, as a client with telemetry does. */
   const call = async (method: string, url: string, body: unknown, traceparent?: string) => {
     const traceId = randomBytes(16).toString('hex')
     const parentId = randomBytes(8).toString('hex')
@@ -64,7 +64,7 @@ suite('telemetry of a server', { skip: needsRoot }, () => {
     await receiver.until(names.join('; '), () => missing().length === 0)
     return spansOf(traceId)
   }
-  /** Returns the span `from`, its parent, the parent of its parent, and so on up to the client. */
+  /** Returns the service and the name of the trace's span `from`, of its parent, and so on up to the span of the client. */
   const wayUp = (spans: SeenSpan[], from: string): string[] => {
     const span = spans.find(({ spanId }) => spanId === from)
     return span === undefined ? [] : [`${span.service} ${span.name}`, ...wayUp(spans, span.parentSpanId)]
@@ -72,7 +72,7 @@ suite('telemetry of a server', { skip: needsRoot }, () => {
   const wayUpFrom = (spans: SeenSpan[], service: string, name: string) =>
     wayUp(spans, spans.find((one) => one.service === service && one.name === name)?.spanId ?? '')
 
-  test('the create of a sandbox is one trace, from the client through control to the steps of the runner', async () => {
+  test('client, control and runner report the create of a sandbox as one OpenTelemetry trace', async () => {
     const { traceId, parentId, record } = await call('POST', `${server.url}/api/sandbox?token=in-a-query`, {
       env: { SECRET: secrets[0] },
     })
@@ -114,9 +114,9 @@ suite('telemetry of a server', { skip: needsRoot }, () => {
       traceparent,
     )
 
-  test('an `execute` call is one trace, from the client through the gate and control to the toolbox', async () => {
-    // The gate has cached the caller's access since the create. After the cache has expired, the gate asks control, so the trace
-    // also has a span for that call.
+  test('client, gate, control and toolbox report an `execute` call as one OpenTelemetry trace', async () => {
+    // Waits until the gate's cached answer about the caller's access has expired. The gate then asks control during `execute`,
+    // and the trace has a span of that call too.
     await pause(accessKeptMs + 100)
     const { traceId, parentId, record } = await execute()
     assert.equal(record['result'], secrets[2])
@@ -137,7 +137,7 @@ suite('telemetry of a server', { skip: needsRoot }, () => {
     assert.deepEqual([served?.parentSpanId, served?.attributes['alcove.sandbox']], [parentId, sandboxId])
   })
 
-  test('the metrics count each toolbox call once, under its route in the toolbox', async () => {
+  test('the metrics count each toolbox call once, and name its route (`http.route`)', async () => {
     const rows = () =>
       receiver
         .metrics()
@@ -152,7 +152,7 @@ suite('telemetry of a server', { skip: needsRoot }, () => {
     assert.deepEqual(rows(), [[executeRoute, 1]])
   })
 
-  test('an invalid traceparent is ignored, and a new trace begins', async () => {
+  test('if the header `traceparent` of a call is invalid, it is ignored, and the gate begins a new trace', async () => {
     const before = new Set(receiver.spans().map(({ spanId }) => spanId))
     const { traceId } = await execute(`00-${'z'.repeat(32)}-nonsense-01`)
     const isNew = ({ service, name, spanId }: SeenSpan) =>
@@ -205,7 +205,7 @@ suite('telemetry of a server', { skip: needsRoot }, () => {
     for (const secret of [...secrets, server.key, 'in-a-query']) assert.ok(!all.includes(secret), secret)
   })
 
-  test('if the telemetry receiver cannot be reached, calls take no longer, and the server stops in time', async () => {
+  test('if the telemetry receiver cannot be reached, calls still succeed, and the server can be stopped', async () => {
     await receiver[Symbol.asyncDispose]()
     const { record } = await execute()
     assert.equal(record['result'], secrets[2])

@@ -45,7 +45,7 @@ suite('alcove up', () => {
     ['the port above, which the gate needs', 1],
     ['the port above that, which the SSH gateway needs', 2],
   ] as const) {
-    test(`alcove up refuses to start if a port is in use, and names that port: ${what}`, async () => {
+    test(`alcove up refuses to start if the port of ${what} is in use, and names the port`, async () => {
       const port = await freePorts(3)
       const other: Server = createServer()
       await new Promise<void>((listening) => other.listen(port + offset, '127.0.0.1', listening))

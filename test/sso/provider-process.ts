@@ -13,7 +13,10 @@ type Accounts = Record<string, Record<string, unknown>>
 
 const stored = new Map<string, AdapterPayload>()
 
-/** Storage for the provider object. When the keys change, a new provider object is made, but the storage stays. */
+/**
+ * What the OpenID Connect provider stores. If a test changes the provider's signing keys, a new `Provider` is made, but it keeps
+ * this storage.
+ */
 const adapter = (model: string): Adapter => {
   const keyOf = (id: string) => `${model} ${id}`
   const find = (is: (payload: AdapterPayload) => boolean) => [...stored.values()].find(is)
@@ -132,6 +135,7 @@ process.on('message', ({ id, order }: { id: number; order: ProviderOrder }) => {
   obey(order).then((answer) => process.send?.({ id, answer }))
 })
 process.on('disconnect', () => process.exit(0))
-// Writes the compile cache now, because this process is always killed. Later processes then start faster.
+// Writes the compile cache of Node, so that later processes start faster. Node itself would write it only at the end of the
+// process, but this process is always killed.
 flushCompileCache()
 process.send?.({ issuer })

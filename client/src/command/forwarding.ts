@@ -8,8 +8,8 @@ import { type CommandParts, runCommand } from './remote-command.ts'
 const graceMs = 3000
 
 /**
- * Returns the exit code of the command. After a signal, waits until the command ends, for at most `graceMs`, then closes the
- * connection, and throws `Interrupted`.
+ * Returns the exit code of the command. If a signal interrupts this program, waits at most `graceMs` until the command ends, then
+ * closes the connection, and throws `Interrupted`.
  */
 export const runForwarding = async (
   { api, interruption }: { api: Api; interruption: Interruption },

@@ -87,7 +87,8 @@ const readEnd = (reason: string): End => {
 const show = (socket: WebSocket): Promise<End> =>
   new Promise((resolve) => {
     socket.on('message', (data: Buffer, isBinary) => {
-      // Text messages are control messages. They are ignored: the reason of the close event has the same content.
+      // Text messages report the state of the terminal. They are ignored, because the close event reports the end of the terminal
+      // too.
       if (!isBinary || process.stdout.write(data)) return
       socket.pause()
       process.stdout.once('drain', () => socket.resume())
@@ -135,7 +136,8 @@ export const shell = async (work: Work, idOrName: string, { attach }: { attach?:
   if ('exitCode' in end) return end.exitCode
   process.stdout.write(restoring)
   if (signal.aborted) {
-    // The window was closed, or a signal asked this program to end. The shell is ended too, because nobody would use it any more.
+    // `signal` is aborted if the user closed the window or ended this program. Nobody would use the shell in the sandbox any
+    // more, so it is ended too.
     await ask(terminal, 'DELETE', ptyUrl(terminal, `/${encodeURIComponent(id)}`)).catch(() => {})
     throw signal.reason
   }

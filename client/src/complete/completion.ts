@@ -41,8 +41,8 @@ const patternsOf = (nodes: readonly Node[]): string =>
     .join('|')
 
 /**
- * Returns shell code, for bash and zsh, that finds the command that the user has typed. `words` is a shell expression for the
- * words before the cursor.
+ * Returns shell code, for bash and zsh, that sets `at` to the command and subcommand that the user has typed. `words` is a shell
+ * expression for the words before the cursor.
  */
 const walk = (nodes: readonly Node[], words: string) => `  local at='' word choices=''
   for word in ${words}; do

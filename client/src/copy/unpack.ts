@@ -30,8 +30,8 @@ const escapes = (name: Buffer): Failure =>
   new Failure(`The sandbox sent "${cleanLine(name.toString())}", which leaves the target.`, exitCodes.refused)
 
 /**
- * Splits a name into its parts, decoded as latin1 so that each byte is one character. Throws a Failure if the name may lead
- * outside of the directory.
+ * Splits a name into its parts. Each byte becomes one character (latin1), because a name may have bytes that are not UTF-8.
+ * Throws a Failure if the name may lead outside of the directory into which the copy is unpacked.
  */
 export const partsOf = (name: Buffer): string[] => {
   const text = name.toString('latin1')
@@ -44,8 +44,9 @@ export const partsOf = (name: Buffer): string[] => {
 }
 
 /**
- * Whether a link with this target stays below the directory, even if the target leads through other links of the archive. So `..`
- * may only be at the beginning of the target, where it is applied to the real directory of the link.
+ * Whether a link with this target leads to a place below the unpacked directory, even if the target leads through other links of
+ * the archive. `..` is allowed only at the beginning of the target, because after another link it would lead to that link's
+ * parent.
  */
 export const staysBelow = (parts: readonly string[], target: Buffer): boolean => {
   const text = target.toString('latin1')
@@ -102,7 +103,7 @@ class Unpacking {
         await mkdir(path)
         this.#made.add(key)
       }
-      // The directory that the user has named may be a link.
+      // Directories below the target directory must not be links. The target directory itself (depth 0) may be a link.
       else if (depth > 0 && !found.isDirectory()) {
         const name = cleanLine(Buffer.from(key, 'latin1').toString())
         throw new Failure(`"${name}" is in the way: it is no directory.`, exitCodes.localFile)
@@ -111,7 +112,10 @@ class Unpacking {
     }
   }
 
-  /** Writes a file under a random name and then renames it, so that no link of the file's name is followed. */
+  /**
+   * Writes a file under a random name and then renames it. If there is a link with the file's name, this replaces the link and
+   * does not follow it.
+   */
   async #write(parts: readonly string[], entry: Entry, fill: (draft: Buffer) => Promise<void>): Promise<void> {
     const directory = parts.slice(0, -1)
     await this.#enter(directory)

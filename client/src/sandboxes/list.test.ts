@@ -84,7 +84,7 @@ suite('sandboxes of a server', () => {
     assert.deepEqual(asked, ['GET /api/sandbox/id', 'GET /api/sandbox/id'])
   })
 
-  test('`settle` fails with the server’s reason, or if the sandbox stays in a state that is not wanted', async () => {
+  test('`settle` throws if the sandbox fails, with the server’s reason, or if it stays in an unwanted state', async () => {
     const isFailure = (sentence: RegExp, exitCode: number) => (error: unknown) =>
       error instanceof Failure && sentence.test(error.message) && error.exitCode === exitCode
     for (const state of ['error', 'build_failed']) {

@@ -6,7 +6,10 @@ import { exitCodes, Failure } from '../failure.ts'
 import type { Activity } from '../print/progress.ts'
 import { asSandbox, getSandbox, type Sandbox } from './sandbox.ts'
 
-/** How long a sandbox may take, in ms. The slowest case is the first use of an image, which must be downloaded and unpacked. */
+/**
+ * How long a sandbox may take to reach the wanted state, in ms. The slowest case is the first use of an image, which must be
+ * downloaded and unpacked.
+ */
 const longestMs = 60 * 60_000
 const [firstLookMs, mostLookMs] = [200, 2000]
 

@@ -27,7 +27,7 @@ suite('the server and the credential of a command', () => {
       assert.deepEqual(await found({ ALCOVE_API_KEY: 'k', ALCOVE_API_URL: url }), ['https://a.example/api', 'k'])
   })
 
-  test('the SDK’s variables for key and URL are used only together, so that the key goes to no other server', async () => {
+  test('DAYTONA_API_KEY is used only with DAYTONA_API_URL, so that the key is sent to no other server', async () => {
     const sdk = { DAYTONA_API_URL: 'https://b.example/api', DAYTONA_API_KEY: 'd' }
     assert.deepEqual(await found(sdk), ['https://b.example/api', 'd'])
     assert.equal(await found({ DAYTONA_API_KEY: 'd' }), undefined)

@@ -31,8 +31,8 @@ const withKey = (url: string, given: string): Access => {
 }
 
 /**
- * Returns the access from environment variables. The SDK's variables for key and URL are used only together, so that no key
- * is sent to another server.
+ * Returns the access from environment variables. DAYTONA_API_KEY is used only together with DAYTONA_API_URL, because the key must
+ * not be sent to any other server.
  */
 const accessByVariables = (env: NodeJS.ProcessEnv): Access | undefined => {
   const key = env['ALCOVE_API_KEY']

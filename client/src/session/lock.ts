@@ -8,7 +8,10 @@ import { setTimeout as delay } from 'node:timers/promises'
 const lookEveryMs = 50
 /** A lock that is older than this counts as abandoned. A renewal of the session never takes so long. */
 const longestHoldMs = 60_000
-/** A lock for removing locks that is older than this counts as abandoned. A process holds it only for a few synchronous calls. */
+/**
+ * A removal lock that is older than this counts as abandoned. A process takes this second lock while it removes an abandoned
+ * lock, and holds it only for a few synchronous calls.
+ */
 const longestRemovalMs = 10_000
 
 const create = (path: string): Disposable | undefined => {

@@ -116,7 +116,7 @@ export const freshSession = async (file: string): Promise<Session> => {
 const signInAgain = ({ apiUrl }: Session) => `Sign in again: alcove login --url ${cleanLine(apiUrl)}`
 
 const renewed = async (file: string, session: Session): Promise<Session> => {
-  // While this command waited for the lock, another command has renewed the session.
+  // Another command may have renewed the session while this command waited for the lock.
   if (isFresh(session)) return session
   if (session.refreshToken === undefined)
     throw new Failure(`Your session has ended. ${signInAgain(session)}`, exitCodes.notAllowed)

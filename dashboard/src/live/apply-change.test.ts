@@ -13,8 +13,8 @@ const list: ListPages = {
 }
 const idsOf = ({ pages }: ListPages) => pages.map(({ items }) => items.map(({ id, state }) => `${id} ${state}`))
 
-suite('applyChange', () => {
-  test('`applyChange` updates a sandbox’s row, and keeps the objects of pages without a change', () => {
+suite('an update of a list of sandboxes', () => {
+  test('`applyChange` updates a sandbox’s row, and returns the same objects for pages that did not change', () => {
     const after = applyChange(list, [row('c', 'stopped')], true)
     assert.deepEqual(idsOf(after), [['a started', 'b started'], ['c stopped']])
     assert.equal(after.pages[0], list.pages[0])
@@ -34,7 +34,7 @@ suite('applyChange', () => {
   })
 })
 
-suite('replaceRows', () => {
+suite('an update of a list that is not split into pages', () => {
   test('`replaceRows` updates changed rows and removes deleted sandboxes, but adds no row', () => {
     const rows = [row('b', 'stopped'), row('c', 'destroyed'), row('n')]
     assert.deepEqual(replaceRows([row('a'), row('b'), row('c')], rows), [row('a'), row('b', 'stopped')])

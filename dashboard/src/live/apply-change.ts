@@ -4,9 +4,9 @@ import type { AnswerTo, SandboxRow } from '../api/client.ts'
 export type ListPages = { pages: AnswerTo<'/sandbox', 'get'>[]; pageParams: unknown[] }
 
 /**
- * Updates a list with changed sandboxes. Rows of deleted sandboxes are removed. A sandbox that is not in the list is put
- * first if `takesAll`, which means that the list has no filter and begins with the newest. Pages without a change stay the
- * same objects, so that they are not drawn again.
+ * Updates a list with changed sandboxes. Rows of deleted sandboxes are removed. With `takesAll`, sandboxes that are not in the
+ * list are put first: the list must have no filter, and begin with the newest. Pages without a change stay the same objects, so
+ * that they are not drawn again.
  */
 export const applyChange = (list: ListPages, rows: readonly SandboxRow[], takesAll: boolean): ListPages => {
   const changed = new Map(rows.map((row) => [row.id, row]))
@@ -27,7 +27,10 @@ export const applyChange = (list: ListPages, rows: readonly SandboxRow[], takesA
 export const hasAll = (list: ListPages, rows: readonly SandboxRow[]): boolean =>
   rows.every((row) => list.pages.some(({ items }) => items.some(({ id }) => id === row.id)))
 
-/** Updates a list without pages with changed sandboxes. Rows of deleted sandboxes are removed. No row is added. */
+/**
+ * Updates the rows of changed sandboxes in a list that is not split into pages. Rows of deleted sandboxes are removed. No row is
+ * added.
+ */
 export const replaceRows = <Row extends Pick<SandboxRow, 'id'>>(list: Row[], rows: readonly SandboxRow[]): Row[] => {
   const changed = new Map(rows.map((row) => [row.id, row]))
   if (!list.some(({ id }) => changed.has(id))) return list

@@ -6,7 +6,7 @@ import { ErrorNotice } from '../ui/error-notice.tsx'
 import { session } from './session.ts'
 import { useSessionState } from './use-session.ts'
 
-/** The message for each error with which a sign-in at an organization's identity provider can fail (`error` in the address). */
+/** The messages for failed sign-ins at an organization's identity provider, by the parameter `error` in the page's address. */
 const ssoErrors: Record<string, string> = {
   missing_email: 'The identity provider did not tell an e-mail address.',
   email_not_verified: 'The identity provider has not verified this e-mail address.',

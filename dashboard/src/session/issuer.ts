@@ -92,8 +92,8 @@ const takeStarted = (): Started | undefined => {
 }
 
 /**
- * Returns the error message of the issuer in the address. Undefined if this tab did not begin the sign-in, because then somebody
- * else may have made the address and the message.
+ * Returns the error message that the issuer has put into the page's address. Undefined if this tab did not begin the sign-in,
+ * because anybody can make a link with a message of their own.
  */
 export const refusalOf = (search: URLSearchParams): string | undefined => {
   const started = takeStarted()

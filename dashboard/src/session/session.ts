@@ -78,7 +78,7 @@ class Session {
 
   set organizationId(id: string) {
     sessionStorage.setItem(organizationKey, id)
-    // A new tab begins with the organization that was chosen last.
+    // New tabs read this entry, so that they begin with the organization that was chosen last.
     localStorage.setItem(organizationKey, id)
     this.#tell()
   }
@@ -216,8 +216,8 @@ class Session {
   }
 
   /**
-   * Throws an error with a message for the user if the page is open at an address that is not the server's own. The server's
-   * issuer sends browsers back only to the server's own address.
+   * Throws an error for the user if the page was opened at another address of the server, such as its IP address. Sign-in at the
+   * server itself sends browsers back only to the address that the server is configured with.
    */
   #checkAddress(): void {
     const { issuer } = this.config.oidc
@@ -229,7 +229,8 @@ class Session {
   }
 
   #start(tokens: Tokens): void {
-    // This window was opened to renew the session of another window.
+    // If this key is set, another tab has opened this window only to renew the tab's session. The tab gets the tokens, and the
+    // window closes.
     const tabId = sessionStorage.getItem(renewalKey)
     if (tabId !== null) {
       sessionStorage.removeItem(renewalKey)

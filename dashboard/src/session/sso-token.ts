@@ -1,6 +1,6 @@
-// A sign-in by an identity provider ends with a token in the address. Anybody can make a link with a token of their own,
-// which would sign the reader in to somebody else's account. So the server also sets a cookie with the token's hash in the
-// browser that has signed in.
+// A sign-in by an identity provider ends with a token in the address. Anybody can send a link with their own token, which would
+// sign the reader in to somebody else's account. So the server also sets a cookie with the token's hash, and the dashboard
+// accepts a token only with its cookie.
 import { sha256 } from '@noble/hashes/sha2.js'
 import { base64url } from './base64url.ts'
 

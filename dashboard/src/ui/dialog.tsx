@@ -45,7 +45,8 @@ export const FormDialog = ({ submit, isDanger, isSubmitDisabled, onSubmit, child
   const [isBusy, setBusy] = useState(false)
   const run = async (event: FormEvent) => {
     event.preventDefault()
-    // React passes events from a portal to a form that contains it in the component tree. That form must not be submitted too.
+    // React would pass the event on to another form, if this dialog was opened inside of that form's component. That other form
+    // must not be submitted.
     event.stopPropagation()
     if (isBusy) return
     setBusy(true)

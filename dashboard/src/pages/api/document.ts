@@ -8,8 +8,8 @@ export type OpenApi = {
 }
 
 /**
- * Returns the description with the address to which its calls go. Its security schemes are removed: the page adds the session's
- * credential to each call, so the viewer must not ask for one.
+ * Returns the OpenAPI description with the URL to which Swagger UI sends its calls. The security schemes are removed: the page
+ * adds the session's credential to each call, so Swagger UI must not ask for one.
  */
 export const withServer = ({ security: _, components, ...rest }: OpenApi, url: string): OpenApi => {
   const { securitySchemes: __, ...others } = components ?? {}

@@ -77,8 +77,8 @@ const changed = <T extends object>(before: T, after: T): Partial<T> =>
   ) as Partial<T>
 
 /**
- * Returns only the fields that differ from the stored provider. Some fields need a further permission, even if they are sent
- * unchanged.
+ * Returns only the fields that differ from the stored provider. The other fields must not be sent, because for some of them the
+ * server demands an additional permission.
  */
 export const changeOf = (provider: Provider, form: ProviderForm) => {
   const before = bodyOf(formOf(provider))

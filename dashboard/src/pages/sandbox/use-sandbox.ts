@@ -7,8 +7,8 @@ import { isMoving } from '../../ui/state-badge.tsx'
 const progressMilliseconds = 2000
 
 /**
- * Fetches one sandbox. Events keep its state up to date. The server sends no events about some fields. Pages that show such
- * fields set `restMilliseconds`: how often the sandbox is fetched again while its state does not change.
+ * Fetches one sandbox. Events keep its state up to date, but some fields change without events. Pages that show such fields set
+ * `restMilliseconds`: the interval in which a sandbox that does not change its state is fetched again.
  */
 export const useSandbox = (idOrName: string, restMilliseconds?: number) => {
   const organizationId = useOrganizationId()

@@ -19,7 +19,7 @@ suite('the words for the settings of a sandbox', () => {
     assert.equal(timerText.autoDeleteInterval(90), 'Is deleted 1 hour 30 minutes after it stops')
   })
 
-  test('`networkText` ignores the lists if the network is closed, and otherwise names what both lists allow', () => {
+  test('`networkText` names all allowed domains and addresses, but none of them if the network is closed', () => {
     const lists = { networkAllowList: '198.51.100.0/24', domainAllowList: 'example.com, *.example.org' }
     assert.match(networkText({ networkBlockAll: true, ...lists }), /^Closed/)
     assert.equal(networkText({ networkBlockAll: false, ...lists }), 'Only example.com, *.example.org, 198.51.100.0/24')

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { suite, test } from 'node:test'
 import { activeFilters, labelsText, readLabels, readListSearch } from './search.ts'
 
-suite('the address of the list of sandboxes', () => {
+suite('search parameters in the URL of the page that lists sandboxes', () => {
   test('`readListSearch` keeps the filters of the API, and drops unknown parameters and values of a wrong type', () => {
     const read = readListSearch({ name: 7, states: 'started', minCpu: 2, maxCpu: 'many', isPublic: true, other: 'x' })
     assert.deepEqual(read, { name: '7', states: ['started'], minCpu: 2, isPublic: true })

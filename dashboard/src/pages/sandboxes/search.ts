@@ -32,7 +32,7 @@ export const readListSearch = (given: Record<string, unknown>): ListSearch => {
   for (const name of [...texts, ...moreTexts]) {
     const value = given[name]
     if (typeof value === 'string' && value !== '') search[name] = value
-    // The router turns the value of `?name=12` into a number.
+    // The router parses the value of `?name=12` as a number, but a name is text.
     else if (typeof value === 'number') search[name] = String(value)
   }
   if (typeof search['labels'] === 'string' && readLabels(search['labels']) === undefined) delete search['labels']
@@ -67,7 +67,7 @@ export const readLabels = (text: string): Record<string, string> | undefined => 
   return pairs.length === 0 || pairs.some(([key]) => key === '') ? undefined : Object.fromEntries(pairs)
 }
 
-/** Writes labels as {@link readLabels} reads them. */
+/** Writes labels as text: pairs `key=value` with commas between them. */
 export const labelsText = (labels: Record<string, string>): string =>
   Object.entries(labels)
     .map(([key, value]) => `${key}=${value}`)

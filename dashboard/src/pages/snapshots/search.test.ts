@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { suite, test } from 'node:test'
 import { isFiltered, readSnapshotSearch } from './search.ts'
 
-suite('the address of the list of snapshots', () => {
+suite('search parameters in the URL of the page that lists snapshots', () => {
   test('`readSnapshotSearch` keeps the filters, and drops unknown parameters and values of a wrong type', () => {
     assert.deepEqual(readSnapshotSearch({ name: 12, page: 3, sort: 'state', order: 'asc', other: 1 }), {
       ...{ name: '12', page: 3, sort: 'state', order: 'asc' },

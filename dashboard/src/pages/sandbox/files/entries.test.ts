@@ -47,7 +47,7 @@ test('`kindOf` finds from the mode whether an entry is a file, a directory, a li
   assert.equal(kindOf({ isDir: true, mode: 'dtrwxrwxrwx' }), 'directory')
 })
 
-test('`isUnreachable` is true for a name with bytes that are not UTF-8', () => {
+test('`isUnreachable` is true for a file that the dashboard cannot open, because its name is not UTF-8', () => {
   assert.equal(isUnreachable({ path: '/x/a\uFFFDb' }), true)
   assert.equal(isUnreachable({ path: '/x/日本' }), false)
 })

@@ -19,7 +19,7 @@ const settle = async () => {
   for (let i = 0; i < 10; i++) await Promise.resolve()
 }
 
-test('two files are uploaded at the same time, below the directory on which they were dropped', async () => {
+test('files are uploaded to the directory on which they were dropped, two at the same time', async () => {
   const { sends, send } = heldSends()
   const uploads = new Uploads(owner, send)
   uploads.add('/home', ['a', 'dir/b', 'c'].map(dropped))

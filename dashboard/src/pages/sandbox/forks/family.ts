@@ -8,8 +8,8 @@ export const mostForks = 100
 const pathOf = (sandboxId: string) => ({ path: { sandboxIdOrName: sandboxId } })
 
 /**
- * The fields with which the page draws a fork or an ancestor. Query results under the key `family` are kept current by
- * live/events.ts.
+ * The fields with which the page draws a fork or an ancestor. When a sandbox changes, live/events.ts updates them in all query
+ * results whose key contains `family`.
  */
 export type Member = Pick<Sandbox, 'id' | 'name' | 'state' | 'createdAt'>
 

@@ -11,7 +11,10 @@ const sequence =
 
 type Look = { colour: string | undefined; isBold: boolean }
 
-/** Returns `look` after an escape sequence (SGR) for colours and bold. Sequences for 256 colours and RGB colours are ignored. */
+/**
+ * Returns the colour and weight of text after an escape sequence (SGR). `look`: colour and weight before it. Sequences for 256
+ * colours and RGB colours are ignored.
+ */
 const changed = (look: Look, parameters: string): Look => {
   let { colour, isBold } = look
   const codes = parameters.split(/[;:]/).map(Number)

@@ -14,8 +14,8 @@ export const readTimer = (name: TimerName, text: string): number | undefined => 
 }
 
 /**
- * Returns the changed timers in an order that the server accepts. An idle sandbox either stops or pauses. A sandbox that pauses
- * cannot be deleted as soon as it stops. So a timer is switched off before another timer that conflicts with it is switched on.
+ * Returns the changed timers in an order that the server accepts. The server refuses auto-stop together with auto-pause, and
+ * auto-pause together with deletion at the stop. So timers are switched off before other timers are switched on.
  */
 export const timerCalls = (saved: Timers, wanted: Timers): TimerCall[] => {
   const calls = (Object.keys(wanted) as TimerName[]).flatMap((name) => {

@@ -1,18 +1,21 @@
 /**
  * Matches characters that xterm.js draws onto the character before them: combining marks, joiners and Hangul vowels. Matches DEL
- * too, because xterm.js ignores DEL, so marks around a DEL go onto the same character.
+ * too: xterm.js ignores DEL, so it draws marks before and after a DEL onto one character.
  */
 const joined = '[\\p{M}\\p{Cf}\\u1160-\\u11ff\\u007f]'
 const surplus = new RegExp(`(?<=${joined}{16})${joined}+`, 'gu')
 const lastRun = new RegExp(`${joined}{0,16}$`, 'u')
 
 /**
- * Decodes the output of a terminal. Leaves out all marks of a character after the sixteenth, because a browser hangs
- * while it draws characters that carry thousands of marks.
+ * Decodes the output of a terminal. Keeps at most sixteen marks (such as accents) per character, because a browser hangs while it
+ * draws a character with thousands of marks.
  */
 export class OutputDecoder {
   #decoder = new TextDecoder('utf-8', { ignoreBOM: true })
-  /** The marks at the end of the last piece. The next piece may begin with more marks of the same character. */
+  /**
+   * The combining marks, such as accents, at the end of the last piece of output. The next piece may begin with more marks of the
+   * same character.
+   */
   #before = ''
 
   decode(data: Uint8Array): string {

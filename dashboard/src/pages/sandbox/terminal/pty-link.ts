@@ -19,12 +19,14 @@ export type LinkSocket = Pick<WebSocket, 'send' | 'close' | 'readyState' | 'buff
 }
 
 export type LinkParts = {
-  /** Makes the PTY session if it is new, and opens its socket. Throws an error with a message for the user. */
+  /** Makes the PTY session if the server does not have it, and opens its socket. Throws an error with a message for the user. */
   open: () => Promise<LinkSocket>
   /** Finds out why connecting failed. Returns `gone` if the session no longer exists, otherwise an error message for the user. */
   ask: () => Promise<'gone' | string>
   onState: (state: LinkState) => void
-  /** Called when a connection begins. The server first sends the output that it has stored. */
+  /**
+   * Called when a connection begins. Before any new output, the server sends stored output, so what is on the screen is outdated.
+   */
   onBegin: () => void
   onOutput: (data: Uint8Array) => void
 }
@@ -52,7 +54,7 @@ export class PtyLink {
     return this.#state
   }
 
-  /** Connects immediately, unless the link is connected already or the session is over. */
+  /** Connects immediately, unless the link is connected already or the PTY session has ended. */
   connect(): void {
     if (this.#isClosed || this.#isOver() || this.#socket !== undefined) return
     clearTimeout(this.#timer)
@@ -119,7 +121,7 @@ export class PtyLink {
     }
   }
 
-  /** Called after a failed attempt. If the session still exists, the link tries again later. */
+  /** Called after a failed attempt to connect. If the PTY session still exists, the link tries again later. */
   async #failed(attempt: number, otherwise: string): Promise<void> {
     this.#failures += 1
     this.#become({ name: 'connecting' })

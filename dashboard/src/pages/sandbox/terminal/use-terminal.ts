@@ -8,7 +8,7 @@ import { findPty, makePty, openPtySocket, resizePty } from './pty-calls.ts'
 import { type LinkState, PtyLink } from './pty-link.ts'
 import { isReport } from './terminal-reports.ts'
 
-/** How long after a new connection all output is taken as old output that the server had stored, in ms. */
+/** Output that comes within this time after a new connection, in ms, is treated as old output, which the server had stored. */
 const replayMilliseconds = 500
 /** How long the size of the terminal must stay unchanged before it is sent to the PTY session, in ms. */
 const resizeMilliseconds = 150

@@ -8,7 +8,7 @@ test('`webAddress` returns an http or https address in the form in which the bro
   assert.equal(webAddress('https://аpple.com')?.hostname, 'xn--pple-43d.com')
 })
 
-test('`webAddress` returns undefined for all other schemes and for addresses with a name and password', () => {
+test('`webAddress` returns undefined for schemes other than http and https, and for URLs with a user name', () => {
   for (const link of [
     'javascript:alert(1)',
     'data:text/html,x',

@@ -14,9 +14,13 @@ function setAttributeAllowed(this: HTMLElement, name: string, value: string): vo
   else Element.prototype.setAttribute.call(this, name, value)
 }
 
-/** Returns the changed document for the option `documentOverride` of xterm.js. */
+/**
+ * Returns a document for the option `documentOverride` of xterm.js: the page's document, except that its elements set styles as
+ * the content security policy allows.
+ */
 export const allowedDocument = (): Document => {
-  // xterm.js makes its cells (`span`) with the page's own document in any case, so spans are changed there too.
+  // Despite `documentOverride`, xterm.js makes its `span` elements with the page's own document. So `setAttribute` is changed for
+  // all spans of the page.
   HTMLSpanElement.prototype.setAttribute = setAttributeAllowed
   return new Proxy(document, {
     get: (target, key) => {
