@@ -183,7 +183,7 @@ suite('the launcher', { timeout: 60_000 }, () => {
   })
 
   for (const what of ['unreachable', 'broken'] as const) {
-    test(`if the install of new packages fails (${what}), the old packages stay and work with the old lock file`, async () => {
+    test(`if an install of new packages fails (${what}), the old packages stay and work with the old lock file`, async () => {
       using checkout = await pulled()
       checkout.npmIs(what)
       assert.equal(await checkout.run('up'), '')

@@ -96,7 +96,7 @@ suite('programs that search for words in errors', () => {
     await reads(() => fs.createFolder('/root/x/y', '755'), langChain.files, 'permission_denied')
   })
 
-  test('if a call in a running sandbox fails, the framework Mastra does not believe that the sandbox has ended', async () => {
+  test('if a call in a running sandbox fails, the framework Mastra does not take the sandbox for ended', async () => {
     const { fs, process } = sandbox
     await reads(() => fs.downloadFile('/tmp/sandbox/none'), mastra, undefined)
     await reads(() => fs.uploadFile(Buffer.from('x'), '/root/sandbox'), mastra, undefined)

@@ -62,7 +62,7 @@ suite('a process that is killed for lack of memory', () => {
     return reply.text()
   }
 
-  test('an asynchronous command that runs out of memory has `oom: true`, and the last line of its log says so', async () => {
+  test('an asynchronous command that runs out of memory has `oom: true`, and the end of its log says so', async () => {
     const { body } = await box.toolbox('POST', '/process/session/s/exec', { command, runAsync: true })
     const id = String(body['cmdId'])
     const shown = async () => (await box.toolbox('GET', `/process/session/s/command/${id}`)).body

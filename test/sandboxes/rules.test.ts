@@ -124,7 +124,7 @@ suite('sessions', () => {
     for (const id of ['one', 'other']) await process.deleteSession(id)
   })
 
-  test('with `runAsync`, the call returns a cmdId immediately; other calls read the command’s logs and status', async () => {
+  test('with `runAsync`, a call returns a cmdId immediately; other calls read the command’s logs and status', async () => {
     await sandbox.process.createSession('async')
     // This command ends only after input that the test sends when the call has returned. If the call waited, it would
     // never return.

@@ -13,7 +13,7 @@ suite('the form of the network', () => {
     assert.equal(readNetwork({ networkBlockAll: false, networkAllowList: '198.51.100.0/24' }).mode, 'listed')
   })
 
-  test('`networkBody` sends the lists of domains and addresses even if empty, so that the server empties them', () => {
+  test('`networkBody` sends the lists of domains and addresses even if empty, so that the server clears them', () => {
     assert.deepEqual(networkBody({ mode: 'listed', domains: ' a.example \n\nb.example,', addresses: '' }), {
       networkBlockAll: false,
       domainAllowList: 'a.example,b.example',
