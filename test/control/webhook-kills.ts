@@ -14,7 +14,7 @@ export type Kills = {
   kills: number
   /** Number of kills at which at least one committed event had not arrived at its receiver. */
   betweenCommitAndSend: number
-  /** How many of the kills in `betweenCommitAndSend` came certainly before control sent any event since the previous kill. */
+  /** How many of the kills in `betweenCommitAndSend` certainly came before control sent any event since the previous kill. */
   strictlyBetween: number
   /** How many of the kills in `betweenCommitAndSend` came when control had begun to send a message. */
   whileSending: number

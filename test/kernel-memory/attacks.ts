@@ -15,7 +15,7 @@ export type Attack = {
   bound: string
   /**
    * The expected result. `refused`: the sandbox cannot make the object. `charged`: the object counts as memory of the sandbox.
-   * `boundedMiB`: the object does not count, but these objects use less than this many MiB in all.
+   * `boundedMiB`: the object does not count as memory of a sandbox, but all objects of the attack use less than this many MiB.
    */
   verdict: 'refused' | 'charged' | { boundedMiB: number }
 }

@@ -57,8 +57,8 @@ export class Recorder {
   }
 
   /**
-   * Records that the code under test tells its caller that the work is done. Only for code in this process: of another process,
-   * writes to a socket are recorded instead.
+   * Records that the code under test tells its caller that the work is done. If the code runs in another process, its writes to
+   * sockets are recorded instead.
    */
   mark() {
     writeSync(this.#marks, '.')

@@ -47,7 +47,7 @@ suite('what counts as activity', { timeout: 420_000 }, () => {
   const urlOf = ({ id, record }: Box, path: string) => `${record['toolboxProxyUrl']}/${id}${path}`
   const bearer = () => ({ authorization: `Bearer ${alcove.key}` })
 
-  /** Makes a call that the sandbox does not answer before the test ends, and counts it as one use of the sandbox. */
+  /** Returns a way to use a sandbox (`Use`) that makes one call. The sandbox must not answer this call before the test ends. */
   const held =
     (path: string, body: object): Use =>
     async (box, signal, over) => {

@@ -23,8 +23,8 @@ const readers = 100
 const mostGrowthBytes = 50_000_000
 const measured = ['runner', 'gate'] as const
 /**
- * For how many seconds each command writes 1 MB per second. All buffers between the command and a client that does not read hold
- * only a small part of this output.
+ * For how many seconds each command writes 1 MB per second. The buffers between the command and a client that does not read are
+ * too small for this output.
  */
 const secondsBusy = 6
 const busy = `for i in $(seq ${secondsBusy}); do head -c 1000000 /dev/zero; sleep 1; done`
@@ -125,8 +125,8 @@ suite('the logs of the programs', () => {
   })
 
   test('no mistake of a client causes a warning, or more than five lines, in the logs of the programs', async () => {
-    // The first call to its issuer makes the server log a warning that this version of Node has no long-term support. Clients are
-    // not to blame for that warning, so this call is made before the checks.
+    // The first call to the server's issuer logs a warning that this version of Node has no long-term support. That is no mistake
+    // of a client, so the test makes this call before it checks the logs.
     await fetch(`${alcove.url}/oidc/.well-known/openid-configuration`)
     const wrong: string[] = []
     let from = sizes()

@@ -79,7 +79,7 @@ suite('mistakes of clients with sockets', () => {
     assert.match(heard, /^\{"type":"control","status":"error","error":"[^"]*no PTY session/)
   })
 
-  test('toolbox paths without WebSocket answer 400 to an upgrade; paths with only a WebSocket, to a GET', async () => {
+  test('400 for an upgrade of a toolbox path without a WebSocket, and for a plain GET of a WebSocket’s path', async () => {
     for (const path of ['/process/session', '/process/pty/p', '/files?path=/', '/work-dir'])
       assert.equal((await endOf(path)).status, 400, path)
     for (const path of [execute, '/process/pty/p/connect', '/process/pty/create-connect?id=q'])

@@ -96,7 +96,7 @@ suite('programs that search for words in errors', () => {
     await reads(() => fs.createFolder('/root/x/y', '755'), langChain.files, 'permission_denied')
   })
 
-  test('if a call in a running sandbox fails, the framework Mastra does not take the sandbox for ended', async () => {
+  test('if a call in a running sandbox fails, the framework Mastra does not conclude that the sandbox ended', async () => {
     const { fs, process } = sandbox
     await reads(() => fs.downloadFile('/tmp/sandbox/none'), mastra, undefined)
     await reads(() => fs.uploadFile(Buffer.from('x'), '/root/sandbox'), mastra, undefined)
@@ -105,7 +105,7 @@ suite('programs that search for words in errors', () => {
     await reads(() => daytona.create({ name: 'words' }), mastra, undefined)
   })
 
-  test('any call in a stopped sandbox fails with an error at which the framework Mastra restarts the sandbox', async () => {
+  test('any call in a stopped sandbox fails with an error that makes the framework Mastra restart it', async () => {
     await sandbox.stop()
     const { fs, process, git, codeInterpreter } = sandbox
     const terminal = async () => {

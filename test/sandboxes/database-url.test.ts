@@ -62,8 +62,8 @@ suite('a server with an external PostgreSQL and without sudo', () => {
     for (let at = 0; at < states.length; at += 3) await Promise.all(states.slice(at, at + 3).map(create))
     await Promise.all([...boxes].map(([state, box]) => reach(alcove, box, state)))
     assert.ok(filesBelow(store).length > 0 && listUnnamedTraces(data).length > before.length)
-    // No call of the API leaves a sandbox in one of the other states. A fault can: the record of the sandbox says that a verb is
-    // in progress, but no program performs the verb. The test writes such records.
+    // No call of the API leaves a sandbox in a state that is not in `ways`. A fault can: the record of the sandbox says that a
+    // verb is in progress, but no program performs the verb. The test writes such records.
     for (const [state, { id }] of boxes) {
       if (ways[state] === undefined)
         await db.sql`
@@ -74,7 +74,7 @@ suite('a server with an external PostgreSQL and without sudo', () => {
       update sandboxes set desired_state = 'destroyed', generation = generation + 1, stuck_at = now() + interval '1 minute'
       where state = 'destroying'`
     for (const [state, { id }] of boxes) {
-      // The record of the sandbox in `destroying` says that it is being deleted already. So another delete may answer 404.
+      // The record of the sandbox in `destroying` says that a delete is in progress. So a second delete may answer 404.
       const { status } = await alcove.api('DELETE', `/sandbox/${id}`)
       assert.equal(status, state === 'destroying' ? 404 : 200, state)
       const isGone = async () => (await alcove.api('GET', `/sandbox/${id}`)).status === 404

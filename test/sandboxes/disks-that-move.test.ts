@@ -96,7 +96,7 @@ const hasItsFile = async (box: Box) => {
 
 /**
  * Calls a verb that the API accepts, but that then fails on the runner. Waits until the sandbox is back in the state `rests`.
- * Returns the state and the reason of the failure.
+ * Returns the reason of the failure.
  */
 const askInVain = async (box: Box, verb: string, rests: string) => {
   assert.equal((await alcove.api('POST', `/sandbox/${box.id}/${verb}`)).status, 200)
@@ -295,7 +295,7 @@ suite('sandboxes that move between two runners', () => {
     assert.ok(isEmptyStore(), 'nothing is left in the store')
   })
 
-  test('a sandbox can start from a snapshot on another runner, even if the first runner is killed meanwhile', async () => {
+  test('a sandbox can start from a snapshot on another runner, even if the runner that stores it is killed', async () => {
     const source = await createOn('local')
     await source.run('head -c 48M /dev/urandom > big; sha256sum big > sum; echo kept > file')
     const snapshot = `two-runners-${source.id}`

@@ -1,5 +1,5 @@
 // Hostile code in a sandbox can see nothing of the host and of other sandboxes, and cannot exceed its limits. A test that expects
-// a refusal also makes an attempt that must succeed, so that it cannot pass for another reason.
+// a refusal also makes a similar attempt that must succeed. Otherwise the test would pass if its attempts were wrong.
 import assert from 'node:assert/strict'
 import { execFileSync } from 'node:child_process'
 import { readFile } from 'node:fs/promises'
@@ -11,8 +11,8 @@ import { type Box, createBox } from './box.ts'
 import { type Platform, platform } from './harness.ts'
 
 /**
- * With cgroup v2, the reason to skip the test of socket buffers: buffers count as memory of the sandbox, which another test
- * checks.
+ * Why the test of socket buffers is skipped with cgroup v2: the buffers count as memory of the sandbox, which another test
+ * checks. False with cgroup v1.
  */
 const countsBuffers = readLayout().version === 2 && 'cgroup v2 counts buffers as memory'
 

@@ -112,7 +112,7 @@ suite('links in the file system of a sandbox', () => {
     'one of links only': (target) => `ln -s / root && ln -s root/proc/thread-self/root${target} way`,
   }
 
-  const where = (isThere: boolean) => (isThere ? 'in sandbox and host' : 'on the host only')
+  const where = (isThere: boolean) => (isThere ? 'target in the sandbox and on the host' : 'target only on the host')
   for (const [what, makeWay] of Object.entries(ways))
     for (const isThere of [false, true])
       test(`no toolbox call reaches a file of the host through a symbolic link: ${what}, ${where(isThere)}`, async () => {
@@ -124,7 +124,8 @@ suite('links in the file system of a sandbox', () => {
         await box.try(makeWay(host))
         const statuses: Record<string, number> = {}
         for (const [name, perform] of callsOn(box, 'way', 'canary')) statuses[name] = await check(name, await perform())
-        // In this loop, the last part of the path is the link itself. In the loop above, the path names a file below the link.
+        // In the loop below, the last part of the path is the link itself. In the loop above, the path names a file below the
+        // link.
         await box.try(`rm -rf way; ln -s ${host}/canary way`)
         for (const [name, perform] of callsOn(box, '.', 'way').slice(0, -1)) await check(name, await perform())
         assert.deepEqual(onHost(), before)

@@ -39,7 +39,7 @@ suite('pause, resize, archive and snapshot', () => {
     await until('it counts on', async () => (await count()) > from)
   })
 
-  test('a running sandbox is resized immediately, or with 409 not at all if it uses more than the new memory', async () => {
+  test('a running sandbox is resized immediately; 409 if it uses more memory than the new size', async () => {
     await using box = await createBox(alcove)
     await asks(box.id, 'resize', { cpu: 2, memory: 2 })
     await becomes(box.id, 'started')

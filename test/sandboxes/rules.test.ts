@@ -54,7 +54,7 @@ suite('command execution', () => {
   })
 })
 
-suite('stateless code', () => {
+suite('code-run, which keeps no state', () => {
   for (const [language, sets, asks] of [
     ['python', 'import builtins; builtins.x = x = 1', 'print("x" in globals() or hasattr(__builtins__, "x"))'],
     ['javascript', 'globalThis.x = 1', 'console.log("x" in globalThis ? "True" : "False")'],
@@ -76,7 +76,7 @@ suite('stateless code', () => {
   })
 })
 
-suite('stateful code', () => {
+suite('the interpreter, which keeps state', () => {
   test('an interpreter context can run only Python code', async () => {
     assert.equal((await box.toolbox('POST', '/process/interpreter/context', { language: 'javascript' })).status, 400)
     const made = await box.toolbox('POST', '/process/interpreter/context', {})

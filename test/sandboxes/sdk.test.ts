@@ -21,7 +21,7 @@ for (const [name, Sdk] of [
   ['@daytona/sdk', CurrentSdk],
   ['@daytonaio/sdk', LegacySdk as unknown as typeof CurrentSdk],
 ] as const) {
-  suite(`Alcove, called by ${name}`, () => {
+  suite(`the SDK ${name} with an Alcove server`, () => {
     let alcove: Platform
     before(async () => {
       alcove = await platform({ env: { ALCOVE_METER_SECONDS: '2' } })

@@ -1,6 +1,6 @@
 // A small default image, for test servers that need only a shell, files and Python. A first start with the real image takes much
-// longer, mostly for unpacking it. A test server gets a cache directory of its own, which has the small image in the place of the
-// real one.
+// longer, mostly because the image must be unpacked. A test server gets a cache directory of its own, which contains the small
+// image instead of the real image.
 import { execFileSync } from 'node:child_process'
 import {
   chmodSync,

@@ -292,7 +292,7 @@ suite('kill -9 of the server’s programs', () => {
     }
   })
 
-  test('if programs are killed during changes of volumes, control and the runner have the same volumes', async () => {
+  test('if programs are killed while volumes are made or deleted, no volume is lost, and none is left over', async () => {
     const api: Platform['api'] = async (...call) => {
       let answer: Awaited<ReturnType<Platform['api']>> | undefined
       await until(

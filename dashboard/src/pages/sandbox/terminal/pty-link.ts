@@ -25,7 +25,8 @@ export type LinkParts = {
   ask: () => Promise<'gone' | string>
   onState: (state: LinkState) => void
   /**
-   * Called when a connection begins. Before any new output, the server sends stored output, so what is on the screen is outdated.
+   * Called when a connection begins. The terminal must be cleared, because the server now sends all output again that it has
+   * stored.
    */
   onBegin: () => void
   onOutput: (data: Uint8Array) => void
