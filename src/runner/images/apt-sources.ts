@@ -47,7 +47,8 @@ const stanzaEntries = (text: string): Entry[] =>
   })
 
 /**
- * Finds the distribution's archives in the configuration of apt. `files`: names and contents of the source lists in `/etc/apt`.
+ * Returns the apt sources (mirrors and suites) for the default image, from the host's configuration of apt. `files`: names and
+ * contents of the source lists in `/etc/apt`.
  */
 export const sourcesFrom = (
   { id, codename }: Distribution,

@@ -88,7 +88,7 @@ suite('a sandbox of an image that contains only busybox', { skip: needs }, () =>
     assert.equal((await run(assignment, 'ls /file', 'root')).result, '/file\n')
   })
 
-  test('with only busybox, file capabilities have no effect in a sandbox; USER name:group gets one group', async () => {
+  test('with USER name:group, a command has only that group; file capabilities give it no rights', async () => {
     const files = [
       ...busyboxFiles(),
       { path: 'etc', type: '5' },

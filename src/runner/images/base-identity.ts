@@ -15,7 +15,7 @@ export type BaseIdentity = {
   /** The files that a host without this tree brings from the store. Absent: every host of the region has the tree. */
   content?: BaseContent
   config: ImageConfig
-  /** User ids that the image needs and that not every sandbox has. */
+  /** User ids from `commonIds` on that the image needs (oci/ids.ts). */
   largeIds: readonly number[]
 }
 

@@ -65,9 +65,8 @@ export class Blobs {
   }
 
   /**
-   * Removes the layers that `isWanted` rejects. Then removes the least recently used layers until the remaining layers have at
-   * most `mostBytes`; `onRemoved` gets `surplus` for these. Never removes layers that `hold` protects. Returns the total size in
-   * bytes of the remaining layers.
+   * Removes the layers that `isWanted` rejects (`unwanted`). Then removes the least recently used layers until at most
+   * `mostBytes` are left (`surplus`). Layers that `hold` protects stay. Returns the size of the remaining layers in bytes.
    */
   async sweep(
     isWanted: (stored: Stored) => boolean,

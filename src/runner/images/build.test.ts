@@ -80,7 +80,7 @@ suite('a build of the default image', { skip: needs }, () => {
     assert.ok(!(await readdir(directory)).includes('work'))
   })
 
-  test('while the default image is built, the pool of another server on the host can be unmounted', async () => {
+  test('while a runner builds the default image, another runner’s pool on the host can be unmounted', async () => {
     const [file, pool] = [join(directory, 'pool.img'), join(directory, 'pool')]
     await mkdir(pool)
     await runCommand(['truncate', '--size', '128M', file])

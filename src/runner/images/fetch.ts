@@ -18,7 +18,7 @@ import type { Skopeo } from './skopeo.ts'
 export type Resolved = {
   /** Digest to which the name refers now. It is the digest of a manifest, or of an index with a manifest for each platform. */
   digest: string
-  /** Reference of the image for this host's platform. */
+  /** Reference, with digest, of the image for this host's platform. If the name refers to an index, the index lists it. */
   image: Reference
   manifest: Manifest
   described: Described

@@ -52,7 +52,7 @@ export const bytesBelow = async (directory: string): Promise<number> => {
  */
 export type Measured = { bytes: number; files: number; owners: number[] }
 
-/** Measures all files below a directory. A file with several hard links is measured once. */
+/** Counts the files below a directory, their bytes on the disk and their owners. A file with several hard links counts once. */
 export const measure = async (directory: string, firstOwner: number, mostOwners: number): Promise<Measured> => {
   const program = `
     $2 > 1 && $1 in seen { next }

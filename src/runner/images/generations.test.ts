@@ -65,7 +65,7 @@ suite('generations (versions) of the default image', { skip: needsRoot }, () => 
   const namesInPool = async () => (await readdir(join(directory, 'pool/images'))).sort()
   const namesInCache = async () => (await readdir(join(directory, 'cache'))).filter((name) => !name.endsWith('.lock'))
 
-  test('after a renewal, new disks use the new default image, older disks the old one; one image is listed', async () => {
+  test('after a renewal, new disks use the new default image and older disks the old one', async () => {
     const store = await opened()
     assert.equal(store.newest('default'), 'default')
     await renew(store)

@@ -31,7 +31,7 @@ export type StoredImage = Brought & {
   isEverywhere?: true
   tree: string
   layers: string[]
-  /** User ids that occur in the image and that not every sandbox has. Absent: none. */
+  /** User ids from `commonIds` on that the image needs (oci/ids.ts). Absent: none. */
   largeIds?: readonly number[]
   /**
    * Origin of the tree and the layers. Absent: an older version of the runner fetched the image, and none of its layers are

@@ -163,8 +163,8 @@ suite('which images share files and downloaded layers on a runner', { skip: cann
     const { library, put, bring, below, pool } = room
     for (const name of ['one', 'two']) await bring(name, put(`x:${name}`, makeImage({ layers: [layer(name)] })))
     const tree = basename(dirname(room.rootfs('one')))
-    // These files are removed in one sweep with the files of the first image. The sweep therefore takes longer than the removal
-    // of the second record.
+    // The sweep after the removal of image `one` has to remove these 30,000 files too. So it is still running when image `two` is
+    // removed.
     const many = 'mkdir "$0" && cd "$0" && seq 30000 | xargs touch'
     execFileSync('sh', ['-c', many, pool('image-trees/.old-many')])
     const removing = library.remove('one')

@@ -250,7 +250,7 @@ suite('images from registries and files', { skip: cannotRun }, () => {
     assert.equal(below('image-trees').length, 1)
   })
 
-  test('a build’s base image is listed only after `complete`; pulled again, the image shares its files', async () => {
+  test('a base image of a build is listed only after the build; another pull of it uses the same files', async () => {
     const base = makeImage({
       layers: [layer(file('a'))],
       config: { Cmd: ['sh'], Shell: ['/bash'], OnBuild: ['RUN b'] },
@@ -402,7 +402,7 @@ suite('images from registries and files', { skip: cannotRun }, () => {
     leavesNothing()
   })
 
-  test('`open` of the image library waits until programs of a killed runner have released its files', async () => {
+  test('a new runner removes files of a killed runner as soon as no program uses them', async () => {
     using _ = makeBusy(join(room.directory, 'pool/image-work/of-a-killed-one'))
     await open().open()
     assert.deepEqual(below('image-work'), [])

@@ -39,8 +39,8 @@ import { Trees } from './trees.ts'
 import { fetchWebFile, type Fetching as WebFetching, type WebFile } from './web-file.ts'
 
 /**
- * The base image of a definition that is being built. It becomes a listed image when the build calls `complete`. If the runner
- * restarts before that, the image is removed.
+ * The base image of a definition that is being built. `list` omits it until the build calls `complete`. If the runner restarts
+ * before, the image is removed.
  */
 export type Base = {
   container: ContainerConfig
@@ -219,8 +219,8 @@ export class Library {
   }
 
   /**
-   * Total bytes of the files of all images, base images of cached lines included, and of all kept layers. Returns the result of
-   * the last sweep, so no file is read.
+   * Total bytes of the files of all images, base images of cached lines included, and of all downloaded layers that are kept. The
+   * last sweep has measured them, so no file is read.
    */
   stored(): Readonly<{ images: number; layers: number }> {
     return this.#sweeper.stored

@@ -5,8 +5,8 @@ import { type AptSources, sourcesOfThisHost } from './apt-sources.ts'
 import { headersFor, type NodePackage, nodePackages, nodeSteps } from './node-packages.ts'
 
 /**
- * Number that is added to each user and group id when the image is made. Inside a sandbox, files with this id on the host
- * belong to root.
+ * Number that is added to the user id and group id of each file when the image is made. In a sandbox it is subtracted: a file of
+ * user 165536 belongs to root there.
  */
 export const ownerShift = 165_536
 
@@ -152,8 +152,8 @@ export const recipeHash = (recipe: Recipe): string =>
 const pythonTests = '/usr/lib/python3/dist-packages/*/tests/*'
 
 /**
- * Keeps Debian's packages from compiling their Python files during installation: each package would do it on one processor, and
- * fail because the image omits Python's tests. `compilePython` compiles all files at the end, on all processors.
+ * Keeps Debian's packages from compiling their Python files during installation: each would use one processor only, and Python's
+ * test files, which the image omits, would be missing. `compilePython` compiles all files at the end, on all processors.
  */
 const compileLater = [
   'chroot "$1" dpkg-divert --local --quiet --rename --divert /usr/bin/py3compile.later --add /usr/bin/py3compile',
@@ -161,8 +161,8 @@ const compileLater = [
 ].join(' && ')
 
 /**
- * Compiles the Python files of the image. Then undoes the changes of `compileLater`: the replaced `py3compile` and the omitted
- * tests. Packages that a user installs later in a sandbox are therefore compiled as usual and have their tests.
+ * Undoes `compileLater` and ends the omission of Python's test files (`pythonTests`), then compiles the Python files of the
+ * image. So packages that a user installs later in a sandbox are compiled as usual and have their tests.
  */
 const compilePython = [
   'rm "$1/usr/bin/py3compile" && chroot "$1" dpkg-divert --local --quiet --rename --remove /usr/bin/py3compile',

@@ -12,8 +12,8 @@ const renewAfterMs = 30 * dayMs
 /** Time from a failed renewal to the next attempt. */
 const tryAgainMs = dayMs
 /**
- * Maximum age of an image file that another server of this host has made. A renewal that nobody requested uses such a file
- * instead of a new build.
+ * Maximum age of an image file in the cache that another runner of this host has made. A renewal that nobody requested uses such
+ * a file instead of a new build.
  */
 const sharedForMs = 7 * dayMs
 const lookEverySeconds = 3600

@@ -54,9 +54,7 @@ tar --create --sort=name --format=pax --owner=0 --group=0 --numeric-owner --excl
 
 /** Maximum number of files and directories of a repository. COPY has an equal limit for its files. */
 const mostEntries = 200_000
-/**
- * Factor: the job may write this many times the size limit of the image, because it writes git objects, files and the tar file.
- */
+/** How many times the size limit of the image git and tar may write: git objects, files and the tar file. */
 const shareOfJob = 4
 
 /**

@@ -21,7 +21,7 @@ suite('images that share layers', { skip: cannotRun || (isThere ? false : 'needs
   const treeOf = (library: Library, image: string) => basename(dirname(rootfs(library, image)))
   const layersOfBase = () => ['base', 'installed'].map((name) => layer({ path: name, content: randomBytes(8.5 * MiB) }))
 
-  test('a layer that two images share is unpacked once; the second image adds its own layers to a copy', async () => {
+  test('a layer that two images share is unpacked once, and both use its space on the disk together', async () => {
     const library = openSharing()
     const [base, installed] = layersOfBase() as [Buffer, Buffer]
     const own = (name: string) => makeImage({ layers: [base, installed, layer(file(name), file('d/.wh.none', ''))] })
@@ -68,7 +68,7 @@ suite('images that share layers', { skip: cannotRun || (isThere ? false : 'needs
       path === `/v2/others/blobs/${theirs.layers[0]}` ? { ...answer, status: 404, body: Buffer.from('{}') } : answer
     await assert.rejects(bring(library, 'same', from(reference)))
     room.registry.onRequest = (_path, answer) => answer
-    // The attacker's layer has other bytes, but the configuration states the diff id of the other repository's layer.
+    // The attacker's image has a layer of its own, but its configuration lists the diff id of the secret layer for it.
     for (const layers of [[own], [own, layer(file('more'))]]) {
       const diffIds = [digestOf(secret), ...layers.slice(1).map(digestOf)]
       const forged = room.registry.put('others:forged', makeImage({ layers, diffIds }))

@@ -43,8 +43,8 @@ export class SharedWork<Said, Result> {
       if (--mine.wantedBy === 0) {
         mine.cancel.abort()
         if (this.#under.get(key) === mine) this.#under.delete(key)
-        // Waits until the cancelled work has ended. A caller that comes before that starts new work, because the entry was
-        // removed from `#under`.
+        // Waits until the cancelled work has ended. Meanwhile another caller of `run` starts new work, because `#under` does not
+        // contain the cancelled work.
         await mine.result.then(release, () => {})
       }
     }

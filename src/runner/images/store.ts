@@ -58,7 +58,7 @@ export type ImageStore = {
   find(image: string): Brought | undefined
   /** The configuration for sandboxes of an image; undefined if there is no such image. */
   configOf(image: string): ImageConfig | undefined
-  /** User ids from `commonIds` on that the image needs. Smaller ids exist in every sandbox (oci/ids.ts). */
+  /** User ids from `commonIds` on that the image needs. Every sandbox has all smaller ids (oci/ids.ts). */
   largeIdsOf(image: string): readonly number[]
   /** Bytes of the image's files; undefined if unknown. */
   sizeOf(image: string): number | undefined
@@ -78,7 +78,10 @@ export type ImageStore = {
    * not contain this name. No error if it is recorded already.
    */
   keepBelowLines(image: string, of: string): Promise<void>
-  /** Total bytes of the files of all images, and of all kept layers. The numbers are from the last sweep, so no file is read. */
+  /**
+   * Total bytes of the files of all images, and of all downloaded layers that are kept. The last sweep has measured them, so no
+   * file is read.
+   */
   stored: Library['stored']
   /**
    * Removes downloaded layers that are kept for later downloads, if the host's disk fills or the layers are too old. Must be
@@ -303,8 +306,8 @@ type MakingDefault = {
 const cachedFile = (cacheDir: string, recipe: Recipe) => join(cacheDir, `${builtInImage}-${recipeHash(recipe)}.tar.zst`)
 
 /**
- * Removes files that a killed build left. If another server of this host is using the cache at the moment, returns immediately
- * and removes the files when that server has finished.
+ * Removes files that a killed build left in the cache. If another runner of this host has locked the cache, returns immediately
+ * and removes the files when the lock is free.
  */
 const removeLeftOfBuild = async ({ cacheDir, log }: ImageStoreOptions, recipe: Recipe) => {
   const cached = cachedFile(cacheDir, recipe)
@@ -326,7 +329,7 @@ const unpackDefault = async (options: ImageStoreOptions, recipe: Recipe, rootfs:
   const { onProgress, notBefore = new Date(0) } = making
   await mkdir(cacheDir, { recursive: true, mode: 0o755 })
   const cached = cachedFile(cacheDir, recipe)
-  // The lock is held until the cached file is unpacked, so that no other server removes the file meanwhile.
+  // The lock is held until the cached file is unpacked, so that no other runner of the host removes the file meanwhile.
   using _lock = await waitForLock(`${cached}.lock`, {
     timeoutMs: buildTimeoutMs,
     onWait: () => onProgress({ step: 'waiting for another server that builds the same image', percent: 0 }),

@@ -75,7 +75,10 @@ export class PlainPlace implements TreePlace {
     await syncTree(path)
   }
 
-  /** Does nothing: here the trees are on one file system with the images' records, and that file system writes names in order. */
+  /**
+   * Does nothing: trees and records of images are on one file system, which writes a tree's name before the record that is made
+   * later.
+   */
   async syncNames() {}
 
   filesMade(path: string) {
@@ -105,7 +108,8 @@ export class SharingPlace implements TreePlace {
 
   async remove(path: string) {
     if ((await stat(path).catch(() => undefined)) === undefined) return
-    // If the command fails, `removeTree` also removes plain directories, and subvolumes in subvolumes. It is slower.
+    // The command fails for a plain directory, and for a subvolume with subvolumes in it. `removeTree` removes them too, but
+    // takes longer.
     await runCommand(['btrfs', '--quiet', 'subvolume', 'delete', '--commit-after', path], { timeoutMs }).catch(() =>
       removeTree(path, { tries }),
     )

@@ -11,15 +11,16 @@ import type { TreePlace } from './tree-place.ts'
 const nameShape = /^[0-9a-f]{64}$/
 
 /**
- * Part of the name of every tree. The number is raised if existing trees must not be used for new images; for example, trees of
- * generation 1 may lack layers. Existing images keep their trees, because sandboxes use these trees as their lowest layer.
+ * Part of the name of every tree. The number is raised if existing trees must not be used for new images; for example, trees made
+ * with number 1 may lack layers. Existing images keep their trees, because sandboxes use these trees as their lowest layer.
  */
 const generation = 3
 
 export type Tree = {
   sizeBytes: number
   /**
-   * User ids in the tree that not every sandbox has (oci/ids.ts). Absent in trees that an older version of the runner has made.
+   * User ids from `commonIds` on that own files of the tree (oci/ids.ts). Absent in trees that an older version of the runner has
+   * made.
    */
   largeIds?: number[]
   /** Digests of the unpacked layers, the lowest layer first. Absent in trees that an older version of the runner has made. */
@@ -64,10 +65,7 @@ export class Trees {
       .digest('hex')
   }
 
-  /**
-   * Returns the name that versions of the runner before generation 3 gave to the tree of these layers, separately for each
-   * origin.
-   */
+  /** Returns the name that older versions of the runner gave to the tree of these layers. They made a tree for each origin. */
   earlierNameOf(origin: string, diffIds: readonly string[]): string {
     return createHash('sha256')
       .update(JSON.stringify([2, origin, diffIds]))

@@ -36,15 +36,15 @@ export type Unpacking = {
 
 export type Unpacked = {
   sizeBytes: number
-  /** User ids that own files and that not every sandbox has. */
+  /** User ids from `commonIds` on that own files (oci/ids.ts). */
   largeIds: number[]
 }
 
 const GiB = 1024 ** 3
 const capabilities = ['CAP_CHOWN', 'CAP_DAC_OVERRIDE', 'CAP_FOWNER', 'CAP_FSETID', 'CAP_SETFCAP']
 /**
- * Factor: unpacking may make this many times the files that the image may have. Layers may replace files of lower layers, so
- * more files are made than remain.
+ * The layers of an image may contain this many times the maximum number of files of an image, because a layer may replace files
+ * of lower layers.
  */
 const replacedFiles = 4
 
@@ -82,7 +82,10 @@ export const unpackLayers = async (blobs: BlobsOfOrigin, unpacking: Unpacking): 
   return { sizeBytes: bytes, largeIds: largeIdsOf(owners) }
 }
 
-/** Maximum number of different file owners above the ids that every sandbox has. An image with more is refused. */
+/**
+ * Maximum number of different owners of files with ids from `commonIds` on (oci/ids.ts). An image with more such owners is
+ * refused.
+ */
 const mostOwners = 10_000
 
 const largeIdsOf = (owners: readonly number[]): number[] => {

@@ -26,10 +26,7 @@ export type Job = {
   capabilities?: readonly string[]
   /** The host's network, a network namespace, or no network. */
   network: 'of the host' | { netnsPath: string } | 'none'
-  /**
-   * A file that only this job can read. Its text is in no argument list and on no disk: it is only in the memory of the job's
-   * own mounts.
-   */
+  /** A file that only this job can read. Its text is in no argument list and on no disk, only in a tmpfs of the job. */
   secret?: { at: string; text: string } | undefined
   largestFileBytes: number
   timeoutMs: number
@@ -198,8 +195,8 @@ const runWatched = (program: string, args: readonly string[], job: Job): Promise
   new Promise((resolve, reject) => {
     const { timeoutMs, tookTooLong, signal, watch, secret } = job
     const env = { PATH: '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin', LC_ALL: 'C.UTF-8' }
-    // Standard input and output must be pipes: the runtime makes the job's user their owner, which must not happen to a file of
-    // the host.
+    // Standard input and output must be pipes, because crun changes their owner to the job's user. It would change the owner of
+    // /dev/null of the host too.
     const child = spawn(program, args, { env, stdio: 'pipe' })
     child.stdin.on('error', () => {})
     child.stdin.end(secret?.text)

@@ -31,9 +31,11 @@ export type SpaceClaimParts = {
   image: string
   place: string
   log: Logger
-  /** Bytes to keep free on the host's file system. The pool itself may use some of them. Default: 2 GiB. */
+  /**
+   * Free bytes of the host at which the pool must be full. Writes of metadata of the pool may take some of them. Default: 2 GiB.
+   */
   keepFreeBytes?: number
-  /** End of the log line that warns of a full host: what users will notice. */
+  /** What users will notice when the host is full. The log line of the warning ends with this text. */
   consequence?: string
 }
 
@@ -79,7 +81,7 @@ export class SpaceClaim {
 
   async #look() {
     const { image, place, keepFreeBytes } = this.#parts
-    // Without the pool's mount, a file in this directory would take space of the host.
+    // If the pool is not mounted, the ballast would be made on the file system of the host and take its space.
     if (!(await isBtrfs(place)) || !(await this.#isWritable())) return
     const [{ size, blocks }, poolFree, hostFree, held] = await Promise.all([
       stat(image),

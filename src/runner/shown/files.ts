@@ -30,7 +30,7 @@ const makeEmpty = (directory: string) => {
   }
 }
 
-/** Makes the files for a sandbox that is about to start. */
+/** Makes the three files of `textsOf` for a sandbox that is about to start. */
 export const makeShownFiles = (directory: string, shown: Shown): void => {
   makeEmpty(directory)
   for (const [name, text] of Object.entries(textsOf(shown, noMemoryUse)))
@@ -55,7 +55,7 @@ const rewrite = (path: string, text: string) => {
   }
 }
 
-/** Rewrites the three files after the size of a running sandbox has changed. */
+/** Rewrites the three files of `textsOf` after the size of a running sandbox has changed. */
 export const rewriteShownFiles = (directory: string, shown: Shown, use: MemoryUse): void => {
   for (const [name, text] of Object.entries(textsOf(shown, use))) rewrite(join(directory, name), text)
 }

@@ -25,7 +25,7 @@ suite('the meminfo that a sandbox sees', () => {
     assert.equal(read(renderMeminfo(1, { ...noMemoryUse, activeFile: 10 * MiB }))['MemAvailable'], 1024)
   })
 
-  test('a sandbox’s meminfo has the kernel’s names and line format; its first five lines have the same order', () => {
+  test('a sandbox’s meminfo has lines of the kernel’s format; its first five lines are those of the kernel', () => {
     const own = readFileSync('/proc/meminfo', 'utf8').split('\n')
     const shown = renderMeminfo(2, noMemoryUse).trimEnd().split('\n')
     const nameOf = (line: string) => line.split(':')[0]

@@ -46,8 +46,8 @@ export class Refresher {
   }
 
   /**
-   * Adds a sandbox, or updates its limits. For a known sandbox nothing is read, because a pause or a resume waits for this
-   * call. Kills and refusals before the first call are ignored, because an earlier runner has reported them.
+   * Adds a sandbox, or updates the limits of a known sandbox without reading any counter, so that a resume is fast. What the
+   * counters contain at the first call is not reported: an earlier runner has reported it.
    */
   add(sandboxId: string, refreshed: Refreshed) {
     const known = this.#entries.get(sandboxId)

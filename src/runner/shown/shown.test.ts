@@ -140,8 +140,8 @@ suite('the limits that a sandbox sees', { skip: needsRoot }, () => {
     const { sandboxId } = larger
     const assignment = later(larger, { memoryGiB: 0.125 })
     await box.host.start(assignment)
-    // The kernel kills every other process before PID 1. PID 1 is killed only if data in /dev/shm, which belongs to no process,
-    // takes the memory. Usually /dev/shm is limited to half of the memory. In this test it may use all memory.
+    // When memory runs out, the kernel kills PID 1 last. So this test fills the memory with files in /dev/shm, which stay when
+    // other processes are killed. Usually /dev/shm is limited to half of the memory; here it may use all.
     await runSteps(builtLauncher(), [step.sharedMemory(box.pidOf(sandboxId), 512 * 1024 ** 2)])
     const ranOut = ends(sandboxId)
     let hasEnded = false

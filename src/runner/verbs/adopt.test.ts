@@ -24,8 +24,8 @@ suite('a runner that starts after another runner has ended or was killed', { ski
   })
 
   /**
-   * Kills the first process of a sandbox and waits until it has ended. The kernel ends all other processes of the sandbox before
-   * that.
+   * Kills the first process of a sandbox and waits until it has ended. Then no process of the sandbox is left: the kernel ends
+   * the others first.
    */
   const end = async (init: ProcessIdentity) => {
     signalProcess(init, 'SIGKILL')
@@ -183,15 +183,15 @@ suite('a runner that starts after another runner has ended or was killed', { ski
         const pids = await box.cgroupOf(sandboxId).pids()
         if (status === 'started') {
           const here = await box.run(sandboxId, 'echo here').catch((error: unknown) => {
-            // A stop or destroy that the killed runner began may end the sandbox only after the new runner has adopted it. Then
-            // the command fails, and the new runner notices the end a moment later.
+            // The killed runner may have begun a stop or a destroy that ends the sandbox just now. Then `echo` fails, and the new
+            // runner notices the end a moment later.
             if (verb === 'start') throw error
           })
           if (here) assert.equal(here.output, 'here')
           else while (box.host.get(sandboxId)?.status === 'started') await delay(10)
         } else assert.deepEqual(pids, [], `${afterMs} ms: ${status}`)
         if (status === undefined) assert.deepEqual(await box.tracesOf(sandboxId), [], `${afterMs} ms`)
-        // After a real restart, too, control would request the verb again. This time it must succeed.
+        // Control sends the assignment again to a runner that restarts. This time it must succeed.
         if (verb === 'destroy') await box.host.destroy(sandboxId)
         else await box.host[verb](assignment)
         assert.equal(box.host.get(sandboxId)?.status, { start: 'started', stop: 'stopped', destroy: undefined }[verb])

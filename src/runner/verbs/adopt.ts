@@ -67,8 +67,8 @@ const adoptOne = async (machine: Machine, sandboxId: string, entry: Entry): Prom
 type Liveness = { isAlive: true; adopted: Adopted } | { isAlive: false; cause?: Cause }
 
 /**
- * Finds out whether a sandbox is alive: its PID 1 is the process that was started, and its network is complete. The agent is
- * not asked, because the agent of a paused sandbox cannot answer.
+ * Finds out whether a sandbox is alive: its PID 1 is the process that was started, and its network namespace and addresses exist.
+ * The agent is not asked, because the agent of a paused sandbox cannot answer.
  */
 const findAlive = async (machine: Machine, sandboxId: string, { spec, run }: Entry): Promise<Liveness> => {
   if (run === undefined || run.bootId !== machine.bootId) return { isAlive: false }

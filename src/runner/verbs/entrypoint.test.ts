@@ -38,7 +38,7 @@ suite('the entrypoint of a sandbox', { skip: needsRoot }, () => {
     return runs.map((run) => run.trim())
   }
 
-  test('the entrypoint runs as the sandbox’s user with its environment at each start, but not at a resume', async () => {
+  test('the entrypoint runs at each start with the sandbox’s user and variables, but not at a resume', async () => {
     const assignment = await box.started({ user: 'root', entrypoint: noting, env: { OWN: 'mine' } })
     const { sandboxId } = assignment
     const run = 'root /root mine'

@@ -1,9 +1,8 @@
 // Freezes all processes of a sandbox and keeps them in memory.
 //
-// The kernel stores which sandboxes are frozen, and forgets it when the machine restarts. So a pause need not wait for a write
-// to a disk. `run.json` notes that a sandbox was meant to be paused. If a sandbox is frozen without this note, a killed runner
-// had frozen it only for a moment. The note has no effect on a sandbox that is not frozen. Therefore it does not matter whether
-// the sandbox is frozen before or after the note is written.
+// `run.json` says of a paused sandbox that it is paused. A frozen sandbox without this note was frozen only for a moment, by a
+// runner that was killed. The note and the freezing may happen in any order: after a machine restart no sandbox is frozen, and
+// then the note has no effect.
 import { cgroupOf, type Machine } from '#src/runner/machine/machine.ts'
 import type { Running } from '#src/runner/machine/running.ts'
 import { allSettledOrThrow } from './start.ts'

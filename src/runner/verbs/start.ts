@@ -61,9 +61,9 @@ export const startSandbox = async (machine: Machine, assignment: Assignment, fro
   const isNew = assignment.isNew ?? (await journal.read(sandboxId))?.run?.pid === undefined
   await machine.volumes.prepare(assignment.volumes)
   const preparing = span('disk', {}, () => prepareDisk(machine, assignment, isNew, from))
-  // For an existing sandbox, wait for the disk before a network is acquired, because a restore may take minutes. If the disk is
-  // lost, the start fails here and `run.json` still describes the last run. Without that file the sandbox would be treated as
-  // new.
+  // For an existing sandbox, wait for the disk before `run.json` is written for the new run. If the disk is lost, the start fails
+  // here, so that `run.json` still shows that the sandbox is not new. A restore may take minutes, in which the sandbox needs no
+  // network.
   if (!isNew || from.archive?.sha256 !== undefined) await preparing
   const acquiring = span('network', {}, () => network.acquire())
   try {

@@ -10,7 +10,7 @@ import type { Assignment } from '#src/wire/runner-link.ts'
 import { clearSandbox } from './clear.ts'
 
 const graceMs = 10_000
-/** Time that the runner waits for the agent's answer, in addition to the ten seconds. */
+/** Time that the runner waits for the agent's answer after `graceMs`, in which processes may end. */
 const answerMs = 2_000
 
 /** Stops a sandbox. `hurry` resolves if a forced stop or a destroy is requested meanwhile; the waiting time then ends early. */

@@ -1,7 +1,7 @@
-// Makes the programs in a sandbox trust the certificate authority of its organization, whose certificates the proxy for secrets
-// uses. Adds the authority to the image's files of trusted authorities, and writes the files that environment variables name
-// (wire/secrets.ts). The agent writes these files, as root of the sandbox. If that fails, the sandbox still starts, but its
-// programs refuse the proxy's certificates.
+// Makes the programs in a sandbox trust the certificate authority of its organization. The runner's proxy that puts secrets into
+// requests has certificates of this authority. The agent, as root of the sandbox, adds the authority to the image's files of
+// trusted authorities and writes the files that environment variables name (wire/secrets.ts). If that fails, the sandbox still
+// starts, but its programs refuse the proxy's certificates.
 import { rootCertificates } from 'node:tls'
 import { settlesWithin } from '#src/kit/settles-within.ts'
 import type { Machine } from '#src/runner/machine/machine.ts'
@@ -66,8 +66,7 @@ const place = async (files: Files, authority: string): Promise<void> => {
   const found: string[] = []
   for (const path of lists) {
     const before = (await readFile(files, path))?.replaceAll(ours, '')
-    // A file without certificates is not changed: if programs of this image read it, they would trust nobody. So they use another
-    // file.
+    // Programs of this image do not read a file without certificates, as they would trust no server. So it stays unchanged.
     if (before === undefined || !before.includes('BEGIN')) continue
     found.push(before)
     await writeFile(files, path, `${before}${before.endsWith('\n') ? '' : '\n'}${block}`)
@@ -80,7 +79,9 @@ const place = async (files: Files, authority: string): Promise<void> => {
   await writeFile(files, trustFiles.keyStore, javaKeyStore(certificatesIn(`${authority}${others}`)))
 }
 
-/** Makes the sandbox trust the authority. Resolves when that is done or a time limit has passed. */
+/**
+ * Makes the sandbox trust the certificate authority of its organization. Resolves when that is done or a time limit has passed.
+ */
 export const placeTrust = async (
   { agentAt, places, log }: Pick<Machine, 'agentAt' | 'places' | 'log'>,
   sandboxId: string,

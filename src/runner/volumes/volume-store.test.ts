@@ -152,7 +152,7 @@ suite('a volume on the disk of the runner', { skip: needsRoot }, () => {
     await run(first, 'echo fine > /real/deep/path/file; cat /shared/root/file')
   })
 
-  test('a volume keeps its files over stop, pause, archive, fork and a new runner; snapshots lack them', async () => {
+  test('a pause, restart, archive or fork of a sandbox keeps its volume’s files; a snapshot omits them', async () => {
     const data = volumeAt('/data')
     const one = await startWith(box, [data])
     await run(one, 'echo kept > /data/file')

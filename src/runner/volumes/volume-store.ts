@@ -29,8 +29,8 @@ type StoreParts = {
 }
 
 /**
- * The operator's directory. `mapsOwners`: owners of its files can be mapped. If not, all sandboxes with volumes from it share
- * one range of ids.
+ * The operator's directory. `mapsOwners`: its file system supports mounts that map owners (idmapped mounts). Without them, the
+ * sandboxes with volumes from it have no own range of user ids, but a common one.
  */
 type Opened = { shared: SharedDirectory; mapsOwners: boolean }
 

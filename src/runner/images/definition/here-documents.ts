@@ -30,8 +30,8 @@ export const openingsIn = (text: string): Opening[] => {
 export const isOnlyDocument = (text: string): boolean => /^<<-?["']?[\w.-]+["']?$/.test(text.trim())
 
 /**
- * Reads the here-documents that `openings` announce from `lines`, beginning at index `at`. Returns the documents, and the index
- * of the line after them. A document whose closing delimiter is missing is `undefined`.
+ * Reads here-documents from `lines`, from index `at` on: one for each of the `openings` (`<<EOF`). Returns them and the index of
+ * the line after the last of them, or the name of a delimiter that never comes.
  */
 export const documentsAfter = (
   lines: readonly string[],

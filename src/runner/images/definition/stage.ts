@@ -33,7 +33,7 @@ export type DirectoryStep = { line: number; directory: string }
 
 export type BuildStep = RunStep | CopyStep | DirectoryStep
 
-/** What the lines of a stage may refer to besides the stage itself. */
+/** What comes from outside of a stage: ARGs before the first FROM, files of the caller, and other stages. */
 export type Surroundings = {
   globals: Variables
   reading: Omit<Reading, 'variables'>

@@ -8,9 +8,8 @@ export type Reading = {
   variables: Variables
   escapedBy: string
   /**
-   * Number of characters that may still be inserted for variables. The limit exists because a short text can expand to a very
-   * long one. For example, each variable may contain the variable before it twice. Each step of pattern matching counts as a
-   * character.
+   * Number of characters that may still be inserted for variables; each step of pattern matching uses one too. Without a limit, a
+   * short text could expand to a very long one: each ARG may contain the value of the ARG before it two times.
    */
   allowance: { left: number }
   /** Value used for a variable that is not set. Default: empty. */
@@ -162,8 +161,7 @@ class WordReader {
       case '+':
         return isThere ? word : ''
       case '?':
-        // A shell ignores this error in a word that is not used, for example in `${A:-${B:?text}}` if A is set. Alcove does
-        // not support this rare case: the build fails.
+        // If A is set, a shell ignores the `?` in `${A:-${B:?text}}`. Alcove does not: the build fails if B is not set.
         if (!isThere) throw new WordError(`${name}: ${word || 'it is not set'}`, `write ARG ${name}=VALUE before`)
         return value as string
       case '#':

@@ -1,4 +1,4 @@
-// For tests: makes files such as a killed runner leaves while one of its programs still uses them.
+// For tests: makes files that cannot be removed at first, as if a program of a killed runner still used them.
 import { execFileSync } from 'node:child_process'
 import { existsSync, mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'

@@ -43,8 +43,8 @@ export class TestRegistry {
   }
 
   /**
-   * Stores an image as `name`, which contains the tag. Returns the reference by which it can be pulled. `others`: further images
-   * of an index.
+   * Stores an image or an index as `name`, which contains the tag, and the images `others` that an index lists. Returns the
+   * reference by which it can be pulled.
    */
   put(name: string, image: TestImage, ...others: TestImage[]): string {
     this.#names.set(name, image)
