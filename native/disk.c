@@ -17,7 +17,7 @@
 
 #include "launch.h"
 
-// Opens the directory that holds `path` and points `name` at the last part of it.
+// Opens the parent directory of `path`, and points `name` at the last part of `path`.
 static int open_parent(const char *path, const char **name) {
   const char *slash = strrchr(path, '/');
   if (!slash || slash == path || !slash[1]) refuse("the path must be absolute and have a parent");

@@ -53,7 +53,8 @@ static const int forbidden[] = {
     SYS_perf_event_open, SYS_fanotify_init, SYS_fanotify_mark, SYS_syslog, SYS_acct, SYS_lookup_dcookie,
     // Forbidden: key rings of the kernel.
     SYS_add_key, SYS_request_key, SYS_keyctl,
-    // Forbidden: delaying the kernel's access to memory, and system calls that bypass the filter.
+    // Forbidden: userfaultfd, by which a program can stop the kernel in the middle of an access to memory, and io_uring, which
+    // makes system calls that this filter does not see.
     SYS_userfaultfd, call_io_uring_setup, call_io_uring_enter, call_io_uring_register,
     // Forbidden: opening files without passing the directories above them, which may deny access.
     SYS_open_by_handle_at, SYS_name_to_handle_at,

@@ -83,8 +83,8 @@ void request_free(uint8_t *body, size_t size);
  */
 int connection_take_over(struct connection *);
 /*
- * Call this when an operation closes a socket that it got from `connection_take_over`. Until this call the socket counts
- * towards the limit of connections.
+ * Gives back the place in the limit of connections that a socket from `connection_take_over` uses. Call this when the operation
+ * closes that socket.
  */
 void connection_slot_free(void);
 

@@ -57,7 +57,7 @@ class Deadline {
   }
 }
 
-/** After a loss of output, the worker is asked at this interval whether it is free. */
+/** Interval in ms at which the worker is asked whether it is free. The gate asks only after output was lost. */
 const askMs = 1000
 
 /**

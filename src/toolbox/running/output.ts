@@ -75,7 +75,7 @@ export class BoundedOutput {
     this.#end.add(data.subarray(bytes))
   }
 
-  /** Call this before a gap in the output: drops the bytes of an incomplete character at the end of the stored text. */
+  /** Drops the bytes of an incomplete character at the end of the stored text. Call this before output is left out. */
   dropCutCharacter(): void {
     if (this.#end === undefined) this.#length = wholeCharacters(this.#block.subarray(0, this.#length))
   }

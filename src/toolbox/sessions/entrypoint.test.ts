@@ -143,7 +143,7 @@ suite('GET /process/session/entrypoint/logs', () => {
     ['an entrypoint that only mentions process 1', 'Tini is not running as PID 1', 1, false],
     ['an entrypoint that succeeds', 'can only run as pid 1', 0, false],
   ] as const)
-    test(`the log of ${what} ${isExplained ? 'ends with an explanation' : 'gets no added explanation'}`, async () => {
+    test(`the log of ${what} ${isExplained ? 'ends with a hint about process 1' : 'gets no hint about process 1'}`, async () => {
       await using box = await boxWith(script(`echo '${line}' >&2; exit ${status}`))
       await ended(box)
       const { stderr } = (await box.get(`${session}/logs`)).body
