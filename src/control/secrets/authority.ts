@@ -9,8 +9,8 @@ import { type Authority, findAuthorities, insertAuthority, type Secret } from '.
 const dayMs = 86_400_000
 const authorityDays = 3650
 /**
- * Days for which a certificate is valid that a runner shows to a sandbox in place of a server's own. A new certificate
- * is made when half of this time is over.
+ * Days for which a certificate is valid. A runner shows it to a sandbox in place of the certificate of a server. A new
+ * one is made when half of this time is over.
  */
 const certificateDays = 14
 /** Maximum number of certificates that are cached in memory. It takes a millisecond to make a certificate. */

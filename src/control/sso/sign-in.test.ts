@@ -374,7 +374,7 @@ suite('GET /auth/sso/callback', () => {
     assert.deepEqual(await tampered(sso, change), [400, 'invalid_response'])
   })
 
-  test('if the reply names another issuer, a sign-in fails with invalid_response and sends the code nowhere', async () => {
+  test('if the reply names another issuer, a sign-in fails with invalid_response; no issuer gets the code', async () => {
     await using other = await startProvider()
     await other.setAccounts({ ada })
     await using sso = await startSso(provider)

@@ -46,8 +46,8 @@ suite('`migrate`', () => {
           max(bit_count(label_signature::bit(64)))::int as bits from sandboxes`
       return found
     }
-    // The earlier migrations set one bit for each label, and these sandboxes have at most four labels. The last ones
-    // set up to three bits for each.
+    // Until migration 31, a label sets one bit, and no sandbox here has more than four labels. From then on, a label
+    // sets up to three bits.
     assert.deepEqual(await reckoned(), { right: 100, bits: 4 })
     await migrate(opened.database)
     const { right, bits } = await reckoned()

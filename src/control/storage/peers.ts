@@ -45,7 +45,7 @@ export class Peers<News extends object> {
 
   /**
    * Resolves when this process listens and has sent a hello message. For the first `thereFor` milliseconds, this
-   * process assumes that others exist.
+   * process assumes that other control processes exist.
    */
   static async open<News extends object>(parts: PeersParts<News>): Promise<Peers<News>> {
     const peers = new Peers(parts)

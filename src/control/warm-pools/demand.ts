@@ -4,10 +4,7 @@ import { randomUUID } from 'node:crypto'
 import type { Piece, Sql } from '#src/control/storage/database.ts'
 import type { RunningParts } from '../running.ts'
 
-/**
- * Half-life of the demand in seconds. When a create is so long ago, it adds half as much to the demand as a create at
- * present.
- */
+/** Half-life of the demand in seconds: a create from so long ago adds half as much as a new create. */
 const halfLifeSeconds = 300
 /** Minimum demand of a pool. A pool with less demand is deleted. */
 const least = 0.05

@@ -157,7 +157,7 @@ suite('a warm pool', () => {
     assert.equal((await app.as('owner').get('/warm-pools')).body[0].currentSize, 1)
   })
 
-  test('a create uses the warm pool of the snapshot that it found, even if the name then passes to another', async () => {
+  test('a create uses the warm pool of the snapshot that it found, even if that is renamed meanwhile', async () => {
     await using app = await startControl({ sandboxes: waits })
     await using _runner = await connectRunner(app)
     const snapshots = await app.database.sql<{ id: string }[]>`
@@ -376,7 +376,7 @@ suite('GET /warm-pools', () => {
 })
 
 suite('POST /warm-pools', () => {
-  test('POST /warm-pools answers 409 if the region has a pool of the snapshot, 400 or 404 if one is unknown', async () => {
+  test('POST /warm-pools answers 409 for a second pool of a snapshot in a region, 400 or 404 for unknown ones', async () => {
     await using app = await startControl()
     await using _runner = await connectRunner(app)
     await pool(app, 0)

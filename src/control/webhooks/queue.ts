@@ -144,8 +144,8 @@ export type Attempted = { outcome: Outcome; at: Date; durationMilliseconds: numb
  * Stores the outcome of an attempt. After the last attempt for a delivery, the next one of its lane becomes due. Writes
  * nothing if another process has taken the delivery, because the lease was over.
  *
- * Disables an endpoint that has failed for too long or wants no more messages, and returns the reason. Both are in one
- * transaction, so that no process takes the next delivery before.
+ * Disables an endpoint that has failed for too long or wants no more messages, and returns the reason. This happens in
+ * the same transaction, so that no process takes the next delivery before.
  */
 export const finish = async (
   transaction: Transaction,

@@ -153,9 +153,9 @@ const hasLabels = (sql: Sql, labels: Labels): Piece =>
   sql`(select labels @> ${sql.json(labels)} from sandboxes labelled where labelled.id = sandboxes.id)`
 
 /**
- * Returns alternative queries for the ids of a page. Each finds all matches of one filter and then sorts them. `offset
- * 0` prevents another plan: PostgreSQL would read the index for the sort order from its beginning, although `look` has
- * found few matches there.
+ * Returns alternative queries for the ids of a page. Each finds all matches of one filter and then sorts them. Because
+ * of the `offset 0`, PostgreSQL does not read the index for the sort order from its beginning, where `look` has found
+ * few matches.
  *
  * Labels can be too large for an index, so the indexes for sorting contain only their signatures. With labels there are
  * two queries: one uses an index of labels and reads each match from the table; the other compares signatures first.

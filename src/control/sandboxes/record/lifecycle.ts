@@ -286,8 +286,8 @@ export const settlements: Record<SandboxState, Settlement> = {
   stopping: { stopped: 'stopped', ...lost },
   archiving: { archived: 'archived', ...lost },
   resizing: { started: 'started', stopped: 'stopped', paused: 'paused', ...lost },
-  // A `snapshotting` usually ends by a report about the image (`runner-link/image-reports.ts`), and by these reports if
-  // the sandbox ends before.
+  // A report about the image usually ends this state, `snapshotting` (`runner-link/image-reports.ts`). The reports here
+  // end the state if the sandbox ends before.
   snapshotting: { stopped: 'stopped', ...lost },
   destroying: { destroyed: 'destroyed', error: 'error' },
   // A running or paused sandbox can end by itself, because its first process died or the host was restarted. Then it is

@@ -1,6 +1,6 @@
 // Empties drained runners: archives their sandboxes in the object store, and starts them on other runners. The whole
 // progress is in the rows of the sandboxes, so any control process can continue after another process has ended. If a
-// caller starts, stops or deletes such a sandbox, this part leaves it alone.
+// caller starts, stops or deletes such a sandbox, nothing here acts on the sandbox any more.
 
 import { findEmptied, listEmptied } from '#src/control/runners/service.ts'
 import type { RunningParts } from '#src/control/running.ts'
