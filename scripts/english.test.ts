@@ -29,13 +29,13 @@ const hiddenSubjects = (file: string): string[] => {
 
 const wordsIn = (text: string) => text.split(/\s+/).filter((word) => /\w/.test(word)).length
 
-suite('plain English', () => {
+suite('plain English in comments, test titles and docs', () => {
   test('no comment begins with Of, The same, Also, As, Those, One, Its or So, which hide the subject', () => {
     assert.ok(sources.length > 1000)
     assert.deepEqual(sources.flatMap(hiddenSubjects), [])
   })
 
-  test('no test title is longer than 100 characters, apart from the endpoints that it names', () => {
+  test('no test title is longer than 100 characters; the endpoints in it are not counted', () => {
     const long = sources
       .filter((file) => file.endsWith('.test.ts'))
       .flatMap((file) =>

@@ -35,8 +35,8 @@ const copied = [
 const onlyForTests = /\.test\.tsx?$|\/testing\//
 
 /**
- * Files of Node that the image does not need: `share`, and headers for other platforms. The other headers stay, because
- * the default image of sandboxes gets them.
+ * Files of Node that the image does not need: `share`, and C header files for other platforms. The C header files for
+ * Linux on x86-64 and arm64 stay, because they become part of the default image of sandboxes.
  */
 const unusedOfNode = ['node-linux-*/share', 'node-linux-*/include/node/openssl/archs/!(linux-x86_64|linux-aarch64)']
 
@@ -61,7 +61,7 @@ const installPackages = (target: string): void => {
     rmSync(join(packages, unused), { recursive: true })
   }
   rmSync(join(packages, '.package-lock.json'))
-  // The launcher checks these two files to find out whether the packages are complete.
+  // `./alcove` checks these two files to find out whether the packages are complete.
   copyFileSync(join(target, 'package-lock.json'), join(packages, '.alcove-lock.json'))
   cpSync('/dev/null', join(packages, '.alcove-without-test-packages'))
 }

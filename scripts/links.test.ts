@@ -24,8 +24,8 @@ const isBroken = (page: string, link: string): boolean => {
   return anchor !== undefined && target.endsWith('.md') && !anchorsOf(target).includes(anchor)
 }
 
-suite('the pages of this repository', () => {
-  test('every relative link in a Markdown page leads to an existing file and, if it has an anchor, heading', () => {
+suite('links in the Markdown pages of this repository', () => {
+  test('each relative link in a Markdown page names an existing file, and its anchor an existing heading', () => {
     const links = pages.flatMap((page) =>
       [...withoutCode(page).matchAll(/\]\((?!\w+:)([^)\s]+)\)/g)].map(([, link = '']) => ({ page, link })),
     )

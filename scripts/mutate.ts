@@ -108,7 +108,7 @@ const endTests = () => {
     try {
       process.kill(-pid, 'SIGKILL')
     } catch {
-      // This process is not the leader of a group, or has ended.
+      // The test process with this pid does not lead a process group, or has ended.
     }
   }
 }

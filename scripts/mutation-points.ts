@@ -14,7 +14,10 @@ const blank = (text: string) => text.replace(/[^\n]/g, ' ')
 const token =
   /\/\/[^\n]*|\/\*[\s\S]*?\*\/|'(?:[^'\\\n]|\\.)*'|"(?:[^"\\\n]|\\.)*"|(?<=[(,=:[!&|?{};\n]\s*|return )\/(?:[^/\\\n[]|\\.|\[(?:[^\]\\\n]|\\.)*\])+\/\w*|`|\$\{|[{}]/g
 
-/** Returns the code with spaces in place of strings, and the positions of the texts in templates. */
+/**
+ * Returns the code with spaces in place of strings, and the positions of the literal parts of templates, outside of
+ * `${…}`.
+ */
 const split = (source: string): { code: string; templates: [start: number, end: number][] } => {
   const code: string[] = []
   const templates: [number, number][] = []
@@ -85,7 +88,10 @@ export const mutationsOf = (source: string): Mutation[] => {
       return { start: index, end: index + found.length, text, what }
     }),
   )
-  /** A query is searched from its first text to its last, because a condition may contain `${…}`. */
+  /**
+   * A query is searched from its first character to its last, including each `${…}`, because a condition may contain
+   * `${…}`.
+   */
   const queries = templates.filter(([start, end]) => isQuery(source.slice(start, end)))
   const inQueries = queries.flatMap(([start]) => {
     const end = source.indexOf('`', start)

@@ -22,7 +22,10 @@ const isLineComment = /^\s*\/\/ ?/
 
 const indentOf = (line: string) => line.length - line.trimStart().length
 
-/** Returns the line that opens the block in which a line stands, such as the first line of a type, and `lineCount` lines from there. */
+/**
+ * Returns the line that opens the block around a comment, such as the first line of a type, and `lineCount` lines from
+ * the comment on.
+ */
 const codeAround = (lines: readonly string[], from: number, lineCount: number): string[] => {
   const indent = indentOf(lines[from] ?? '')
   const around = lines

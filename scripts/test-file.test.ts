@@ -13,24 +13,25 @@ suite('running one test file', () => {
   const run = async (code: string, timeoutSeconds = 60, name?: string) => {
     const file = join(scratch, 'sample.test.mjs')
     writeFileSync(file, `import { after, suite, test } from 'node:test'\n${code}`)
-    // Without this, the test runner that this test starts would report to the test runner that runs this test.
+    // With NODE_TEST_CONTEXT, the test runner that this test starts would report to the test runner that runs this
+    // test.
     const { NODE_TEST_CONTEXT: _, ...env } = process.env
     return runTestFile(file, { scratch, env, timeoutSeconds, name })
   }
 
   test('a run counts tests but not suites, and the name of a test contains the names of its suites', async () => {
     const { results, output } = await run(`
-      suite('a suite with a suite in it', () => {
-        suite('inner suite', () => { test('a passing test', () => { console.log('said aloud') }) })
-        test('a failing test', () => { throw new Error('because') })
-        test('a skipped test', { skip: 'needs root' }, () => {})
+      suite('suite around a suite', () => {
+        suite('suite in a suite', () => { test('a test that passes', () => { console.log('said aloud') }) })
+        test('a test that fails', () => { throw new Error('because') })
+        test('a skipped test that needs root', { skip: 'needs root' }, () => {})
       })`)
     assert.deepEqual(
       results.map(({ name, outcome }) => [name, outcome]),
       [
-        ['outer suite › inner suite › a passing test', 'passed'],
-        ['outer suite › a failing test', 'failed'],
-        ['outer suite › a skipped test', 'skipped'],
+        ['suite around a suite › suite in a suite › a test that passes', 'passed'],
+        ['suite around a suite › a test that fails', 'failed'],
+        ['suite around a suite › a skipped test that needs root', 'skipped'],
       ],
     )
     assert.match(results[1]?.detail ?? '', /because/)
@@ -39,7 +40,7 @@ suite('running one test file', () => {
   })
 
   test('a test file that never ends is killed and counts as failed, even if its tests passed', async () => {
-    const { results } = await run(`test('a passing test', () => {}); setInterval(() => {}, 1000)`, 2)
+    const { results } = await run(`test('a test that passes', () => {}); setInterval(() => {}, 1000)`, 2)
     assert.deepEqual(
       results.map(({ outcome }) => outcome),
       ['passed', 'failed'],
@@ -49,14 +50,14 @@ suite('running one test file', () => {
 
   test('a test that never ends is reported by its name, and the tests after it still run', async () => {
     const { results } = await run(
-      `suite('a suite', () => { test('a test that never ends', () => new Promise(() => setInterval(() => {}, 1000))); test('a passing test', () => {}) })`,
+      `suite('a suite', () => { test('a test that never ends', () => new Promise(() => setInterval(() => {}, 1000))); test('a test that passes', () => {}) })`,
       4,
     )
     assert.deepEqual(
       results.map(({ name, outcome }) => [name, outcome]),
       [
         ['a suite › a test that never ends', 'failed'],
-        ['a suite › a passing test', 'passed'],
+        ['a suite › a test that passes', 'passed'],
         ['(file)', 'failed'],
       ],
     )
@@ -94,7 +95,7 @@ suite('running one test file', () => {
 
   test('if a hook fails, its file fails even if all tests of the file passed', async () => {
     const { results } = await run(
-      `suite('a suite', () => { test('a passing test', () => {}); after(() => { throw new Error('in hook') }) })`,
+      `suite('a suite', () => { test('a test that passes', () => {}); after(() => { throw new Error('in hook') }) })`,
     )
     assert.ok(results.some(({ outcome, detail }) => outcome === 'failed' && /in hook/.test(detail ?? '')))
   })
@@ -102,7 +103,7 @@ suite('running one test file', () => {
   test('if a test leaves a process running, that process is killed and the test file ends', async () => {
     const { results, output } = await run(`
       import { spawn } from 'node:child_process'
-      test('a passing test', () => {
+      test('a test that passes', () => {
         const child = spawn('sleep', ['3600'], { stdio: ['ignore', 'inherit', 'inherit'] })
         child.unref()
         console.log('left behind:', child.pid)
@@ -135,18 +136,18 @@ suite('running several test files in one process', () => {
     ])
   }
 
-  const passes = `suite('a suite', () => test('a passing test', () => {}))`
+  const passes = `suite('a suite', () => test('a test that passes', () => {}))`
 
   test('if several test files run in one process, each has its own results', async () => {
     const outcomes = await run({
       first: `globalThis.wasHere = true; ${passes}`,
       second: `test('a test that sees the first file', () => { if (!globalThis.wasHere) throw new Error() })`,
-      third: `test('a failing test', () => { throw new Error() }); ${passes}`,
+      third: `test('a test that fails', () => { throw new Error() }); ${passes}`,
     })
     assert.deepEqual(outcomes, [
-      ['first', ['a suite › a passing test passed']],
+      ['first', ['a suite › a test that passes passed']],
       ['second', ['a test that sees the first file passed']],
-      ['third', ['a failing test failed', 'a suite › a passing test passed']],
+      ['third', ['a test that fails failed', 'a suite › a test that passes passed']],
     ])
   })
 
@@ -157,17 +158,17 @@ suite('running several test files in one process', () => {
       third: passes,
     })
     assert.deepEqual(outcomes, [
-      ['first', ['a suite › a passing test passed']],
+      ['first', ['a suite › a test that passes passed']],
       ['second', ['(file) failed']],
-      ['third', ['a suite › a passing test passed']],
+      ['third', ['a suite › a test that passes passed']],
     ])
   })
 
   test('if a test file that shares its process never ends, only that file fails', async () => {
     const outcomes = await run({ first: passes, second: `${passes}; setInterval(() => {}, 1000)` }, 3)
     assert.deepEqual(outcomes, [
-      ['first', ['a suite › a passing test passed']],
-      ['second', ['a suite › a passing test passed', '(file) failed']],
+      ['first', ['a suite › a test that passes passed']],
+      ['second', ['a suite › a test that passes passed', '(file) failed']],
     ])
   })
 

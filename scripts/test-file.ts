@@ -122,7 +122,7 @@ const runProcess = async (
     try {
       process.kill(-(child.pid as number), 'SIGKILL')
     } catch {
-      // The process group is empty, so nothing must be killed.
+      // The process group is empty, so there is nothing to kill.
     }
   }
   let isLate = false
@@ -167,8 +167,8 @@ export const runTestFile = async (file: string, settings: Settings): Promise<Fil
 }
 
 /**
- * Runs test files one after the other in one process. If the process fails, or a file has no tests, the cause is
- * unclear. Those files then run again, each in a process of its own.
+ * Runs test files one after the other in one process. If the process fails, or a file has no tests, it is unknown which
+ * file is at fault. Those files then run again, each in a process of its own.
  */
 export const runTestFiles = async (files: readonly string[], settings: Settings): Promise<FileOutcome[]> => {
   const runAlone = async (some: readonly string[]) => {

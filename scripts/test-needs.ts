@@ -17,7 +17,10 @@ const forms = /^(?:import|export)\s+(?!type\b)[^'"]*?\bfrom\s*'([^']+)'|^import\
 
 const importsOf = new Map<string, string[]>()
 
-/** Returns the modules that a file imports, except imports of types. A module of this checkout is a path from its root. */
+/**
+ * Returns the modules that a file imports, except imports of types. For a module of this checkout, this is the path of
+ * its file, relative to the checkout.
+ */
 const readImports = (file: string): string[] => {
   const known = importsOf.get(file)
   if (known !== undefined) return known

@@ -1,4 +1,4 @@
-// System packages that only tests need, because the tests run programs of them outside of a sandbox.
+// System packages that only tests need. The tests run programs from these packages outside of a sandbox.
 import type { RequiredPackage } from '#src/doctor/packages.ts'
 
 export const testPackages: readonly RequiredPackage[] = [

@@ -8,7 +8,7 @@ const all = globSync('{src,client/src,agent,native,bin,scripts,bench,test}/**/*.
 const plan = planOf(all, { processors: 2, sharesProcesses: true })
 const inServers = (name: string) => `test/sandboxes/${name}.test.ts`
 
-/** Lists the files of a phase. Each file is listed once, even if several lanes share its queue. */
+/** Lists the files of a phase. Each file is listed once, even if several lanes share a queue with the file. */
 const filesOf = (lanes: Lanes): string[] => [...new Set(lanes.flat())].flat(2)
 const phaseOf = (file: string): number => plan.findIndex((lanes) => filesOf(lanes).includes(file))
 
@@ -25,7 +25,7 @@ suite('the plan of a test run', () => {
     assert.deepEqual(filesOf(alone), [inServers('busy'), inServers('kernel-memory')])
   })
 
-  test('test files that measure a program of the shared server never run at the same time', () => {
+  test('test files that measure a program of the server which they share never run at the same time', () => {
     const [first] = plan
     const lanes = first.filter((queues) => queues.some((queue) => queue.flat().includes(inServers('files'))))
     assert.equal(lanes.length, 1)

@@ -43,7 +43,7 @@ const wantsRealImage = (file: string) =>
 
 type PlanOptions = {
   processors: number
-  /** True if a process may run several test files, of control or of code that needs nothing. */
+  /** True if one process may run several test files (test-batches.ts). */
   sharesProcesses: boolean
 }
 

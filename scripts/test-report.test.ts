@@ -46,7 +46,7 @@ suite('the report of the test command', () => {
     assert.equal(red?.again, `./alcove test ${file} --name 'doesn'\\''t "$HOME"'`)
   })
 
-  test('the command that runs a failure again names only the file if no single test has failed', () => {
+  test('if a file fails but none of its tests, the report’s command for a second run names only the file', () => {
     const [red] = redTests(outcome('(file)'))
     assert.equal(red?.again, `./alcove test ${file}`)
   })

@@ -130,8 +130,8 @@ const runTests = async (files: readonly string[], scratch: string, prepared: Pro
     const results: TestResult[] = [{ name: '(file)', outcome: 'skipped', detail: 'real sandboxes need root' }]
     tell({ file, results, output: '', seconds: 0, again: '' })
   }
-  // With `--name`, no files share a process. Most files have no test of that name, so loading their code together saves
-  // nothing.
+  // With `--name`, each file has a process of its own. Most files have no test with the name in `--name`, so loading
+  // several files together saves nothing.
   const plan = planOf(runnable, { processors: availableParallelism(), sharesProcesses: values.name === undefined })
   const servers = join(scratch, 'servers')
   mkdirSync(servers)
@@ -234,8 +234,8 @@ const prepareSystem = async () => {
 }
 
 /**
- * Returns for how many seconds processors were idle, summed over all of them. A large number means that lanes wait for
- * each other.
+ * Returns for how many seconds processors were idle, summed over all processors. If the sum is large, test files have
+ * waited for each other.
  */
 const idleSeconds = () => cpus().reduce((sum, { times }) => sum + times.idle, 0) / 1000
 

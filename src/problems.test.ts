@@ -64,7 +64,7 @@ suite('The words by which programs recognize an error', () => {
     }
   })
 
-  test('if a second program passes an error on, the words for clients are not added to it again', () => {
+  test('if one program passes on an error of another, the words for clients are not added a second time', () => {
     for (const code of Object.keys(problems) as ProblemCode[]) {
       const { message } = new Problem(code)
       assert.equal(new Problem(code, message).message, message)

@@ -83,7 +83,7 @@ const notOurs: ReadonlySet<ProblemCode> = new Set([
 
 /**
  * Returns the log level for a refused call. The level is a warning only if Alcove has failed, which `cause` shows. A
- * lack of free capacity is no failure, because callers can bring it about.
+ * lack of free capacity is no failure of Alcove, because it may be due to what callers use.
  */
 export const logLevelOf = ({
   code,

@@ -49,8 +49,8 @@ const reaches: Record<string, readonly string[]> = {
 const partOf = (file: string) => (file.startsWith('bin/') ? 'bin' : file.split('/').slice(0, 2).join('/'))
 
 /**
- * Returns the room of a file: the entry of `rooms` (testing/rooms.ts) that contains the file. Undefined if the file's
- * program has no rooms.
+ * Returns the folder or file in the list `rooms` (testing/rooms.ts) to which a file belongs. Undefined for programs
+ * that the list does not have.
  */
 const roomOf = (file: string): string | undefined => {
   const program = partOf(file)
@@ -115,8 +115,8 @@ suite('allowed imports and writers', () => {
       'src/runner/copying/copier.ts: AgentRefused of agent/agent.ts',
       'src/runner/copying/copier.ts: unpackRecord of agent/agent.ts',
       'src/runner/copying/sandbox-source.ts: AgentRefused of agent/agent.ts',
-      // The runner may create this client of agents. machine/machine.ts and building/workplace.ts pass only a part of
-      // the client on to other files, without sessions, terminals and tunnels.
+      // `agentAt` makes a client for all calls of an agent. machine/machine.ts and building/workplace.ts pass only a
+      // part of the client on to other files, without sessions, terminals and tunnels.
       'src/runner/main.ts: agentAt of agent/agent.ts',
       'src/runner/verbs/entrypoint.ts: startEntrypoint of agent/entrypoint.ts',
       'src/runner/verbs/trust.ts: AgentRefused of agent/agent.ts',
@@ -134,7 +134,7 @@ suite('allowed imports and writers', () => {
     assert.deepEqual(ofCallers, [])
   })
 
-  test('each file of a program with rooms is in a listed room, and each listed room exists', () => {
+  test('each file of a program in `rooms` belongs to a listed folder or file, and each of these exists', () => {
     const inRooms = programs.filter((file) => rooms[partOf(file)] !== undefined)
     assert.deepEqual(
       inRooms.filter((file) => roomOf(file) === undefined),
@@ -157,7 +157,7 @@ suite('allowed imports and writers', () => {
     assert.deepEqual(up.map(say), [])
   })
 
-  test('no room of control imports the store of another room', () => {
+  test('no folder of control imports the file `store.ts` of another folder', () => {
     const folderOf = (file: string) => /^src\/control\/([^/]+)\//.exec(file)?.[1]
     const through = imports.filter(({ file, target }) => {
       const [here, there] = [folderOf(file), folderOf(target)]
@@ -177,7 +177,7 @@ suite('allowed imports and writers', () => {
     assert.deepEqual(missing, [])
   })
 
-  test('each database table is written only by the room that `writers` names', () => {
+  test('each database table is written only by the folder of control that `writers` in rooms.ts names', () => {
     const known = tables()
     const writing = programs
       .filter((file) => isBelow(file, 'src/control'))

@@ -7,9 +7,9 @@ import { operationsOf, sdkMethods } from './clients.ts'
 
 const packages = resolve(import.meta.dirname, '../../node_modules/@daytona')
 
-suite('what the public packages can call', () => {
+suite('what the published Daytona packages can call', () => {
   for (const client of ['api-client', 'toolbox-api-client'] as const)
-    test(`operationsOf finds every request of the public package ${client}, each under its own name`, () => {
+    test(`operationsOf finds every request of the published package ${client}, and names each differently`, () => {
       const requests = globSync(`${packages}/${client}/src/api/*-api.js`)
         .map((file) => readFileSync(file, 'utf8').split('const localVarPath = ').length - 1)
         .reduce((sum, count) => sum + count, 0)

@@ -1,4 +1,4 @@
-// Finds out which calls the public packages of Daytona (0.x) can make, by reading the code of the packages.
+// Finds out which calls the published packages of Daytona (0.x) can make, by reading the code of the packages.
 import { readdirSync, readFileSync } from 'node:fs'
 import { join, resolve } from 'node:path'
 import { asCall } from '#src/http/unserved.ts'

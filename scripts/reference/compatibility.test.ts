@@ -21,7 +21,7 @@ const unknownTo = async (server: FastifyInstance, prefix: string, operations: re
   return unknown
 }
 
-suite('every call of the public packages is served, or answers why it is not', () => {
+suite('control and the toolbox serve each call of the published SDKs, or answer why they do not', () => {
   test('control serves each call of the public API client, or answers 404 with the reason', async () => {
     await using app = await startControl()
     assert.deepEqual(await unknownTo(app.app.server, '/api', operationsOf('api-client')), [])

@@ -9,8 +9,8 @@ import { code, page, table } from './markdown.ts'
 const forRunners = 'It is for runners of the public service. Runners of Alcove have a connection of their own.'
 
 /**
- * Reasons why operations are not served. A row is for all operations whose path begins with its text. If several rows
- * match an operation, the first of them is used.
+ * Reasons why operations are not served. A row is for all operations whose path begins with the row's path. If several
+ * rows match an operation, the first of them is used.
  */
 const reasons: readonly (readonly [path: string, reason: string])[] = [
   [
@@ -96,8 +96,8 @@ export const unservedFile = (client: 'api-client' | 'toolbox-api-client'): strin
 }
 
 /**
- * Returns the page that lists the operations and methods of the public packages, and says for each whether it is
- * served.
+ * Returns the page that lists the HTTP calls and methods of the published Daytona SDKs, and says for each whether
+ * Alcove serves it.
  */
 export const compatibilityPage = (): string => {
   const clients = (['api-client', 'toolbox-api-client'] as const).map((name) => ({

@@ -21,7 +21,10 @@ const featuresOf = (dockerfile: string): string[] => {
 const stagesIn = (dockerfile: string): number =>
   instructionsOf(dockerfile).instructions.filter(({ name }) => name === 'FROM').length
 
-/** Matches the platform of this machine. The page has `linux/…` instead, because the platform differs between machines. */
+/**
+ * Matches the platform of this machine in an error message. The generated page has `linux/…` instead, because the
+ * platform differs between machines.
+ */
 const platforms = /linux\/(?:amd64|arm64)/g
 
 const answerTo = (dockerfile: string): string => {

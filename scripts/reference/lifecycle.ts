@@ -10,8 +10,8 @@ import { statesInUse } from './states-in-use.ts'
  */
 export const lifecyclePage = () => {
   const drawn = moves.filter(([on]) => on !== 'delete')
-  // Whether a drawn move begins in the state `through`. If so, the diagram has no arrow from `through` to the end of
-  // the move that leads to `through`. Examples are a claim, and a sandbox that waits for its image.
+  // Whether another drawn move begins in the state `through`. The sandbox then leaves `through` by that other move, so
+  // the diagram has no arrow from `through` to `to`. Examples are a claim, and a sandbox that waits for its image.
   const isDrawnOn = (through: SandboxState) => drawn.some(([, from]) => from === through)
   const arrows = [
     ...drawn.map(([on, from, through]) => `${from ?? '[*]'} --> ${through}: ${on}`),

@@ -3,8 +3,7 @@ import { type EndpointParts, endpoints } from '#src/control/endpoints.ts'
 import { joinRoutes } from '#src/control/hosts/routes.ts'
 
 /**
- * Lists every route of control. The parts that control gives to its routes are used only when a route runs, so
- * placeholders are enough here.
+ * Lists every route of control. Routes use what they are given here only when a call comes, so a placeholder is enough.
  */
 export const listEndpoints = (): ControlRoute[] => {
   const absent: unknown = new Proxy(() => absent, { get: () => absent, apply: () => absent })

@@ -5,7 +5,7 @@ import { openApiFiles } from './openapi.ts'
 
 suite('OpenAPI documents', () => {
   for (const [name, text] of Object.entries(openApiFiles())) {
-    test(`${name} is valid OpenAPI 3.1, and each operation has its own name`, async () => {
+    test(`the OpenAPI document ${name} is valid OpenAPI 3.1, and each operationId occurs once`, async () => {
       const document = JSON.parse(text) as { paths: Record<string, Record<string, { operationId: string }>> }
       const { valid, errors } = await new Validator().validate(document)
       assert.ok(valid, JSON.stringify(errors))

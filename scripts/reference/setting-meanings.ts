@@ -2,7 +2,7 @@ import { rateMeaning } from '#src/kit/rate.ts'
 
 const rate = `Format: ${rateMeaning}. Default: no limit.`
 
-/** Meanings of the settings that have no error message with a meaning in the code of their program. */
+/** Meanings of the settings whose error messages do not contain a meaning. */
 export const meanings: Record<string, string> = {
   ALCOVE_RATE_LIMIT_ANONYMOUS: `Limit of calls to endpoints that need no credential, for each client address. ${rate}`,
   ALCOVE_RATE_LIMIT_FAILED_AUTH: `Limit of calls that fail with 401, because their credential is wrong or missing, for each client address. ${rate}`,

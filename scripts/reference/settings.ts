@@ -27,8 +27,8 @@ const telemetryTable = (): string => {
 }
 
 /**
- * Returns a program's settings with their meanings. The program's own function reads an environment without variables.
- * It asks for each name, and its error messages contain the meanings.
+ * Returns a program's settings with their meanings. The program's own function that reads settings is called without
+ * any setting. The names that it looks for are the settings, and its error messages contain their meanings.
  */
 const settingsOf = (load: (environment: NodeJS.ProcessEnv) => unknown): (readonly [string, string])[] => {
   const said = new Map<string, string>()
@@ -49,7 +49,7 @@ const settingsOf = (load: (environment: NodeJS.ProcessEnv) => unknown): (readonl
   })
 }
 
-/** Makes a sentence of the few words that an error message has about a setting. */
+/** Makes a sentence from the part of an error message that describes a setting. */
 const sentence = (words: string) => `${words[0]?.toUpperCase()}${words.slice(1)}.`
 
 /** Returns the names of all settings that a function reads, by giving it an environment without variables. */

@@ -16,8 +16,8 @@ const reservedStates = sandboxStates.filter((state) => !statesInUse.includes(sta
 const movesInUse = moves.filter(([, from]) => from === null || statesInUse.includes(from))
 
 /**
- * Returns the state after a move has failed. For a claim this is empty: a claim cannot fail, because it ends as soon as
- * it begins.
+ * Returns the state after a move has failed; an empty text for a claim. A claim cannot fail, because it has no state on
+ * the way.
  */
 const failureOf = ([, , through, to]: (typeof moves)[number]): string =>
   through === to ? '' : code(settlements[through].error ?? stateRows[through].whenStuck ?? '')

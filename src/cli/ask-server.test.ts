@@ -37,10 +37,7 @@ suite('a command that cannot reach the server tells the reason', {
     rmSync(scratch, { recursive: true, force: true })
     rmSync(data.runtime, { recursive: true, force: true })
   })
-  /**
-   * Writes the state file that a running `up` with these programs would write. Nothing listens on the port in this
-   * file.
-   */
+  /** Writes the state file of an `up` that runs the programs `names`. Nothing listens on the port in the state file. */
   const runs = (...names: string[]) => writeState(names, identityOf(process.pid))
   const ran = (...names: string[]) => writeState(names, { pid: 0, startTime: '' })
   const writeState = (names: string[], up: ProcessIdentity) =>
@@ -61,7 +58,7 @@ suite('a command that cannot reach the server tells the reason', {
     assert.deepEqual([running, sandboxes, sandboxesUnknown], [true, undefined, 'only root may read the key; use sudo'])
   })
 
-  test('a user other than root is told that only root may look into a closed data directory', () => {
+  test('if a user may not read the data directory, a command says that only root may', () => {
     chmodSync(scratch, 0o700)
     assert.throws(() => asNobody(() => key(data.path)), complains(/^only root may look at .*; use sudo$/))
     chmodSync(scratch, 0o755)
@@ -77,7 +74,7 @@ suite('a command that cannot reach the server tells the reason', {
     assert.equal(sandboxesUnknown, 'this is a runner of the server at http://127.0.0.1:1')
   })
 
-  test('in the data directory of a stopped runner, a command says that the server makes the keys', () => {
+  test('in the data directory of a stopped runner, `alcove key` says which server makes keys', () => {
     ran('runner')
     const elsewhere = complains(/is of a runner only, which joined http:\/\/127\.0\.0\.1:1; keys are made there$/)
     assert.throws(() => key(data.path), elsewhere)

@@ -12,7 +12,7 @@ import { controlEnvironment } from './control.ts'
 suite('alcove control', () => {
   const noPages = () => undefined
 
-  test('`alcove control` uses the database in DATABASE_URL, and has defaults for the settings of `up`', () => {
+  test('`alcove control` uses the database in DATABASE_URL, and has defaults for what `up` would set', () => {
     assert.deepEqual(controlEnvironment({ DATABASE_URL: 'postgres://db/alcove', ALCOVE_MOST_WARM: '2' }, noPages), {
       ALCOVE_LISTEN: '127.0.0.1:4600',
       ALCOVE_MOST_WARM: '2',

@@ -14,7 +14,8 @@ const builtPages = (cacheDirectory: string): string | undefined => {
     const { directory } = findDashboardPlace(cacheDirectory)
     return existsSync(directory) ? directory : undefined
   } catch {
-    // This user may not read or make the cache. Control works without the dashboard.
+    // The user who runs this command has no permission to read or create the cache. Control works without the
+    // dashboard.
     return undefined
   }
 }

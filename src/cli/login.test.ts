@@ -106,8 +106,8 @@ suite('alcove login', () => {
     await signedOut
     assert.ok(!existsSync(file))
     assert.equal(findAccess({ XDG_CONFIG_HOME: directory }), undefined)
-    // Writes the session back that logout has removed. A command cannot renew it, because the issuer has revoked its
-    // token.
+    // Write the session back that logout has removed. The issuer has revoked the token of the session, so a command
+    // cannot renew the session.
     writeSession(file, { ...renewed, endsAt: 0 })
     await assert.rejects(list(), /could not be renewed/)
   })

@@ -44,9 +44,9 @@ export const purge = async (data: DataDirectory, say: (step: string) => void = (
   say('Removing keys, the database and logs …')
   const secrets = await allSteps([() => removeSecrets(data)])
   say('Ending sandboxes, and removing their networks and mounts …')
-  // The runtime directory lists what the runner shares with other servers: address ranges, and chains of other
-  // firewalls. So the first `removeTraces` keeps the directory until the network is removed. The second `removeTraces`
-  // removes the directory, and returns everything that is still there.
+  // The runtime directory lists what the runner shares with other servers: address ranges, and rules in the firewalls
+  // of other programs. `removeNetwork` needs this list, so the first `removeTraces` keeps the directory. The second
+  // `removeTraces` removes the directory, and returns everything that is still there.
   const network = await allSteps([
     () => removeTraces(data, { keepsRuntime: true }).then(() => []),
     () => removeNetwork(data.instance),

@@ -26,7 +26,10 @@ export const joinCommand = (token: string, { url, hosts }: { url: string; hosts?
     ? `On the other machine, as root: ./alcove runner --join https://${hosts} --token ${token}`
     : `On this machine, as root: ./alcove runner --join ${url} --data DIRECTORY --token ${token}`
 
-/** Prints the token alone on standard output, for scripts, and the command for people on standard error. */
+/**
+ * Prints only the token on standard output, for scripts. Prints the command with which a host joins on standard error,
+ * for people.
+ */
 const printToken = (directory: string, token: string): void => {
   process.stdout.write(`${token}\n`)
   console.error(joinCommand(token, serverOf(directory)))
@@ -111,8 +114,8 @@ const lookAgainSeconds = 2
 export const endOfEmptying = (id: string, { isEmptied, left, staying }: Emptying): string[] | undefined => {
   if (!isEmptied) return [`${id} is not emptied any more.`]
   if (left === 0) return [`${id} is empty. "alcove runner remove ${id}" takes it out of service.`]
-  // `staying` has at most 100 entries. If it is full, nobody can tell whether sandboxes still move, so the command
-  // ends.
+  // `staying` has at most 100 entries. If it has 100, the other sandboxes are unknown: they may move or not. The
+  // command then ends.
   if (left > staying.length && staying.length < 100) return undefined
   return [
     `${sandboxes(left)} cannot be moved from ${id}:`,
@@ -122,8 +125,8 @@ export const endOfEmptying = (id: string, { isEmptied, left, staying }: Emptying
 
 /**
  * Empties a runner. Prints the progress until the runner is empty, or has only sandboxes that cannot move. If this
- * command ends earlier, control continues to move sandboxes. In a terminal, the command asks first if processes would
- * end.
+ * command ends earlier, control continues to move sandboxes. If processes would end, the command asks for confirmation
+ * in a terminal.
  */
 export const emptyRunner = async (directory: string, id: string, isAgreed: boolean): Promise<void> => {
   const path = `/runners/${encodeURIComponent(id)}`

@@ -96,7 +96,7 @@ suite('the proxy that replaces placeholders by secrets', () => {
     })
   }
 
-  test('the proxy leaves a placeholder unchanged in a request to a host that its secret is not for', async () => {
+  test('the proxy leaves a placeholder unchanged in a request to a host that may not get the secret', async () => {
     assert.equal(
       headerOf(await get('https://api.test/', ...auth(others.placeholder)), 'authorization'),
       `Bearer ${others.placeholder}`,
@@ -272,7 +272,7 @@ suite('the proxy that replaces placeholders by secrets', () => {
     'no HTTP/2 at all': { protocol: 'h2', reply: 'HTTP/1.1 200 OK\r\n\r\n' },
     'an early end': { protocol: 'h2', reply: '' },
   }))
-    test(`a server that answers ${name} ends only its own connection, and the proxy serves the next connection`, async () => {
+    test(`a server that answers with ${name} ends only its own connection, and the proxy serves the next one`, async () => {
       const { certificate: cert, privateKey: key } = makeServerCertificate(
         { name: 'The world', ...world },
         ['api.test'],

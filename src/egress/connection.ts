@@ -184,8 +184,8 @@ const openUp = async (
   near.on('secure', () => {
     isSecure = true
     clearTimeout(late)
-    // Node's HTTP/2 server waits until a TLS socket has this property. Node itself sets it only for sockets of its own TLS
-    // server.
+    // Node's HTTP/2 server waits until `secureConnecting` of a TLS socket is false. Node itself sets the property only
+    // for sockets of its own TLS server.
     Object.assign(near, { secureConnecting: false })
     near.off('error', refused)
     near.on('error', () => {})

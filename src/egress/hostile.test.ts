@@ -72,7 +72,7 @@ suite('the proxy with hostile programs and servers', () => {
   let destination = { address: '127.0.0.1', port: 0 }
   /** Host and body of each request that the server at `far` has read. */
   let received: string[] = []
-  /** The bytes with which the server at `scripted` answers the first bytes of a connection. */
+  /** The bytes with which the test server `scripted` answers the first bytes of a connection. */
   let script: string | Buffer = ''
 
   const open = async (protocol: 'h2' | 'http/1.1'): Promise<TLSSocket> => {
@@ -84,8 +84,8 @@ suite('the proxy with hostile programs and servers', () => {
   }
 
   /**
-   * Sends bytes to the proxy. Returns the bytes received when `isEnough` returns true for them, or when the proxy has ended
-   * the connection.
+   * Sends bytes to the proxy and returns the bytes received. Stops when `isEnough` returns true for these bytes, or
+   * when the proxy has ended the connection.
    */
   const say = async (
     bytes: string | Buffer,
@@ -149,7 +149,7 @@ suite('the proxy with hostile programs and servers', () => {
   })
 
   for (const method of ['GET', 'DELETE', 'POST'])
-    test(`the body of a ${method} is never read as a request, even if Connection names Content-Length`, async () => {
+    test(`the body of a ${method} request is never read as a second request, even if Connection hides its length`, async () => {
       const hidden = 'POST /steal HTTP/1.1\r\nHost: evil.test\r\nContent-Length: 40\r\n\r\n'
       const lead = `${method} / HTTP/1.1\r\nHost: api.test\r\nConnection: content-length, host\r\nContent-Length: ${hidden.length}\r\n\r\n`
       const next = `GET / HTTP/1.1\r\nHost: api.test\r\nX-Key: ${secret.placeholder}\r\n\r\n`
@@ -171,14 +171,14 @@ suite('the proxy with hostile programs and servers', () => {
       'HTTP/1.1 101 Switching\r\nConnection: upgrade\r\nUpgrade: x\r\n\r\nraw',
   }
   for (const [what, text] of Object.entries(oddAnswers))
-    test(`the proxy answers 502 if the server answers with ${what}`, async () => {
+    test(`the proxy answers 502 if the server’s answer is wrong: ${what}`, async () => {
       destination.port = portOf(scripted)
       script = text
       assert.match(await say('GET / HTTP/1.1\r\nHost: api.test\r\n\r\n'), /HTTP\/1\.1 502 /)
     })
 
   for (const protocol of ['http/1.1', 'h2'] as const)
-    test(`if a program disconnects, its server connection ends and queued requests open no other (${protocol})`, async () => {
+    test(`if a program disconnects, its server connection ends, and its queued requests are not sent (${protocol})`, async () => {
       destination.port = portOf(scripted)
       script = ''
       const came = once(scripted, 'secureConnection')

@@ -55,7 +55,10 @@ const targetOf = (opened: Opened, target: string): string => {
   return `${url.pathname}${url.search}`
 }
 
-/** Returns path and headers of a request for the server, with the secrets in place of placeholders. Throws a Refusal. */
+/**
+ * Returns path and headers of a request for the server, with the secrets in place of placeholders. Throws a Refusal if
+ * the request is for another host or becomes too long.
+ */
 const rewritten = (opened: Opened, message: IncomingMessage) => {
   const hosts = pairsOf(message.rawHeaders).filter(([name]) => name.toLowerCase() === 'host')
   if (hosts.length !== 1 || !isFor(opened, hosts[0]?.[1])) throw new Refusal(ownAnswers.misdirected)
@@ -133,7 +136,7 @@ const requestTo = ({ opened, agent }: Side, message: IncomingMessage, isUpgrade 
 }
 
 /**
- * Returns the headers that describe an absent body. The methods GET, HEAD and similar need none. For other methods,
+ * Returns the headers for a request without a body. The methods GET, HEAD and similar need none. For other methods,
  * Node would send an empty chunked body if the request had no length.
  */
 const noBody = (method: string) =>
@@ -296,7 +299,7 @@ const makeServer = (): Server => {
 
 let server: Server | undefined
 
-/** Serves HTTP/1.1 to the program in the sandbox, on a connection that the proxy has opened. */
+/** Serves HTTP/1.1 to the program in the sandbox, on a connection whose TLS the proxy decrypts. */
 export const serveHttp1 = (socket: TLSSocket, opened: Opened): void => {
   server ??= makeServer()
   const { server: far } = opened

@@ -30,11 +30,14 @@ const answerOwn = (stream: ServerHttp2Stream, answer: OwnAnswer) => {
 const valuesOf = <H extends object>(headers: H) =>
   Object.entries(headers) as [name: string, value: string | readonly string[] | undefined][]
 
-/** The headers for the server, or the proxy's own answer. */
+/**
+ * Returns the headers for the server, with secrets in place of placeholders. For a refused request, returns the proxy's
+ * own answer.
+ */
 const rewritten = (opened: Opened, headers: IncomingHttpHeaders): IncomingHttpHeaders | OwnAnswer => {
   if (headers[':method'] === 'CONNECT') return ownAnswers.tunnel
   const { ':authority': authority, host } = headers
-  // With another scheme a path may be a whole URL, for any host.
+  // With another scheme, a path may be a whole URL for another host, and would pass the checks below.
   if (headers[':scheme'] !== 'https') return ownAnswers.misdirected
   if (!isFor(opened, authority ?? host) || (host !== undefined && !isFor(opened, host))) return ownAnswers.misdirected
   const secrets = opened.secrets()
@@ -121,7 +124,7 @@ const closeTogether = (near: ServerHttp2Session, far: ClientHttp2Session) => {
   near.on('close', () => far.destroy())
 }
 
-/** Serves HTTP/2 to the program in the sandbox, on a connection that the proxy has opened. */
+/** Serves HTTP/2 to the program in the sandbox, on a connection whose TLS the proxy decrypts. */
 export const serveHttp2 = (socket: TLSSocket, opened: Opened): void => {
   const options = {
     settings,

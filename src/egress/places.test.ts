@@ -22,7 +22,7 @@ suite('connections to the proxy for secrets', () => {
     assert.equal(takeAll(places, 'a-0', 'a').length, 512)
   })
 
-  test('an organization with many sandboxes gets half of all connections; others keep their 512 per sandbox', () => {
+  test('one organization gets at most half of the proxy’s connections; another one’s sandbox still gets 512', () => {
     const places = new Places()
     const taken = sandboxesOf('many', 40).flatMap((sandbox) => takeAll(places, sandbox, 'many'))
     assert.equal(taken.length, 4096)
@@ -37,7 +37,7 @@ suite('connections to the proxy for secrets', () => {
     assert.equal(takeAll(places, 'late-0', 'late').length, 32)
   })
 
-  test('a refused connection does not use up the limit of its sandbox, which later gets 512 connections', () => {
+  test('a refused connection uses up nothing: its sandbox can later have the full 512 connections', () => {
     const places = new Places()
     const [first] = sandboxesOf('many', 8).map((sandbox) => takeAll(places, sandbox, 'many'))
     assert.deepEqual(takeAll(places, 'many-8', 'many'), [])

@@ -1,5 +1,5 @@
 // Shares the proxy's connections between sandboxes. One sandbox has a fixed maximum. One organization may use at most
-// as many connections as are still free. Each organization always gets a few, even if other organizations use all.
+// half of what other organizations leave. Each organization always gets a few, even if other organizations use all.
 import { Budget } from '#src/kit/budget.ts'
 
 const mostOfSandbox = 512

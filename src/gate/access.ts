@@ -1,6 +1,6 @@
-// Asks control whether a caller may reach a sandbox and where the sandbox is. The gate does not ask if control has sent
-// the answer before the call. Positive answers are cached for at most a second, so that many calls at the same time
-// cause one question. Refusals are never cached. The cache contains only hashes of credentials.
+// Asks control whether a caller may reach a sandbox and where the sandbox is. If control has sent the answer ahead of
+// the call, the gate asks nothing. Positive answers are cached for at most a second, so that many calls at the same
+// time cause one question. Refusals are never cached. The cache contains only hashes of credentials.
 import { Pool } from 'undici'
 import { type Credential, connectorFor } from '#src/kit/credential.ts'
 import { readWhole } from '#src/kit/read-whole.ts'

@@ -88,7 +88,7 @@ suite('limits of connections to the gate', () => {
     }
   })
 
-  test('a visitor of a public preview is evicted only by callers from the same address, silent ones first', async () => {
+  test('only callers from the same address evict a public preview’s visitor, and first a silent visitor', async () => {
     await using sides = await startSides({ connections: { mostUnknownOfOne: 4 } })
     openedBy(sides, 'public')
     sides.inside.call = (_request, response) => void response.write('begun')

@@ -24,7 +24,7 @@ suite('calls from browsers to the gate', () => {
     assert.deepEqual([sides.asked.length, sides.seen.length], [0, 0])
   })
 
-  test('OPTIONS to a toolbox under its own host name is answered as a preflight; other methods are passed on', async () => {
+  test('the gate answers OPTIONS to the toolbox’s port 2280 as a preflight; other methods reach the toolbox', async () => {
     await using sides = await startSides()
     const host = `${toolboxPort}-box-id.proxy.test:4601`
     const origin = 'https://app.example'

@@ -30,13 +30,14 @@ export const createDoor = (
       sandboxId: entering.sandboxId,
       ...need,
     } satisfies Need)
-    // The ticket names a socket of another host's runner. On this host, the same path could be any socket.
+    // A ticket for another gate is refused. It names a socket of a runner on another host, and the same path on this
+    // host could be any socket.
     if (home !== gateId) throw new Problem('unauthorized', undefined, { cause: 'the ticket is for another gate' })
     // The runner's address in the ticket is signed. The address in `entering` may come from another gate, which must
     // not be able to name a socket of this host.
     const found = await sandboxes.find({ ...entering, ...(runnerAddress !== undefined && { runnerAddress }) })
-    // Before a claim, a warm sandbox has another owner. `find` has waited for the generation that control named, and
-    // the runner reports generation and owner together. So this is the new owner.
+    // Before a claim, a warm sandbox has another owner. The runner reports generation and owner together, and `find`
+    // has waited for the generation that control named. So the owner in `found` is the current one.
     if (found.sandbox !== undefined && found.sandbox.assignment.organizationId !== organizationId) {
       throw new Problem('unauthorized', undefined, { cause: 'the ticket is for another organization' })
     }

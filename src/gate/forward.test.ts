@@ -48,7 +48,7 @@ const startForwarding = async (destinationOf: (request: IncomingMessage) => Omit
   }
 }
 
-suite('forwarding to a server that answers and closes at the last byte of a body', () => {
+suite('forwarding to a server that answers and closes at the last byte of a request’s body', () => {
   test('the caller gets the answer of a server that closes at the last byte of the request’s body', async () => {
     using proxy = await startForwarding(({ headers }) => ({
       send: ({ method, path, headers }) =>
@@ -61,7 +61,7 @@ suite('forwarding to a server that answers and closes at the last byte of a body
   })
 })
 
-suite('forwarding a long answer without its length', () => {
+suite('forwarding a long answer whose length is not passed on', () => {
   test('a long answer without a length is sent to the caller in chunks', async () => {
     const body = 'x'.repeat(300_000)
     const server = createServer((_request, response) => response.setHeader('Content-Length', body.length).end(body))

@@ -31,8 +31,8 @@ const plainLengthOf = ({ statusCode, socket }: IncomingMessage, request: Incomin
 }
 
 /**
- * Passes a long body on without the HTTP parser, which would copy every piece. The parser has read the head and perhaps the
- * beginning of the body. All later bytes are counted up to `length`. The connection is not reused.
+ * Passes a long body on without the HTTP parser, which would copy all bytes. The parser has read the head and perhaps
+ * the beginning of the body. The body ends after `length` bytes. The connection is not reused.
  */
 const passBody = (answer: IncomingMessage, length: number, response: ServerResponse) => {
   const from = answer.socket as Inflow
@@ -120,8 +120,8 @@ export const forward = ({ request, response, destination }: Exchange): Promise<v
         fail(error)
       }
     })
-    // Ends a body of known length without another write. If a server answers and closes at the last byte, such a write would
-    // fail, and its answer could not be read.
+    // Ends a body of known length. A server may answer and close at the last byte. A further write would then fail, and
+    // the answer would be lost.
     const endBody = () => {
       const hasSaidAll = request.headers['content-length'] !== undefined
       if (hasSaidAll && !isAnswered && outgoing.writableLength > 0) outgoing.once('response', () => outgoing.end())

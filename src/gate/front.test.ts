@@ -11,7 +11,7 @@ import { startSides } from './testing/simulated.ts'
 const bearer = { authorization: 'Bearer key-1' }
 
 suite('access to the toolbox through the gate', () => {
-  test('a call with a valid API key is forwarded to its sandbox’s toolbox, under the sandbox’s id', async () => {
+  test('a call with a valid API key is forwarded to its sandbox’s toolbox, with the sandbox’s id in the path', async () => {
     await using sides = await startSides()
     const reply = await fetch(`${sides.url}/toolbox/my-box/process/execute?a=1`, {
       method: 'POST',
@@ -136,7 +136,7 @@ suite('access to the toolbox through the gate', () => {
     assert.equal(await call('/system/metrics'), 409)
   })
 
-  test('calls above an organization’s limit of open calls get 429, including sockets and previews', async () => {
+  test('calls above an organization’s limit of open calls get 429; WebSockets and previews count as calls', async () => {
     await using sides = await startSides({ openOfOne: 3 })
     sides.control.answer = ({ sandboxIdOrName }) =>
       sides.access({ organizationId: sandboxIdOrName.slice(0, 1), sandboxId: sandboxIdOrName })
@@ -334,7 +334,7 @@ suite('how the toolbox receives a call from the gate', () => {
 
   test('large bodies arrive completely in both directions, chunked or with a length, in consecutive calls', async () => {
     await using sides = await startSides()
-    // The body takes many reads, and its bytes differ at every position of a read.
+    // The body needs many reads. Its 32-bit numbers all differ, so bytes that were lost or swapped would be noticed.
     const large = Buffer.from(Uint32Array.from({ length: 1_000_003 }, (_, index) => index).buffer)
     let received = Buffer.alloc(0)
     sides.toolbox.call = async (request, response) => {
@@ -404,7 +404,8 @@ suite('how the toolbox receives a call from the gate', () => {
       await once(socket, 'readable')
       await stuck.promise
       const before = written
-      // Make other calls meanwhile. During them the gate would have time to buffer too much of the answer that nobody reads.
+      // Make other calls meanwhile, so that the gate has time to buffer. It must not buffer much of the answer that the
+      // stuck caller does not read.
       for (let i = 0; i < 20; i++) {
         const other = await fetch(`${sides.url}/toolbox/box/y`, { method: 'OPTIONS' })
         await other.arrayBuffer()

@@ -76,8 +76,8 @@ const checkHead = (request: IncomingMessage): void => {
 }
 
 /**
- * Returns the toolbox call for a preview address with the toolbox port. This port has only toolbox paths. The token of
- * a signed address gives access here, and a cookie does not.
+ * Returns the toolbox call for a preview address with port 2280, which serves toolbox paths only. The token of a signed
+ * address gives access to this port, and a cookie does not.
  */
 const toolboxTarget = ({ sandbox, path, query, queryToken }: PreviewAddress, method: string): Target => ({
   ...readTarget(`/toolbox/${encodeURIComponent(sandbox)}${path}${query}`, method),
@@ -265,8 +265,8 @@ export const createFront = ({
     try {
       const complaint = findBadHead(request)
       const isForStorage = isObjectStorage(request.url ?? '/')
-      // The object storage answers an invalid head in its own format. A call with an invalid head is never for a
-      // preview.
+      // The object storage itself answers a call with an invalid head, in XML. Other calls with an invalid head are
+      // refused here, before their host is read as a preview.
       if (complaint !== undefined && !isForStorage) throw new Problem('bad_request', complaint)
       const address = complaint === undefined ? addressOf(request) : undefined
       if (address?.port === toolboxPort) {
@@ -295,7 +295,10 @@ export const createFront = ({
 
   type Upgrade = { request: IncomingMessage; socket: Duplex; head: Buffer }
 
-  /** Admits an upgrade, and returns how the connection continues after the upgrade. */
+  /**
+   * Admits an upgrade. The returned `goOn` connects the caller to the toolbox, to another gate or to the server in the
+   * sandbox.
+   */
   const admitUpgrade = async ({ request, socket, head }: Upgrade) => {
     checkHead(request)
     const address = addressOf(request)

@@ -154,7 +154,7 @@ suite('a connection to a port inside a sandbox', () => {
     await using sides = await startSides()
     const open = await Promise.all(Array.from({ length: 512 }, () => sides.dial()))
     await assert.rejects(sides.dial(), { status: 503 })
-    // The sandbox's agent still answers.
+    // The agent must still answer, although no more connections are allowed.
     await sides.native.agent.info()
     const closed = open.map((socket) => once(socket, 'close'))
     for (const socket of open) socket.destroy()
@@ -162,7 +162,7 @@ suite('a connection to a port inside a sandbox', () => {
     ;(await sides.dial()).destroy()
   })
 
-  test('a connection into a sandbox that closes before its use gets 409, and does not count as open', async () => {
+  test('a call gets 409 if its connection into the sandbox closes before use, and none counts as open', async () => {
     const held: SandboxHere = { id: 'box', assignment: assignmentWith({}), status: 'started', socketPath: '/agent' }
     const find = async () => ({ sandbox: held, link: {} as RunnerLink })
     const over = new PassThrough()
@@ -198,7 +198,7 @@ suite('a connection to a port inside a sandbox', () => {
     assert.deepEqual([answer.statusCode, String(Buffer.concat(body))], [413, 'no'])
   })
 
-  test('answers from a sandbox are read through `Inflow`, whose memory is reused', async () => {
+  test('answers from a sandbox are read with an Inflow socket, which reads into the same memory again', async () => {
     await using sides = await startSides((socket) => void socket.end('HTTP/1.1 204 No Content\r\n\r\n'))
     const call = sides.request(['Host', 'x']).end()
     const [answer] = await once(call, 'response')

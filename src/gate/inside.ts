@@ -34,7 +34,10 @@ export class Inside {
   readonly #elsewhere: (entering: Entering, port: number) => Promise<Duplex> | undefined
   readonly #open = new Budget({ each: mostConnections })
 
-  /** `elsewhere`: opens the connection if the sandbox is on another host; returns undefined if it is on this host. */
+  /**
+   * `elsewhere`: opens the connection to the port if the sandbox is on another host. Returns undefined if the sandbox
+   * is on this host.
+   */
   constructor(
     door: Door,
     dialled: (socketPath: string) => Pick<Agent, 'dial'> = agentAt,
@@ -78,7 +81,8 @@ export class Inside {
     if (!this.#open.take(id)) throw tooMany()
     try {
       const socket = await this.#dialWithin(socketPath, port)
-      // Close the whole connection when the server stops sending, because a server that has closed reads nothing more.
+      // If the server stops sending, close the whole connection. A server that has closed its socket reads nothing
+      // more, and looks the same.
       socket.allowHalfOpen = false
       if (socket.destroyed) throw new NotStarted()
       socket.once('close', () => this.#open.give(id))

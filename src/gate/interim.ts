@@ -1,4 +1,5 @@
-// Limits the 1xx answers to a request. They are not passed on to the caller, so a slow caller does not slow them down.
+// Limits the 1xx answers that a server may send to one request. The gate drops 1xx answers, so even a slow caller does
+// not slow the server down.
 import type { ClientRequest } from 'node:http'
 
 /** Maximum number of 1xx answers per call. */

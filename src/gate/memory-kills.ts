@@ -6,7 +6,7 @@ import type { GateRequest, MemoryKillsHere } from '#src/wire/gate-link.ts'
 /** Maximum wait for the runner, because a runner may be present and not answer. */
 const longestMs = 1000
 
-/** Asks the runner; implemented by `RunnerLink`. */
+/** Asks the runner how many processes of a sandbox were killed for lack of memory; implemented by `RunnerLink`. */
 type Asking = {
   ask: (request: GateRequest, body: undefined, signal: AbortSignal) => Promise<MemoryKillsHere>
 }
@@ -23,7 +23,7 @@ export class MemoryKillQuestions {
     this.#longestMs = waitMs
   }
 
-  /** Returns an answer that the runner gave after this call began. */
+  /** Returns the memory kills in a sandbox, from a question that was sent to the runner after this call began. */
   find(sandboxId: string): Promise<MemoryKillsHere> {
     const asked = this.#bySandbox.get(sandboxId)
     if (asked?.next !== undefined) return asked.next

@@ -4,8 +4,8 @@ import type { AccessQuestion } from '#src/wire/access.ts'
 import type { AccessDesk } from './access.ts'
 
 /**
- * Milliseconds between two questions to control. They must come often enough for the shortest auto-stop of a minute, although
- * answers are cached and activity is written with a delay.
+ * Milliseconds between two questions to control. The shortest auto-stop is a minute. The questions must come often
+ * enough to prevent it, although answers are cached and activity is written with a delay.
  */
 const presenceMs = 20_000
 /** Milliseconds between two questions while control cannot be reached. */

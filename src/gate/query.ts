@@ -1,4 +1,5 @@
-// The query of a URL. Some fields are for the gate; all other fields are passed on unchanged.
+// Reads the query of a URL. The gate takes the fields that it needs itself, such as a token, and passes on all others
+// unchanged.
 
 export const decoded = (text: string): string | undefined => {
   try {
@@ -29,7 +30,7 @@ export const decodedFully = (text: string): string => {
 
 type QueryParts = {
   values: Record<string, string | undefined>
-  /** The query without the removed fields. It begins with a question mark, or is empty. */
+  /** The query without the fields that `takeFromQuery` has removed. It begins with a question mark, or is empty. */
   rest: string
 }
 

@@ -20,8 +20,8 @@ suite('refused WebSockets', () => {
   const followedLogs = '/toolbox/box/process/session/s/command/c/logs?follow=true'
 
   /**
-   * Opens a WebSocket and sends a message immediately, as an interpreter's client does. Returns the last message received, and
-   * the close.
+   * Opens a WebSocket and sends a message immediately, as an interpreter's client does. Returns the last message
+   * received, and code and reason of the close.
    */
   const converse = async (
     port: number,
@@ -54,7 +54,7 @@ suite('refused WebSockets', () => {
     assert.equal(sides.seen.length, 0)
   })
 
-  test('a terminal or interpreter gets 101 and then the error if control does not know of the stop yet', async () => {
+  test('a call for a terminal or interpreter gets 101, then the error, if control still takes it for started', async () => {
     await using sides = await startSides()
     sides.toolbox.refusal = notStarted()
     for (const path of [...terminals, interpreter]) {
@@ -69,7 +69,7 @@ suite('refused WebSockets', () => {
     ['an SDK that sets no headers', {}, { protocol: 'X-Daytona-SDK-Version~0.216.0' }],
     ['a browser', { origin: 'http://page.test' }, {}],
   ] as const) {
-    test(`${who} gets the reason after the upgrade if a terminal or interpreter is refused`, async () => {
+    test(`${who} that opens a terminal or interpreter is told after the upgrade why the gate refuses`, async () => {
       await using sides = await startSides()
       const headers = { ...bearer, ...more }
       for (const [status, sentence] of [
@@ -119,7 +119,7 @@ suite('refused WebSockets', () => {
     }
   })
 
-  test('refused log streams, and callers that can show an HTTP error, get a plain HTTP error', async () => {
+  test('a refused log stream gets a plain HTTP error, and so does a caller that can show one', async () => {
     await using sides = await startSides()
     const statusOf = async (path: string, headers: Record<string, string>) => {
       const client = new WebSocket(`ws://127.0.0.1:${sides.port}${path}`, { headers })

@@ -9,7 +9,7 @@ import { sdkVersionHeader } from '#src/wire/access.ts'
 
 const closeMs = 5000
 
-/** The last message to the client of a failed toolbox socket, and the close reason. */
+/** What a client of a refused WebSocket gets: the last message, and the close reason. */
 type Wording = (message: string) => { last: object; reason: string }
 
 /**
@@ -29,8 +29,8 @@ const wordings: readonly (readonly [path: RegExp, wording: Wording])[] = [
 ]
 
 /**
- * Returns the wording for this socket. Undefined for other sockets and invalid upgrades, which are refused in plain
- * HTTP.
+ * Returns the last message and the close reason for a WebSocket that the gate refuses. Undefined for other sockets and
+ * invalid upgrades, which are refused in plain HTTP.
  */
 const wordingOf = ({ url = '/', headers }: IncomingMessage): Wording | undefined => {
   const isWebSocket = headers['sec-websocket-key'] !== undefined && headers['sec-websocket-version'] === '13'
@@ -51,8 +51,8 @@ export const isToldAfterUpgrade = (problem: Problem, request: IncomingMessage): 
   wordingOf(request) !== undefined && (problem.code === 'not_started' || hidesAnswers(request))
 
 /**
- * WebSocket server that accepts a client only to send the refusal, so it limits the client's messages. A client that
- * offers subprotocols must get one of them.
+ * WebSocket server that accepts a client only to send the refusal. It needs no messages of the client, so it allows
+ * only short ones. A client that offers subprotocols must get one of them.
  */
 const server = new WebSocketServer({
   noServer: true,

@@ -66,7 +66,8 @@ suite('a wrong message of a runner to the gate', () => {
       const frames = [jsonFrameOf(here('before')), bad, jsonFrameOf(here('behind')), jsonFrameOf({ type: 'whole' })]
       await using runner = await startRunner(frames)
       using link = new RunnerLink(runner.path, silentLog())
-      // If the bad message had cut the link, the gate would have connected a second time.
+      // If the bad message had closed the connection, the gate would have connected again, and the loop would end too
+      // early.
       while (!link.isCurrent && runner.connections < 2) await link.untilChanged('behind', 50)
       assert.deepEqual(
         ['before', 'bad', 'behind'].map((id) => link.get(id)?.socketPath),

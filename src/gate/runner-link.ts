@@ -39,7 +39,7 @@ const readNews = (message: Buffer): GateNews | undefined => {
   }
 }
 
-/** Thrown if the runner cannot be reached, or sent a message that is not allowed. */
+/** Thrown if the runner cannot be reached, or if it has sent an invalid message. */
 export class RunnerAway extends Error {
   override name = 'RunnerAway'
 }
@@ -165,7 +165,7 @@ export class RunnerLink implements Disposable {
     }
   }
 
-  /** Sends a body. Ends early if the runner answers before it has read everything. */
+  /** Sends a body to the runner. Ends early if the runner answers before it has read the whole body. */
   async #send(socket: Socket, body: Body, answering: Promise<unknown>, onPiece: () => void): Promise<void> {
     const over = answering.then(
       () => 'answered' as const,

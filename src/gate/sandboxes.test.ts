@@ -61,7 +61,7 @@ suite('the sandboxes of this host that the gate knows', () => {
     await until(() => sides.link.get('box') === undefined)
   })
 
-  test('a call waits until the runner reports the call’s generation, and not for a newer one', async () => {
+  test('a call waits until the runner reports the generation that control named, and not for a newer one', async () => {
     await using sides = await startSides()
     sides.host.hold(assigned('box', 5), 'started')
     const waiting = sides.find(sides.wanted({ leastGeneration: 6 }))
@@ -86,7 +86,7 @@ suite('the sandboxes of this host that the gate knows', () => {
     assert.equal((await sides.find(sides.wanted()))?.status, 'stopped')
   })
 
-  test('a call waits up to ten seconds for its generation, and succeeds if it is reported within this time', async (t) => {
+  test('a call waits up to ten seconds until the runner reports the needed generation, and then succeeds', async (t) => {
     await using sides = await startSides()
     sides.host.hold(assigned('box', 1), 'started')
     await until(() => sides.link.get('box') !== undefined)
@@ -120,7 +120,7 @@ suite('the sandboxes of this host that the gate knows', () => {
     }
   })
 
-  test('a call gets 503 after it has waited ten seconds for its generation', async (t) => {
+  test('a call gets 503 if the runner does not report the needed generation within ten seconds', async (t) => {
     await using sides = await startSides()
     sides.host.hold(assigned('box', 1), 'started')
     await until(() => sides.link.get('box') !== undefined)

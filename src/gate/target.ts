@@ -19,7 +19,7 @@ export type Target = {
    * as activity.
    */
   onlyLooks: boolean
-  /** The toolbox port, only for the address of a signed preview of the toolbox. */
+  /** The toolbox port, if the call came by a signed preview URL of that port. */
   port?: typeof toolboxPort
 }
 

@@ -22,7 +22,7 @@ const startSides = (...keys: TicketKey[]) => {
   return { control, tickets }
 }
 
-/** Advances the clock that limits questions to control. */
+/** Makes a clock that the test can advance. The gate uses this clock to limit how often it asks control. */
 const clockOf = (t: { mock: typeof test.mock }) => {
   let now = performance.now()
   t.mock.method(performance, 'now', () => now)

@@ -49,7 +49,7 @@ export class TicketChecks {
     this.#parts = parts
   }
 
-  /** Checks a ticket. Throws a refusal if it is invalid, expired, or not for this need. */
+  /** Checks a ticket. Throws a refusal if the ticket is invalid, expired, or does not allow `need`. */
   async check(text: string | undefined, need: Need): Promise<Ticket> {
     try {
       const ticket = (text !== undefined && this.#read.get(text)) || (await this.#readAnew(text))
@@ -64,7 +64,7 @@ export class TicketChecks {
     }
   }
 
-  /** Verifies a signature before the call comes, so that the call need not wait for it. */
+  /** Verifies a ticket's signature before a call brings the ticket, so that the call need not wait for it. */
   readAhead(text: string): void {
     if (!this.#read.has(text)) this.#readAnew(text).catch(() => {})
   }

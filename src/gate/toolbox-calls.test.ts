@@ -52,7 +52,7 @@ suite('a call that the gate passes to a toolbox', () => {
     assert.equal(call.url, '/toolbox/box-1/process/execute')
   })
 
-  test('a toolbox call reaches only the sandbox of its ticket, in the generation of control’s answer', async () => {
+  test('a toolbox call reaches only the sandbox of its ticket, and only in the generation that control named', async () => {
     const wanted: AdmittedSandbox[] = []
     const find = async (asked: AdmittedSandbox) => {
       wanted.push(asked)
@@ -143,8 +143,8 @@ suite('a call that the gate passes to a toolbox', () => {
         (error) => error.status,
       )
       assert.equal(answered, status)
-      // The gate looks the sandbox up only after a valid ticket. A ticket of another organization is found to be wrong
-      // only after that, because only the runner knows the sandbox's owner.
+      // The gate looks for the sandbox only after it has checked the ticket. Only the runner knows the sandbox's owner,
+      // so the gate refuses a ticket of another organization only after it has looked.
       if (!what.includes('organization')) assert.equal(looked, status === 200 ? 1 : 0)
     })
   }

@@ -1,4 +1,4 @@
-// Passes admitted calls to the toolbox, under the sandbox's id and without the caller's credentials.
+// Passes admitted calls to the toolbox, with the sandbox's id in the path and without the caller's credentials.
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Duplex } from 'node:stream'
 import { noSandbox, Problem } from '#src/problems.ts'
@@ -13,7 +13,7 @@ import { corsHeaders } from './cors.ts'
 import type { Door, Entering } from './door.ts'
 import { RunnerAway, type RunnerLink } from './runner-link.ts'
 
-/** Answers calls, as `Toolbox` does. A refused upgrade throws a Problem, and nothing was sent. */
+/** Answers toolbox calls. If an upgrade is refused, throws a Problem before anything is sent to the caller. */
 export type Answering = {
   call: (request: IncomingMessage, response: ServerResponse) => void
   upgrade: (request: IncomingMessage, socket: Duplex, head: Buffer) => Promise<number>

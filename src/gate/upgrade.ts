@@ -19,8 +19,8 @@ type Handover = {
 const answerMs = 30_000
 
 /**
- * Time in ms that the other side of the connection has to end when one side has ended. During this time it still receives the
- * last bytes of the ended side.
+ * When one side of the connection has ended, the other side must end within this time, in ms. Meanwhile it still
+ * receives the last bytes of the ended side.
  */
 const partMs = 2000
 
@@ -44,8 +44,8 @@ export const join = (one: Duplex, other: Duplex) => {
     end.on('error', () => {}).once('end', onEnd)
     end.once('close', () => {
       opposite.end()
-      // Read and drop what the other side still sends. If its connection were closed with unread bytes, the other side
-      // would see a reset instead of the end.
+      // Read and drop what the opposite side still sends. If its connection were closed with unread bytes, the opposite
+      // side would see a reset instead of the end.
       opposite.resume()
       onEnd()
     })

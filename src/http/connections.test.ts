@@ -96,7 +96,7 @@ const start = async (bounds: ConnectionBounds) => {
   const clients = new Set<Socket>()
   return {
     port,
-    /** Number of calls whose head has reached the server's guard. */
+    /** Number of calls whose head the server has read. */
     calls: () => calls,
     lines,
     release: () => released.resolve(),
@@ -293,7 +293,8 @@ suite('connections', () => {
     const others = [await hold('other'), await hold('other')]
     assert.equal(await greedy[0]?.answered, 'cut off')
     assert.equal(await greedy[1]?.answered, 'cut off')
-    // Both owners now have the same number of calls, so no running call is ended for a new one.
+    // Both owners now have two running calls. A running call is ended only for an owner with fewer calls, so a third
+    // call is refused.
     assert.equal((await call(server, '/mine', { headers: { ...credential, for: 'other' } })).status, 503)
     assert.deepEqual(server.lines.slice(1), [], 'what clients do is no line of the log')
     server.release()

@@ -16,8 +16,8 @@ export type ConnectionBounds = {
   most?: number
   /**
    * Maximum number of connections with a call that the server has admitted. Each may need a second file descriptor,
-   * because the gate forwards the call. Above this number, a new connection replaces one of the owner with the most
-   * connections. Connections of visitors are replaced first, then the one whose call has lasted longest.
+   * because the gate forwards the call. Above this number, a new connection replaces a connection of the owner with the
+   * most connections: first a visitor's, then the connection whose call has lasted longest.
    */
   mostHeld?: number
   /** Maximum number of connections from one network that have no accepted credential yet. */
@@ -44,7 +44,10 @@ export const backlog = 4096
 /** Connections with admitted calls of one owner, in the order in which their calls were admitted. */
 type Share = { known: Set<Connection>; visiting: Set<Connection> }
 
-/** Connections from one network without an accepted credential. The one that was inactive longest comes first. */
+/**
+ * Connections without an accepted credential, from one network. In each set, the connection that was inactive longest
+ * comes first.
+ */
 type Unknown = { idle: Set<Connection>; visiting: Set<Connection> }
 
 type Connection = {
@@ -129,9 +132,9 @@ export class Connections {
   }
 
   /**
-   * Registers that the server has admitted a call on the connection. Until the call ends, connections without a
-   * credential cannot replace this connection. A connection of an owner with fewer connections still can. Throws if the
-   * server has too many admitted calls.
+   * Registers that the server has admitted a call on the connection. Until the call ends, a newcomer without a
+   * credential cannot replace this connection. A newcomer whose owner has fewer connections can replace it. Throws if
+   * the server has too many admitted calls.
    */
   admit(socket: Duplex, isKnown: boolean, owner = ''): void {
     const it = this.#all.get(socket)
@@ -194,9 +197,9 @@ export class Connections {
   }
 
   /**
-   * Returns the connection to evict for an admitted newcomer: one of the owner with the most connections. That owner
-   * must have at least two connections more than the newcomer's owner. Otherwise, only a visitor of the newcomer's own
-   * owner can be evicted, by a newcomer with a credential.
+   * Returns the connection to close for an admitted newcomer: one of the owner with the most connections, if that owner
+   * has at least two more than the newcomer's owner. Otherwise, a newcomer with a credential replaces a visitor of its
+   * own owner, and other newcomers replace none.
    */
   #longestOfLargest(owner: string, isKnown: boolean): Connection | undefined {
     let largest: Share = { known: new Set(), visiting: new Set() }
@@ -255,10 +258,9 @@ export class Connections {
   #forget(it: Connection): void {
     if (!this.#all.delete(it.socket)) return
     this.#take(it)
-    // This network has no connection without a credential any more. Its sets are removed, and made again when they are
-    // needed.
     const { network, unknown, ends } = it
     if (ends !== undefined && this.#handshakes.get(ends) === it) this.#handshakes.delete(ends)
+    // Remove the sets of a network that has no more connections without a credential.
     if (unknown.idle.size + unknown.visiting.size === 0 && this.#networks.get(network) === unknown) {
       this.#networks.delete(network)
     }

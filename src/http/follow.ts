@@ -49,7 +49,8 @@ export const followCalls = (server: FastifyInstance, { problemOf, tell }: Follow
     const call = outer ?? followCall(request.raw)
     if (call !== undefined) calls.set(request, call)
     if (outer === undefined) followedHere.add(request)
-    // A refused upgrade never emits the event that ends a call, so the route is added to the record here.
+    // If an upgrade is refused, Fastify emits no event at the end of the call. So the route is added to the call's
+    // record here.
     else outer.say({ route: request.routeOptions.url })
     done()
   })

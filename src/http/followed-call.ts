@@ -26,8 +26,8 @@ export type FollowedCall = {
   /** Runs work. Spans that begin in this work become children of the call's span. */
   during: <T>(work: () => T) => T
   /**
-   * Adds the outcome that an inner server reports. The route and the problem given here have priority over those given
-   * to `end`.
+   * Adds the outcome that a server reports to which this program has passed the call. The route and the problem given
+   * here have priority over those given to `end`.
    */
   say: (known: Outcome) => void
   end: (outcome: Outcome) => void
@@ -35,7 +35,7 @@ export type FollowedCall = {
 
 const followed = new WeakMap<IncomingMessage, FollowedCall>()
 
-/** Returns the record of a call if another server has begun one. */
+/** Returns the record of a call if the server that passed the call to this one has begun a record. */
 export const findFollowed = (request: IncomingMessage): FollowedCall | undefined => followed.get(request)
 
 /** Returns the position in the caller's trace. If the header `traceparent` comes twice, it is ignored. */
@@ -45,8 +45,8 @@ const placeOf = ({ traceparent, tracestate }: IncomingHttpHeaders): TracePlace =
 })
 
 /**
- * Begins the record of a call. Returns `undefined` if telemetry is off. `isCounted`: false if another program counts
- * the call.
+ * Begins the record of a call. Returns `undefined` if telemetry is off. `isCounted`: false if another program includes
+ * the call in its metrics.
  */
 export const followCall = (
   request: IncomingMessage,

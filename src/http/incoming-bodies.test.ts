@@ -96,7 +96,7 @@ const isCutOff = async (socket: Socket): Promise<true> => {
 }
 
 suite('incomplete bodies and frames', () => {
-  test('a body that stops or trickles answers 408; a steady slow body is read; a WebSocket may be silent', async () => {
+  test('a body that stops or comes too slowly gets 408; a steady slow one is read; a WebSocket may be silent', async () => {
     await using server = await serving({ slow: { spanMs: 300 } })
     const silent = await server.body('a', MiB)
     silent.write(Buffer.alloc(1000))

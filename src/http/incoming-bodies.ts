@@ -40,7 +40,7 @@ type Coming = {
   owner: string
   /** Number of bytes that the connection had received before this body or frame began. */
   from: number
-  /** The request with this body. Absent for a frame of a WebSocket. */
+  /** The request to refuse if its body takes too much. Absent for a frame of a WebSocket. */
   body?: { raw: IncomingMessage; refuse: (problem: Problem) => void }
 }
 
@@ -96,7 +96,8 @@ export const boundIncoming = (server: FastifyInstance, { ownerOf, mostBytes, slo
 
   server.addHook('preParsing', (request, reply, payload, done) => {
     const { raw, routeOptions } = request
-    // Most bodies are complete before the guard has accepted the caller. Complete bodies need no limit.
+    // Most bodies arrive completely before the server has checked the caller's credential. A complete body needs no
+    // limit, so it is not followed.
     const isRead = request.method !== 'GET' && request.method !== 'HEAD' && !routeOptions.config.streamsBody
     if (request.ws) owners.set(raw, ownerOf(request))
     else if (isRead && !raw.complete) {

@@ -27,7 +27,7 @@ const document = openApiOf({ title: 'Boxes', version: '1.2.3', description: 'Box
 const operation = (path: string, method: string) =>
   JSON.parse(JSON.stringify(document.paths[path]?.[method])) as Record<string, never>
 
-suite('openApiOf', () => {
+suite('the OpenAPI document of a list of routes', () => {
   test('an operation in the OpenAPI document has the parameters, the body and the answers of its route', () => {
     const { parameters, requestBody, responses, operationId } = operation('/box/{boxId}/stop', 'post')
     assert.equal(operationId, 'postBoxBoxIdStop')
@@ -46,7 +46,7 @@ suite('openApiOf', () => {
     })
   })
 
-  test('in the OpenAPI document, a public route needs no credential, and routes of one path share an entry', () => {
+  test('in the OpenAPI document, public routes need no credential, and all methods of a path are together', () => {
     assert.deepEqual(Object.keys(document.paths['/box/{boxId}/log'] ?? {}), ['get', 'put'])
     assert.deepEqual(operation('/box/{boxId}/log', 'get')['security'], [])
     assert.equal(operation('/box/{boxId}/log', 'put')['security'], undefined)

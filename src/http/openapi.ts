@@ -3,7 +3,7 @@
 import type { TSchema } from 'typebox'
 import type { Route } from './route.ts'
 
-/** The parts of a route that the document needs. */
+/** The parts of a route that the OpenAPI document describes. */
 export type DescribedRoute = Pick<Route, 'method' | 'path' | 'summary' | 'query' | 'params' | 'body' | 'replies'> &
   Partial<Pick<Route, 'bodyOptional' | 'streamsBody'>> & { needs: string; socket?: unknown }
 

@@ -80,7 +80,10 @@ export type Route<Context = unknown, Needs extends string = string> = Omit<
   admit?: (call: Omit<Call<Context, unknown, unknown, unknown>, 'reply'>) => Promise<void>
 }
 
-/** Returns the function `route()` for one program, with that program's context type and values of `needs`. */
+/**
+ * Returns the function `route()` for one program. `Context`: what the program knows about a call's caller. `Needs`: the
+ * names of its permissions.
+ */
 export const routesOf =
   <Context, Needs extends string>() =>
   <

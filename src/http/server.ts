@@ -74,7 +74,7 @@ const contexts = new WeakMap<FastifyRequest, object>()
 /** Default for the maximum size of one WebSocket message, in bytes. */
 const socketMessageBytes = 4 * 1024 * 1024
 
-/** Maximum size of a WebSocket message, in bytes, for each upgraded request that has its own. */
+/** Maximum size of a WebSocket message in bytes, for requests that have a limit of their own. */
 const messageBytes = new WeakMap<IncomingMessage, number>()
 
 /**
@@ -129,8 +129,8 @@ export const createServer = async <Context extends object, Needs extends string>
     ...(tls === undefined ? { http } : { https: { ...http, ...tls } as never }),
     clientErrorHandler: refuseBadHttp,
     genReqId: () => randomUUID(),
-    // All calls use the server's own logger. A logger for each call would cost more than the guard. Lines of the log
-    // name their call by `reqId`.
+    // All calls use the server's own logger. A logger for each call would cost more than the check of the call's
+    // credential. Lines of the log name their call by `reqId`.
     childLoggerFactory: (logger) => logger,
     routerOptions: { maxParamLength: longestInPath, ignoreTrailingSlash: true },
   })
@@ -144,7 +144,7 @@ export const createServer = async <Context extends object, Needs extends string>
       if (connections.begin(request.raw.socket, request.ws ? undefined : reply.raw)) done()
     })
   }
-  /** The subprotocol that each upgrade's route prefers, if it has one. */
+  /** The subprotocol that the route of each upgrade prefers, if the route prefers one. */
   const subprotocols = new WeakMap<IncomingMessage, string>()
   await server.register(fastifyWebsocket, {
     // After an error of the protocol, `ws` sends the reason to the client and closes the socket. Destroying the socket
@@ -174,8 +174,8 @@ export const createServer = async <Context extends object, Needs extends string>
 
   const { websocketServer } = server
   websocketServer.on('connection', answerPings)
-  // `ws` has one `maxPayload` for all sockets. It copies the value to a new socket directly after this event, so it is
-  // set here for this socket.
+  // `ws` has one `maxPayload` for all sockets, and copies it to a new socket directly after the event `headers`. This
+  // listener sets `maxPayload` for the new socket.
   websocketServer.on('headers', (_headers, request: IncomingMessage) => {
     websocketServer.options.maxPayload = messageBytes.get(request) ?? socketMessageBytes
   })
@@ -272,7 +272,7 @@ export const createServer = async <Context extends object, Needs extends string>
         ...(socket === undefined
           ? {}
           : {
-              // If this throws, there is no upgrade, and the caller gets an ordinary HTTP answer.
+              // If `route.admit` throws, there is no upgrade, and the caller gets an ordinary HTTP answer.
               preValidation: async (request: FastifyRequest) => {
                 if (!request.ws) return
                 const call = readCall(route, request)

@@ -1,5 +1,5 @@
-// Counts the bytes that each owner has in memory. If all owners together have too many, only the owner with the most
-// bytes loses some.
+// Counts the bytes that each owner has in memory. If all owners together have too many, only entries of the owner with
+// the most bytes are removed.
 
 export class Shares<Key> {
   /** All entries with their owner and size. The oldest entry comes first. */

@@ -6,7 +6,7 @@ import { suite, test } from 'node:test'
 import { SlowBodies } from './slow-bodies.ts'
 
 suite('slow bodies', () => {
-  test('a request is no longer checked for slowness after its body could not be read', async () => {
+  test('after reading a request has failed, the server no longer checks whether its body comes too slowly', async () => {
     const server = createServer().listen(0, '127.0.0.1')
     await once(server, 'listening')
     const socket = connect((server.address() as AddressInfo).port, '127.0.0.1')
@@ -20,7 +20,7 @@ suite('slow bodies', () => {
       })()
       await assert.rejects(reading, /failed/)
       assert.equal(request.socket, null)
-      // Waits until a request that is still checked would have been checked several times.
+      // Wait so long that a request would have been checked several times.
       await new Promise((resolve) => setTimeout(resolve, 60))
       assert.equal(slow, 0)
     } finally {

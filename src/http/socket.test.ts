@@ -55,7 +55,7 @@ suite('pings from clients', () => {
     }
   })
 
-  test('if a client reads nothing, pongs do not pile up: only the latest ping is answered later', async () => {
+  test('if a client reads nothing, the server keeps only one pong for it, which answers the latest ping', async () => {
     await using pair = await connect()
     let heard = 0
     pair.held.on('ping', () => {

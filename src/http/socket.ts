@@ -3,8 +3,8 @@
 import type { RawData, WebSocket } from 'ws'
 
 /**
- * Milliseconds between two pings. Reverse proxies close a connection that is silent for a minute. With this value, one
- * ping may get lost.
+ * Milliseconds between two pings. Reverse proxies close a connection that is silent for a minute. With this value, a
+ * connection stays open even if one ping gets lost.
  */
 const pingMs = 25_000
 /** After this many unanswered pings in a row, the connection counts as lost. */

@@ -8,13 +8,14 @@ import { Shares } from './shares.ts'
 const largeBytes = 64 * 1024
 
 /**
- * Maximum time, in milliseconds, in which the client reads nothing. It is long, because the server notices only once
- * per megabyte or so that a slow client reads.
+ * Maximum time, in milliseconds, in which the client reads nothing. It is long, because progress of a slow client
+ * becomes visible only about every megabyte.
  */
 const longestIdleMs = 300_000
 
 /**
- * Cuts an answer off if its client reads none of the waiting bytes for `idleMs`. The cut comes up to `idleMs` later.
+ * Cuts an answer off if its client reads none of the waiting bytes for `idleMs`. The timer may need up to twice as
+ * long.
  */
 export const cutOffIdle = (answer: ServerResponse, idleMs = longestIdleMs): void => {
   answer.setTimeout(idleMs, () => {

@@ -32,7 +32,7 @@ export const refuseUnserved = (
       server.route({
         method,
         url: `${prefix}${pattern}`,
-        // This hook runs before the body is read, so every body gets this answer.
+        // This hook runs before the body is read, so the answer does not depend on the body.
         onRequest: async ({ method: asked, url }) => {
           throw new Problem('not_found', `Alcove does not serve ${asked} ${url.split('?')[0]}. ${why}`)
         },

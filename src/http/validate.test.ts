@@ -12,7 +12,7 @@ const Command = Type.Object({
 })
 const Nested = Type.Object({ size: Type.Object({ cpu: Type.Number() }), count: Type.Number({ default: 3 }) })
 
-suite('readPart', () => {
+suite('reading one part of a request with `readPart`', () => {
   test('`readPart` removes unknown fields from flat and nested bodies, and does not change its argument', () => {
     const plain = { command: 'true', timeout: null, other: 1 }
     assert.deepEqual(readPart(Command, 'body', plain), { command: 'true', timeout: null })
@@ -54,7 +54,7 @@ suite('readPart', () => {
     assert.throws(() => readPart(Query, 'query', { limit: 'five' }), { code: 'bad_request' })
   })
 
-  test('in a query, a time may be only a day, or have no offset; in a body, it must be complete', () => {
+  test('in a query, a time may be only a day, or have no time zone; in a body, it must be complete', () => {
     const Times = Type.Object({ from: DateTime })
     const read = (from: string) => (readPart(Times, 'query', { from }) as { from: string }).from
     assert.equal(read('2026-01-31'), '2026-01-31T00:00:00Z')

@@ -133,8 +133,8 @@ const inFull = (text: string): string => {
 }
 
 /**
- * Converts the texts of a query to the types in the schema: `"5"` becomes 5, and `"true"` becomes true. Times that lack
- * parts are completed.
+ * Converts the texts of a query to the types in the schema: `"5"` becomes 5, and `"true"` becomes true. A date without
+ * a time, or a time without a time zone, is read as UTC.
  */
 const convertTexts = (schema: TSchema, value: Record<string, unknown>) => {
   const properties = (schema as { properties?: Properties }).properties ?? {}
@@ -189,8 +189,8 @@ const allowedBy = (schema: TSchema, { keyword, params, schemaPath, message }: Co
 
 /**
  * Leaves out errors that do not help the caller. The error of a union is left out, because each branch has its own
- * error. "must be null" is left out if the caller has sent a value. Of the two errors for a wrong key of a map, only
- * one stays.
+ * error. "must be null" is left out if the caller has sent a value. For a wrong key of a map, only the error of
+ * `propertyNames` stays.
  */
 const findTelling = (complaints: readonly Complaint[]): Complaint[] => {
   const isOfName = ({ keyword, schemaPath }: Complaint) =>

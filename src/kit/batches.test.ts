@@ -3,7 +3,7 @@ import { suite, test } from 'node:test'
 import { Batches } from './batches.ts'
 
 suite('batches of work', () => {
-  /** Makes a `Batches` whose work function ends only when the test calls `finish`. */
+  /** Makes batches whose work ends only when the test calls `finish`. */
   const held = (most: number) => {
     const begun: string[][] = []
     const finishing: (() => void)[] = []
@@ -19,7 +19,7 @@ suite('batches of work', () => {
     return { begun, batches, finish }
   }
 
-  test('the first item runs immediately; items added while it runs form the next batches, up to the limit', async () => {
+  test('the first item runs immediately; items added while it runs form batches of a limited size', async () => {
     const { begun, batches, finish } = held(2)
     const all = ['a', 'b', 'c', 'd'].map((item) => batches.run(item))
     assert.deepEqual(begun, [['a']])

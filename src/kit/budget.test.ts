@@ -15,7 +15,7 @@ suite('a budget', () => {
     assert.equal(budget.has('a'), false)
   })
 
-  test('each owner gets its `sure` amount even if other owners have used the whole budget', () => {
+  test('each owner gets an assured amount (`sure`) even if other owners have used the whole budget', () => {
     const budget = new Budget({ each: 10, all: 10, sure: 3 })
     assert.ok(budget.take('a', 10))
     assert.deepEqual(
@@ -28,13 +28,13 @@ suite('a budget', () => {
     assert.ok(budget.take('b', 7))
   })
 
-  test('`takeUpTo` takes as much as is free; with `ofFree: 1`, an owner never gets more than stays free', () => {
+  test('`takeUpTo` takes as much as is allowed; with `ofFree: 1`, an owner holds at most what stays free', () => {
     const budget = new Budget({ all: 100, ofFree: 1 })
     assert.equal(budget.takeUpTo('a', 80), 50)
     assert.equal(budget.takeUpTo('a', 80), 0)
     assert.equal(budget.takeUpTo('b', 10), 10)
-    // With `ofFree: 1`, an owner that holds more than is free now can take nothing more. It keeps the amount that it
-    // holds.
+    // `ofFree: 1` means that an owner may hold at most as much as stays free. This owner holds more than that. It can
+    // take nothing more, but keeps what it holds.
     assert.deepEqual([budget.take('a'), budget.takeUpTo('b', 80)], [false, 15])
     budget.give('a', 50)
     assert.equal(budget.has('a'), false)

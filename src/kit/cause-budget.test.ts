@@ -36,7 +36,7 @@ suite('log lines of one cause', () => {
     assert.equal(lines.filter(({ msg }) => msg === 'the end').length, 10)
   })
 
-  test('if log lines have more than 500 causes in a minute, all further causes share one budget', () => {
+  test('if more than 500 kinds of log lines come in a minute, all further kinds share one limit', () => {
     const budget = new CauseBudget(3, () => {})
     const letters = (n: number) => n.toString(26).replace(/\d/g, (digit) => String.fromCharCode(113 + Number(digit)))
     const taken = Array.from({ length: 2000 }, (_, n) => budget.take(letters(n), () => {})).filter(Boolean)

@@ -18,8 +18,9 @@ export type Span = { notBefore: Date; notAfter: Date }
 const dayMs = 86_400_000
 
 /**
- * Returns the validity of a certificate that is made now. It uses the kernel's clock and no clock of a test, because
- * clients check certificates by their kernel's clock. It begins a day earlier, because a client's clock may be slow.
+ * Returns the validity of a certificate that is made now. It uses the kernel's clock even if a test simulates another
+ * time, because clients check certificates by the kernel's clock. It begins a day earlier, because a client's clock may
+ * be slow.
  */
 export const spanOf = (days: number): Span => ({
   notBefore: new Date(Date.now() - dayMs),

@@ -1,5 +1,5 @@
-// Lets a small process start programs for this process. Starting a program copies the process that starts it. A large
-// process can do nothing else during the milliseconds that the copy takes. native/serve.c is the small process, and
+// Lets a small helper process (native/serve.c) start programs for this process. Starting a program copies the process
+// that starts it. A large process can do nothing else during the milliseconds that the copy takes. native/serve.c
 // describes the protocol.
 import { type ChildProcessByStdio, spawn } from 'node:child_process'
 import type { Socket } from 'node:net'
@@ -8,8 +8,8 @@ import type { Readable, Writable } from 'node:stream'
 export type Question = {
   argv: readonly string[]
   /**
-   * What `argv` contains. `steps`: steps of the launcher, which the small process runs itself. `program`: the path of a
-   * program and its arguments.
+   * What `argv` contains. `steps`: actions such as mounts, which the helper process does itself. `program`: the path of
+   * a program and its arguments.
    */
   are?: 'steps' | 'program'
   /** True if the command moves a process between cgroups. */
@@ -67,8 +67,8 @@ export class CommandServer {
   }
 
   /**
-   * Tells the small process that a command with `movesProcess` will come soon, so that it can prepare. The small
-   * process does not reply. Without this call, the command works too but takes longer.
+   * Tells the helper process (native/serve.c) to prepare for a command that moves a process between cgroups. The helper
+   * process does not reply. Without this call, such a command works too but takes longer.
    */
   expectMove() {
     const child = this.#child ?? this.#start()
@@ -76,7 +76,7 @@ export class CommandServer {
     this.#keepAlive(child)
   }
 
-  /** Ends the small process. Commands that are running still finish. */
+  /** Ends the helper process. Commands that are running still finish. */
   close() {
     this.#child?.stdin.end()
   }
@@ -123,7 +123,7 @@ export class CommandServer {
     this.#waiting.delete(id)
   }
 
-  /** Lets Node exit although the small process runs, except while a command waits for its reply. */
+  /** Lets Node exit although the helper process runs, except while a command waits for its reply. */
   #keepAlive(child: Server) {
     const verb = this.#waiting.size > 0 ? 'ref' : 'unref'
     child[verb]()

@@ -1,5 +1,5 @@
-// Builds command lines that start programs without privileges. `native/confine.c` runs them, and explains each of their
-// words.
+// Builds command lines that start programs without privileges. `native/confine.c` carries the command lines out, and
+// explains each word in them.
 import { constants } from 'node:os'
 import { resolve } from 'node:path'
 
@@ -83,7 +83,7 @@ export const confined = (program: Confined): string[] => [
 
 /**
  * Returns the command that starts a program with the system call filter only, for programs that are confined in another
- * way. `at`: path of `filterProgram`, as seen in the root directory of that program.
+ * way. `at`: path of `filterProgram` in the root directory that the started program has.
  */
 export const filtered = (at: string, sockets: Confined['sockets'], command: readonly string[]): string[] => [
   ...[at, 'filter', sockets, 'many'],

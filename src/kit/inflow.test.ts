@@ -22,14 +22,14 @@ const openPair = async (): Promise<{ near: Inflow; far: Socket } & Disposable> =
 const counting = (words: number): Buffer => Buffer.from(Uint32Array.from({ length: words }, (_, at) => at).buffer)
 
 suite('Inflow, a socket that reads into one buffer again and again', () => {
-  test('listeners of Inflow get usual stream events, and pieces that they keep are not overwritten', async () => {
+  test('listeners of an Inflow socket get the usual stream events, and may keep the bytes that they get', async () => {
     using pair = await openPair()
     const sent = counting(1_000_000)
     pair.far.end(sent)
     assert.ok(Buffer.concat(await pair.near.toArray()).equals(sent))
   })
 
-  test('after `hearOut`, Inflow reads an answer that the server sent before it reset the connection', async () => {
+  test('after `hearOut`, an Inflow socket reads an answer that came before the server reset the connection', async () => {
     using pair = await openPair()
     pair.near.hearOut().pause()
     pair.far.write('too much')
@@ -40,7 +40,7 @@ suite('Inflow, a socket that reads into one buffer again and again', () => {
     assert.equal(String(pair.near.read()), 'too much')
   })
 
-  test('`takeOver` gets all bytes that were not read before, and overwrites no piece that is in use', async () => {
+  test('`takeOver` gets all bytes that were not read before, and keeps them unchanged while they are in use', async () => {
     using pair = await openPair()
     const sent = counting(2_000_000)
     pair.far.write(sent.subarray(0, 100_000))
@@ -149,7 +149,7 @@ suite('Inflow, a socket that reads into one buffer again and again', () => {
     } finally {
       for (const pair of pairs) pair[Symbol.dispose]()
     }
-    // When these consumers are gone, other connections can use their part of the budget.
+    // When these connections are closed, other connections can use the memory for large buffers.
     using pair = await openPair()
     const large = Promise.withResolvers<void>()
     pair.near.takeOver(({ buffer }) => {
@@ -174,7 +174,7 @@ suite('Inflow, a socket that reads into one buffer again and again', () => {
   })
 })
 
-suite('writeThrough', () => {
+suite('writing bytes whose memory is used again (`writeThrough`)', () => {
   test('`writeThrough` returns true if the bytes are written immediately, and otherwise calls `next` later', () => {
     const waiting: (() => void)[] = []
     let isSlow = false

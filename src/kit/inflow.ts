@@ -105,8 +105,8 @@ export class Inflow extends Socket {
     return false
   }
 
-  // In Node, each of the next three methods also starts a read from the connection. While reading must wait, they call the
-  // method of `Duplex` instead, which starts no read.
+  // In Node's sockets, each of the next three methods also starts a read from the connection. While reading must wait,
+  // the method of `Duplex` is called instead, because it starts no read.
   override read(size?: number): Buffer | null {
     return this.#isWaiting ? Duplex.prototype.read.call(this, size) : super.read(size)
   }
@@ -136,8 +136,9 @@ export class Inflow extends Socket {
 }
 
 /**
- * Writes to a stream that no longer uses the bytes when its write callback is called. Returns true if they are written
- * immediately. If false, the caller must not overwrite them until `next` is called.
+ * Writes bytes to a stream. Returns true if the stream has taken the bytes immediately, so that the caller may
+ * overwrite them. If false, the caller must not overwrite them until `next` is called. The stream must not use bytes
+ * after it has called the callback of `write`.
  */
 export const writeThrough = (to: Writable, bytes: Uint8Array, next: () => void): boolean => {
   let isWaiting = false

@@ -41,7 +41,7 @@ suite('frames of a stream', { timeout: 20_000 }, () => {
     }
   })
 
-  test('`Frames` returns undefined at the end of the stream, and throws inside a frame and for a long frame', async () => {
+  test('`Frames` returns undefined at the end of the stream, and throws for an incomplete or too long frame', async () => {
     {
       using pair = await openPair()
       pair.far.end(frameOf(Buffer.from('last')))

@@ -3,7 +3,7 @@ import { suite, test } from 'node:test'
 import { createLog } from './log.ts'
 
 suite('the log', () => {
-  test('under any key, the log shows an error’s name, message, code and stack, and no other field of it', () => {
+  test('of an error in any field of a log line, the log shows name, message, code and stack only', () => {
     const lines: string[] = []
     const log = createLog('test', 'warn', { write: (line) => void lines.push(line) })
     for (const name of ['err', 'error', 'cause']) {

@@ -62,7 +62,7 @@ export const silentLog = (): Logger => pino({ level: 'silent' })
 
 /**
  * Writes everything to the log that Node and libraries would print as plain text: warnings, the console, and the error
- * that ends the process. Only the first file of a program calls this.
+ * that ends the process. Only the programs in `bin` call this.
  */
 export const logWholeProcess = (log: Logger): void => {
   process.removeAllListeners('warning')

@@ -106,7 +106,7 @@ suite('copying from stream to stream (`pour`)', () => {
     }
   })
 
-  test('a second call of the function that stops `pour` does not pause a later reader of the source', async () => {
+  test('if `pour` is stopped twice, the second stop does not pause a new reader of the same stream', async () => {
     const from = new PassThrough()
     const to = new PassThrough()
     const stop = pour(from, to)

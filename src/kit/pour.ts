@@ -1,6 +1,6 @@
-// Pipes that free the memory of their bytes immediately. Node reads each 64 KiB into a new buffer, which the garbage
-// collector frees later, after 64 MiB. Until then the process grows, and the collection costs more than copying the
-// bytes. Memory that is freed when its bytes are written is used for the next read.
+// Pipes that free the memory of their bytes immediately. By default, Node reads each 64 KiB into a new buffer, and the
+// garbage collector frees the buffers only when they take about 64 MiB. That takes more time than copying the bytes.
+// With these pipes, a buffer is used for the next read as soon as its bytes are written.
 import { Socket } from 'node:net'
 import type { Readable, Writable } from 'node:stream'
 import { Inflow, writeThrough } from './inflow.ts'
@@ -36,9 +36,9 @@ const pourThrough = (from: Inflow, to: Socket): (() => void) => {
 }
 
 /**
- * Pipes bytes that no other code uses, as the method `pipe` does. `end` is called at the end of `from`. Returns a
- * function that stops the pipe and pauses `from`. If that function is called again it does nothing, because another
- * reader may use `from` by then.
+ * Pipes bytes as the method `pipe` does. No other code may use the bytes, because their memory is freed. `end` is
+ * called at the end of `from`. Returns a function that stops the pipe and pauses `from`. Calling that function again
+ * has no effect, because another reader may use `from` by then.
  */
 export const pour = (from: Readable, to: Writable, end = (): void => void to.end()): (() => void) => {
   if (from instanceof Inflow && to instanceof Socket) return pourThrough(from, to)

@@ -4,7 +4,7 @@ import { once } from 'node:events'
 import { suite, test } from 'node:test'
 import { identityOf, isAlive, signalProcess, waitUntilGone } from './process-identity.ts'
 
-suite('a process identity', () => {
+suite('a process identity (pid and start time)', () => {
   test('`isAlive` returns false when the process has ended', async () => {
     const child = spawn('sleep', ['600'], { stdio: 'ignore' })
     const identity = identityOf(child.pid as number)

@@ -24,7 +24,7 @@ const track = (queue: FairQueue) => {
 }
 
 suite('a fair queue', () => {
-  test('`FairQueue` limits running work in total and per owner, and first runs the oldest work it may run', async () => {
+  test('`FairQueue` limits running work in total and per owner, and runs the oldest work within the limits', async () => {
     const { take, endOne, order } = track(new FairQueue({ atOnce: 3, ofOne: 2 }))
     const turns = ['a', 'a', 'a', 'b', 'b', 'c', 'a'].map((owner) => take(owner))
     await settled()
@@ -34,7 +34,7 @@ suite('a fair queue', () => {
     assert.equal(order.join(''), 'aababca')
   })
 
-  test('without a total limit, work in `FairQueue` waits only for work of its owner, even after a failure', async () => {
+  test('if `FairQueue` has no total limit, an owner’s work waits only for that owner’s work, which may fail', async () => {
     const queue = new FairQueue({ ofOne: 1 })
     const gate = Promise.withResolvers<void>()
     const did: string[] = []

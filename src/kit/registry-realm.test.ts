@@ -33,7 +33,7 @@ suite('where a registry’s password may be sent', () => {
       assert.ok(trusted(registry, realm), realm)
   })
 
-  test('a registry’s password goes to no other host, and to no token address without encryption', () => {
+  test('a registry’s password goes to no other host, and to no token server without TLS', () => {
     for (const [registry, realm] of [
       ['ghcr.io', 'https://evil.example/token'],
       ['ghcr.io', 'https://ghcr.io.evil.example/token'],
@@ -50,7 +50,7 @@ suite('where a registry’s password may be sent', () => {
       assert.ok(!trusted(registry, realm), realm)
   })
 
-  test('a registry without encryption may have an unencrypted token address, but only on its own host', () => {
+  test('a registry without TLS may have a token server without TLS, but only on its own host', () => {
     assert.ok(trusted('127.0.0.1:5000', 'http://127.0.0.1:5001/token', true))
     assert.ok(!trusted('127.0.0.1:5000', 'http://127.0.0.2:5001/token', true))
     assert.ok(!trusted('a.example:5000', 'http://b.example:5000/token', true))

@@ -28,8 +28,8 @@ const hostnameOf = (host: string) => host.replace(/:\d+$/, '')
 const knownRealms: Readonly<Record<string, string>> = { 'docker.io': 'auth.docker.io' }
 
 /**
- * Returns the domain that probably belongs to the owner of a host: the last two labels of the host name. If the suffix
- * is short, such as co.uk, it is the last three. This is a guess, without a list of public suffixes.
+ * Returns the domain that probably belongs to the owner of a host: the last two labels of the host name, or the last
+ * three if the host ends in a short suffix such as co.uk. This is a guess, without a list of public suffixes.
  */
 const domainOf = (hostname: string): string => {
   if (isIP(hostname) !== 0) return hostname

@@ -49,8 +49,8 @@ export const pathOfProgram = async (name: string): Promise<string> => {
 let server: CommandServer | undefined
 
 /**
- * After this call, a small process (`argv`, which runs `native/serve.c`) starts all commands. Starting a program copies
- * the process that starts it, and a small process is copied faster.
+ * After this call, the command server starts all commands. It is a small process that runs native/serve.c, with the
+ * command line `argv`. Starting a program copies the process that starts it, and a small process is copied faster.
  */
 export const haveCommandsStartedBy = (argv: readonly [string, ...string[]]): Disposable => {
   const mine = new CommandServer(argv, systemEnvironment)
@@ -70,7 +70,8 @@ export const expectMove = (): void => server?.expectMove()
 const questionLimitBytes = 1024 * 1024
 
 /**
- * Runs a command in the small process. Returns undefined if no small process runs, or if the input is too long for it.
+ * Runs a command in the command server. Returns undefined if no command server runs, or if the input is too long for
+ * it.
  */
 export const runByServer = async (question: Question): Promise<string | undefined> => {
   const { argv, input = '', timeoutMs } = question

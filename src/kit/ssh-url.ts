@@ -3,8 +3,8 @@
 export const sshUrlMeaning = 'where clients reach the SSH gateway, such as ssh://alcove.example.com:2222'
 
 /**
- * Returns the host, which may be a name or an IP address, and the port. Returns `undefined` if the text does not have
- * the form of such a URL.
+ * Returns host and port of an `ssh://` URL. The host may be a name or an IP address. Returns `undefined` if the text
+ * has another form.
  */
 export const readSshUrl = (text: string): { host: string; port: number } | undefined => {
   const [, bracketed, plain, port = '22'] =

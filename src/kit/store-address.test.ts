@@ -53,7 +53,7 @@ suite('the address of an object store', () => {
     ['s3://key:secret@box/x', /must not hold a key/],
   ]
   for (const [address, sentence] of wrong) {
-    test(`the store address "${address}" is refused`, () => {
+    test(`the store address "${address}" is refused with a sentence that says what is wrong`, () => {
       assert.match(String(read(address)), sentence)
     })
   }

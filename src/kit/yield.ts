@@ -39,8 +39,8 @@ export class EventLoopTurns {
   }
 
   /**
-   * Lets other work run if 10 ms have passed. Must be called between short steps. If the signal has aborted, throws its
-   * reason.
+   * Lets other work run if the last pause was at least 10 ms ago. Must be called between short steps. If the signal has
+   * aborted, throws the signal's reason.
    */
   async next(): Promise<void> {
     if (performance.now() < this.#over) return

@@ -43,8 +43,8 @@ export class Forward {
     channel.once('end', () => {
       if (socket.readyState === socket.OPEN) socket.send('eof')
     })
-    // Watch this unused stream, because `ssh2` ends it when the client closes the channel, even if bytes of the channel still
-    // wait.
+    // The gateway does not use `stderr`. But `ssh2` ends it as soon as the client closes the channel, even if bytes of
+    // the channel still wait. So its end shows that the client has closed the channel.
     channel.stderr.once('finish', () => this.leave())
   }
 

@@ -143,7 +143,8 @@ suite('hostile SSH clients after the sign-in', () => {
   test('an SSH client that sends more than its window allows is disconnected', async () => {
     using client = await gateway.connect()
     const channel = await client.start('exec sleep 60')
-    // `ssh2` drops data that arrives while its window is exactly 0. With pieces of this size the window is never exactly 0.
+    // `ssh2` drops data that arrives while the window of the channel is exactly 0. With pieces of this size, the window
+    // is never exactly 0.
     const piece = Buffer.alloc(30_000)
     const closed = closing(client)
     for (let sent = 0; sent < 10 * 1024 * 1024; sent += piece.length) {

@@ -9,8 +9,8 @@ import type { Connection, ServerChannel } from 'ssh2'
  */
 const mostUnsent = 1024 * 1024
 /**
- * Maximum number of bytes that a channel buffers until a sandbox reads them. A client may send this much: `ssh2` announces a
- * window of 2 MiB, and again 2 MiB after half of a window was read.
+ * Maximum number of bytes that a channel buffers until a sandbox reads them. An honest client may send this much:
+ * `ssh2` lets it send 2 MiB, and another 2 MiB before the first 2 MiB are processed.
  */
 const mostOfChannel = 4 * 1024 * 1024 + 64 * 1024
 const mostOfConnection = 16 * 1024 * 1024
@@ -42,7 +42,8 @@ export class Peer {
     client.on('handshake', () => {
       this.#exchanges += 1
       if (this.#exchanges > mostExchanges) this.cut()
-      // Check in the next turn of the event loop: `ssh2` sends the data that it has buffered only after this event.
+      // Run the check for a full buffer in the next turn of the event loop: `ssh2` sends the data that it has buffered
+      // only after this event.
       setImmediate(() => this.#check())
     })
     const timer = setInterval(() => {
@@ -85,7 +86,7 @@ export class Peer {
     this.#check()
   }
 
-  /** Call this after bytes were read from a channel. */
+  /** Lets waiting writes continue if enough bytes were read. Must be called after bytes were read from a channel. */
   noteRead(): void {
     if (this.#held > 0) this.#check()
   }

@@ -17,7 +17,7 @@ type Closing = { destroy: () => void; once: (event: 'close', listener: () => voi
 
 export type Place = {
   network: string
-  /** Call this when the connection has signed in. */
+  /** Ends the limits for connections that have not signed in. Must be called when the connection has signed in. */
   settle: () => void
 }
 

@@ -70,7 +70,8 @@ export const readPublicUrls = (env: NodeJS.ProcessEnv): PublicUrls | string | un
   const names = ['ALCOVE_PUBLIC_URL', 'ALCOVE_PROXY_URL'] as const
   const told = names.map((name) => env[name] || undefined)
   if (told.every((text) => text === undefined)) return undefined
-  // With only one of them, clients would reach control and gate by different addresses, one with TLS and one without.
+  // With only one of the two URLs, clients would reach control and gate by different addresses, one with TLS and one
+  // without.
   if (told.includes(undefined)) return `${names.join(' and ')} are set together, or neither`
   const [publicUrl, publicProxyUrl] = told.map((text) => findOrigin(text ?? ''))
   if (publicUrl !== undefined && publicProxyUrl !== undefined) return { publicUrl, publicProxyUrl }
@@ -104,9 +105,9 @@ const sshAddressOf = (
 }
 
 /**
- * Returns the addresses of a server. `publicHost`: the name by which clients reach this machine. If it is absent, an
- * address is used that works at least on this machine. If `publicUrls` is given, it is used in place of `publicHost`.
- * Throws a Complaint if a value is not a host.
+ * Returns the addresses of a server. `publicHost`: the name by which clients reach this machine; by default an IP
+ * address of this machine. If `publicUrls` is given, `publicHost` is not used. Throws a Complaint if a value is not a
+ * host.
  */
 export const addressesOf = (
   host: string,

@@ -34,7 +34,7 @@ suite('settings of up', () => {
     assert.throws(() => readUpConfig({ ALCOVE_TRUSTED_PROXIES: 'yes' }), /ALCOVE_TRUSTED_PROXIES must be/)
   })
 
-  test('`up` passes the webhook provider to control; Svix needs its token', () => {
+  test('`up` passes the webhook provider to control; the provider Svix needs the setting ALCOVE_SVIX_TOKEN', () => {
     const set = { ALCOVE_WEBHOOK_PROVIDER: 'svix', ALCOVE_SVIX_TOKEN: 'token' }
     assert.deepEqual(readUpConfig(set).controlSettings, set)
     assert.throws(() => readUpConfig({ ALCOVE_WEBHOOK_PROVIDER: 'svix' }), /ALCOVE_SVIX_TOKEN/)

@@ -83,8 +83,8 @@ const controlSettingNames = [
 const webhookProviders = ['embedded', 'svix', 'none']
 export const defaultMostWarm = 8
 /**
- * Default factors for CPU, memory and disk. They are high, because an idle sandbox uses very little of its CPU, memory
- * and disk.
+ * How many times the CPU, memory and disk of a host may be given to sandboxes, by default. The factors are high,
+ * because an idle sandbox uses very little of its CPU, memory and disk.
  */
 export const defaultOvercommit = '64,8,8'
 

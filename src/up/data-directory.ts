@@ -103,8 +103,8 @@ export const markAsOurs = (path: string): void => {
 const isDirectory = (path: string) => statSync(path, { throwIfNoEntry: false })?.isDirectory() === true
 
 /**
- * Returns whether an older version of Alcove, which wrote no mark file, has made this directory. Older versions made
- * all of the checked files and directories first, even for a runner that joined a server.
+ * Returns whether an older version of Alcove, which wrote no mark file, has made this directory. An older version began
+ * by making all of the files and directories that this function checks, even for a runner that joined a server.
  */
 const isOfOlderVersion = (path: string) =>
   isThere(join(path, 'run', 'up.lock')) &&
@@ -142,8 +142,8 @@ const makeDirectory = (path: string, mode: number, owner?: { uid: number; gid: n
 }
 
 /**
- * Marks a directory as Alcove's by writing the mark file. If it contains other files, or another user could replace it,
- * throws a Complaint and changes nothing.
+ * Marks a directory as Alcove's by writing the mark file. If the directory contains other files, or another user could
+ * replace the directory, throws a Complaint and changes nothing.
  */
 const takeDirectory = (path: string) => {
   checkPlace(path)

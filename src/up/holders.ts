@@ -37,7 +37,10 @@ const described = (pid: number): Holder => ({ pid, command: commandOf(pid) })
 /** Finds the processes in whose mount namespace the device is mounted. */
 export const mountHolders = (device: string): Holder[] => {
   const needle = ` ${device} `
-  /** The result for each mount namespace. Many processes have the same one, so it is checked only once. */
+  /**
+   * Whether each mount namespace contains the device. Many processes share a namespace, so each namespace is read only
+   * once.
+   */
   const asked = new Map<string, boolean>()
   return pids()
     .filter((pid) => {

@@ -41,7 +41,7 @@ suite('the lines of a program', () => {
     assert.deepEqual([found[0].level, found[0].program, typeof found[0].time], [40, 'gate', 'number'])
   })
 
-  test('the log lines of a program are limited in length and, for each cause, in number', () => {
+  test('the log lines of a program are limited in length; lines of the same kind are also limited in number', () => {
     const { lines, read } = linesOf()
     for (let n = 0; n < 1000; n += 1) lines.write(Buffer.from(`(node:${n}) Warning: again\n`))
     assert.equal(read().length, 30)

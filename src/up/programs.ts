@@ -173,7 +173,7 @@ type GateForPeers = {
   gate: GateOfHost
   /** Directory of the gate's certificate. */
   certificates: string
-  /** Resolves when the certificate is there. */
+  /** Resolves when the gate's certificate is in `certificates`. */
   hasCertificates: Promise<void>
 }
 
@@ -214,8 +214,8 @@ export const gateProgram = (parts: GateProgramParts): Program => {
             ALCOVE_GATE_ID: peers.gate.id,
             ALCOVE_GATE_PEERS_LISTEN: peers.gate.address ?? '',
           }),
-          // glibc usually keeps the memory of hundreds of streams after it was freed. With these values, it gives freed
-          // memory back to the kernel immediately, if the piece is 32 KiB or larger.
+          // By default, glibc keeps much freed memory for later use. With these values, it gives each freed block of 32
+          // KiB or more back to the kernel immediately.
           MALLOC_MMAP_THRESHOLD_: '32768',
           MALLOC_ARENA_MAX: '2',
           ...parts.config.gateSettings,
@@ -279,8 +279,8 @@ export const runnerProgram = (parts: RunnerProgramParts): Program => {
           ALCOVE_GATE_ID: gate.id,
           ...(gate.address !== undefined && { ALCOVE_GATE_ADDRESS: gate.address }),
           ...(gate.publicUrl !== undefined && { ALCOVE_GATE_PUBLIC_URL: gate.publicUrl }),
-          // glibc usually keeps the memory of hundreds of streams after it was freed. With these values, it gives freed
-          // memory back to the kernel immediately, if the piece is 32 KiB or larger.
+          // By default, glibc keeps much freed memory for later use. With these values, it gives each freed block of 32
+          // KiB or more back to the kernel immediately.
           MALLOC_MMAP_THRESHOLD_: '32768',
           MALLOC_ARENA_MAX: '2',
           ALCOVE_RUNNER_DIR: data.runner,

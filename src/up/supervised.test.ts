@@ -14,7 +14,7 @@ const startSleeper = async (): Promise<Running> => {
   return { pid: child.pid as number, ready: Promise.resolve(), ended, stop: () => void child.kill('SIGTERM') }
 }
 
-/** Collects the changes of a program's state. A test can wait for the first state that it looks for. */
+/** Collects the states of a program, so that a test can wait for a certain state. */
 const observe = () => {
   const seen: ProgramState[] = []
   const waiting: (() => void)[] = []
@@ -120,7 +120,7 @@ suite('a supervised program', () => {
       })
     }
     assert.deepEqual(delays(Array(8).fill(0)), [100, 200, 400, 800, 1600, 3200, 5000, 5000])
-    // The delays for a program that is killed every few seconds.
+    // The program is killed after each of the first times, in ms. The second list has the delay before each next start.
     assert.deepEqual(delays([4000, 2500, 800, 4000, 900, 1900, 3900, 8000]), [100, 100, 200, 100, 200, 400, 800, 100])
     assert.deepEqual(delays([...Array(7).fill(0), 49_000, 50_000]).slice(-2), [5000, 100])
   })

@@ -3,7 +3,7 @@ import { setTimeout as pause } from 'node:timers/promises'
 import { identityOf, type ProcessIdentity } from '#src/kit/process-identity.ts'
 import type { ProgramState } from './state-file.ts'
 
-/** A program that was started once. */
+/** A single run of a program, from its start to its end. */
 export type Running = {
   pid: number
   /** Resolves when the program reports that it serves. Never rejects; it may never resolve. */
@@ -91,7 +91,7 @@ export class Supervised {
     try {
       if (this.#running) process.kill(this.#running.pid, 'SIGKILL')
     } catch {
-      // The process has ended just before this signal, which is no error.
+      // The process has ended just before SIGKILL was sent, which is no error.
     }
   }
 

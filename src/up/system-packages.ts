@@ -21,7 +21,10 @@ export type PackageHost = {
 
 const lists = '/var/lib/apt/lists'
 
-/** Returns the functions for a real host. `packages`: the packages that it must have. */
+/**
+ * Returns the functions that look at this host and install packages on it. `packages`: the packages that the host must
+ * have.
+ */
 export const hostNeeding = (packages: readonly RequiredPackage[]): PackageHost => ({
   isDebian: existsSync('/etc/debian_version') && existsSync('/usr/bin/apt-get'),
   missing: () => missingCommands(packages),

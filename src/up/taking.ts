@@ -1,4 +1,4 @@
-// Steps that `up` and a joined host share: they lock the data directory, and end when they are asked to.
+// Steps that `up` and a joined host have in common: locking the data directory, and ending when asked to.
 import { resolve } from 'node:path'
 import { tryLock } from '#src/kit/lock.ts'
 import { commandFor } from './command-for.ts'

@@ -81,7 +81,7 @@ export const thaw = (cgroup: string): void => {
     try {
       if (existsSync(join(cgroup, name))) writeFileSync(join(cgroup, name), word)
     } catch {
-      // Either the cgroup is removed already, or it is a root cgroup, which cannot be frozen.
+      // Writing has failed: the cgroup is removed already, or it is a root cgroup, which cannot be frozen.
     }
   }
 }
@@ -139,8 +139,7 @@ const removeCgroup = (path: string) => {
     try {
       rmdirSync(below)
     } catch {
-      // The cgroup is still busy, which it is for some milliseconds after its last process has ended. The caller tries
-      // again.
+      // The cgroup stays busy for some milliseconds after its last process has ended. The caller tries again.
     }
   }
 }
@@ -284,8 +283,8 @@ const secretNames = ['secrets', 'host', 'postgres', 'log'] as const
 export const removeSecrets = (data: DataDirectory): Promise<string[]> => removeNames(data, secretNames)
 
 /**
- * Removes these names from the data directory. If something is mounted below a name, it is kept, because the mounted
- * data may belong to another program.
+ * Removes these names from the data directory. If something is mounted at or below a name, the name stays, because the
+ * mounted data may belong to another program.
  */
 const removeNames = async (data: DataDirectory, names: readonly string[]): Promise<string[]> => {
   const left: string[] = []

@@ -33,7 +33,7 @@ export type AccessQuestion = {
   /**
    * True if control allowed the call before and the gate asks again, because the call is still open. Such a call
    * continues after its signed URL expires, but ends if the URL is revoked. It also ends when the caller's key or token
-   * expires. With some issuers, this is the only sign that a person has lost access.
+   * expires. Some identity providers do not report that a person has lost access; then only the expiry ends the call.
    */
   wasLetIn?: boolean
 }
@@ -80,7 +80,7 @@ export type Access = {
   hostInside?: 'localhost'
 }
 
-/** Returns the only toolbox call that a signed URL of a file allows: its path and query below the sandbox. */
+/** Returns the only toolbox call that a signed URL of a file allows: path and query after `/toolbox/{id}`. */
 export const pathOfSignedFile = (method: string, path: string): string =>
   `${method === 'POST' ? '/files/upload-v2' : '/files/download'}?path=${encodeURIComponent(path.toWellFormed())}`
 
@@ -101,15 +101,16 @@ export type VariableQuestion = VariableChange & {
   /** The ticket of the call that changes the environment variables. It must allow any toolbox call. */
   ticket: string
   /**
-   * The variables that processes get from the image and the server. If one of these is removed, control must remember
-   * that it is removed. Variables that callers set can simply be deleted from the sandbox's record.
+   * The variables that processes get from the image and the server. If a caller removes one of these, control must
+   * store that it is removed. A variable that a caller has set is simply deleted from the sandbox's row in the
+   * database.
    */
   inherited: Record<string, string>
 }
 
 /**
- * Control's answer. `generation`: the generation of the sandbox that contains the change. A runner that has this
- * generation, or a later one, gives new processes the changed variables.
+ * Control's answer. A runner that has the sandbox in this generation, or a later one, gives new processes the changed
+ * variables.
  */
 export type VariableAnswer = { generation: number }
 

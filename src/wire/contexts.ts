@@ -6,7 +6,10 @@
 export const contextBucket = 'alcove-contexts'
 export const contextRegion = 'us-east-1'
 
-/** The name that clients give a context: the MD5 of their files, in hex. We do not verify it. */
+/**
+ * The hash by which clients name a context, in hex. SDKs use the MD5 of the context's files. Longer hashes are
+ * accepted, and no hash is verified.
+ */
 export const contextHash = /^[0-9a-f]{32,64}$/
 
 /** Maximum number of parts of one upload. Part numbers begin at 1. */

@@ -65,8 +65,8 @@ export const GateNewsSchema = Type.Union([
 ])
 
 /**
- * `count`: how many processes of a sandbox the kernel has killed for lack of memory. Each kill happened within one of
- * the `spans` of time.
+ * `count`: how many processes of a sandbox the kernel has killed for lack of memory. `spans`: each kill happened
+ * between `after` and `until` of one of these spans.
  */
 export type MemoryKillsHere = { count: number; spans: readonly { after: number; until: number }[] }
 

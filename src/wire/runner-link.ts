@@ -99,8 +99,8 @@ export type Assignment = {
    */
   isBuild?: true
   /**
-   * The certificate, as PEM, of the authority that signs for the hosts of the sandbox's secrets; the sandbox trusts it.
-   * Absent: the sandbox has no secrets.
+   * The certificate, as PEM, of the authority that signs certificates for the hosts of secrets. The sandbox trusts that
+   * authority. Absent: the sandbox has no secrets.
    */
   authority?: string
   /** The volumes that the sandbox mounts. Absent: none. */
@@ -254,7 +254,10 @@ export type ImageConfig = {
 /** Limits of an image's settings, which are untrusted. The runner refuses an image whose settings exceed them. */
 export const imageConfigBounds = {
   words: 1000,
-  /** Maximum length of a word of the command, and of a variable: the kernel's limit (MAX_ARG_STRLEN, linux/binfmts.h). */
+  /**
+   * Maximum length of one argument of the command, and of one environment variable: the kernel's limit (MAX_ARG_STRLEN,
+   * linux/binfmts.h).
+   */
   wordCharacters: 128 * 1024 - 1,
   /** Maximum length of a user name, and of the name of a variable. */
   nameCharacters: 1024,
@@ -325,8 +328,8 @@ export type FromRunner =
       capabilities: RunnerCapabilities
       version: string
       /**
-       * The gate through which the runner's sandboxes are reached. Absent: the gates on the runner's machine use
-       * `address`.
+       * The gate through which the runner's sandboxes are reached. Absent: only gates on the runner's machine reach the
+       * runner, at the socket in `address`.
        */
       gate?: GateOfHost
     }
@@ -362,7 +365,7 @@ export type FromRunner =
  */
 export const closedForVersion = 4002
 
-/** Messages from control to a runner. `list` tells the runner to fetch the whole list again. */
+/** Messages from control to a runner. `list` tells the runner to fetch the list of all its sandboxes again. */
 export type ToRunner =
   | {
       type: 'welcome'

@@ -8,7 +8,10 @@ export type KnownSecret = {
   value: string
   /** The hosts that may get the value, such as `api.example.com`. `*.` at the start stands for exactly one label. */
   hosts: readonly string[]
-  /** A certificate for these hosts, which sandboxes of the organization trust, and its private key. Both fields are PEM. */
+  /**
+   * A certificate for the hosts in `hosts`, and its private key, both as PEM. Sandboxes of the organization trust the
+   * certificate.
+   */
   certificate: string
   privateKey: string
 }
@@ -17,8 +20,7 @@ export type KnownSecret = {
 export type SecretsOfRunner = {
   secrets: readonly (KnownSecret & { id: string; version: number })[]
   /**
-   * `generation`: generation of the sandbox. The runner ignores a list of secrets that is for an older generation than
-   * the runner's current list.
+   * `generation`: generation of the sandbox. If the runner has a newer list for a sandbox, it ignores the older list.
    */
   sandboxes: readonly { sandboxId: string; generation: number; secretIds: readonly string[] }[]
 }
@@ -37,8 +39,9 @@ export const trustFiles = {
 } as const
 
 /**
- * The variables that tell programs which certificate authorities to trust. If the file is `authority`, the program
- * trusts it in addition to its own authorities. Otherwise the program trusts only the authorities in the file.
+ * The environment variables that name a file with the certificate authorities to trust. If the variable names
+ * `authority`, the program also trusts its own authorities. Otherwise the program trusts only the authorities in the
+ * named file.
  */
 export const trustVariables: Readonly<Record<string, string>> = {
   NODE_EXTRA_CA_CERTS: trustFiles.authority,

@@ -7,7 +7,7 @@ import { keyIdOf, makeTicket, readTicket, type Ticket } from './ticket.ts'
 const { privateKey, publicKey } = generateKeyPairSync('ed25519')
 const key = { id: 'key-1', privateKey }
 
-/** Makes fast-check generate only objects that JSON.parse could return. */
+/** Option of the library fast-check: it generates only objects that JSON.parse could return. */
 const plain = { noNullPrototype: true }
 
 const tickets: fc.Arbitrary<Ticket> = fc.record(

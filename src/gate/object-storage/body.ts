@@ -14,7 +14,7 @@ const cut = () => new S3Refusal('IncompleteBody', 'The body is shorter or longer
 
 const sha256Of = (text: Buffer | string) => createHash('sha256').update(text).digest('hex')
 
-/** Checksums of a whole body. Only given checksums of known kinds are checked. */
+/** Checksums of a whole body. Checks those that the caller has sent, if their algorithm is known. */
 class Checks {
   readonly #expected: ReadonlyMap<string, string>
   readonly #sha256 = createHash('sha256')

@@ -14,8 +14,8 @@ const checkUpload = (uploadId: string) => {
 }
 
 /**
- * Matches 0 to 64 lower-case hex characters. Files are named by their hash, so no file's name begins with any other
- * text.
+ * Matches 0 to 64 lower-case hex characters. Files are named by their hash, so only such texts can be the beginning of
+ * a name.
  */
 const beginningOfHash = /^[0-9a-f]{0,64}$/
 

@@ -1,5 +1,5 @@
-// Checks the signature of a call (AWS Signature Version 4, in the Authorization header). aws4fetch signs the call again
-// with the secret that control knows, and the two signatures are compared.
+// Checks the signature of a call (AWS Signature Version 4, in the Authorization header). The library aws4fetch signs
+// the call again with the secret that control knows, and the two signatures are compared.
 import { createHmac, timingSafeEqual } from 'node:crypto'
 import type { IncomingMessage } from 'node:http'
 import { AwsV4Signer } from 'aws4fetch'
@@ -81,7 +81,8 @@ export const checkSignature = async (
     region,
     datetime,
     cache,
-    // Sign exactly the headers that the caller has signed.
+    // Compute the signature of exactly the headers that the caller has signed, to compare it with the caller's
+    // signature.
     allHeaders: true,
   })
   const expected = await signer.signature()

@@ -153,7 +153,7 @@ suite('calls that a gate passes on to the gate of the sandbox’s host', () => {
     assert.equal((await preview(two.near)).status, 409)
   })
 
-  test('if a caller reads nothing, the other gate’s toolbox waits; if the caller disconnects, the call ends', async () => {
+  test('if a caller reads nothing, the other gate’s toolbox stops sending; if it disconnects, the call ends', async () => {
     await using two = await startTwo()
     let sent = 0
     const ended = Promise.withResolvers<void>()
@@ -205,7 +205,7 @@ suite('calls that a gate passes on to the gate of the sandbox’s host', () => {
     assert.equal((await preview(two.near)).status, 503)
   })
 
-  test('if control gets no heartbeat of the host either, the 503 says since when', async () => {
+  test('if neither the gate nor control can reach a host, calls get 503 with the time since when', async () => {
     await using two = await startTwo()
     const silentSince = '2026-11-27T00:00:00.000Z'
     const gate = { id: 'far', address: `127.0.0.1:${two.far.peersPort}` }
@@ -358,7 +358,7 @@ suite('calls that a gate passes on to the gate of the sandbox’s host', () => {
     assert.deepEqual([two.far.wanted, two.far.dialled], [[], []])
   })
 
-  test('a ticket for a sandbox of another host opens no socket on this host, for any runner address', async () => {
+  test('a gate refuses a ticket that names the gate of another host, whatever runner address the ticket has', async () => {
     await using two = await startTwo()
     const more = { gateId: 'evil', runnerAddress: 'unix:/tmp/mine.sock' }
     const ticket = two.signer.sign({ allowed: { kind: 'port', port: 3000 }, ...more })

@@ -15,7 +15,10 @@ export type PreviewAddress = {
   host: string
   /** The path before the server's own paths; empty for a preview with its own host name. */
   prefix: string
-  /** The server's own path and query, without the gate's fields. The path is empty or starts with a slash. */
+  /**
+   * The server's own path and query, without the fields that only the gate reads, such as a token. The path is empty or
+   * starts with a slash.
+   */
   path: string
   query: string
   queryToken: string | undefined
@@ -40,12 +43,12 @@ const nameOf = (host: string) =>
     .replace(/^\[(.*)\]$/, '$1')
     .replace(/\.$/, '')
 
-/** Whether the name means this machine, for callers that use one of its loopback addresses. */
+/** Whether the name is one by which programs of this machine reach this machine. */
 const isLoopback = (name: string) => name === 'localhost' || name === '::1' || /^127(?:\.\d{1,3}){3}$/.test(name)
 
 /**
- * Whether the name means the gate itself. An empty name does: the call is from a program, because browsers always send
- * a host.
+ * Whether the name means the gate itself. An empty name means the gate, too: browsers always send a host, so the caller
+ * is another kind of program.
  */
 const isOwnName = (name: string, ownName: string) =>
   name === '' || name === ownName || isIP(name) !== 0 || (isLoopback(name) && isLoopback(ownName))
@@ -65,7 +68,10 @@ const labelOf = (host: string, ownHost: string): { port: string; sandbox: string
   return nameOf(parent) !== nameOf(ownHost) && hasPreviewLabel(nameOf(parent)) ? undefined : { port, sandbox }
 }
 
-/** Whether a page belongs to this sandbox, on any port. `host` is a preview's own host name. */
+/**
+ * Whether the page at `url` belongs to the same sandbox as the preview at `host`, on any port. `host` is a preview's
+ * own host name.
+ */
 export const isPageOf = (url: string, host: string): boolean => {
   const labelIn = (text: string) => /^\d{1,5}-([^.]+\..+)$/.exec(nameOf(text))?.[1]
   const here = labelIn(host.toLowerCase())

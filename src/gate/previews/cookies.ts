@@ -27,8 +27,8 @@ const split = (header: string | undefined) =>
   })
 
 /**
- * Returns the tokens for this address, first the token that no other host could have set. Over plain HTTP, any page below the
- * common domain can set any number of tokens.
+ * Returns the preview tokens in a request's cookies for this address. Over plain HTTP, the page of any preview on the
+ * same domain can set such cookies. The token that no other host could have set comes first.
  */
 export const tokensOf = (header: string | undefined, sandbox: string): string[] => {
   const names = [hostPrefix + authPrefix + sandbox, authPrefix + sandbox]
@@ -65,8 +65,8 @@ export const withoutOurs = (header: string, isOpen: (text: string) => boolean): 
     .join('; ') || undefined
 
 /**
- * Writes a cookie of the gate. Over TLS the cookie is also sent in frames of other sites, with a separate value for each such
- * site (CHIPS). Over plain HTTP, including localhost, browsers support neither.
+ * Writes a cookie of the gate. Over TLS the cookie is also sent in frames of other sites, with a separate value for
+ * each such site (CHIPS). Over plain HTTP, including localhost, browsers do not send cookies in such frames.
  */
 const cookie = ({ prefix }: PreviewAddress, name: string, value: string, seconds: number, isSecure: boolean) => {
   if (!isSecure) return `${name}=${value}; Path=${prefix}/; Max-Age=${seconds}; HttpOnly; SameSite=Lax`
@@ -87,7 +87,8 @@ export const acceptedCookie = (address: PreviewAddress, sandboxId: string, isSec
  */
 export const asVisible = (setCookie: string, prefix: string): string | undefined => {
   const [pair = '', ...attributes] = setCookie.split(';')
-  // A cookie without a name is sent back as its value alone, which may look like a name and a value (RFC 6265bis §5.8.3).
+  // A browser sends a cookie without a name back as its value only. The value may look like `name=value` (RFC 6265bis
+  // §5.8.3), so the text before its `=` is checked like a name.
   const [name = ''] = pair.replace(/^[\s=]+/, '').split('=', 1)
   if (isOurs(name.trim())) return undefined
   const kept = attributes.filter((attribute) => !/^\s*domain\s*(?:=|$)/i.test(attribute))

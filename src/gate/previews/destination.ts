@@ -1,6 +1,6 @@
 // A server inside a sandbox as the destination of a call. Like a server behind any reverse proxy, it gets the caller's
-// address and headers. It gets none of our credentials, not even in its own address. Its answers can affect only its
-// own preview.
+// address and headers. It gets none of our credentials: even a token in the preview's host name is replaced. Its
+// answers can affect only its own preview.
 import type { IncomingMessage } from 'node:http'
 import { Problem } from '#src/problems.ts'
 import type { Access, Credential } from '#src/wire/access.ts'
@@ -45,15 +45,15 @@ type Names = {
 }
 
 /**
- * Returns the names for the server inside. A token in the address is a credential, so the server sees the sandbox's id
- * instead.
+ * Returns the host name and path prefix for the server inside. A token in the address is a credential, so the server
+ * sees the sandbox's id instead.
  */
 const namesOf = (address: PreviewAddress, { sandboxId, openedBy, hostInside }: Access): Names => {
   const { host, prefix, sandbox, port } = address
   const isToken = openedBy === 'signed-preview'
   const hide = (text: string) => (isToken ? text.replaceAll(new RegExp(sandbox, 'gi'), sandboxId) : text)
   const shown = hide(host)
-  // In the path, the token may be percent-encoded in any way.
+  // The token in the path may be percent-encoded in any way, so the whole prefix is written anew.
   const shownPrefix = prefix !== '' && isToken ? `/preview/${sandboxId}/${port}` : prefix
   return { host: shown, prefix: shownPrefix, called: hostInside === 'localhost' ? `localhost:${port}` : shown, hide }
 }
@@ -141,8 +141,8 @@ const locationOf = (location: string, address: PreviewAddress, access: Access): 
 }
 
 /**
- * Headers that remove the origin of a page. Previews by path share the gate's origin, so without these headers a page could read
- * all previews that its visitor may see.
+ * Headers that give a page an opaque origin. Previews by path share the gate's origin, so without these headers a page
+ * could read all previews that its visitor may see.
  */
 const ofNoOrigin = [
   'Content-Security-Policy',
@@ -171,7 +171,10 @@ export type Visit = {
   ownCookies?: readonly string[]
 }
 
-/** Returns the destination of a visit. Throws if a call has a credential in a place from which it cannot be removed. */
+/**
+ * Returns the destination for one call to a preview. Throws if the call has a credential in a place from which it
+ * cannot be removed.
+ */
 export const insideOf = (inside: Pick<Inside, 'request'>, visit: Visit): Destination => {
   const { address, access, ownCookies = [] } = visit
   const { port } = address

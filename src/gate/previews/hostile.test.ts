@@ -4,7 +4,7 @@ import { startSides } from '../testing/simulated.ts'
 import { visit } from '../testing/visiting.ts'
 
 suite('previews of a hostile server', () => {
-  test('a preview’s long answer keeps its length even if Connection names Content-Length', async () => {
+  test('a preview’s long answer keeps its length even if its header Connection names Content-Length', async () => {
     await using sides = await startSides()
     const promised = 300_000
     const body = '5\r\nhello\r\n0\r\n\r\nHTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\nevil'.padEnd(promised, 'x')

@@ -26,7 +26,7 @@ suite('a preview’s origin belongs to one sandbox', () => {
     assert.deepEqual(sides.dialled, [])
   })
 
-  test('a preview addressed by the sandbox’s name answers 400 to bodies, other methods and WebSockets', async () => {
+  test('a preview addressed by the sandbox’s name answers 400 to all calls but GET and HEAD', async () => {
     await using sides = await startSides()
     for (const method of ['POST', 'PUT', 'DELETE', 'PATCH', 'OPTIONS']) {
       const { status, text } = await visit(sides, { host: named, method, headers: key })
@@ -46,7 +46,7 @@ suite('a preview’s origin belongs to one sandbox', () => {
     assert.deepEqual([status, headers.location], [401, undefined])
   })
 
-  test('a preview addressed by path answers 404 at any host but the gate’s own, without asking control', async () => {
+  test('a preview by path is served only at the gate’s own host; other hosts get 404 without asking control', async () => {
     await using sides = await startSides()
     const path = '/preview/box-id/3000/'
     for (const host of [
@@ -94,7 +94,7 @@ suite('a preview’s origin belongs to one sandbox', () => {
 suite('Alcove’s cookies in previews', () => {
   const page = '/?DAYTONA_SANDBOX_AUTH_KEY=t0ken-of-box'
 
-  test('over TLS the preview cookie is limited to its host, and is also sent in a frame of another site', async () => {
+  test('over TLS the preview cookie is only for its host, and is also sent if another site’s page frames it', async () => {
     await using sides = await startSides()
     openedBy(sides, 'preview-query')
     const { headers } = await visit(sides, { path: page, headers: { ...browser, ...https } })
@@ -178,7 +178,7 @@ suite('the pages from which a preview cookie is accepted', () => {
     assert.equal(await isOffered(sides, { origin: 'http://8080-box-id.proxy.test' }), true)
   })
 
-  test('a preview cookie is accepted from its sandbox’s pages and a dashboard, not in frames of others', async () => {
+  test('a preview cookie is accepted from its sandbox’s pages and a dashboard, not in other previews’ frames', async () => {
     await using sides = await startSides()
     const frame = { ...browser, 'sec-fetch-dest': 'iframe', 'sec-fetch-site': 'same-site' }
     assert.equal(await isOffered(sides, { ...frame, referer: 'http://3000-other.proxy.test:4601/' }), false)
@@ -209,7 +209,7 @@ suite('the pages from which a preview cookie is accepted', () => {
   })
 })
 
-suite('port 2280 of previews', () => {
+suite('the toolbox, which previews show at port 2280', () => {
   const host = '2280-box-id.proxy.test:4601'
 
   test('port 2280 of a preview serves toolbox paths only, to callers with an API key or a preview token', async () => {
@@ -251,7 +251,7 @@ suite('port 2280 of previews', () => {
     socket.destroy()
   })
 
-  test('port 2280 of a signed preview address is the toolbox, and the address is the credential', async () => {
+  test('port 2280 of a signed preview address serves the toolbox, without another credential', async () => {
     await using sides = await startSides()
     sides.control.answer = () => sides.access({ openedBy: 'signed-preview' })
     const token = 'abcdefghijklmnop'
@@ -269,7 +269,7 @@ suite('port 2280 of previews', () => {
     assert.equal((await visit(sides, { ...unknown, path: '/work-dir' })).status, 401)
   })
 
-  test('port 2280 answers 401 to a cookie, 404 to a path with `..`, and 400 if a sandbox’s name is used', async () => {
+  test('the toolbox’s port 2280 answers 401 to a cookie, 404 to a path with `..`, 400 to a sandbox’s name', async () => {
     await using sides = await startSides()
     assert.equal((await visit(sides, { host, headers: { cookie: 'daytona-sandbox-auth-box-id=c' } })).status, 401)
     assert.equal((await visit(sides, { host, path: '/../other/files', headers: key })).status, 404)

@@ -14,8 +14,8 @@ const leastPart = 8
 type CarriesOurs = (text: string) => boolean
 
 /**
- * Decodes words that may be Base64 (`Authorization: Basic`), or that end in Base64 (a path). Base64 works in groups of four
- * letters, so all four offsets are tried.
+ * Decodes words that may contain Base64, as in `Authorization: Basic` or at the end of a path. Base64 is decoded in
+ * groups of four letters. The beginning of the Base64 text is unknown, so all four offsets are tried.
  */
 const decodedWords = (text: string): string =>
   (text.match(/[\w+/-]{8,}/g) ?? [])
@@ -53,7 +53,8 @@ export const openQuery = (query: string, carriesOurs: CarriesOurs): string => {
 }
 
 /**
- * Returns the address of a page. If it contains a credential or is not a URL, returns only its origin, or undefined.
+ * Returns the address of a page. If the address contains a credential, returns only its origin. Returns undefined if
+ * the address is not a URL, or if the origin contains a credential, too.
  */
 export const openReferer = (referer: string | undefined, carriesOurs: CarriesOurs): string | undefined => {
   if (referer === undefined) return undefined

@@ -42,7 +42,7 @@ suite('pages for refused preview calls', () => {
     }
   })
 
-  test('a refused person gets a page, also after sending a form; programs and scripts get JSON', async () => {
+  test('a refused person gets a page, also after sending a form; refused programs and fetch calls get JSON', async () => {
     await using sides = await startSides()
     refused(sides)
     const typeOf = async (method: string, headers: Record<string, string>) =>

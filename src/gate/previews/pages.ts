@@ -21,8 +21,8 @@ const look = async () => {
   if (document.hidden) return
   const headers = { 'X-Daytona-Skip-Last-Activity-Update': 'true' }
   const answer = await fetch(location.href, { method: 'HEAD', headers, redirect: 'manual', cache: 'no-store' })
-  // A 401 is ignored: for a preview by path the cookie opens only whole pages, so this request cannot see whether
-  // anything changed.
+  // Ignore a 401. For a preview by path, the cookie opens only pages and not this request, so 401 says nothing about a
+  // change.
   if (answer.status !== status && answer.status !== 401) location.reload()
 }
 setTimeout(look, 1000)
@@ -96,8 +96,8 @@ ${looksAgain ? `<script>${lookAgain}</script>` : ''}
 }
 
 /**
- * Returns the warning page. `mayBeFramed`: pages of other sites may show it in a frame. Allow this only if the button's
- * cookie then applies to frames of that site alone.
+ * Returns the warning page. `mayBeFramed`: a page of another site may show the warning in a frame. Allow this only if
+ * the cookie that the button sets applies only in frames of that other site.
  */
 export const warningPage = (address: PreviewAddress, mayBeFramed: boolean): Page => {
   const url = visibleUrl(address)

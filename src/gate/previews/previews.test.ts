@@ -163,7 +163,7 @@ suite('access to previews', () => {
   })
 
   for (const [name, postTwice] of Object.entries(realClients)) {
-    test(`if nothing listens on the port, ${name} gets 502 for a request body of any length`, async () => {
+    test(`a call from ${name} to a preview of a port on which nothing listens gets 502, whatever the size of its body`, async () => {
       await using sides = await startSides()
       sides.dialRefusal = 'connect'
       const headers = { ...key, 'content-type': 'text/plain' }
@@ -223,7 +223,7 @@ suite('the preview token in a query', () => {
     assert.deepEqual(sides.dialled, [])
   })
 
-  test('at a host that previews share, the token’s cookie is only for the paths of its preview', async () => {
+  test('if previews share a host, the cookie with a preview token is only for the paths of its preview', async () => {
     await using sides = await startSides()
     openedBy(sides, 'preview-query')
     const call = { host: '127.0.0.1', path: `/preview/box-id/80${path}` }
@@ -319,7 +319,7 @@ suite('how a sandbox’s server receives a preview call', () => {
     )
   })
 
-  test('each preview call has a connection of its own to the sandbox’s server, which ends with the call', async () => {
+  test('each preview call opens its own connection to the sandbox’s server, and closes it at the end', async () => {
     await using sides = await startSides()
     for (let i = 0; i < 3; i++) await visit(sides)
     assert.equal(sides.dialled.length, 3)
@@ -364,7 +364,7 @@ suite('the answer of a sandbox’s server through a preview', () => {
     assert.deepEqual(headers['set-cookie'], ['a=1; Path=/x; Secure', 'b=2'])
   })
 
-  test('at a host that previews share, no answer header of a preview applies to other previews', async () => {
+  test('if previews share a host, a preview’s headers and cookies cannot affect other previews', async () => {
     await using sides = await startSides()
     const answer = { headers: {} as Record<string, string | string[]> }
     sides.inside.call = (_request, response) => {

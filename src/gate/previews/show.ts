@@ -12,7 +12,7 @@ import { isForPerson, isFramedElsewhere, isNavigation, protocolOf } from './visi
 
 type Show = Visit & {
   response: ServerResponse
-  /** Called before the first byte of the request body is read. */
+  /** Called before the first byte of the request body is read. Sends `100 Continue` to a caller that waits for it. */
   onForward: () => void
 }
 
@@ -48,15 +48,16 @@ const isWarned = ({ request, address, access }: Visit): boolean =>
   !hasAccepted(request.headers.cookie, address, access.sandboxId, protocolOf(request) === 'https')
 
 /**
- * Whether content may be served at this address: at the sandbox's id, or at the token of a signed address, which means
- * one sandbox too. A name means different sandboxes in different organizations and over time. Nothing is served at a
- * name, so browsers store data per sandbox id.
+ * Whether content may be served at this address: the sandbox's id, or the token of a signed URL. A name does not
+ * suffice. It means different sandboxes in different organizations and over time, and browsers store data per host
+ * name.
  */
 export const isAtId = (address: PreviewAddress, { sandboxId, openedBy }: Access): boolean =>
   address.sandbox === sandboxId || openedBy === 'signed-preview'
 
 /**
- * Throws if the address is not the sandbox's id. Used for upgrades and calls with a body, which cannot be redirected.
+ * Throws if the address has no sandbox id, but a name. Used for upgrades and calls with a body, which cannot be
+ * redirected.
  */
 export const checkAtId = (address: PreviewAddress, access: Access): void => {
   if (isAtId(address, access)) return

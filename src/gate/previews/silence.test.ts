@@ -42,7 +42,7 @@ suite('preview connections that are silent for long', () => {
     const asked = sides.asked.length
     for (let passed = 0; passed < hour; passed += presenceMs) {
       timers.pass(presenceMs)
-      // Each of the two calls has asked control once more, and waits for its next interval.
+      // Wait until the gate has asked control again about both open calls, the WebSocket and the answer.
       while (timers.waiting(presenceMs) < 2) {
         assert.deepEqual([socket.destroyed, answer.destroyed], [false, false], `after ${passed / 1000} seconds`)
         await new Promise((resolve) => setImmediate(resolve))

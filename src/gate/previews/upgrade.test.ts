@@ -31,7 +31,7 @@ suite('WebSockets of previews', () => {
     socket.destroy()
   })
 
-  test('a refused preview WebSocket gets a plain HTTP answer, from control, the server or the gate', async () => {
+  test('a preview WebSocket that control, the gate or the sandbox’s server refuses gets a plain HTTP answer', async () => {
     await using sides = await startSides()
     sides.inside.upgrade = (_request, socket) => {
       socket.end('HTTP/1.1 403 Forbidden\r\nContent-Length: 4\r\n\r\nnope')

@@ -53,21 +53,22 @@ const isLink = ({ method, headers }: IncomingMessage): boolean =>
 
 /**
  * Whether the cookie of a request is accepted: only if the visitor, and not another sandbox's page, has caused the
- * request. A browser treats all previews below one domain as one site. So it sends the cookie even with requests of
- * another sandbox's page, and lets that page read a WebSocket.
+ * request. A browser treats all previews below one domain as one site. So it sends the cookie even if another sandbox's
+ * page makes a request or opens a WebSocket.
  */
 const isOfVisitor = (request: IncomingMessage, { host, prefix }: PreviewAddress): boolean => {
   const { origin, referer, 'sec-fetch-site': site } = request.headers
-  // All previews by path share one origin, so their pages cannot be distinguished. Only a request that follows a link
-  // is accepted: it opens a whole page, whose contents the page with the link cannot read.
+  // All previews by path share one origin, so their pages cannot be distinguished. A request is accepted only if it
+  // opens a page by a link. The page with the link cannot read the opened page.
   if (prefix !== '') return isLink(request) && !isFramed(request)
   if (site === 'same-origin' || site === 'none') return true
   const from = origin ?? referer
   if (from !== undefined && isPageOf(from, host)) return true
   if (!isLink(request)) return false
   const isNeighbour = from === undefined ? site === 'same-site' : isPageOfPreview(from)
-  // In a frame, another preview's page could overlay this page and catch the visitor's clicks. Without `Sec-Fetch-Site`, as over
-  // plain HTTP, a request that opens no page may be a part of the other preview's page.
+  // In a frame, another preview's page could overlay this page and catch the visitor's clicks. Without
+  // `Sec-Fetch-Site`, as over plain HTTP, the gate cannot see whether there is a frame. It then accepts only requests
+  // that open a page.
   if (isNeighbour && site !== undefined) return !isFramed(request)
   return !isNeighbour || isForPerson(request)
 }

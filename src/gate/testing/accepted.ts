@@ -2,7 +2,7 @@
 import { subscribe, unsubscribe } from 'node:diagnostics_channel'
 import type { Socket } from 'node:net'
 
-/** Resolves with the gate's socket of the next connection to this port. */
+/** Resolves with the next connection that the gate accepts on this port. */
 export const accepted = (port: number): Promise<Socket> =>
   new Promise((resolve) => {
     const look = (message: unknown) => {

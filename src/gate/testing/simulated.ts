@@ -55,7 +55,7 @@ export type Sides = AsyncDisposable & {
   dialled: string[]
   /** The refusal with which agents answer a connect. Undefined: agents connect. */
   dialRefusal: AgentRefused['stage'] | undefined
-  /** Handles raw connections to the server inside, instead of HTTP, if set. */
+  /** If set, handles connections into the sandbox, instead of the simulated HTTP server. */
   insideSocket: ((socket: Socket) => void) | undefined
 }
 
@@ -93,7 +93,7 @@ export const startSides = async (
       ...more,
     },
   })
-  /** Adds a ticket for the question, signed as control would. */
+  /** Adds a ticket to an answer, signed as control would sign it for this question. */
   const withTicket = (body: unknown, { port }: AccessQuestion): unknown => {
     const { sandboxId, organizationId } = body as Partial<Access>
     if (sandboxId === undefined || organizationId === undefined) return body
@@ -154,7 +154,7 @@ export const startSides = async (
   }
   const inside = createServer((request, response) => sides.inside.call(request, response))
   inside.on('upgrade', (request, socket, head) => sides.inside.upgrade(request, socket, head))
-  // The server's ends of plain connections, so that a test can send invalid HTTP on them.
+  // The connections to the simulated sandbox, on the sandbox's side. A test can send invalid HTTP on them.
   const atDoor = new Set<Socket>()
   const door = createSocketServer((socket) => {
     atDoor.add(socket)
@@ -165,7 +165,7 @@ export const startSides = async (
   })
   await listen(control, 0)
   await listen(door as Server, 0)
-  /** Returns a sandbox as a runner reports it, owned by the organization of the ticket. */
+  /** Returns a sandbox as a runner reports it. `organizationId`: the sandbox's owner. */
   const here = (id: string, organizationId: string): SandboxHere => ({
     id,
     assignment: assignmentWith({ sandboxId: id, organizationId }),

@@ -1,5 +1,5 @@
-// Several real clients, such as curl and Python libraries. Each sends a body twice over one connection. Some of them
-// send the whole body before they read the answer, which a refusing server must be able to handle.
+// Several real clients, such as curl and Python libraries. Each sends a body twice over one connection. Some clients
+// send the whole body before they read the answer. A server that refuses a body must be able to handle such clients.
 import { execFile } from 'node:child_process'
 import { randomBytes } from 'node:crypto'
 import { rm, writeFile } from 'node:fs/promises'

@@ -50,7 +50,7 @@ suite('settings of telemetry', () => {
     [{ OTEL_PROPAGATORS: 'b3' }, /OTEL_PROPAGATORS is ignored/, ['traces', 'metrics', 'logs']],
     [{ OTEL_BSP_MAX_QUEUE_SIZE: '-1' }, /OTEL_BSP_MAX_QUEUE_SIZE is ignored/, ['traces', 'metrics', 'logs']],
   ] as const) {
-    test(`the telemetry setting ${JSON.stringify(env)} causes a warning, and the program still starts`, () => {
+    test(`a wrong telemetry setting causes a warning, and the program still starts: ${JSON.stringify(env)}`, () => {
       const { send, warnings } = read({ ...endpoint, ...env })
       assert.match(warnings.join('\n'), warning)
       assert.deepEqual(Object.keys(send), sends)

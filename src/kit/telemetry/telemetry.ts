@@ -69,7 +69,7 @@ type Telemetry = {
 
 let open: Telemetry = {}
 
-/** Sets the functions behind the telemetry of this program. Only open.ts and tests call this. */
+/** Sets the functions that record telemetry for this program. Only open.ts and tests call this. */
 export const setTelemetry = (telemetry: Telemetry): void => {
   open = telemetry
 }

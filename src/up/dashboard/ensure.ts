@@ -83,7 +83,7 @@ const runBuild = async (source: string, out: string): Promise<void> => {
   const command = confined({
     command: [...nodeCommand('src/up/dashboard/process.ts'), source, out],
     uid: users.builder,
-    // The checkout's tsconfig.json is needed too, because that of the pages extends it.
+    // The build needs the checkout's tsconfig.json, too, because the tsconfig.json of the pages extends it.
     shown: [...ownCode(), { from: join(code, 'tsconfig.json') }, { from: source }, { from: out, isWritable: true }],
     sockets: 'none',
     limits: { cpu: longestBuildMs / 1000 },

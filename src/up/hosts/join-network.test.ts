@@ -139,7 +139,7 @@ suite('joining a server over the network', { skip: needsRoot }, () => {
     assert.deepEqual(control.asked, [])
   })
 
-  test('if the server refuses a host for another reason, such as its version, the error has this reason', async (context) => {
+  test('if the server refuses a host, for example because of its version, the error has the server’s reason', async (context) => {
     const control = await startControl(context)
     control.state.answer = { status: 409, message: 'This host has version 0.1.0, the server 0.9.0.' }
     await assert.rejects(
