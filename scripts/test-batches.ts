@@ -1,6 +1,6 @@
 // Decides which test files run in one process, one after the other. Loading control takes longer than most of its
 // tests. Test files of control therefore run in one process, which loads control once. Files of pure code share a process too.
-//   shared   Files that need nothing but a database. Each of their tests has a database of its own. Files of pure code.
+//   shared   Files that need only a database. Each of their tests has a database of its own. Files of pure code.
 //   alone    Files that start programs, that replace parts of Node (mocks), or that measure their own process.
 import { readFileSync } from 'node:fs'
 import { needsOf } from './test-needs.ts'

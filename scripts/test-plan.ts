@@ -33,8 +33,8 @@ const checksTime = named('busy')
 const measuresServer = (file: string) => includes(file, /\bmemoryOf\(/)
 
 /**
- * Whether the server of a test file has the real default image. On a new machine, a first server must make that image,
- * and these files wait. So files with the small image run first.
+ * Whether the server of a test file has the real default image. On a new machine, one server must first make that
+ * image, and all files with that image wait. So files with the small image run first.
  */
 const wantsRealImage = (file: string) =>
   ![...reachableFrom(file)].some(

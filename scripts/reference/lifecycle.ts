@@ -10,7 +10,7 @@ import { statesInUse } from './states-in-use.ts'
  */
 export const lifecyclePage = () => {
   const drawn = moves.filter(([on]) => on !== 'delete')
-  // Whether another drawn move begins in the state `through`. The sandbox then leaves `through` by that other move, so
+  // Whether another move of the diagram begins in the state `through`. The sandbox then leaves `through` by that other move, so
   // the diagram has no arrow from `through` to `to`. Examples are a claim, and a sandbox that waits for its image.
   const isDrawnOn = (through: SandboxState) => drawn.some(([, from]) => from === through)
   const arrows = [

@@ -88,7 +88,7 @@ suite('limits of connections to the gate', () => {
     }
   })
 
-  test('only callers from the same address evict a public preview’s visitor, and first a silent visitor', async () => {
+  test('only callers from the same address evict visitors of a public preview, silent visitors first', async () => {
     await using sides = await startSides({ connections: { mostUnknownOfOne: 4 } })
     openedBy(sides, 'public')
     sides.inside.call = (_request, response) => void response.write('begun')

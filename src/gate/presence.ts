@@ -5,7 +5,7 @@ import type { AccessDesk } from './access.ts'
 
 /**
  * Milliseconds between two questions to control. The shortest auto-stop is a minute. The questions must come often
- * enough to prevent it, although answers are cached and activity is written with a delay.
+ * enough to prevent an auto-stop, although answers are cached and activity is written with a delay.
  */
 const presenceMs = 20_000
 /** Milliseconds between two questions while control cannot be reached. */

@@ -54,7 +54,7 @@ suite('refused WebSockets', () => {
     assert.equal(sides.seen.length, 0)
   })
 
-  test('a call for a terminal or interpreter gets 101, then the error, if control still takes it for started', async () => {
+  test('if control does not know yet that a sandbox stopped, a call for a terminal gets 101, then the error', async () => {
     await using sides = await startSides()
     sides.toolbox.refusal = notStarted()
     for (const path of [...terminals, interpreter]) {

@@ -56,7 +56,7 @@ export class TicketChecks {
       this.#judge(ticket, need)
       return ticket
     } catch (error) {
-      // The ticket of an honest caller is never refused: either control and gate disagree, or the ticket is forged.
+      // The ticket of an honest caller is refused only if control and gate disagree. Otherwise the ticket is forged.
       if (error instanceof Problem && error.status < 500) {
         this.#parts.log.warn({ cause: error.cause, sandboxId: need.sandboxId }, 'a call is refused for its ticket')
       }

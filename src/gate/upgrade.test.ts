@@ -78,7 +78,7 @@ suite('WebSocket upgrades at the gate', () => {
     ['an answer that is no upgrade', `/x ${upgrading}Authorization: Bearer key-1\r\n`, 'HTTP/1.1 404', true],
     ['a head that nobody can read', 'NONSENSE\r\n', 'HTTP/1.1 400', false],
   ] as const) {
-    test(`a connection closes soon after ${what}, even if its caller keeps it open`, async () => {
+    test(`after a failed upgrade (${what}), the gate soon closes a connection that its caller keeps open`, async () => {
       await using sides = await startSides({ lingerMs: 20 })
       sides.inside.upgrade = (_request, socket) => {
         socket.end('HTTP/1.1 404 Not Found\r\nContent-Length: 4\r\nConnection: close\r\n\r\nnope')

@@ -188,7 +188,8 @@ export class Connections {
 
   /**
    * Returns the connection to close for a newcomer. A sixteenth of all connections is kept for clients without a
-   * credential. Above a sixteenth, their connections are closed first; otherwise idle connections with a credential.
+   * credential. If they have more, their idle connections are closed first. Otherwise idle connections with a credential are
+   * closed first.
    */
   #leastNeeded(newcomer: Connection): Connection {
     const unknown = this.#givesWay(this.#unknown, newcomer)

@@ -73,7 +73,7 @@ const startServer = async () => {
 
 suite('a server that is made from routes', () => {
   for (const [what, headers] of refused) {
-    test(`an ambiguous or incomplete head (${what}) answers 400, with or without an upgrade`, async () => {
+    test(`an ambiguous or incomplete request head (${what}) answers 400, with or without an upgrade`, async () => {
       await using server = await startServer()
       assert.equal(await statusOf(server.port, '/it', headers), 400)
       assert.equal(await statusOf(server.port, '/it', [...headers, upgrade]), 400)
@@ -91,7 +91,7 @@ suite('request heads that the gate refuses', () => {
   const paths = { toolbox: '/toolbox/box/x', 'object storage': '/org/x/context.tar' }
   for (const [place, path] of Object.entries(paths)) {
     for (const [what, headers] of refused) {
-      test(`the gate answers 400 to an ambiguous or incomplete head (${what}) at the ${place}, and does not ask control`, async () => {
+      test(`the gate answers 400 to an ambiguous or incomplete request head (${what}) at the ${place}, and does not ask control`, async () => {
         await using sides = await startSides()
         const port = Number(new URL(sides.url).port)
         assert.equal(await statusOf(port, path, headers), 400)

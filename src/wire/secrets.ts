@@ -20,7 +20,8 @@ export type KnownSecret = {
 export type SecretsOfRunner = {
   secrets: readonly (KnownSecret & { id: string; version: number })[]
   /**
-   * `generation`: generation of the sandbox. If the runner has a newer list for a sandbox, it ignores the older list.
+   * `generation`: generation of the sandbox. If the runner already has the secrets of a sandbox for a newer generation,
+   * it ignores the older ones.
    */
   sandboxes: readonly { sandboxId: string; generation: number; secretIds: readonly string[] }[]
 }

@@ -205,7 +205,7 @@ suite('calls that a gate passes on to the gate of the sandbox’s host', () => {
     assert.equal((await preview(two.near)).status, 503)
   })
 
-  test('if neither the gate nor control can reach a host, calls get 503 with the time since when', async () => {
+  test('if neither the gate nor control can reach a host, the 503 says since when the host is silent', async () => {
     await using two = await startTwo()
     const silentSince = '2026-11-27T00:00:00.000Z'
     const gate = { id: 'far', address: `127.0.0.1:${two.far.peersPort}` }

@@ -26,7 +26,7 @@ suite('a preview’s origin belongs to one sandbox', () => {
     assert.deepEqual(sides.dialled, [])
   })
 
-  test('a preview addressed by the sandbox’s name answers 400 to all calls but GET and HEAD', async () => {
+  test('a preview addressed by the sandbox’s name answers 400 to all calls except GET and HEAD', async () => {
     await using sides = await startSides()
     for (const method of ['POST', 'PUT', 'DELETE', 'PATCH', 'OPTIONS']) {
       const { status, text } = await visit(sides, { host: named, method, headers: key })

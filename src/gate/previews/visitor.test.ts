@@ -52,7 +52,7 @@ suite('a preview cookie', () => {
     assert.deepEqual(tokens, ['c', 'junk', 'junk', 'junk'])
   })
 
-  test('while a call that a preview cookie opened lasts, the gate asks control again with that cookie only', async () => {
+  test('during a call that a preview cookie allowed, the gate asks control again with that cookie only', async () => {
     await using sides = await startSides({ presenceMs: 5 })
     const isAskedAgain = Promise.withResolvers<void>()
     openedBy(sides, 'preview-cookie')

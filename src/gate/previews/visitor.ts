@@ -36,7 +36,7 @@ const isFramed = ({ headers }: IncomingMessage): boolean =>
   ['iframe', 'frame', 'embed', 'object', 'fencedframe'].includes(String(headers['sec-fetch-dest'] ?? ''))
 
 /**
- * Whether the page opens in a frame of a page of another site. The browser then sends the preview's cookies only in
+ * Whether the page opens in a frame of a page of another site. Cookies that are set in such a frame apply only in
  * frames of that other site.
  */
 export const isFramedElsewhere = (request: IncomingMessage): boolean =>

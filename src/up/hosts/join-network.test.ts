@@ -116,7 +116,7 @@ suite('joining a server over the network', { skip: needsRoot }, () => {
     )
   })
 
-  test('joining hosts with a missing, wrong or unsuitable token fails, and the error says what to do', async (context) => {
+  test('joining a host with a missing, wrong or unsuitable token fails, and the error says what to do', async (context) => {
     const control = await startControl(context)
     const host = makeHost(context)
     await assert.rejects(host.join(control.url), refusal(/has joined no server yet: give the token/))
