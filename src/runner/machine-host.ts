@@ -2,22 +2,19 @@
 // running, and the next runner adopts them.
 import { isAlive } from '#src/kit/process-identity.ts'
 import { untilAborted } from '#src/kit/until-aborted.ts'
-import {
-  type ArchiveRef,
-  type Assignment,
-  baseName,
-  type Cause,
-  type Progress,
-  type RunnerCapabilities,
-  type VolumeAssignment,
+import type {
+  ArchiveRef,
+  Assignment,
+  Cause,
+  Progress,
+  RunnerCapabilities,
+  VolumeAssignment,
 } from '#src/wire/runner-link.ts'
-import { storeBase } from './archive/base.ts'
 import { ArchiveFailed } from './archive/failed.ts'
 import { removeArchives } from './archive/remove.ts'
 import { extentOf } from './archive/tar.ts'
 import { pidsLimit } from './cgroup/sandbox-limits.ts'
 import type { HeldSandbox, Host } from './host.ts'
-import { nameOfContent } from './images/base-identity.ts'
 import type { Evidence } from './kernel-memory/watch.ts'
 import { expectStart } from './launch.ts'
 import type { Spec } from './machine/journal.ts'
@@ -269,20 +266,11 @@ class MachineHost implements Host {
 
   async storeTemplate(image: string, signal: AbortSignal) {
     const { pool, images, archiveStore: store } = this.#machine
-    if (baseName.test(image)) return { sha256: await this.#storeBase(image, signal) }
     checkReturns(await extentOf(pool.diskOfTemplate(image)))
     const below = (await pool.baseOf({ template: image })) ?? image
     const base = await untilAborted(images.identityOf?.(below) ?? Promise.resolve(undefined), signal)
-    if (base?.content !== undefined) await this.#storeBase(nameOfContent(base.content), signal)
     const { sha256, base: name } = await packTemplate({ pool, store, image, base, signal })
     return { sha256, ...(name === undefined ? {} : { base: name }) }
-  }
-
-  async #storeBase(name: string, signal: AbortSignal): Promise<string> {
-    const base = this.#machine.images.findBase?.(name)
-    if (base === undefined) throw new NotRecoverable('The base image is not on this runner any more.')
-    await storeBase({ store: this.#machine.archiveStore, signal, ...base })
-    return base.content.sha256
   }
 
   bringTemplate(

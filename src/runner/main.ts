@@ -104,7 +104,7 @@ export const startRunner = async (
     sharesLayers: true,
     log,
     onProgress,
-    travel: travelThrough(archiveStore, launcher),
+    travel: travelThrough(archiveStore, launcher, config.sharesStore),
     onBases: () => tellBases(),
   })
   await images.openTrees()

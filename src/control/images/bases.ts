@@ -1,21 +1,10 @@
-// Bases: files of base images that hosts put into the store, so that a disk never lies over other files than those it was made
-// on (docs/adr/0046). A base is a row of images. It is wanted while a copy in the store lies over it, or a runner has it.
+// Bases: files of base images that runners put into the store, so that a disk never lies over other files than those it was made
+// on (docs/adr/0046). A base is a row of images. It stays while a copy in the store lies over it, or a runner has it.
 import { addToRunner } from '#src/control/runners/images.ts'
-import type { RunningParts } from '../running.ts'
-import { insertBase, isBaseWithCopies } from './image-store.ts'
-import { pushImage } from './images.ts'
+import type { Sql } from '../storage/database.ts'
+import { insertBase } from './image-store.ts'
 
-/**
- * Returns whether copies over this base outlive the runner as the runner's store does. If not, the runner is asked to put the
- * base into the store.
- */
-export const isBaseSafe = async (parts: RunningParts, runnerId: string, base: string): Promise<boolean> => {
-  const { database, clock } = parts
-  const isSafe = await database.transaction(async (transaction) => {
-    await insertBase(transaction, base, runnerId, clock.now())
-    await addToRunner(transaction, runnerId, base)
-    return await isBaseWithCopies(transaction, base, runnerId)
-  })
-  if (!isSafe) await pushImage(parts, base)
-  return isSafe
+/** Notes the base of a copy that a runner has put into the store. Call this before the copy is written. */
+export const noteBase = async (sql: Sql, runnerId: string, base: string, now: Date): Promise<void> => {
+  if (await insertBase(sql, base, runnerId, now)) await addToRunner(sql, runnerId, base)
 }

@@ -20,8 +20,8 @@ type NewImage = {
   builtFor?: string
 }
 
-/** Files of a base image, which a runner of the region has. `isStored`: they are in the store too. */
-type BaseSource = { kind: 'base'; isStored?: true }
+/** The files of a base image, which a runner has put into the store. */
+type BaseSource = { kind: 'base' }
 
 export type Image = Omit<NewImage, 'source'> & {
   source: ImageSource | BaseSource
@@ -97,16 +97,14 @@ const isOf = (sql: Sql, { id, regionId }: Runner) => sql`
   (images.runner_id = ${id} or (images.runner_id is null and images.region_id = ${regionId}))`
 
 /**
- * SQL condition: this runner has the image and should upload it to its object store. It uploads a disk made from a
- * sandbox if another runner of the region has the same store. It also uploads the base of such disks: a disk in the
- * store is useless without its base.
+ * SQL condition: this runner has the image, a disk made from a sandbox, and should upload it to its object store. Another
+ * runner of the region has the same store. With only one runner, an upload would waste space.
  */
 const belongsInStore = (sql: Sql, { id }: Runner) => sql`
-  (${isNeeded(sql)} and images.runner_id = ${id}
+  (${isNeeded(sql)} and images.runner_id = ${id} and images.source @> '{"kind": "sandbox", "isMade": true}'
     and exists (select from runners where runners.id = ${id} and shares_store)
-    and (${isBase(sql)} or (images.source @> '{"kind": "sandbox", "isMade": true}'
-      and exists (select from runners other where other.region_id = images.region_id and other.id <> ${id}
-        and other.shares_store and other.state <> 'decommissioned'))))`
+    and exists (select from runners other where other.region_id = images.region_id and other.id <> ${id}
+      and other.shares_store and other.state <> 'decommissioned'))`
 
 /** SQL condition: the store may contain the image, completely or in part. */
 const mayBeStored = (sql: Sql) => sql`images.source ->> 'kind' in ('sandbox', 'store', 'base')`
@@ -145,7 +143,7 @@ export const findImageFor = async (sql: Sql, runner: Runner, name: string): Prom
   const [row] = await sql<AssignedImageRow[]>`
     select name, max_gib as "maxGiB", source, ${isNeeded(sql)} as needed, ${organizationOf(sql)} as "organizationId",
       ${belongsInStore(sql, runner)} as "toStore", ${mayBeStored(sql)} as "isStored"
-    from images where ${isOf(sql, runner)} and name = ${name}`
+    from images where ${isOf(sql, runner)} and name = ${name} and not (${isBase(sql)} and wanted)`
   return row && asAssignment(row)
 }
 
@@ -155,7 +153,7 @@ export const findImageFor = async (sql: Sql, runner: Runner, name: string): Prom
  */
 const isSettledOn = (sql: Sql, { id }: Runner) => sql`
   (images.name in (select unnest(runners.images) from runners where runners.id = ${id})
-    and (images.config is not null or ${isBase(sql)} or (images.base is not null
+    and (images.config is not null or (images.base is not null
       and (images.source @> '{"isMade": true}' or images.source @> '{"kind": "store"}')))
     and not exists (select from snapshots where snapshots.image = images.name
       and snapshots.state in ${sql(statesInMaking)})
@@ -178,7 +176,7 @@ export const listImagesFor = async (sql: Sql, runner: Runner, most = mostUnsettl
         ${isNeeded(sql)} and not ${isSettledOn(sql, runner)} as is_awaited,
         ${belongsInStore(sql, runner)} as to_store, ${mayBeStored(sql)} as is_stored
       from images where ${isOf(sql, runner)}
-        and not (${isBase(sql)} and images.wanted and not ${belongsInStore(sql, runner)})
+        and not (${isBase(sql)} and images.wanted)
     ), awaited as (
       select name, row_number() over (partition by organization_id order by created_at, name) as turn
       from concerned where is_awaited order by turn, created_at limit ${most}
@@ -265,17 +263,19 @@ export const writeStoredBase = async (sql: Sql, name: string, base: string): Pro
 }
 
 /**
- * Notes that a runner has a base. If the base is not in the store, this runner is asked to put it there.
+ * Notes that a runner has put a base into its store. Does nothing for a store that only the runner has: it keeps the base
+ * as long as copies lie over it.
  */
-export const insertBase = async (sql: Sql, name: string, runnerId: string, now: Date): Promise<void> => {
-  const [runner] = await sql<[{ regionId: string }]>`select region_id as "regionId" from runners where id = ${runnerId}`
+export const insertBase = async (sql: Sql, name: string, runnerId: string, now: Date): Promise<boolean> => {
+  const [runner] = await sql<{ regionId: string }[]>`
+    select region_id as "regionId" from runners where id = ${runnerId} and shares_store`
+  if (runner === undefined) return false
   await checkRoomFor(sql, runner.regionId)
   await sql`
-    insert into images (name, source, region_id, runner_id, max_gib, wanted, created_at, updated_at)
-    values (${name}, '{"kind": "base"}', ${runner.regionId}, ${runnerId}, 1, true, ${now}, ${now})
-    on conflict (name) do update set wanted = true, updated_at = ${now},
-      runner_id = case when images.source @> '{"isStored": true}' then images.runner_id else excluded.runner_id end
-      where ${isBase(sql)} and images.region_id = excluded.region_id`
+    insert into images (name, source, region_id, max_gib, wanted, created_at, updated_at)
+    values (${name}, '{"kind": "base"}', ${runner.regionId}, 1, true, ${now}, ${now})
+    on conflict (name) do update set wanted = true, updated_at = ${now} where ${isBase(sql)}`
+  return true
 }
 
 /** How long a base stays before it is looked at again, and how many are looked at in one sweep. */
@@ -298,29 +298,6 @@ export const dropUnusedBases = async (sql: Sql, now: Date): Promise<void> => {
       or name in (select image from runners, unnest(runners.images) image
         where runners.state <> 'decommissioned' and starts_with(image, 'base-'))
     where name in (select name from due)`
-}
-
-/** Notes that a base is in the store. */
-export const writeBaseStored = async (sql: Sql, name: string, now: Date): Promise<void> => {
-  await sql`
-    update images set source = '{"kind": "base", "isStored": true}', runner_id = null, updated_at = ${now}
-    where name = ${name} and ${isBase(sql)}`
-}
-
-/** Notes that a base is not in the store any more. A runner that has it is asked to put it there again. */
-export const writeBaseGone = async (sql: Sql, name: string, now: Date): Promise<void> => {
-  await sql`
-    update images set source = '{"kind": "base"}', updated_at = ${now},
-      runner_id = (select id from runners where images.name = any(runners.images) and state <> 'decommissioned' limit 1)
-    where name = ${name} and ${isBase(sql)}`
-}
-
-/** Whether a base is where copies over it are: in the store, or on the runner if the runner's store is on its own disk. */
-export const isBaseWithCopies = async (sql: Sql, name: string, runnerId: string): Promise<boolean> => {
-  const [row] = await sql`
-    select 1 from images where name = ${name} and ${isBase(sql)} and (images.source @> '{"isStored": true}'
-      or not exists (select from runners where id = ${runnerId} and shares_store))`
-  return row !== undefined
 }
 
 export const writeConfig = async (sql: Sql, name: string, config: ImageConfig): Promise<void> => {

@@ -7,18 +7,16 @@ import { failWaiting, placeWaiting, showWaiting } from '#src/control/sandboxes/v
 import type { Transaction } from '#src/control/storage/database.ts'
 import type { ImageReport, ImageSource, Progress } from '#src/wire/runner-link.ts'
 import type { SandboxState } from '#src/wire/sandbox-state.ts'
+import { noteBase } from '../images/bases.ts'
 import {
   findImage,
   forgetUnneeded,
   holdImage,
   type Image,
-  insertBase,
   isImageNeeded,
   isOnRunner,
   pinDigest,
   pinMade,
-  writeBaseGone,
-  writeBaseStored,
   writeConfig,
   writeFailedOn,
   writeProgress,
@@ -58,7 +56,6 @@ export const applyImageReport = async (parts: RunningParts, runner: Runner, repo
   const { database, clock, changes } = parts
   const now = clock.now()
   let travels = false
-  let isBase = false
   const settled = await database.transaction(async (transaction): Promise<Settled[]> => {
     // Locks the image. Until the commit, no other sandbox or snapshot can begin to wait for it.
     await holdImage(transaction, report.image)
@@ -67,7 +64,6 @@ export const applyImageReport = async (parts: RunningParts, runner: Runner, repo
     switch (report.state) {
       case 'absent':
         await takeFromRunner(transaction, runner.id, image.name)
-        await writeBaseGone(transaction, image.name, now)
         await forgetUnneeded(transaction, image.name)
         return await releaseSource(transaction, image, 'Its snapshot was deleted while it was made.', now)
       case 'present':
@@ -75,10 +71,6 @@ export const applyImageReport = async (parts: RunningParts, runner: Runner, repo
         await keepDigest(transaction, image, report, now)
         if (image.source.kind === 'sandbox')
           travels = await noteCopy(transaction, runner, image, image.source, report, now)
-        if (image.source.kind === 'base' && report.stored) {
-          await writeBaseStored(transaction, image.name, now)
-          isBase = true
-        }
         if (report.config) await writeConfig(transaction, image.name, report.config)
         await activate(transaction, image, report, now)
         return await releaseSource(transaction, image, 'Its snapshot is made.', now)
@@ -96,8 +88,6 @@ export const applyImageReport = async (parts: RunningParts, runner: Runner, repo
   for (const { from, row } of settled) changes.announce(from, row)
   if (report.state === 'present') await placeWaiting(parts, { image: report.image })
   if (travels) await pushImage(parts, report.image)
-  // The runner repeats its reports about copies over this base, which control has not accepted without the base.
-  if (isBase) parts.links.say(runner.id, { type: 'list' })
   // The runner removed a needed image, because its list of images was outdated. It reads the list again only in half a
   // minute, so control sends the assignment now.
   if (report.state === 'absent' && (await isImageNeeded(database.sql, report.image)))
@@ -119,9 +109,7 @@ const noteCopy = async (
   if (!isMade) await pinMade(transaction, name)
   if (stored === undefined || base === null) return !isMade
   if (stored.base !== undefined) {
-    await insertBase(transaction, stored.base, runner.id, now)
-    await addToRunner(transaction, runner.id, stored.base)
-    await writeBaseStored(transaction, stored.base, now)
+    await noteBase(transaction, runner.id, stored.base, now)
     await writeStoredBase(transaction, name, stored.base)
   }
   await writeStored(transaction, name, { kind: 'store', sha256: stored.sha256, base }, now)

@@ -27,6 +27,7 @@ suite('base images that travel', { skip: needsRoot }, () => {
   let store: ObjectStore
   let one: ImageStore
   let gets: string[]
+  let puts = 0
   let hours = 0
 
   const watched = (): ObjectStore => ({
@@ -34,6 +35,10 @@ suite('base images that travel', { skip: needsRoot }, () => {
     get: (key, most, signal) => {
       gets.push(key)
       return store.get(key, most, signal)
+    },
+    put: (key, content, signal) => {
+      puts += 1
+      return store.put(key, content, signal)
     },
   })
   const open = (name: string, more: object = {}): ImageStore =>
@@ -45,7 +50,7 @@ suite('base images that travel', { skip: needsRoot }, () => {
       publicNetwork: () => Promise.reject(new Error('nothing here is on the Internet')),
       limits: { ...standardLimits, keepFreeBytes: 0 },
       now: () => Date.now() + hours * hour,
-      travel: travelThrough(watched(), launcher),
+      travel: travelThrough(watched(), launcher, true),
       ...more,
     })
   /** Makes a host whose default image has its name in a file. */
@@ -69,12 +74,6 @@ suite('base images that travel', { skip: needsRoot }, () => {
     assert.ok(identity)
     return identity
   }
-  const put = async (images: ImageStore, { content }: BaseIdentity) => {
-    assert.ok(content)
-    const found = images.findBase(nameOfContent(content))
-    assert.ok(found)
-    await storeBase({ store, ...found })
-  }
   const versionIn = (images: ImageStore, image: string) =>
     readFileSync(join(images.rootfsOf(image) ?? '', 'etc/version'), 'utf8')
   const bring = (images: ImageStore, identity: BaseIdentity) =>
@@ -95,7 +94,6 @@ suite('base images that travel', { skip: needsRoot }, () => {
 
   test('a host with another default image brings the files of a base, and new sandboxes keep its own', async () => {
     const identity = await identityOf(one)
-    await put(one, identity)
     let changes = 0
     const two = await host('two', { onBases: () => changes++ })
     const image = await bring(two, identity)
@@ -158,11 +156,12 @@ suite('base images that travel', { skip: needsRoot }, () => {
   })
 
   test('a base that is neither on the host nor in the store is refused with the reason', async () => {
-    const five = await host('five')
+    const five = await host('five', { travel: travelThrough(store, launcher, false) })
     const identity = await identityOf(five)
     await assert.rejects(bring(one, identity), says(/not in the archive store/))
     const { content: _, ...everywhere } = identity
-    await assert.rejects(bring(one, { ...everywhere, tree: 'a'.repeat(64) }), says(/another version of its base image/))
+    const digest = `sha256:${'a'.repeat(64)}`
+    await assert.rejects(bring(one, { ...everywhere, digest }), says(/another version of its base image/))
   })
 
   test('if a runner is killed while it brings a base, the next runner removes the part and brings it again', async () => {
@@ -230,7 +229,7 @@ suite('base images that travel', { skip: needsRoot }, () => {
     hours = 0
   })
 
-  test('an image of a registry is known by its layers alone, and a built Dockerfile by its files too', async () => {
+  test('an image of a registry is known by its digest alone, and a built Dockerfile by its files', async () => {
     const eleven = await host('eleven')
     await eleven.bring({ image: 'empty', source: { kind: 'scratch' } as never, maxGiB: 1 })
     const stored = JSON.parse(readFileSync(scratch.at('eleven/images/empty/image.json'), 'utf8'))
@@ -238,14 +237,15 @@ suite('base images that travel', { skip: needsRoot }, () => {
       scratch.make(`eleven/images/${image}`)
       writeFileSync(scratch.at(`eleven/images/${image}/image.json`), JSON.stringify({ ...stored, image, ...more }))
     }
-    record('pulled', { digest: 'sha256:0' })
-    record('built', { digest: 'sha256:0' })
+    const digest = `sha256:${'d'.repeat(64)}`
+    record('pulled', { digest })
+    record('built', { digest })
     await eleven.complete('built', { entrypoint: [], cmd: [], env: {}, user: '', workdir: '' })
     const pulled = await identityOf(eleven, 'pulled')
-    assert.deepEqual([pulled.tree, pulled.content], [stored.tree, undefined])
+    assert.deepEqual([pulled.digest, pulled.tree, pulled.content], [digest, undefined, undefined])
     const built = await identityOf(eleven, 'built')
     assert.deepEqual([built.tree, built.content === undefined], [stored.tree, false])
-    // A host with the same layers brings nothing. The base stays one that every host has.
+    // A host with the same image or layers brings nothing, and the identity stays the same.
     gets = []
     const [below, other] = [await bring(eleven, pulled), await bring(eleven, built)]
     assert.deepEqual([gets, eleven.rootfsOf(below)], [[], eleven.rootfsOf('pulled')])
@@ -269,12 +269,32 @@ suite('base images that travel', { skip: needsRoot }, () => {
     assert.equal(other.tree, copy)
   })
 
-  test('a base whose files have changed is not put into the store', async () => {
+  test('a base whose files have changed is not put into the store again, and a lost one is', async () => {
     const ten = await host('ten')
     const identity = await identityOf(ten)
+    const image = nameOfContent(identity.content!)
+    const manifest = scratch.at(`store/images/${image}/archives/base.json`)
+    await removeArchives({ store, image })
+    assert.deepEqual(await identityOf(ten), identity)
+    assert.ok(existsSync(manifest))
+    await removeArchives({ store, image })
     const rootfs = ten.rootfsOf('default') ?? ''
     renameSync(join(rootfs, 'tool'), join(rootfs, 'other'))
-    await assert.rejects(put(ten, identity), /not as they were/)
-    assert.ok(!existsSync(scratch.at(`store/images/${nameOfContent(identity.content!)}/archives/base.json`)))
+    await assert.rejects(identityOf(ten), /not as they were/)
+    assert.ok(!existsSync(manifest))
+  })
+
+  test('twenty copies at the same time put their base into the store once', async () => {
+    const twelve = await host('twelve')
+    puts = 0
+    const identities = await Promise.all(Array.from({ length: 20 }, () => identityOf(twelve)))
+    assert.equal(new Set(identities.map((identity) => nameOfContent(identity.content!))).size, 1)
+    assert.equal(puts, 2)
+  })
+
+  test('a store on the own disk of a host gets no bases', async () => {
+    const alone = await host('alone', { travel: travelThrough(store, launcher, false) })
+    const { content } = await identityOf(alone)
+    assert.ok(!existsSync(scratch.at(`store/images/${nameOfContent(content!)}`)))
   })
 })

@@ -12,24 +12,23 @@ import { readDisk } from './tar.ts'
 export const archiveIdOfBase = 'base'
 
 /** Returns the hash of the tar stream of an image's files. */
-export const hashFiles = async (rootfs: string, signal?: AbortSignal): Promise<string> => {
+export const hashFiles = async (rootfs: string): Promise<string> => {
   const hash = createHash('sha256')
-  for await (const piece of readDisk({ rootfs }, signal)) hash.update(piece)
+  for await (const piece of readDisk({ rootfs })) hash.update(piece)
   return hash.digest('hex')
 }
 
-type StoreParts = { store: ObjectStore; content: BaseContent; rootfs: string; signal?: AbortSignal }
+type StoreParts = { store: ObjectStore; content: BaseContent; rootfs: string }
 
 /** Puts a base into the store, unless it is there. */
-export const storeBase = async ({ store, content, rootfs, signal }: StoreParts): Promise<void> => {
+export const storeBase = async ({ store, content, rootfs }: StoreParts): Promise<void> => {
   const image = nameOfContent(content)
-  const there = await store.get(manifestKey({ image }, archiveIdOfBase), maxManifestBytes, signal)
+  const there = await store.get(manifestKey({ image }, archiveIdOfBase), maxManifestBytes)
   if (there !== undefined && isOf(there, content)) return
-  const parts = { store, image, archiveId: archiveIdOfBase, disk: { rootfs }, expected: content.sha256 }
-  await packDisk({ ...parts, ...(signal ? { signal } : {}) })
+  await packDisk({ store, image, archiveId: archiveIdOfBase, disk: { rootfs }, expected: content.sha256 })
 }
 
-/** Whether this is the manifest of a base. A manifest is written last, and removed first. */
+/** Returns whether this is the manifest of a base. A manifest is written last, and removed first. */
 const isOf = (manifest: Buffer, content: BaseContent): boolean => {
   try {
     return readManifest(manifest, { image: nameOfContent(content) }, archiveIdOfBase).sha256 === content.sha256

@@ -6,14 +6,13 @@ import type { BringRequest, Library } from '#src/runner/images/library.ts'
 import type { ContainerConfig } from '#src/runner/images/manifest.ts'
 import { leastDiskFor } from '#src/runner/overlay/pool.ts'
 import type { Template } from '#src/runner/overlay/templates.ts'
-import {
-  baseName,
-  type Definition,
-  type ImageAssignment,
-  type ImageConfig,
-  type ImageReport,
-  type ImageSource,
-  type Progress,
+import type {
+  Definition,
+  ImageAssignment,
+  ImageConfig,
+  ImageReport,
+  ImageSource,
+  Progress,
 } from '#src/wire/runner-link.ts'
 import type { Host } from '../host.ts'
 import type { GivenBack } from '../images/given-back.ts'
@@ -56,7 +55,7 @@ export type BroughtImages = {
    */
   complete(image: string, config: ContainerConfig): Promise<void>
   remove(image: string): Promise<void>
-  /** Names of the base images on this host whose files can be put into the store. */
+  /** Names of the base images on this host whose files can be in the store. */
   bases?(): string[]
 }
 
@@ -149,7 +148,6 @@ export class AllImages {
 
   /** Describes an image. Undefined if the image is not on this runner. */
   find(image: string): Known | undefined {
-    if (baseName.test(image)) return this.#brought.bases?.().includes(image) ? {} : undefined
     const template = this.#templates.get(image)
     if (template === undefined) {
       if (this.#brought.rootfsOf(image) === undefined) return undefined

@@ -13,9 +13,12 @@ export type BringBase = {
   onProgress: (done: { bytes: number; of: number }) => void
 }
 
-/** The archive store, as far as bases need it. `hash`: returns the hash of the tar stream of a directory. */
+/** The archive store, as far as bases need it. */
 export type BaseTravel = {
+  /** Returns the hash of the tar stream of a directory. */
   hash: (rootfs: string) => Promise<string>
+  /** Puts files into the store, unless they are there. Absent: the store is on this host's own disk, as the files are. */
+  keep: ((content: BaseContent, rootfs: string) => Promise<void>) | undefined
   bring: (request: BringBase) => Promise<void>
 }
 

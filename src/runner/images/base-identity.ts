@@ -10,9 +10,11 @@ import { type ImageConfig, imageConfigBounds } from '#src/wire/runner-link.ts'
 export type BaseContent = { sha256: string; salt: string }
 
 export type BaseIdentity = {
-  /** Name of the tree of the image's layers (trees.ts). Absent: the image does not consist of layers. */
+  /** Digest of an image of a registry. Every host of the region has pulled it, so it has no `content`. */
+  digest?: string
+  /** Name of the tree of the image's layers (trees.ts). A host with this tree need not bring the files. */
   tree?: string
-  /** The files that a host without this tree brings from the store. Absent: every host of the region has the tree. */
+  /** The files, which are in the store. Absent if there is a digest. */
   content?: BaseContent
   config: ImageConfig
   /** User ids from `commonIds` on that the image needs (oci/ids.ts). */
@@ -20,9 +22,12 @@ export type BaseIdentity = {
 }
 
 const hash = /^[0-9a-f]{64}$/
+const digestShape = /^sha256:[0-9a-f]{64}$/
 const saltShape = /^[0-9a-f]{32}$/
 /** Maximum number of large ids in an identity. A sandbox's map has room for far fewer. */
 const mostLargeIds = 1000
+/** The largest user id of Linux. The one above it means that there is no user. */
+const largestId = 2 ** 32 - 2
 
 const sha256Of = (text: string) => createHash('sha256').update(text).digest('hex')
 
@@ -32,13 +37,16 @@ export const treeOfContent = ({ salt, sha256 }: BaseContent): string => sha256Of
 export const nameOfContent = (content: BaseContent): string => `base-${treeOfContent(content)}`
 
 /** Name of the image over which restored disks with this base lie. */
-export const imageOfBase = ({ tree, content, config, largeIds }: BaseIdentity): string =>
-  `below-${sha256Of(JSON.stringify([tree ?? null, content ? treeOfContent(content) : null, config, largeIds]))}`
+export const imageOfBase = ({ digest, tree, content, config, largeIds }: BaseIdentity): string => {
+  const files = digest ?? [tree ?? null, content ? treeOfContent(content) : null]
+  return `below-${sha256Of(JSON.stringify([files, config, largeIds]))}`
+}
 
 const isText = (value: unknown, most: number): value is string => typeof value === 'string' && value.length <= most
 const isObject = (value: unknown): value is Record<string, unknown> =>
   typeof value === 'object' && value !== null && !Array.isArray(value)
-const isId = (value: unknown): value is number => Number.isSafeInteger(value) && (value as number) >= 0
+const isId = (value: unknown): value is number =>
+  Number.isSafeInteger(value) && (value as number) >= 0 && (value as number) <= largestId
 
 export const readContent = (value: unknown): BaseContent | undefined => {
   if (!isObject(value)) return undefined
@@ -64,14 +72,17 @@ const readConfig = (value: unknown): ImageConfig | undefined => {
 /** Reads an identity. Undefined if the value is not an identity. */
 export const readIdentity = (value: unknown): BaseIdentity | undefined => {
   if (!isObject(value)) return undefined
-  const { tree, largeIds } = value
+  const { digest, tree, largeIds } = value
   const content = readContent(value['content'])
   const config = readConfig(value['config'])
   if (config === undefined || (value['content'] !== undefined && content === undefined)) return undefined
-  if (tree === undefined ? content === undefined : !isText(tree, 64) || !hash.test(tree)) return undefined
+  if (digest !== undefined && !(isText(digest, 71) && digestShape.test(digest))) return undefined
+  if (tree !== undefined && !(isText(tree, 64) && hash.test(tree))) return undefined
+  if ((digest === undefined) === (content === undefined)) return undefined
   if (!Array.isArray(largeIds) || largeIds.length > mostLargeIds || !largeIds.every(isId)) return undefined
   return {
-    ...(tree === undefined ? {} : { tree: tree as string }),
+    ...(digest === undefined ? {} : { digest }),
+    ...(tree === undefined ? {} : { tree }),
     ...(content === undefined ? {} : { content }),
     config,
     largeIds,

@@ -8,14 +8,13 @@ import { type BaseContent, type BaseIdentity, imageOfBase, nameOfContent, treeOf
 import type { Generations } from './generations.ts'
 import { ImageFailed } from './image-failed.ts'
 import { builtInTree } from './image-maker.ts'
-import type { StoredImage } from './image-records.ts'
 import type { Library } from './library.ts'
 
 type Parts = {
   generations: Generations
   library: Library
   /** Absent: base images of this host have no identity. */
-  travel: Pick<BaseTravel, 'hash'> | undefined
+  travel: BaseTravel | undefined
   configOf: (image: string) => ImageConfig | undefined
   /** Called when `names` has changed. */
   onChange: () => void
@@ -36,6 +35,7 @@ export class Bases {
   /** The contents that are known, by tree. Undefined: the files have not been hashed. */
   readonly #contents = new Map<string, BaseContent | undefined>()
   readonly #hashing = new Map<string, Promise<BaseContent>>()
+  readonly #keeping = new Map<string, Promise<void>>()
   /** Images that must not be removed now, with the number of callers that hold each. */
   readonly #held = new Map<string, number>()
   /** The removal that is running, if there is one. */
@@ -45,7 +45,7 @@ export class Bases {
     this.#parts = parts
   }
 
-  /** Names of all bases on this host whose files have been hashed. */
+  /** Lists the names of all bases on this host whose files have been hashed. */
   names(): string[] {
     return this.#places().flatMap((place) => {
       const content = this.#knownContentOf(place)
@@ -53,17 +53,10 @@ export class Bases {
     })
   }
 
-  /** Finds a base on this host by its name. */
-  find(name: string): { content: BaseContent; rootfs: string } | undefined {
-    for (const place of this.#places()) {
-      const content = this.#knownContentOf(place)
-      if (content !== undefined && nameOfContent(content) === name)
-        return { content, rootfs: join(place.directory, 'rootfs') }
-    }
-    return undefined
-  }
-
-  /** Returns what identifies the files of an image. Undefined if the image is not on this host. */
+  /**
+   * Returns what identifies the files of an image, for a copy in the store. When this resolves, the files are in the store too,
+   * if other hosts can have it. Undefined if the image is not on this host.
+   */
   async identityOf(image: string): Promise<BaseIdentity | undefined> {
     const { library, generations, travel } = this.#parts
     if (travel === undefined) return undefined
@@ -73,8 +66,12 @@ export class Bases {
     const config = this.#parts.configOf(image)
     if (tree === undefined || config === undefined) return undefined
     const said = { config, largeIds: library.largeIdsOf(image) }
-    if (record !== undefined && isEverywhere(record)) return { tree, ...said }
-    const content = await this.#contentOf(travel, { tree, directory: library.directoryOf(tree) })
+    // Control tells all hosts of the region this digest. A definition begins with an image of a registry too, but each host
+    // resolves its name for itself.
+    if (record?.digest !== undefined && !record.isBuilt) return { digest: record.digest, ...said }
+    const place = { tree, directory: library.directoryOf(tree) }
+    const content = await this.#contentOf(travel, place)
+    if (travel.keep !== undefined) await this.#keep(travel.keep, content, place)
     const isOfLayers = isLayered(tree) && tree !== treeOfContent(content)
     return { ...(isOfLayers ? { tree } : {}), content, ...said }
   }
@@ -92,10 +89,7 @@ export class Bases {
       if (library.recordOf(image) === undefined) {
         const tree = this.#treeOf(identity)
         if (tree === undefined && identity.content === undefined)
-          throw new ImageFailed(
-            'not-found',
-            'This host has another version of its base image, so it cannot start here.',
-          )
+          throw new ImageFailed('not-found', 'This host has another version of its base image.')
         await library.bringBelow(identity, tree, transfer)
         if (tree === undefined) onChange()
       }
@@ -121,8 +115,9 @@ export class Bases {
     return removed
   }
 
-  /** The tree on this host that has the files of a base. */
-  #treeOf({ tree, content }: BaseIdentity): string | undefined {
+  /** Finds the tree on this host that has the files of a base. */
+  #treeOf({ digest, tree, content }: BaseIdentity): string | undefined {
+    if (digest !== undefined) return this.#parts.library.treeOfDigest(digest)
     if (tree !== undefined && this.#parts.library.hasTree(tree)) return tree
     if (content === undefined) return undefined
     const name = nameOfContent(content)
@@ -144,7 +139,7 @@ export class Bases {
     return this.#contents.get(tree)
   }
 
-  #contentOf(travel: Pick<BaseTravel, 'hash'>, place: BasePlace): Promise<BaseContent> {
+  #contentOf(travel: BaseTravel, place: BasePlace): Promise<BaseContent> {
     const known = this.#knownContentOf(place)
     if (known !== undefined) return Promise.resolve(known)
     const { tree } = place
@@ -153,7 +148,14 @@ export class Bases {
     return hashing
   }
 
-  async #hash(travel: Pick<BaseTravel, 'hash'>, place: BasePlace): Promise<BaseContent> {
+  #keep(keep: NonNullable<BaseTravel['keep']>, content: BaseContent, { tree, directory }: BasePlace): Promise<void> {
+    const keeping =
+      this.#keeping.get(tree) ?? keep(content, join(directory, 'rootfs')).finally(() => this.#keeping.delete(tree))
+    this.#keeping.set(tree, keeping)
+    return keeping
+  }
+
+  async #hash(travel: BaseTravel, place: BasePlace): Promise<BaseContent> {
     const sha256 = await travel.hash(join(place.directory, 'rootfs'))
     const content = { sha256, salt: randomBytes(16).toString('hex') }
     await writeContent(place, content)
@@ -162,10 +164,3 @@ export class Bases {
     return content
   }
 }
-
-/**
- * Whether every host of the region has the image: it came from a registry by a digest, which control tells all of them. A
- * definition begins with such an image, but each host resolves its name for itself.
- */
-const isEverywhere = ({ digest, isBuilt, isEverywhere: was }: StoredImage): boolean =>
-  was === true || (digest !== undefined && isBuilt !== true)

@@ -27,8 +27,6 @@ export type StoredImage = Brought & {
   isBelowDisks?: true
   /** The image is that of a definition, which this host has built. */
   isBuilt?: true
-  /** True for `isBelowDisks` if every host of the region has these files without the store. */
-  isEverywhere?: true
   tree: string
   layers: string[]
   /** User ids from `commonIds` on that the image needs (oci/ids.ts). Absent: none. */
@@ -49,7 +47,6 @@ export const asBrought = ({
   isBelowLines: _isBelowLines,
   isBelowDisks: _isBelowDisks,
   isBuilt: _isBuilt,
-  isEverywhere: _isEverywhere,
   tree: _tree,
   layers: _layers,
   origin: _origin,

@@ -252,10 +252,15 @@ export class Library {
     return join(this.directoryOf(record.tree), 'rootfs')
   }
 
-  /** The directory that contains the directory `rootfs` of a tree. */
+  /** Returns the directory that contains the directory `rootfs` of a tree. */
   directoryOf(tree: string): string {
     const below = builtInBelow(tree)
     return below === undefined ? dirname(this.#trees.rootfsOf(tree)) : join(this.#records.directory, below)
+  }
+
+  /** Finds the tree of an image of a registry. */
+  treeOfDigest(digest: string): string | undefined {
+    return this.#records.all().find((record) => record.digest === digest)?.tree
   }
 
   hasTree(tree: string): boolean {
@@ -266,7 +271,7 @@ export class Library {
     return this.#records.read(image)
   }
 
-  /** The trees that images use, and the built-in images that other images use as their own. */
+  /** Lists the trees that images use, and the built-in images that other images use as their own. */
   treesUsed(): string[] {
     return this.#records.all().map(({ tree }) => tree)
   }
@@ -293,7 +298,7 @@ export class Library {
     const image = imageOfBase(identity)
     await this.open()
     if (this.#records.read(image) !== undefined) return
-    const { content, config, largeIds } = identity
+    const { digest, content, config, largeIds } = identity
     if (tree === undefined && content === undefined) throw new TypeError('a base without files cannot be brought')
     const source: LibrarySource = tree === undefined ? { kind: 'content', content: content! } : { kind: 'tree', tree }
     const request: BringRequest = { image, source, maxGiB: Number.MAX_SAFE_INTEGER / GiB, largeIds, ...transfer }
@@ -301,8 +306,8 @@ export class Library {
     await this.#bring(request, (made) =>
       this.#record(
         request,
-        { ...made, config: container },
-        { isBelowDisks: true, ...(content === undefined ? { isEverywhere: true } : {}) },
+        { ...made, ...(digest === undefined ? {} : { digest }), config: container },
+        { isBelowDisks: true },
       ),
     )
   }
@@ -507,7 +512,7 @@ export class Library {
   async #record(
     { image, organizationId, largeIds: wantedIds = [] }: BringRequest,
     { config, ...made }: Made,
-    more: Pick<StoredImage, 'isUnfinished' | 'isBelowLines' | 'isBelowDisks' | 'isEverywhere'> = {},
+    more: Pick<StoredImage, 'isUnfinished' | 'isBelowLines' | 'isBelowDisks'> = {},
   ): Promise<Brought> {
     await this.#checkShare(organizationId, made)
     const record: StoredImage = {

@@ -49,7 +49,6 @@ export type ImageStore = {
   removeReplaced(inUse: ReadonlySet<string>): Promise<string[]>
   /** Names of the base images on this host whose files have been hashed (bases.ts). */
   bases(): string[]
-  findBase: Bases['find']
   identityOf: Bases['identityOf']
   withBase: Bases['with']
   /** Returns the base image for a new disk: `image` itself or, for the built-in image, its newest version. */
@@ -239,7 +238,6 @@ export const openImageStore = (options: ImageStoreOptions): ImageStore => {
     find: (image) => library.find(image),
     configOf,
     bases: () => bases.names(),
-    findBase: (name) => bases.find(name),
     identityOf: (image) => bases.identityOf(image),
     withBase: (identity, transfer, use) => bases.with(identity, transfer, use),
     largeIdsOf: (image) => library.largeIdsOf(image),

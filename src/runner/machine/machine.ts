@@ -35,12 +35,10 @@ export type Images = {
   configOf?(image: string): ImageConfig | undefined
   /** Returns the user ids that the image needs in addition to those of every sandbox (oci/ids.ts). */
   largeIdsOf?(image: string): readonly number[]
-  /** Returns what identifies the files of an image, for archives. Undefined if the image is not on this host. */
+  /** Returns what identifies the files of an image, for archives, and puts them into the store if needed. */
   identityOf?: ImageStore['identityOf']
   /** Calls `use` with the image on this host that has the files of a base, which are brought from the store if needed. */
   withBase?: ImageStore['withBase']
-  /** Finds the files of a base, to put them into the store. */
-  findBase?: ImageStore['findBase']
 }
 
 export type Machine = {

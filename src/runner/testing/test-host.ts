@@ -56,7 +56,7 @@ export type OpenedHost = { host: Host; network: NetworkPool; commands: Disposabl
 
 export type TestHostParts = Pick<HostParts, 'poolBytes' | 'mapsOwners' | 'volumesDirectory'> & {
   brought?: Pick<ImageStore, 'rootfsOf'> &
-    Partial<Pick<ImageStore, 'configOf' | 'largeIdsOf' | 'newest' | 'identityOf' | 'withBase' | 'findBase'>>
+    Partial<Pick<ImageStore, 'configOf' | 'largeIdsOf' | 'newest' | 'identityOf' | 'withBase'>>
   /** Directory of the archive store. Default: one in the directory of the host. */
   archives?: string
 }

@@ -1,6 +1,6 @@
 // Applies the reports of runners about their sandboxes.
 
-import { isBaseSafe } from '#src/control/images/bases.ts'
+import { noteBase } from '#src/control/images/bases.ts'
 import type { RunningParts } from '#src/control/running.ts'
 import { Problem } from '#src/problems.ts'
 import type { Progress, Report } from '#src/wire/runner-link.ts'
@@ -211,9 +211,8 @@ export const applyReport = async (parts: RunningParts, runnerId: string, report:
       return
     }
     const { base } = report.archive ?? {}
-    // The runner repeats its report when the base is in the store.
-    if (base !== undefined && !(await isBaseSafe(parts, runnerId, base))) return
     const now = clock.now()
+    if (base !== undefined) await noteBase(database.sql, runnerId, base, now)
     const change = changeAfter(row, report, now)
     // A report without a generation comes from the public API. Then the caller gets an error if the sandbox cannot
     // enter the reported state.

@@ -1,7 +1,7 @@
 // Asks runners to save stopped sandboxes in the archive store, in regions where the operator wants that. The whole
 // progress is in the rows of the sandboxes, so any control process can continue after another process has ended. A
 // runner's list contains a requested save until the runner has reported it as complete.
-import { isBaseSafe } from '#src/control/images/bases.ts'
+import { noteBase } from '#src/control/images/bases.ts'
 import type { RunningParts } from '#src/control/running.ts'
 import type { SavedDisk, UnsavedDisk } from '#src/wire/runner-link.ts'
 import { asText } from '../record/cause.ts'
@@ -19,13 +19,11 @@ const sizeOf = (bytes: number): string => `${(bytes / 2 ** 20).toFixed(1)} MiB`
  * the save.
  */
 export const applySaved = async (
-  parts: RunningParts,
+  { database, clock }: RunningParts,
   runnerId: string,
   { sandboxId, archive }: SavedDisk,
 ): Promise<void> => {
-  // The runner repeats its message when the base is in the store.
-  if (archive.base !== undefined && !(await isBaseSafe(parts, runnerId, archive.base))) return
-  const { database, clock } = parts
+  if (archive.base !== undefined) await noteBase(database.sql, runnerId, archive.base, clock.now())
   const reason = `Its disk is saved: ${sizeOf(archive.storedBytes)} in the store.`
   await writeSaved(database.sql, { runnerId, sandboxId, archive, reason }, clock.now())
 }
