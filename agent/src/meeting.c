@@ -1,7 +1,7 @@
 /*
  * The agent and a shell of the sandbox use named pipes (meeting.h). These pipes are in a directory with a random name, which only
  * root may list or change. The directory is on a file system in memory, so that a full disk has no effect. If the sandbox's root
- * removes it, the next call of `meeting_open` makes another one.
+ * removes the directory, the next call of `meeting_open` makes another one.
  */
 #include "meeting.h"
 

@@ -72,7 +72,7 @@ suite('the end of an interpreter context’s Python', () => {
     }
   })
 
-  test('deleting an interpreter context closes the sockets of its running and its waiting run', async () => {
+  test('deleting an interpreter context closes the sockets of its running and waiting runs', async () => {
     await using box = await startToolbox()
     const contextId = await newContext(box)
     const run = start(box, 'print("runs")\nimport time\ntime.sleep(3600)', { contextId })

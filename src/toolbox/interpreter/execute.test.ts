@@ -58,7 +58,7 @@ suite('GET /process/interpreter/execute', () => {
     assert.equal(await printed(box, 'print(asyncio.run(f()), x)'), '5 1\n')
   })
 
-  test('an await in interpreter code is cancelled at the deadline, and its context keeps its variables', async () => {
+  test('an await in interpreter code is cancelled at the deadline, and the context keeps its variables', async () => {
     await using box = await startToolbox()
     const code = 'import asyncio\ntry:\n  await asyncio.sleep(300)\nfinally:\n  ended = True'
     assert.equal((await start(box, code, { timeout: 1 }).outcome).code, 4008)
