@@ -9,7 +9,7 @@ import { Places } from './places.ts'
 
 /** How long a connection waits for the secrets of its sandbox to arrive, in ms. */
 const awaitedMs = 10_000
-/** Maximum number of problems with secrets that are added to the timeline of one sandbox in ten minutes. */
+/** Maximum number of connection problems that are added to the timeline of one sandbox in ten minutes. */
 const mostTroubles = 20
 const troublesMs = 10 * 60_000
 

@@ -40,7 +40,7 @@ type Coming = {
   owner: string
   /** Number of bytes that the connection had received before this body or frame began. */
   from: number
-  /** The request to refuse if its body takes too much. Absent for a frame of a WebSocket. */
+  /** The request with the body, and how to refuse it if the body is evicted or too slow. Absent for a frame of a WebSocket. */
   body?: { raw: IncomingMessage; refuse: (problem: Problem) => void }
 }
 

@@ -16,7 +16,7 @@ export const runningIds = { first: firstRange, ranges: Math.floor((2 ** 31 - fir
 
 /**
  * Ids for processes whose uid in the sandbox is above 65535. They are in the upper half of all ids, which no convention
- * for users or containers uses. No range contains -1 or -2, which the kernel uses itself. A sandbox that was started by
+ * for users or containers uses. No range contains the special ids -1 and -2. A sandbox that was started by
  * an older version may have only ids up to 65535.
  *
  * The kernel uses 330 bytes of memory for each uid with a process, and counts this memory in no cgroup. A sandbox has at most
