@@ -16,7 +16,7 @@ suite('the mirror and the release of the default image', () => {
     assert.equal(distributionIn('').id, 'debian')
   })
 
-  test('the image’s apt sources are those in the host’s sources.list, each once', () => {
+  test('the default image’s apt sources are those in the host’s sources.list, each once', () => {
     const text = [
       'deb http://mirror.example/debian bookworm main contrib # near',
       'deb [signed-by=/usr/share/keyrings/debian-archive-keyring.gpg arch=amd64] http://mirror.example/debian bookworm-updates main',

@@ -17,7 +17,7 @@ export type BaseIdentity = {
   /** The files, which are in the store. Absent if there is a digest. */
   content?: BaseContent
   config: ImageConfig
-  /** User ids from `commonIds` on that the image needs (oci/ids.ts). */
+  /** User ids that the image needs and that are too large for the usual user id map of a sandbox (oci/ids.ts). */
   largeIds: readonly number[]
 }
 

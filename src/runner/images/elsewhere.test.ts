@@ -107,7 +107,7 @@ if (!isPrivateHost) {
       assert.ok(await reaches('public'))
     })
 
-    test('errors and times do not reveal whether a registry’s address is unknown, private or this host’s', async () => {
+    test('errors and their times do not reveal whether a registry’s address is unknown, private or this host’s', async () => {
       const told = await Promise.all(
         ['nowhere', 'lan', 'metadata', 'host'].map(async (place) => {
           const begun = performance.now()

@@ -29,7 +29,7 @@ export type StoredImage = Brought & {
   isBuilt?: true
   tree: string
   layers: string[]
-  /** User ids from `commonIds` on that the image needs (oci/ids.ts). Absent: none. */
+  /** User ids that the image needs and that are too large for the usual user id map of a sandbox (oci/ids.ts). Absent: none. */
   largeIds?: readonly number[]
   /**
    * Origin of the tree and the layers. Absent: an older version of the runner fetched the image, and none of its layers are

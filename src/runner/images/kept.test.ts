@@ -72,11 +72,11 @@ suite('which images share files and downloaded layers on a runner', { skip: cann
     registry.onRequest = (_path, answer) => answer
     await bring('same', same)
     assert.equal(room.read('same', 'secret'), 'secret')
-    // Once the attacker's repository delivers the layer `secret`, both images share their files.
+    // Once the attacker's repository delivers the layer `secret`, the images `same` and `theirs` share their files.
     assert.equal(room.rootfs('same'), room.rootfs('theirs'))
   })
 
-  test('an image that lists the diff id of another repository’s layer as its own layer’s is refused', async () => {
+  test('an image is refused if it gives its own layer the diff id of another repository’s layer', async () => {
     await using room = await openRoom()
     const { library, put, bring } = room
     const secret = layer('secret')

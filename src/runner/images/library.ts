@@ -59,8 +59,8 @@ export type BringRequest = {
   source: LibrarySource
   maxGiB: number
   /**
-   * User ids from `commonIds` on that the definition names, for example with USER. If they do not fit into the user id map of the
-   * sandbox, they are ignored.
+   * User ids that the definition names, for example with USER, and that are too large for the usual user id map of a sandbox
+   * (oci/ids.ts). Ids for which that map has no space are ignored.
    */
   largeIds?: readonly number[] | undefined
   /** The organization that the image belongs to. The images of one organization together may use only a share of the disk. */
@@ -318,8 +318,8 @@ export class Library {
   }
 
   /**
-   * Returns the user ids from `commonIds` on that own files of the image or that its definition names. Smaller ids exist in every
-   * sandbox.
+   * Returns the user ids that own files of the image, or that its definition names, and that are too large for the usual user id
+   * map of a sandbox (oci/ids.ts).
    */
   largeIdsOf(image: string): readonly number[] {
     return this.#records.read(image)?.largeIds ?? []

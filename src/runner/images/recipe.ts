@@ -45,8 +45,8 @@ const packages = [
   ...basicPackages,
   // `python3-pylsp` is the language server of `createLspServer('python')`.
   ...['python-is-python3', 'python3-dev', 'python3-pylsp', 'python3-numpy', 'python3-pandas', 'python3-matplotlib'],
-  // Matplotlib's package for fonts has a dependency with two alternatives. These packages satisfy the smaller alternative; the
-  // other needs SciPy, Boost and a compiler.
+  // Debian's Matplotlib needs one of two sets of packages for fonts. This is the smaller set: the other set includes SciPy, Boost
+  // and a compiler.
   ...['python3-munkres', 'python3-defcon', 'python3-unicodedata2'],
   ...[
     'git-lfs',

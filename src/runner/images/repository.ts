@@ -54,7 +54,7 @@ tar --create --sort=name --format=pax --owner=0 --group=0 --numeric-owner --excl
 
 /** Maximum number of files and directories of a repository. COPY has an equal limit for its files. */
 const mostEntries = 200_000
-/** How many times the size limit of the image git and tar may write: git objects, files and the tar file. */
+/** git and tar may write this many times the size limit of the image: git objects, files and the tar file. */
 const shareOfJob = 4
 
 /**
@@ -120,8 +120,8 @@ export const fetchRepository = async (
     },
   })
   const cause = lastWords(outcome.stderr)
-  // git may have failed because of a huge pack file between two calls of `watch`. Then the error about too many objects is
-  // thrown.
+  // git may have failed because of a huge pack file before `watch` was called again. Then `checkObjects` throws the error that
+  // says so.
   if (outcome.exitCode !== 0) await checkObjects(place)
   switch (outcome.exitCode) {
     case 0:

@@ -21,7 +21,7 @@ suite('images that share layers', { skip: cannotRun || (isThere ? false : 'needs
   const treeOf = (library: Library, image: string) => basename(dirname(rootfs(library, image)))
   const layersOfBase = () => ['base', 'installed'].map((name) => layer({ path: name, content: randomBytes(8.5 * MiB) }))
 
-  test('a layer that two images share is unpacked once, and both use its space on the disk together', async () => {
+  test('if two images have a common layer, it is unpacked once and takes space on the disk once', async () => {
     const library = openSharing()
     const [base, installed] = layersOfBase() as [Buffer, Buffer]
     const own = (name: string) => makeImage({ layers: [base, installed, layer(file(name), file('d/.wh.none', ''))] })

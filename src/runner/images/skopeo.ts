@@ -54,8 +54,8 @@ export const isOfOperator = (
 ): boolean => plainRegistries.includes(registry) || privateRegistries.includes(registry)
 
 /**
- * Whether the registry is named by a private IP address. A host name is not checked here: the network namespace of the download
- * blocks private addresses.
+ * Whether the registry is this machine or is named by a private IP address. Other host names are not checked here: the network
+ * namespace of the download blocks private addresses.
  */
 export const isPrivate = (reference: Pick<Reference, 'registry'>): boolean => {
   const { registry } = reference

@@ -57,7 +57,7 @@ export type ImageStore = {
   find(image: string): Brought | undefined
   /** The configuration for sandboxes of an image; undefined if there is no such image. */
   configOf(image: string): ImageConfig | undefined
-  /** User ids from `commonIds` on that the image needs. Every sandbox has all smaller ids (oci/ids.ts). */
+  /** User ids that the image needs and that are too large for the usual user id map of a sandbox (oci/ids.ts). */
   largeIdsOf(image: string): readonly number[]
   /** Bytes of the image's files; undefined if unknown. */
   sizeOf(image: string): number | undefined

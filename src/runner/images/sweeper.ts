@@ -1,5 +1,5 @@
-// Removes unpacked files that no image uses. Removes downloaded layers too, which are kept only to save later downloads, when the
-// host needs the space.
+// Removes unpacked files that no image uses. When the host needs space, removes downloaded layers too, which are kept only to
+// save later downloads.
 import { freeBytes } from '#src/kit/file-system.ts'
 import type { Logger } from '#src/kit/log.ts'
 import { type Blobs, keptNameOf } from './blobs.ts'

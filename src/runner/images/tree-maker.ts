@@ -70,8 +70,8 @@ export class TreeMaker {
   }
 
   /**
-   * Finds the tree of these layers, if `origin` may use it. First calls `hold` for the names of this tree and of every tree of
-   * only its lowest layers, so that these trees stay or are kept when they are made.
+   * Finds the tree of these layers, if `origin` may use it. Calls `hold` with the name of this tree and of each tree of only its
+   * lowest layers, so that no sweep removes these trees, even if they are made later.
    */
   find(origin: string, diffIds: readonly string[], hold: (tree: string) => void): Named | undefined {
     const { trees } = this.#parts
@@ -144,8 +144,8 @@ export class TreeMaker {
   }
 
   /**
-   * Returns the diff ids of each image that this host has from `origin`. They prove that the origin has delivered these layers,
-   * so the origin may use trees of them. A manifest with the diff ids proves nothing, because diff ids are not secret.
+   * Returns the diff ids of each image that this host has from `origin`. The host has unpacked these layers from downloads of the
+   * origin, so the origin may use their trees. It is not enough that a manifest lists the diff ids, because they are not secret.
    */
   #layersOf(origin: string): (readonly string[])[] {
     const { records, trees } = this.#parts

@@ -11,16 +11,16 @@ import type { TreePlace } from './tree-place.ts'
 const nameShape = /^[0-9a-f]{64}$/
 
 /**
- * Part of the name of every tree. The number is raised if existing trees must not be used for new images; for example, trees made
- * with number 1 may lack layers. Existing images keep their trees, because sandboxes use these trees as their lowest layer.
+ * Part of the name of every tree. A higher number makes new images use new trees, for example because older trees may lack
+ * layers. Existing images keep their trees, because sandboxes use these trees as their lowest layer.
  */
 const generation = 3
 
 export type Tree = {
   sizeBytes: number
   /**
-   * User ids from `commonIds` on that own files of the tree (oci/ids.ts). Absent in trees that an older version of the runner has
-   * made.
+   * User ids that own files of the tree and are too large for the usual user id map of a sandbox (oci/ids.ts). Absent in trees
+   * that an older version of the runner has made.
    */
   largeIds?: number[]
   /** Digests of the unpacked layers, the lowest layer first. Absent in trees that an older version of the runner has made. */

@@ -36,7 +36,7 @@ export type Unpacking = {
 
 export type Unpacked = {
   sizeBytes: number
-  /** User ids from `commonIds` on that own files (oci/ids.ts). */
+  /** User ids that own files and are too large for the usual user id map of a sandbox (oci/ids.ts). */
   largeIds: number[]
 }
 
@@ -83,8 +83,8 @@ export const unpackLayers = async (blobs: BlobsOfOrigin, unpacking: Unpacking): 
 }
 
 /**
- * Maximum number of different owners of files with ids from `commonIds` on (oci/ids.ts). An image with more such owners is
- * refused.
+ * Maximum number of owners of files with ids that are too large for the usual user id map of a sandbox (oci/ids.ts). An image
+ * with more such owners is refused.
  */
 const mostOwners = 10_000
 

@@ -184,7 +184,7 @@ if (!isPrivateHost) {
       await pool.close()
     })
 
-    test('two servers on one host use different address ranges', async () => {
+    test('two runners on one host use different address ranges', async () => {
       const [one, two] = await Promise.all([openPool(), openPool({ instance: 'ab12ce' })])
       const [mine, theirs] = [await one.acquire(), await two.acquire()]
       assert.notEqual(mine.gateway, theirs.gateway)

@@ -1,5 +1,5 @@
 // Claims a range of addresses for the sandboxes of an instance: a /20 of 10.0.0.0/8 that this host does not use. The claim is a
-// blackhole route. The kernel refuses a second route to that range, so two servers cannot claim it. The route also drops packets
+// blackhole route. The kernel refuses a second route to that range, so two runners cannot claim it. The route also drops packets
 // to addresses without a sandbox.
 import type { Logger } from '#src/kit/log.ts'
 import { CommandFailed, runCommand } from '#src/kit/run-command.ts'
@@ -39,7 +39,10 @@ const firstFree = (instance: string, taken: readonly Cidr[]) => {
 const route = (verb: 'add' | 'replace' | 'del', range: Range) =>
   runCommand(['ip', 'route', verb, 'blackhole', rangeText(range)])
 
-/** Returns the address range of this Alcove server: the range that an earlier runner recorded or, if there is none, a new one. */
+/**
+ * Returns the address range of this runner: the range that an earlier runner of the same instance recorded or, if there is none,
+ * a new one.
+ */
 export const claimRange = async (instance: string, log: Logger): Promise<Range> => {
   const notes = await readNotes(instance)
   if (notes.range !== undefined) {

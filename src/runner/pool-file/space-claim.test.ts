@@ -86,7 +86,7 @@ suite('`SpaceClaim` keeps a sparse pool from exceeding the host’s free space',
     writeFileSync(join(place, 'small'), 'x', { flush: true })
   })
 
-  test('a ballast that cannot be allocated in one piece is allocated in smaller pieces as far as possible', async () => {
+  test('a ballast file that cannot be allocated in one piece is allocated in smaller pieces as far as possible', async () => {
     const most = 200 * MiB
     for (const words of [
       ['quota', 'enable'],
@@ -99,7 +99,7 @@ suite('`SpaceClaim` keeps a sparse pool from exceeding the host’s free space',
     assert.ok(claimed > 0 && claimed <= most, `${claimed}`)
   })
 
-  test('the ballast grows when the host’s free space shrinks, and shrinks when the free space grows', async () => {
+  test('the ballast file grows when the host’s free space shrinks, and shrinks when the free space grows', async () => {
     await spaceClaim.look()
     const atFirst = bytes(join(place, 'ballast'))
     execFileSync('fallocate', ['--length', '128M', join(directory, 'other')])

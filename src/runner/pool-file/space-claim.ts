@@ -32,7 +32,8 @@ export type SpaceClaimParts = {
   place: string
   log: Logger
   /**
-   * Free bytes of the host at which the pool must be full. Writes of metadata of the pool may take some of them. Default: 2 GiB.
+   * When the host has this many free bytes, the pool must be full. Writes of metadata of the pool may take some of them. Default:
+   * 2 GiB.
    */
   keepFreeBytes?: number
   /** What users will notice when the host is full. The log line of the warning ends with this text. */

@@ -52,7 +52,7 @@ suite('a runner that starts after another runner has ended or was killed', { ski
     assert.deepEqual(await box.tracesOf(sandboxId), [])
   })
 
-  test('a runner after an upgrade moves sockets of agents to where only the gate’s group may connect', async () => {
+  test('an upgraded runner moves agents’ sockets to a directory that only the gate’s group may enter', async () => {
     const { sandboxId } = await box.started()
     await box.close()
     const { sockets, formerSockets } = placesOf(box.instance, join(box.directory, 'runner'))

@@ -67,7 +67,7 @@ const adoptOne = async (machine: Machine, sandboxId: string, entry: Entry): Prom
 type Liveness = { isAlive: true; adopted: Adopted } | { isAlive: false; cause?: Cause }
 
 /**
- * Finds out whether a sandbox is alive: its PID 1 is the process that was started, and its network namespace and addresses exist.
+ * Finds out whether a sandbox is alive: its PID 1 is the process that was started, and no part of its network (slot) is missing.
  * The agent is not asked, because the agent of a paused sandbox cannot answer.
  */
 const findAlive = async (machine: Machine, sandboxId: string, { spec, run }: Entry): Promise<Liveness> => {

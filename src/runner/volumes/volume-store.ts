@@ -29,8 +29,8 @@ type StoreParts = {
 }
 
 /**
- * The operator's directory. `mapsOwners`: its file system supports mounts that map owners (idmapped mounts). Without them, the
- * sandboxes with volumes from it have no own range of user ids, but a common one.
+ * The operator's directory. `mapsOwners`: its file system supports mounts that map owners (idmapped mounts). If not, all
+ * sandboxes with volumes from it have the same range of user ids on the host.
  */
 type Opened = { shared: SharedDirectory; mapsOwners: boolean }
 

@@ -26,7 +26,7 @@ suite('times of out-of-memory kills in a sandbox', () => {
     assert.equal(wasBetween(kills.spans('another'), 0, 9000), false)
   })
 
-  test('of a sandbox’s out-of-memory kills, the newest 64 times are kept until the sandbox ends', () => {
+  test('the times of a sandbox’s newest 64 out-of-memory kills are kept until the sandbox ends', () => {
     for (let n = 1; n <= 64; n++) lookAt(10_000 + n * 10, 6 + n)
     assert.equal(wasBetween(kills.spans('box'), 3000, 4000), false)
     assert.equal(wasBetween(kills.spans('box'), 10_640, 10_640), true)

@@ -5,7 +5,10 @@ export type HereDocument = {
   content: string
   /** True if the delimiter is quoted: `$` then has no special meaning. */
   isQuoted: boolean
-  /** The content, after the opening delimiter (`<<EOF`) and followed by the closing delimiter, so that a shell can run it. */
+  /**
+   * The lines as they are written, with tabs and the closing delimiter. A shell can run them after the RUN line that contains
+   * `<<EOF`.
+   */
   raw: string
 }
 

@@ -94,8 +94,8 @@ export const instructionsOf = (text: string): { instructions: Instruction[]; esc
   let open: { line: number; text: string } | undefined
 
   /**
-   * Ends the instruction that is being read. The number `next` is that of the line after it. Returns the number of the line after
-   * its here-documents, if it has any.
+   * Ends the instruction that is being read. `next`: number of the line after it. Returns the number of the line after its
+   * here-documents, if it has any.
    */
   const close = (next: number): number => {
     if (open === undefined) return next
