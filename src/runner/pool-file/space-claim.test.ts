@@ -86,7 +86,7 @@ suite('`SpaceClaim` keeps a sparse pool from exceeding the host’s free space',
     writeFileSync(join(place, 'small'), 'x', { flush: true })
   })
 
-  test('a ballast file that cannot be allocated in one piece is allocated in smaller pieces as far as possible', async () => {
+  test('if the ballast file cannot be allocated in one piece, it is allocated in smaller pieces', async () => {
     const most = 200 * MiB
     for (const words of [
       ['quota', 'enable'],
