@@ -103,8 +103,8 @@ export class Skopeo {
   }
 
   /**
-   * Returns the exact bytes of a manifest. Returns also those of the image configuration for this platform, if skopeo finds a
-   * configuration. The caller must check that the configuration belongs to the manifest.
+   * Returns the exact bytes of a manifest and, if skopeo finds it, of the image configuration for this platform. The caller must
+   * check that the configuration belongs to the manifest.
    */
   async manifestAndConfig(reference: Reference, asking: Asking): Promise<{ manifest: Buffer; config?: Buffer }> {
     const argv = ['sh', '-c', inspectTwice, 'sh', ...this.#registryOptions(reference, '', asking), sourceOf(reference)]

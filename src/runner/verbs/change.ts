@@ -13,8 +13,9 @@ import { startEntrypoint } from './entrypoint.ts'
 import { placeTrust } from './trust.ts'
 
 /**
- * Applies the assignment to a sandbox. If one new size is refused, all sizes stay unchanged. Waits until the journal is written
- * only if a size is refused or environment variables change; after any other change, control sends the assignment again.
+ * Applies the assignment to a sandbox. If one new size is refused, all sizes stay unchanged. The call waits for the write of the
+ * journal in two cases only: a size was refused, or environment variables change. If the write of any other change is lost,
+ * control sends the assignment again.
  */
 export const changeSandbox = async (
   machine: Machine,
