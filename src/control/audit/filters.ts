@@ -19,8 +19,8 @@ const readTime = (name: string, text: unknown): Date => {
 
 /**
  * SQL condition for audit rows whose call has one of `values` as its action or target type. Calls that scenarios.ts
- * does not list have the action `update` and the type `other`. If `values` matches them, the condition excludes the
- * listed calls that it does not match.
+ * does not list have the action `update` and the type `other`. To find such calls too, the condition excludes the
+ * listed calls with other values.
  */
 const hasWord = (sql: Sql, word: 'action' | 'targetType', values: readonly string[]): Condition => {
   const fits = (call: string) => values.includes(scenarioOf(call)[word])

@@ -36,8 +36,8 @@ export type Callers = {
   /** Finds the user of a token. `undefined` if the token is no valid credential of a user. */
   find: (token: string) => Promise<Holder | undefined>
   /**
-   * Finds the caller of a stored grant, with the present permissions. `undefined` if the key, the account or the
-   * membership was deleted.
+   * Finds the caller who got credentials earlier, for example for an upload, with the present permissions. `undefined`
+   * if the key has expired, or the key, the account or the membership was deleted.
    */
   findAgain: (known: {
     userId: string

@@ -52,8 +52,9 @@ export const openConnections = ({ settings }: Pick<Parts, 'settings'>) => {
   const [issuer] = settings.identity.issuers
   const listIssuerOrigins = issuer === undefined ? async () => [] : openIssuer(issuer)
   return async (): Promise<string[]> => {
-    // The URLs of gates that organizations run themselves are left out. They could make the header so long that reverse
-    // proxies refuse it. The pages do not need them, because this server's gate reaches the sandboxes of every region.
+    // The URLs of gates that organizations run themselves are left out. They could make the header
+    // Content-Security-Policy so long that reverse proxies refuse it. The pages do not need these URLs, because this
+    // server's gate reaches the sandboxes of every region.
     return [...new Set([...gateOrigins(settings.proxyUrl), ...(await listIssuerOrigins())])]
   }
 }

@@ -74,8 +74,8 @@ export const openWatchers = async (parts: WatchersParts): Promise<Watchers> => {
         await inParallel(checksAtOnce, everybody, async (watcher) => void (await check(watcher)))
       }
     } catch (error) {
-      // If a check fails, the clients stay connected. Each client is checked again before its next event and its next
-      // ping.
+      // Clients that could not be checked stay connected. Each client is checked again before its next event and its
+      // next ping.
       log.warn({ err: error }, 'not every event socket could be checked')
     } finally {
       isChecking = false

@@ -51,7 +51,7 @@ const archiveBox = async (app: TestControl, runner: SimulatedRunner) => {
 }
 
 suite('bases in the store', () => {
-  test('a base stays while a copy or a runner needs it; then every runner removes it from the store', async () => {
+  test('a base is deleted from the store only when no archive needs it and no runner has it', async () => {
     await using app = await startControl()
     await using first = await connectRunner(app, { capabilities: shared })
     const token = (await app.as('admin').post('/runners', { name: 'second' })).body.apiKey
@@ -61,7 +61,7 @@ suite('bases in the store', () => {
     await untilState(app, box.id, 'archived')
     await first.link(['default'])
     await look(app)
-    // No runner brings a base before it restores a disk over it.
+    // Control asks no runner to fetch the base. A runner fetches it when it restores a disk that was made on it.
     assert.deepEqual([await listOf(app), second.askedImages], [[], []], 'the archived disk needs it')
     await first.link(['default', base])
     await app.as('owner').delete('/sandbox/box')
@@ -96,7 +96,7 @@ suite('bases in the store', () => {
     assert.equal(first.askedImages.length, length)
   })
 
-  test('control does not count the bases in a store that only its runner has', async () => {
+  test('if a store is on its runner’s own disk, control keeps no record of the bases in it', async () => {
     await using app = await startControl()
     await using first = await connectRunner(app)
     const { box, report } = await archiveBox(app, first)

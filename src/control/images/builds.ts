@@ -83,8 +83,8 @@ const checkCount = async (transaction: Transaction, organizationId: string): Pro
 }
 
 /**
- * Marks builds as not wanted that were not used for a while, or that exceed the limit. Returns their names, so that the
- * caller can tell the runners.
+ * Marks builds as not wanted that no sandbox uses: those that were not requested for `keptHours`, and those above the
+ * organization's `mostKept`. Returns their names, so that the caller can tell the runners.
  */
 export const dropUnusedBuilds = async (sql: Sql, now: Date): Promise<string[]> => {
   const rows = await sql<{ name: string }[]>`

@@ -43,7 +43,7 @@ const isNeeded = (sql: Sql) => sql`
     or exists (select from sandboxes where sandboxes.image = images.name
       and state not in ('destroyed', 'build_failed')))`
 
-/** SQL condition: the image is the base of disks, which no runner needs until it restores one of them. */
+/** SQL condition: the image is a base in the store. A runner fetches it only to restore a disk that was made on it. */
 const isBase = (sql: Sql) => sql`images.source ->> 'kind' = 'base'`
 
 /**
@@ -257,14 +257,14 @@ export const writeStored = async (sql: Sql, name: string, source: ImageSource, n
     where name = ${name}`
 }
 
-/** Notes the base of a copied disk that is in the store. */
+/** Notes which base a disk copy in the store needs. */
 export const writeStoredBase = async (sql: Sql, name: string, base: string): Promise<void> => {
   await sql`update images set stored_base = ${base} where name = ${name}`
 }
 
 /**
- * Notes that a runner has put a base into its store. Does nothing for a store that only the runner has: it keeps the base
- * as long as copies lie over it.
+ * Notes that a runner has put a base into its store. Does nothing if the store is on the runner's own disk: the runner
+ * then keeps the base itself while copies need it.
  */
 export const insertBase = async (sql: Sql, name: string, runnerId: string, now: Date): Promise<boolean> => {
   const [runner] = await sql<{ regionId: string }[]>`
@@ -278,7 +278,7 @@ export const insertBase = async (sql: Sql, name: string, runnerId: string, now: 
   return true
 }
 
-/** How long a base stays before it is looked at again, and how many are looked at in one sweep. */
+/** Milliseconds before a base is checked again, and maximum number of bases that one sweep checks. */
 const basesPer = { milliseconds: 3_600_000, sweep: 100 }
 
 /**

@@ -337,7 +337,7 @@ suite('POST /organizations/invitations/{invitationId}/accept', () => {
     )
   })
 
-  test('a user may accept an invitation at the first sign-in with its verified address; case is ignored', async () => {
+  test('a new user may accept an invitation to a verified e-mail address, written in upper or lower case', async () => {
     await using app = await startControl()
     const { id } = await invite(app, { email: 'new@example.com', role: 'owner' })
     const claims = { sub: 'new', name: 'New', email: 'NEW@Example.com' }

@@ -39,7 +39,8 @@ suite('signing in with a password', () => {
       const found = await signsInTo(account, password, 'other')
       return { found, messages: hashings.map(({ message }) => String(message)), costs: hashings.map(costOf) }
     }
-    // This call waits until the hash is made with which unknown accounts are compared. Its hashings are not checked.
+    // The module itself makes one hash, to compare with the passwords of unknown accounts. This call waits for that
+    // hash, so that the checks below do not see it.
     await work('nobody@example.com', 'x')
     const right = await work('owner@example.com', 'twelve letters at least')
     assert.deepEqual([right.found, right.messages], [userId('owner'), ['twelve letters at least']])

@@ -22,7 +22,7 @@ export const allowed = {
   site: 100,
   /** Wrong tries from one source with one name, per quarter of an hour. */
   sourceAndName: 10,
-  /** Wrong tries from one source with a name above `attackedAfter`, per quarter of an hour. */
+  /** Wrong tries from one source with one attacked name (see `attackedAfter`), per quarter of an hour. */
   sourceAndAttackedName: 3,
   /** If one name has this many failures in an hour, from all new browsers together, the name is treated as attacked. */
   attackedAfter: 50,

@@ -11,8 +11,8 @@ export const ContextsInUseShape = Type.Object({
 })
 
 /**
- * Lists the hashes of the files that images are made from. In an organization's own region, the list has only the files
- * of that organization, so the runner removes no unused files of others.
+ * Lists the hashes of the uploaded files that images are made from. The runner removes other uploaded files later. In an
+ * organization's own region, the answer names the organization: the runner then removes only files of that organization.
  */
 export const listContexts = async (
   { database: { sql } }: Pick<RunningParts, 'database'>,

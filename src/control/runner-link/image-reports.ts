@@ -95,8 +95,9 @@ export const applyImageReport = async (parts: RunningParts, runner: Runner, repo
 }
 
 /**
- * Notes that a disk was copied on its runner, or that the copy is in the object store. Returns true for a new step. The
- * caller then sends the next assignment: to upload the copy, or for all runners of the region to fetch it.
+ * Notes that a disk was copied on its runner, or that the copy is in the object store. Returns true if control did not
+ * know this before. The caller then sends the next assignment: to upload the copy, or for all runners of the region to
+ * fetch it.
  */
 const noteCopy = async (
   transaction: Transaction,
