@@ -43,9 +43,8 @@ static const struct {
     {"/dev/random", 1, 8}, {"/dev/urandom", 1, 9}, {"/dev/tty", 5, 0},
 };
 
-// Shows the host's devices in the sandbox. Called if this host allows no process to make devices. The mount is read-only, because
-// crun makes the sandbox's root the owner of the sandbox's standard files. Otherwise the sandbox's root would own the host's
-// /dev/null.
+// Shows the host's devices in the sandbox. Called if this host allows no process to make devices. The runtime, crun, tries to
+// make the sandbox's root the owner of standard input and output, which are /dev/null. The read-only mount prevents this.
 static void keep_devices_of_host(void) {
   if (umount2("/dev", MNT_DETACH) < 0) fail("/dev");
   if (mount("/dev/null", "/dev/null", NULL, MS_BIND, NULL) < 0) fail("/dev/null");
@@ -148,8 +147,8 @@ void make_id_map(char **arg) {
     if (errno != EINTR) fail("user namespace");
 }
 
-// bind-mapped FROM TO: like `bind`, but maps owners as the last step `ids MAP` has set (mount_setattr(2)). Unmapped owners appear
-// as nobody.
+// bind-mapped FROM TO: like `bind`, but maps owners by the MAP of an earlier step `ids` (mount_setattr(2)). Unmapped owners
+// appear as nobody.
 void mount_mapped(char **arg) {
   if (id_map < 0) refuse("ids come first");
   struct attributes mapped = {.set = attribute_idmap, .user_namespace = (uint64_t)id_map};

@@ -328,8 +328,8 @@ void sudo_client(int argc, char **argv) {
   client.in_background = sudo.background;
   client.has_terminal = !sudo.background && passage_open(&client.passage);
   /*
-   * Bash ignores SIGTTIN and SIGTTOU in $(). Do not ignore them for a command with its own terminal, because the command must
-   * stop at them to get the caller's terminal.
+   * The command ignores the signals that the caller ignores, except SIGTTIN and SIGTTOU, which Bash ignores in $(). One of these
+   * two signals stops a command that needs the terminal; only then does the client begin to read the caller's keys.
    */
   if (client.has_terminal) client.ignored &= ~(UINT64_C(1) << (SIGTTIN - 1) | UINT64_C(1) << (SIGTTOU - 1));
   client.signals = watch_signals(client.ignored);

@@ -1,8 +1,7 @@
 /*
- * The process between a sudo client (sudo_client.c) and the client's command. It is root, has no terminal, and ends when both
- * have ended. It is the parent of all processes that the command leaves behind, so a killed client leaves none. The command gets
- * the descriptors of the client. If they are a terminal, the command gets a new terminal, and the client copies between the two
- * terminals.
+ * The process between a sudo client (sudo_client.c) and the client's command. It is root. Processes that the command leaves
+ * behind become children of this process, which kills all of them if the client is killed. The command gets the descriptors of
+ * the client, but a new terminal instead of the caller's terminal (sudo_terminal.h).
  */
 #include <errno.h>
 #include <poll.h>

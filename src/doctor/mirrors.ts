@@ -31,8 +31,8 @@ const lookUp: Resolve = async (host) => {
 const nameOf = (host: string) => host.replace(/:\d+$/, '')
 
 /**
- * Looks up the addresses of each host once. Returns the hosts with their addresses, also as a text. `closed`: the hosts with an
- * address that sandboxes cannot reach.
+ * Looks up the addresses of each host once. `closed`: the hosts with an address that sandboxes cannot reach. `text`: a line for
+ * the operator that lists all hosts and their addresses.
  */
 const placesOf = async (hosts: readonly string[], isOpen: (address: string) => boolean, resolve: Resolve) => {
   const places = await Promise.all(

@@ -227,7 +227,7 @@ suite('POST /process/code-run: the name of the code’s file, and other files th
     ['typescript', dirname],
     ['typescript', `await 1\n${dirname}`],
   ] as const) {
-    test(`code has a file name in the working directory: ${language}, ${code.slice(0, 16)}`, async () => {
+    test(`code has require, and a __filename in the working directory: ${language}, ${code.slice(0, 16)}`, async () => {
       await using box = await startToolbox()
       const { body } = await box.post(codeRun, { code, language })
       assert.deepEqual(body, { exitCode: 0, result: 'true true function\n' })

@@ -11,7 +11,7 @@ const aheadBytes = 1024 * 1024
 const frameBytes = 256
 /**
  * Limits of buffered input, in bytes. `each`: per sandbox. `all`: in total. `sure`: what each sandbox always gets. A client is
- * paused only after a whole frame, which may have 4 MiB. So the limits are far above `aheadBytes`.
+ * paused above `aheadBytes`, but its last frame before the pause may have up to 4 MiB.
  */
 const typed = new Budget({ each: 16 * 1024 * 1024, all: 256 * 1024 * 1024, sure: 64 * 1024 })
 

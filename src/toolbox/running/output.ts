@@ -16,8 +16,8 @@ const inJsonAtMost = 2
 const sureBytes = 64 * 1024
 
 /**
- * Beyond `sureBytes`, all outputs share 512 MiB. An owner may use at most as much as is still free, which is half if no other
- * owner uses any. When little is free, new outputs are cut earlier.
+ * Beyond `sureBytes`, all outputs share 512 MiB. The outputs of one owner may use at most as many bytes as then stay free: one
+ * owner alone gets 256 MiB. When few bytes are free, new outputs are cut earlier.
  */
 const shared = new Budget({ all: 512 * 1024 * 1024, ofFree: 1 })
 
