@@ -118,7 +118,7 @@ suite('a store in a directory', () => {
     assert.deepEqual(await keysBelow(store, ''), ['small 100000'])
   })
 
-  test('a write to a full directory store fails with the reason “full”, and no part of the object is left', {
+  test('a write to a full directory store fails and says that it is full; no part of the object is left', {
     skip: needsRoot,
   }, async () => {
     const store = patient(new DirectoryStore(scratch.small('full', 1)))

@@ -1,6 +1,6 @@
-// Finds the sandbox that makes uncharged memory grow: kernel memory that counts towards no sandbox's memory limit. First all
-// sandboxes that may be the cause ("suspects") are frozen. If memory grows meanwhile, no suspect is the cause. Then each suspect
-// runs for a moment while the others are frozen. If memory grows meanwhile, this suspect is the cause.
+// Finds the sandbox that makes uncharged memory grow, which is kernel memory that counts towards no sandbox's memory limit. First
+// all sandboxes that may be the cause ("suspects") are frozen. If memory grows meanwhile, no suspect is the cause. Then each
+// suspect runs for a moment while the others are frozen. If memory grows meanwhile, this suspect is the cause.
 //
 // There are few suspects, and each is frozen for some hundred milliseconds. The experiment runs only while uncharged memory
 // grows. Ordinary programs do not cause such growth.

@@ -1,6 +1,5 @@
-// Orders the sandboxes by how likely they make uncharged memory grow: kernel memory that no limit counts. When such memory has
-// grown, each sandbox is blamed for a part of the growth, in proportion to the CPU time that the kernel has spent for it
-// meanwhile. This only shows which sandboxes to examine first.
+// Shows which sandboxes to examine first when uncharged memory grows (kernel memory that counts towards no limit). Each sandbox
+// is blamed for a part of the growth, in proportion to the CPU time that the kernel has spent for it meanwhile.
 
 export class Ledger {
   readonly #seconds = new Map<string, number>()

@@ -1,5 +1,5 @@
-// Finds a sandbox that fills uncharged memory: kernel memory that counts towards no sandbox's memory limit. The caller then ends
-// that sandbox before the host runs out of memory.
+// Finds a sandbox that fills uncharged memory, which is kernel memory that counts towards no sandbox's memory limit. The caller
+// then ends that sandbox before the host runs out of memory.
 //
 // Twice a second two small files of the host are read, however many sandboxes there are. Sandboxes are examined only while
 // uncharged memory grows. First their socket tables are read, which are exact (sockets.ts). Then an experiment is made

@@ -84,8 +84,8 @@ export const openFirewall = async (parts: RulesetParts, log: Logger, time = open
   const rules = await readRules(instance, range)
   const organizations = await readOrganizations(instance)
   /**
-   * New slots that were given the organization of the last used slot before their own is known. If the guess is right, `assign`
-   * need not change the nft table, which saves time.
+   * New slots whose organization is not known yet. The organization of the last used slot was written to the nft table as a
+   * guess. If the guess is right, `assign` need not change the table, which saves time.
    */
   const guessed = new Set<number>()
   let likely: number | undefined

@@ -1,6 +1,6 @@
-// Records the addresses that DNS answers have opened for one slot: for each address its DNS name, and until when it is open at
-// least. The kernel closes an address later if a connection uses it. If the slot's list of domains changes, this record shows
-// which addresses may stay open.
+// Records the addresses that DNS answers have opened for one slot: for each address its DNS name, and the time until which it
+// stays open. The kernel keeps an address open longer if a connection uses it. If the slot's list of domains changes, this record
+// shows which addresses may stay open.
 import { isListed } from './dns/domains.ts'
 
 /** Maximum number of addresses that DNS answers may keep open for one slot. */
