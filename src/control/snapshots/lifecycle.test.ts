@@ -203,8 +203,8 @@ suite('concurrent writes of one snapshot', () => {
         const waits = events.map((second) =>
           snapshotStates.some((state) => endingOf(first, state) !== 'stays' && endingOf(second, state) !== 'stays'),
         )
-        // Before the first writer commits, the test waits until each of the later writers has ended, or waits for the
-        // first writer's lock.
+        // The first writer commits only when each later writer has either ended or is waiting for the first writer's
+        // lock.
         await Promise.all(later.filter((_, index) => !waits[index]))
         const [{ pid }] = await transaction<[{ pid: number }]>`select pg_backend_pid() as pid`
         await untilWaiting(sql, pid, waits.filter(Boolean).length)

@@ -52,7 +52,7 @@ suite('a user made by single sign-on whose provider changes', () => {
     assert.deepEqual([await end(sso), await end(sso)], [id, id])
   })
 
-  test('after a provider’s issuer changed, the same users sign in; old links and keys are invalid', async () => {
+  test('if a provider’s issuer changes, its users can still sign in; old links and API keys are invalid', async () => {
     await using sso = await startSso(provider)
     const { userId: id, accessToken } = (await sso.signIn('ada')).body
     const made = await sso.app.with(accessToken).post('/api-keys', { name: 'before', permissions: [] })

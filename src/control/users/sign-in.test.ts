@@ -102,7 +102,7 @@ suite('a person who signs in for the first time', () => {
 })
 
 suite('an address that only an organization’s identity provider has verified', () => {
-  test('a person with a verified address gets it from a user whose address only single sign-on verified', async () => {
+  test('a user whose address was verified only by single sign-on loses it to a new person who verifies it', async () => {
     await using app = await startControl()
     const squatter = await addPerson(app, { email: 'ADA@example.com', emailVerifiedBy: 'sso' })
     assert.equal(await statusOf(app, { ...ada, email_verified: false }), 403)
@@ -115,7 +115,7 @@ suite('an address that only an organization’s identity provider has verified',
     assert.match(left.email, /^[0-9a-f-]{36}@sso\.invalid$/)
   })
 
-  test('a known user gets a new address from a user whose address only single sign-on verified', async () => {
+  test('a user whose address was verified only by single sign-on loses it to a known user who verifies it', async () => {
     await using app = await startControl()
     await meOf(app, ada)
     await addPerson(app, { email: 'ada@new.example', emailVerifiedBy: 'sso' })

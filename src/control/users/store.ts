@@ -118,9 +118,9 @@ export const listLinked = async (sql: Sql, userId: string): Promise<string[]> =>
 type Key = Pick<Claims, 'issuer' | 'subject'>
 
 /**
- * Links a waiting identity to a user. The issuer of the identity must have verified its address, and something other
- * than single sign-on the user's address. Otherwise an attacker could become a user with somebody else's address, and
- * that person would later sign in as this user.
+ * Links an identity without a user to a user with the same address. The identity's issuer must have verified the
+ * address, and the user's address must be verified by something other than single sign-on. Otherwise an attacker could
+ * become a user with somebody else's address, and the owner of the address would later sign in as the attacker's user.
  */
 export const linkIdentity = async (sql: Sql, { issuer, subject }: Key, userId: string): Promise<boolean> => {
   const linked = await sql`

@@ -16,8 +16,8 @@ import type { RunningParts } from '../running.ts'
 import { fadedDemand } from './demand.ts'
 
 /**
- * Maximum number of sandboxes of a region that start at the same time, warm or not. Above it, no warm sandbox is
- * started.
+ * Control starts a warm sandbox only while fewer than this many sandboxes of the region are starting. Sandboxes that
+ * callers start are counted too.
  */
 const atOnce = 2
 const poolsPerSweep = 100

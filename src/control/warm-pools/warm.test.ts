@@ -157,7 +157,7 @@ suite('a warm pool', () => {
     assert.equal((await app.as('owner').get('/warm-pools')).body[0].currentSize, 1)
   })
 
-  test('a create uses the warm pool of the snapshot that it found, even if that is renamed meanwhile', async () => {
+  test('a create uses the warm pool of the snapshot that it found, even if the snapshot is renamed meanwhile', async () => {
     await using app = await startControl({ sandboxes: waits })
     await using _runner = await connectRunner(app)
     const snapshots = await app.database.sql<{ id: string }[]>`
@@ -166,9 +166,9 @@ suite('a warm pool', () => {
       returning id`
     await pool(app, 1, 'next')
     await fill(app)
-    // After the create has read its snapshot, and before it looks for a warm sandbox, the snapshot's name passes to
-    // another snapshot. `statement` is part of the query for a warm sandbox, because other queries read `warm_pools`
-    // too.
+    // After the create has read its snapshot, and before it looks for a warm sandbox, another snapshot gets the
+    // snapshot's name. `statement` is a text that only the query for a warm sandbox contains: the create is to wait at
+    // this query, not at another one that reads `warm_pools`.
     const { id, snapshot } = await inBetween(
       app,
       { reading: 'warm_pools', statement: 'for no key update of sandboxes skip locked' },
@@ -376,7 +376,7 @@ suite('GET /warm-pools', () => {
 })
 
 suite('POST /warm-pools', () => {
-  test('POST /warm-pools answers 409 for a second pool of a snapshot in a region, 400 or 404 for unknown ones', async () => {
+  test('POST /warm-pools answers 409 if the snapshot’s pool exists, 400 for an unknown snapshot, 404 for an unknown region', async () => {
     await using app = await startControl()
     await using _runner = await connectRunner(app)
     await pool(app, 0)

@@ -141,11 +141,11 @@ export const claim = async (
 export type Attempted = { outcome: Outcome; at: Date; durationMilliseconds: number }
 
 /**
- * Stores the outcome of an attempt. After the last attempt for a delivery, the next one of its lane becomes due. Writes
- * nothing if another process has taken the delivery, because the lease was over.
+ * Stores the outcome of an attempt. After a success, or when no attempt is left, the next delivery of the lane becomes
+ * due. Writes nothing if the lease was over and another process has taken the delivery.
  *
- * Disables an endpoint that has failed for too long or wants no more messages, and returns the reason. This happens in
- * the same transaction, so that no process takes the next delivery before.
+ * Disables an endpoint that has failed for too long or wants no more messages, and returns the reason. The same
+ * transaction does both, so that no process sends the next delivery to a disabled endpoint.
  */
 export const finish = async (
   transaction: Transaction,

@@ -24,8 +24,8 @@ export const waitAfter = (attempts: number, random: () => number = Math.random):
 }
 
 /**
- * Seconds without a successful delivery, after which an endpoint is disabled when all attempts for a message have
- * failed.
+ * Seconds for which all deliveries to an endpoint must have failed before it is disabled. It is disabled when the last
+ * attempt for a message fails.
  */
 export const deadAfterSeconds = 24 * hours
 

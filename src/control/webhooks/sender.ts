@@ -14,8 +14,8 @@ export const mostAtOnce = 96
  */
 const busyFrom = 5
 /**
- * The largest part of this process's free delivery slots that one organization gets at once. An organization whose
- * running deliveries have that many slots gets no more.
+ * Part of this process's free delivery slots, rounded down, but at least one slot. When deliveries are taken from the
+ * queue, one organization gets at most this number, and none if it uses this number of slots already.
  */
 const shareOfRoom = 1 / 8
 /**
@@ -50,7 +50,7 @@ export const startSender = (parts: WebhookParts, provider: WebhookProvider): Sen
     const dead = await database.transaction((transaction) => finish(transaction, delivery, attempted, clock.now()))
     if (dead === undefined) return
     const endpoint = await findEndpointById(database.sql, delivery.endpointId)
-    // `finish` has disabled the endpoint. If it is enabled, its owner has enabled it meanwhile, so it stays enabled.
+    // `finish` disabled the endpoint a moment ago. If its owner has enabled it again since, it stays enabled.
     if (endpoint === undefined || endpoint.disabledAt === null) return
     await database.transaction((transaction) => disable(transaction, endpoint, dead, clock.now()))
     log.info({ endpointId: endpoint.id, organizationId: endpoint.organizationId, dead }, 'a webhook endpoint is dead')

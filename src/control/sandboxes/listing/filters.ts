@@ -129,8 +129,9 @@ const between = (column: string, from: number | Date | null, to: number | Date |
 const fewStates = 4
 
 /**
- * Returns SQL conditions for the ranges of the index for the sort order that can contain matches. The ranges do not
- * overlap. A filter that the caller left out adds no condition. PostgreSQL reads only these ranges, with any plan.
+ * Returns SQL conditions for ranges of the index that is read in the order of the listing. Each match is in exactly one
+ * range. A filter that the caller left out adds no condition, so PostgreSQL reads only the ranges even with a generic
+ * plan.
  */
 export const stretchesOf = (query: ListQuery): ((sql: Sql) => Piece)[] => {
   const size = (column: string, least: number | undefined, most: number | undefined) =>

@@ -157,8 +157,9 @@ const hasLabels = (sql: Sql, labels: Labels): Piece =>
  * of the `offset 0`, PostgreSQL does not read the index for the sort order from its beginning, where `look` has found
  * few matches.
  *
- * Labels can be too large for an index, so the indexes for sorting contain only their signatures. With labels there are
- * two queries: one uses an index of labels and reads each match from the table; the other compares signatures first.
+ * Labels can be too large for an index, so the indexes for sorting contain only a few bits computed from the labels
+ * (`isSigned`). With labels there are two queries: one uses an index of labels and reads each match from the table; the
+ * other compares these bits first.
  */
 const ways = (sql: Sql, question: Question): (() => Piece)[] => {
   const { labels, column, limit } = question
@@ -200,8 +201,8 @@ const hopefulLook = 6000
 const longestLook = 40_000
 
 /**
- * Planner cost of a table page, in pages of an index that is read in order. The sandboxes that an index finds are
- * spread over the table, so each of them needs another table page. The value is measured.
+ * Measured cost of reading a page of the table, for PostgreSQL's planner. An index page costs 1.1. A table page costs
+ * more, because the sandboxes that an index finds are spread over the table.
  */
 const tablePage = 3
 

@@ -3,7 +3,7 @@ import type { Piece, Sql } from '#src/control/storage/database.ts'
 import { statesHoldingDisk } from './lifecycle.ts'
 import type { SandboxRow } from './sandbox.ts'
 
-/** Maximum number of listed sandboxes that cannot leave their runner. The operator sees why. */
+/** Maximum number of sandboxes for which the operator is shown why they cannot leave their runner. */
 const mostShown = 100
 /**
  * Maximum number of sandboxes that one sweep tries to move. They are chosen at random. So a sandbox that cannot move

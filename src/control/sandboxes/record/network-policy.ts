@@ -89,8 +89,8 @@ export const checkDomainList = (given: string | null | undefined): string[] | nu
   )
 
 /**
- * Returns the network columns of a new sandbox. `isLimited`: the organization blocks outgoing traffic, unless the body
- * has an allow list or `networkBlockAll: false`.
+ * Returns the network columns of a new sandbox. If `isLimited`, the organization blocks outgoing traffic of new
+ * sandboxes that have no allow list and do not set `networkBlockAll`.
  */
 export const networkOfNew = (given: RequestedNetwork, isLimited: boolean): NetworkColumns => {
   const lists = {

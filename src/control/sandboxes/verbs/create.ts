@@ -118,8 +118,8 @@ const getOrigin = async (
   if (definition !== undefined) return { definition, named: snapshot }
   const { id, image } = snapshot
   const isOfThis = (held.warm?.snapshot_id ?? id) === id && held.runners.every((runner) => runner.image === image)
-  // Between the two queries, somebody may have renamed snapshots, so that they found two different ones. Then the
-  // runners are locked again, for the snapshot of the first query.
+  // If snapshots were renamed meanwhile, `hold` may have used another snapshot than `snapshot`. Then `hold` is called
+  // again, with the id and image of `snapshot`.
   return { snapshot, ...(isOfThis ? held : await hold(id, image)) }
 }
 

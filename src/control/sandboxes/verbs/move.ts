@@ -49,8 +49,8 @@ const intent = (sandbox: SandboxRow, move: Move): Partial<SandboxRow> => ({
 /**
  * Makes the move of `verb` from the state in `found`. Throws if the sandbox would exceed the organization's quota.
  *
- * If somebody else has changed the sandbox meanwhile, a call reads the row again, because the verb may be done already
- * or be impossible. A timer makes no move then: the next sweep decides again.
+ * If the sandbox has changed since `found` was read, the row is read again, because the verb may be done already or be
+ * impossible. Exception: if `by` is a timer, no move is made, and the next sweep decides again.
  */
 export const moveSandbox = async (
   { database, clock, changes }: RunningParts,

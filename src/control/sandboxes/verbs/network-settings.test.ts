@@ -42,7 +42,7 @@ suite('POST /sandbox/:sandboxIdOrName/network-settings', () => {
           isAnswered = true
         })
       const asked = await runner.untilAsked(({ generation }) => generation === 2)
-      // These two calls take longer than control needs to reply to the change, if it does not wait for the runner.
+      // If control did not wait for the runner, it would reply to the change before these two calls end.
       for (let call = 0; call < 2; call++) await app.as('member').get(`/sandbox/${id}`)
       assert.equal(isAnswered, false)
       runner.perform(asked)

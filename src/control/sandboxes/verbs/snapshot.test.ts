@@ -73,7 +73,7 @@ suite('POST /sandbox/:sandboxIdOrName/snapshot', () => {
     assert.deepEqual([late.status, late.body.id, late.body.state], [200, id, 'destroying'])
   })
 
-  test('a runner that loses a snapshot’s image does not copy the sandbox again, whose disk has changed', async () => {
+  test('if a runner loses the image of a sandbox’s snapshot, it does not copy the sandbox again', async () => {
     await using app = await startControl(waiting)
     await using runner = await connectRunner(app)
     const sourceOf = async () => {
