@@ -11,8 +11,8 @@ export type Taken = {
   /** The times of the measured server, in milliseconds. */
   ours: Samples
   /**
-   * The times of each lower bound, in milliseconds. The sum of the medians of all bounds is the least time that `ours` could
-   * have.
+   * The times of each lower bound, in milliseconds. The measured server cannot be faster than the sum of the medians of all
+   * bounds.
    */
   floors: Samples[]
 }

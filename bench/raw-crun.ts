@@ -60,8 +60,8 @@ export const openRawCrun = async (
   }
   const hide = 'if [ -n "$4" ]; then umount -l "$4"; fi'
 
-  // crun makes the root user of the sandbox the owner of its stdin, stdout and stderr. Without these redirections, that would be
-  // the host's /dev/null.
+  // crun makes the root user of the sandbox the owner of crun's own stdin. Without the redirection, stdin may be the host's
+  // /dev/null, whose owner must not change.
   const exec = (id: string) =>
     shell(`${hide}; exec ${crun.join(' ')} exec "$1" ${command.join(' ')} <"$2/$1/config.json"`, id)
 

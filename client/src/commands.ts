@@ -29,7 +29,7 @@ type Json = { json?: boolean }
 export type Host = {
   /** Finds the server and the credential. Throws a Failure if the user has to sign in first. */
   connect: (options: Options) => Promise<Access>
-  /** Options, beside `Options`, with which the user chooses the server of a command. */
+  /** More options with which the user chooses the server of a command, such as `--data`. */
   options?: () => Option[]
   /** Returns the address of the server that these options choose. */
   serverUrl?: (options: Options) => Promise<string | undefined>

@@ -6,8 +6,8 @@ const longestMs = 10_000
 
 type Before = ({ reading: string } | { writing: string }) & {
   /**
-   * Makes `act` wait only at an SQL statement that contains this text. Needed if control's periodic work may use the table before
-   * `act` does.
+   * Text in the SQL statement at which the operation `act` of the test is stopped. Needed if control's periodic work may use the
+   * same table before `act` does.
    */
   statement?: string
 }

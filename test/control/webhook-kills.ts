@@ -14,9 +14,9 @@ export type Kills = {
   kills: number
   /** Number of kills at which at least one committed event had not arrived at its receiver. */
   betweenCommitAndSend: number
-  /** How many of the kills in `betweenCommitAndSend` certainly came before control sent any event since the previous kill. */
+  /** Number of kills at the moment `held`. Each certainly came after a commit and before control sent its message. */
   strictlyBetween: number
-  /** How many of the kills in `betweenCommitAndSend` came when control had begun to send a message. */
+  /** Number of kills that came after control had begun to send an event, and before the event arrived. */
   whileSending: number
   committed: number
   received: number
@@ -108,7 +108,7 @@ export const runKills = async (moments: readonly Moment[], say: (line: string) =
         callAsOwner(control, method, path, body).catch(() => undefined)
       const calls = [
         call('POST', '/sandbox', { name: `box-${round}`, buildInfo }),
-        // Both calls ask for a sandbox of the same name, so control makes only one sandbox.
+        // Repeats the call above. Control makes only one sandbox of this name.
         call('POST', '/sandbox', { name: `box-${round}`, buildInfo }),
         ...(round === 0 ? [] : [call('DELETE', `/sandbox/box-${round - 1}`)]),
       ]

@@ -124,7 +124,7 @@ export class Disk {
     )
   }
 
-  /** Whether the directory existed before the Recorder began to record, so that none of the recorded changes has made it. */
+  /** Returns true if no recorded change has made this directory. The directory then existed before the recording. */
   #wasThere(path: string): boolean {
     return !this.#names.has(path) && !this.#durable.has(path)
   }

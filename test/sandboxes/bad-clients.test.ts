@@ -146,8 +146,7 @@ suite('the logs of the programs', () => {
       await commit()
       look(what)
     }
-    // The server must still answer. After these calls, the logs are read again, because log lines of the last fault may come
-    // late.
+    // The server must still answer. `look` then reads the logs again, because lines about the last mistake may be logged late.
     assert.equal((await alcove.api('GET', '/sandbox')).status, 200)
     await until('the sandbox answers', async () => (await box.toolbox('GET', '/user-home-dir')).status === 200)
     look('the end')

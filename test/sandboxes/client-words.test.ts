@@ -7,8 +7,8 @@ import { Daytona, type Sandbox } from '@daytona/sdk'
 import { type Platform, platform } from './harness.ts'
 
 /**
- * A function that reads an error as one of these programs does: it returns the kind of error that the program recognizes, or
- * undefined.
+ * Returns the kind of error that a framework, such as Mastra, recognizes by words in the message. Undefined if the framework
+ * does not recognize the error.
  */
 type Reading = (error: Error) => string | undefined
 

@@ -199,7 +199,7 @@ suite('alcove sandbox, snapshot and key', () => {
     }
   })
 
-  test('`alcove snapshot` makes a snapshot, from which `alcove run` starts a sandbox, and deletes it', async () => {
+  test('`alcove snapshot` makes and deletes snapshots, and `alcove run` can start a sandbox from a snapshot', async () => {
     succeeds(await alcove(['exec', 'desk-box', '--', 'sh', '-c', 'echo kept > ~/in-snapshot']))
     assert.equal(succeeds(await alcove(['snapshot', 'create', 'cl-shot', '--sandbox', 'desk-box'])), 'cl-shot\n')
     const ran = await alcove(['run', '--snapshot', 'cl-shot', '--', 'sh', '-c', 'cat ~/in-snapshot'])

@@ -260,8 +260,8 @@ Gtk.main()
     const find = async () => (await computerUse.accessibility.findNodes({ scope: 'all', name: 'Send' })).matches ?? []
     await until('accessibility works on the new display', async () => {
       if ((await find()).length > 0) return true
-      // The form (form.py) can be found only if it was started after the accessibility bus. Otherwise the test starts the form
-      // again.
+      // `findNodes` finds the form (form.py) only if the form was started after the accessibility bus. So the test restarts the
+      // form until it is found.
       await run('pkill -f form.py; python3 /tmp/form.py >/dev/null 2>&1 &')
       await new Promise((resolve) => setTimeout(resolve, 1500))
       return false

@@ -295,7 +295,7 @@ suite('sandboxes that move between two runners', () => {
     assert.ok(isEmptyStore(), 'nothing is left in the store')
   })
 
-  test('a sandbox can start from a snapshot on another runner, even if the runner that stores it is killed', async () => {
+  test('another runner can start sandboxes from a snapshot, even if the runner that made it was killed', async () => {
     const source = await createOn('local')
     await source.run('head -c 48M /dev/urandom > big; sha256sum big > sum; echo kept > file')
     const snapshot = `two-runners-${source.id}`

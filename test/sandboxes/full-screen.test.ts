@@ -60,8 +60,7 @@ suite('programs that draw on the whole screen', () => {
       })
     }
     const resize = async ({ cols, rows }: (typeof sizes)[number]) => {
-      // What the program draws before it knows the new size may be in wrong places. The program then draws the screen again, as
-      // on a real terminal.
+      // Begins with an empty screen of the new size. When the program learns the new size, it draws everything again.
       state.screen = new DrawnScreen(cols, rows)
       await pty.resize(cols, rows)
     }

@@ -141,8 +141,7 @@ suite('the guide on development servers', () => {
   const hostOf = (name: Name) => `${servers[name].port}-${sandbox.id}.sandboxes.example.net`
   const gate = () => new URL(sandbox.toolboxProxyUrl)
   /**
-   * Returns the headers of a call from the page of a development server. They are such as a reverse proxy with TLS sends them to
-   * the gate.
+   * Returns the headers that the gate gets from a reverse proxy with TLS, if the page of a development server has made the call.
    */
   const headersFor = (name: Name) => ({
     host: hostOf(name),

@@ -38,7 +38,7 @@ suite('a PATH of the sandbox’s own', () => {
     assert.match(result, /^\/own:\/opt\/venv\/bin:/)
   })
 
-  test('in login shells, by `su -` or without any environment, PATH begins with the sandbox’s own PATH', async () => {
+  test('a login shell’s PATH begins with the sandbox’s own PATH, even after `su -` or `env -i`', async () => {
     const root = await daytona.create({ user: 'root', envVars: { PATH: path } })
     try {
       const first = async (command: string) =>

@@ -32,7 +32,7 @@ const execute = (body: object) => box.toolbox('POST', '/process/execute', body)
 const runCode = (body: object) => box.toolbox('POST', '/process/code-run', body)
 
 suite('command execution', () => {
-  test('a command without a timeout may run for 10 seconds', async () => {
+  test('a command is ended after 10 seconds, with the answer 408, if the call sets no timeout', async () => {
     const [ended, whole] = await Promise.all([
       execute({ command: 'sleep 30; echo whole' }),
       execute({ command: 'sleep 5; echo whole' }),

@@ -14,7 +14,7 @@ suite('the form of a setting that several people may change', () => {
     assert.equal(viewOf('x', edited('x', draft, 'abcd')).isStale, true)
   })
 
-  test('a draft whose value was saved is no edit any more, and the next edit starts from the saved value', () => {
+  test('after a save, the form has no unsaved change, and the next edit starts from the saved value', () => {
     const draft = edited('a', undefined, 'b')
     assert.deepEqual(viewOf('b', draft), { value: 'b', isDirty: false, isStale: false })
     assert.deepEqual(viewOf('b', edited('b', draft, 'c')), { value: 'c', isDirty: true, isStale: false })
