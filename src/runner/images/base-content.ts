@@ -1,4 +1,5 @@
-// The file beside an image's files that says what they are in the store, and the functions of the store that images need.
+// Reads and writes `content.json` beside the files of an image. It contains the hash of the files and a random number, from which
+// the name of the files in the store is computed. The store's functions that images need are declared here too.
 import { readFileSync } from 'node:fs'
 import { rename, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'

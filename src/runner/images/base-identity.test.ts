@@ -13,7 +13,7 @@ suite('the identity of a base image', () => {
       assert.deepEqual(readIdentity(JSON.parse(JSON.stringify(identity))), identity)
   })
 
-  test('whatever another host may write instead is refused', () => {
+  test('an identity that another host wrote is refused if one of its fields is invalid', () => {
     const wrong: unknown[] = [
       ...[undefined, null, 'text', [], {}],
       { ...built, content: undefined },
@@ -34,7 +34,7 @@ suite('the identity of a base image', () => {
     for (const value of wrong) assert.equal(readIdentity(value), undefined, JSON.stringify(value)?.slice(0, 200))
   })
 
-  test('other files, another host or other settings give another name', () => {
+  test('base images have different names if their files, hosts or settings differ', () => {
     const names = [{ ...content, sha256: 'e'.repeat(64) }, { ...content, salt: 'e'.repeat(32) }, content].map(
       nameOfContent,
     )

@@ -4,13 +4,13 @@ import { createHash } from 'node:crypto'
 import { type ImageConfig, imageConfigBounds } from '#src/wire/runner-link.ts'
 
 /**
- * The files of a base image, which can be in the store. `sha256`: hash of their tar stream. `salt`: a random number of the host
- * that made the image. It makes the name unique, so only hosts that have these files can refer to them.
+ * Identifies the files of a base image. `sha256`: hash of their tar stream. `salt`: a random number that the host chose when it
+ * hashed the files. Because of `salt`, no host can guess the name of another host's files in the store (`nameOfContent`).
  */
 export type BaseContent = { sha256: string; salt: string }
 
 export type BaseIdentity = {
-  /** Digest of an image of a registry. Every host of the region has pulled it, so it has no `content`. */
+  /** Digest, if the image is from a registry. Every host of the region pulls this digest, so the files are not in the store. */
   digest?: string
   /** Name of the tree of the image's layers (trees.ts). A host with this tree need not bring the files. */
   tree?: string
@@ -31,7 +31,7 @@ const largestId = 2 ** 32 - 2
 
 const sha256Of = (text: string) => createHash('sha256').update(text).digest('hex')
 
-/** Name of the tree of brought files on their new host. */
+/** Name of the tree that a host makes of files from the store. */
 export const treeOfContent = ({ salt, sha256 }: BaseContent): string => sha256Of(`${salt} ${sha256}`)
 /** Name of the files in the store, and in messages to control. */
 export const nameOfContent = (content: BaseContent): string => `base-${treeOfContent(content)}`

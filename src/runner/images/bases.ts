@@ -54,8 +54,8 @@ export class Bases {
   }
 
   /**
-   * Returns what identifies the files of an image, for a copy in the store. When this resolves, the files are in the store too,
-   * if other hosts can have it. Undefined if the image is not on this host.
+   * Returns what identifies the files of an image. Before that, puts the files into the store if other hosts may need them there.
+   * Undefined if the image is not on this host.
    */
   async identityOf(image: string): Promise<BaseIdentity | undefined> {
     const { library, generations, travel } = this.#parts
@@ -66,8 +66,8 @@ export class Bases {
     const config = this.#parts.configOf(image)
     if (tree === undefined || config === undefined) return undefined
     const said = { config, largeIds: library.largeIdsOf(image) }
-    // Control tells all hosts of the region this digest. A definition begins with an image of a registry too, but each host
-    // resolves its name for itself.
+    // Control tells all hosts of the region to pull this digest. A built image has the digest of its FROM. This digest may
+    // differ between hosts, because each host asks the registry for the digest of the FROM's tag.
     if (record?.digest !== undefined && !record.isBuilt) return { digest: record.digest, ...said }
     const place = { tree, directory: library.directoryOf(tree) }
     const content = await this.#contentOf(travel, place)
@@ -102,7 +102,7 @@ export class Bases {
     }
   }
 
-  /** Removes brought bases that no disk and no template uses. */
+  /** Removes the images that `with` has made and that no disk and no template uses. */
   async removeUnused(inUse: ReadonlySet<string>): Promise<string[]> {
     const { library, now } = this.#parts
     const removed: string[] = []

@@ -78,7 +78,7 @@ export class Generations {
     return this.read(image) === undefined ? this.current() : image
   }
 
-  /** Returns the generation whose files a sandbox of `image` has. Undefined if `image` is not the default image. */
+  /** Returns the version of the default image whose files a sandbox of `image` has. Undefined if `image` is another image. */
   find(image: string): string | undefined {
     return isGeneration(image) ? this.resolve(image) : undefined
   }

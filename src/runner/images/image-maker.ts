@@ -63,7 +63,7 @@ export type Making = { maxBytes: number; signal: AbortSignal; say: (said: Said) 
  */
 const originOfFiles = 'files'
 const originOfNothing = 'scratch'
-/** No repository has this origin, so no image may use these trees because of it. */
+/** Origin of the images that `bringBelow` makes. It gives no pulled image the right to use their trees. */
 const originOfBases = 'bases'
 
 /**

@@ -25,7 +25,7 @@ export type StoredImage = Brought & {
   isBelowLines?: true
   /** The image exists only because disks from other hosts lie over it (bases.ts). Lists of images do not contain it. */
   isBelowDisks?: true
-  /** The image is that of a definition, which this host has built. */
+  /** This host has built the image from a definition. */
   isBuilt?: true
   tree: string
   layers: string[]

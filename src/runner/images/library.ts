@@ -271,7 +271,7 @@ export class Library {
     return this.#records.read(image)
   }
 
-  /** Lists the trees that images use, and the built-in images that other images use as their own. */
+  /** Lists the trees that images use. The files of a built-in image have a name such as `built-in.2`. */
   treesUsed(): string[] {
     return this.#records.all().map(({ tree }) => tree)
   }
@@ -287,8 +287,8 @@ export class Library {
   }
 
   /**
-   * Makes the image over which disks with this base lie, of a tree on this host or of the files in the store. Lists of images
-   * do not contain it. No error if it exists.
+   * Makes the image over which disks with this base lie. Its files are those of `tree`. Without `tree`, they are fetched from the
+   * store. Lists of images do not contain this image. No error if it exists.
    */
   async bringBelow(
     identity: BaseIdentity,
@@ -312,7 +312,7 @@ export class Library {
     )
   }
 
-  /** Returns the built-in images whose files other images use as their own. */
+  /** Returns the built-in images whose files other images use too. */
   builtInUsed(): string[] {
     return this.#records.all().flatMap(({ tree }) => builtInBelow(tree) ?? [])
   }

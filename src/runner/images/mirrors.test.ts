@@ -8,7 +8,7 @@ import { makeImage } from './testing/oci-image.ts'
 import { TestRegistry } from './testing/registry.ts'
 
 suite('names of mirrors', () => {
-  test('an image’s name in a mirror begins with the mirror’s address and path and ends as usual', () => {
+  test('an image’s name in a mirror is the mirror’s address and path, then the image’s repository and tag', () => {
     const mirrors = readMirrors(['docker.io=cache:5000/hub', 'docker.io=second', 'ghcr.io=third']) ?? []
     const named = (name: string) => mirrored(parseReference(name), mirrors).map(formatReference)
     assert.deepEqual(named('alpine:3'), ['cache:5000/hub/library/alpine:3', 'second/library/alpine:3'])

@@ -156,9 +156,9 @@ export class Skopeo {
   }
 
   /**
-   * Throws if the registry asks to send the organization's password to a server that must not get it (`kit/registry-realm.ts`).
-   * This request contains no password. A registry could name a different server to skopeo later, but it gains nothing: it gets
-   * this password from skopeo anyway.
+   * Asks the registry, without the password, to which server skopeo must send the organization's password. Throws if that server
+   * must not get the password (`kit/registry-realm.ts`). A registry gains nothing if it later names a different server to skopeo:
+   * the registry can ask skopeo for the password itself.
    */
   async checkRealm(reference: Reference, asking: Asking & { login: RegistryLogin }): Promise<void> {
     const { registry } = reference

@@ -49,9 +49,9 @@ const watchEveryMs = 150
 const filterAt = '/confine'
 
 // A script that runs as root in namespaces of its own. Arguments: the directory that `makeSkeleton` made; the owner of the
-// secret, or empty; the number of mounts to remove, and these mounts; the number of views, and these views. Standard input: the
-// secret. The directory is moved to /mnt, because crun enters it as the user nobody, who cannot enter the runner's directories.
-// Each job waits for this script, so it starts few programs.
+// secret, or empty; the number of mounts to remove, and these mounts; the number of the files and directories that the job sees
+// (views), and their paths. Standard input: the secret. The directory is moved to /mnt, because crun enters it as the user
+// nobody, who cannot enter the runner's directories. Each job waits for this script, so it starts few programs.
 const enter = `set -e
 place=$1; owner=$2; shift 2
 n=$1; shift; while [ "$n" -gt 0 ]; do umount -l -- "$1"; shift; n=$((n - 1)); done

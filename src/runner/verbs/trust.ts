@@ -66,7 +66,7 @@ const place = async (files: Files, authority: string): Promise<void> => {
   const found: string[] = []
   for (const path of lists) {
     const before = (await readFile(files, path))?.replaceAll(ours, '')
-    // Programs of this image do not read a file without certificates, as they would trust no server. So it stays unchanged.
+    // A file without certificates stays unchanged. No program uses such a file: the program would trust no server.
     if (before === undefined || !before.includes('BEGIN')) continue
     found.push(before)
     await writeFile(files, path, `${before}${before.endsWith('\n') ? '' : '\n'}${block}`)

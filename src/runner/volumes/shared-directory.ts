@@ -94,7 +94,7 @@ export class SharedDirectory {
     const going = this.pathOf(`${leaving}${volumeId}`)
     if (await this.exists(volumeId)) await succeeds(['mv', '-T', '--', this.pathOf(volumeId), going])
     await runCommand(['rm', '-rf', '--', going], { timeoutMs: removeTimeoutMs })
-    // If a directory `going` was left by an interrupted removal, the rename has failed and the volume still exists.
+    // `mv` fails if an interrupted removal left a directory `going`. Then the volume still exists, and the caller must try again.
     if (await this.exists(volumeId)) throw new VolumeUnavailable('The volume could not be removed.')
   }
 

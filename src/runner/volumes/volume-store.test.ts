@@ -179,7 +179,7 @@ suite('a volume on the disk of the runner', { skip: needsRoot }, () => {
     assert.equal(await run(one, 'cat /data/file'), 'kept\nforked')
   })
 
-  test('a start fails if a volume that was used before is missing; it completes a half-made new volume', async () => {
+  test('a start fails if a used volume is missing, and completes a new volume that a killed runner began', async () => {
     const gone = volumeAt('/data')
     await assert.rejects(startWith(box, [used(gone, '/data')]), /is not where it was/)
     assert.equal(existsSync(pathOf(gone)), false)
