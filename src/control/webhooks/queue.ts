@@ -144,8 +144,8 @@ export type Attempted = { outcome: Outcome; at: Date; durationMilliseconds: numb
  * Stores the outcome of an attempt. After a success, or when no attempt is left, the next delivery of the lane becomes
  * due. Writes nothing if the lease was over and another process has taken the delivery.
  *
- * Disables an endpoint that has failed for too long or wants no more messages, and returns the reason. The same
- * transaction does both, so that no process sends the next delivery to a disabled endpoint.
+ * Disables an endpoint that has failed for too long or wants no more messages, and returns the reason. The outcome is
+ * stored in the same transaction, so that no process sends the lane's next delivery before the endpoint is disabled.
  */
 export const finish = async (
   transaction: Transaction,
