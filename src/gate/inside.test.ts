@@ -162,7 +162,7 @@ suite('a connection to a port inside a sandbox', () => {
     ;(await sides.dial()).destroy()
   })
 
-  test('a call gets 409 if its connection into the sandbox closes before use, and none counts as open', async () => {
+  test('a call gets 409 if its connection to the sandbox closes before use; that connection is not counted', async () => {
     const held: SandboxHere = { id: 'box', assignment: assignmentWith({}), status: 'started', socketPath: '/agent' }
     const find = async () => ({ sandbox: held, link: {} as RunnerLink })
     const over = new PassThrough()

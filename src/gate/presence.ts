@@ -4,8 +4,9 @@ import type { AccessQuestion } from '#src/wire/access.ts'
 import type { AccessDesk } from './access.ts'
 
 /**
- * Milliseconds between two questions to control. The shortest auto-stop is a minute. The questions must come often
- * enough to prevent an auto-stop, although answers are cached and activity is written with a delay.
+ * Milliseconds until the gate asks control again whether an open call is still allowed. If the call counts as activity,
+ * control then records activity of the sandbox. The shortest auto-stop is a minute, and control records activity with a
+ * delay, so the interval must be much shorter.
  */
 const presenceMs = 20_000
 /** Milliseconds between two questions while control cannot be reached. */

@@ -17,7 +17,7 @@ type Closing = { destroy: () => void; once: (event: 'close', listener: () => voi
 
 export type Place = {
   network: string
-  /** Ends the limits for connections that have not signed in. Must be called when the connection has signed in. */
+  /** Must be called when the client has signed in. This connection then does not count for the limits `mostStrangers…`. */
   settle: () => void
 }
 

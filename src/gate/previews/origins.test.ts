@@ -94,7 +94,7 @@ suite('a preview’s origin belongs to one sandbox', () => {
 suite('Alcove’s cookies in previews', () => {
   const page = '/?DAYTONA_SANDBOX_AUTH_KEY=t0ken-of-box'
 
-  test('over TLS the preview cookie is only for its host, and is also sent if another site’s page frames it', async () => {
+  test('over TLS a preview cookie is only for its host, and is also sent if another site frames the preview', async () => {
     await using sides = await startSides()
     openedBy(sides, 'preview-query')
     const { headers } = await visit(sides, { path: page, headers: { ...browser, ...https } })
