@@ -26,8 +26,8 @@ export type FollowedCall = {
   /** Runs work. Spans that begin in this work become children of the call's span. */
   during: <T>(work: () => T) => T
   /**
-   * Adds the outcome that a server reports to which this program has passed the call. The route and the problem given
-   * here have priority over those given to `end`.
+   * Adds a part of the outcome before the call ends. A route or problem given here has priority over one that is given
+   * to `end`.
    */
   say: (known: Outcome) => void
   end: (outcome: Outcome) => void

@@ -96,8 +96,7 @@ export const boundIncoming = (server: FastifyInstance, { ownerOf, mostBytes, slo
 
   server.addHook('preParsing', (request, reply, payload, done) => {
     const { raw, routeOptions } = request
-    // Most bodies arrive completely before the server has checked the caller's credential. A complete body needs no
-    // limit, so it is not followed.
+    // Most bodies arrive completely before the server has checked the caller's credential. A complete body needs no limit.
     const isRead = request.method !== 'GET' && request.method !== 'HEAD' && !routeOptions.config.streamsBody
     if (request.ws) owners.set(raw, ownerOf(request))
     else if (isRead && !raw.complete) {

@@ -14,8 +14,8 @@ const largeBytes = 64 * 1024
 const longestIdleMs = 300_000
 
 /**
- * Cuts an answer off if its client reads none of the waiting bytes for `idleMs`. The cut may come only
- * after twice `idleMs`.
+ * Cuts an answer off if its client reads none of the waiting bytes for `idleMs`. The cut comes after `idleMs` at the
+ * earliest and twice `idleMs` at the latest.
  */
 export const cutOffIdle = (answer: ServerResponse, idleMs = longestIdleMs): void => {
   answer.setTimeout(idleMs, () => {

@@ -23,9 +23,9 @@ export const patience: Backoff = { firstMs: 100, maxMs: 5000 }
 const isWellAfter = 10
 
 /**
- * Returns the delay before the next start in ms: twice the last delay, or the shortest delay if the program has then
- * served ten times as long as that delay. `beforeMs`: the delay before the last start, or 0. `servedMs`: how long the
- * program has served since.
+ * Returns the delay before the next start in ms: twice `beforeMs`, or the shortest delay if `servedMs` is at least ten
+ * times `beforeMs`. `beforeMs`: the delay before the last start, or 0. `servedMs`: how long the program served after
+ * the last start.
  */
 export const delayAfter = (beforeMs: number, servedMs: number, { firstMs, maxMs }: Backoff): number =>
   servedMs >= beforeMs * isWellAfter ? firstMs : Math.min(beforeMs * 2, maxMs)

@@ -16,8 +16,8 @@ type Kind = {
   list: (data: DataDirectory) => string[]
   remove: (data: DataDirectory, name: string) => void
   /**
-   * Finds the processes that use the item with this name, so that it cannot be removed. Absent: such processes cannot
-   * be found.
+   * Finds the processes that use the item with this name. Until they end, the item cannot be removed. Absent: such
+   * processes cannot be found.
    */
   holders?: (name: string) => Holder[]
 }
