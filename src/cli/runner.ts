@@ -114,8 +114,8 @@ const lookAgainSeconds = 2
 export const endOfEmptying = (id: string, { isEmptied, left, staying }: Emptying): string[] | undefined => {
   if (!isEmptied) return [`${id} is not emptied any more.`]
   if (left === 0) return [`${id} is empty. "alcove runner remove ${id}" takes it out of service.`]
-  // `staying` has at most 100 entries. If it has 100, the other sandboxes are unknown: they may move or not. The
-  // command then ends.
+  // `staying` has at most 100 entries. If it has 100, the command cannot know whether the other sandboxes can move. It
+  // then stops waiting for them.
   if (left > staying.length && staying.length < 100) return undefined
   return [
     `${sandboxes(left)} cannot be moved from ${id}:`,
