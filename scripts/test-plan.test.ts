@@ -8,7 +8,7 @@ const all = globSync('{src,client/src,agent,native,bin,scripts,bench,test}/**/*.
 const plan = planOf(all, { processors: 2, sharesProcesses: true })
 const inServers = (name: string) => `test/sandboxes/${name}.test.ts`
 
-/** Lists the files of a phase. Each file is listed once, even if its queue is in several lanes. */
+/** Lists the test files of a phase. A queue of files that several lanes (workers) share is listed once. */
 const filesOf = (lanes: Lanes): string[] => [...new Set(lanes.flat())].flat(2)
 const phaseOf = (file: string): number => plan.findIndex((lanes) => filesOf(lanes).includes(file))
 
