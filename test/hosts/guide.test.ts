@@ -123,7 +123,11 @@ suite('the guide on many hosts', { skip: needsRoot }, () => {
       )
       assert.equal(status, 200)
       const url = `http://${server.address}:4601/toolbox/${body['id']}/process/execute`
-      const said = await call(server, key.trim(), 'POST', url, { command: 'cat /home/daytona/note' })
+      // The sandbox waits until its host has brought the snapshot and the base image of the snapshot.
+      const said = await untilAnswer(
+        () => call(server, key.trim(), 'POST', url, { command: 'cat /home/daytona/note' }),
+        (answer) => answer.status === 200,
+      )
       assert.equal(said.body['result'], 'made on one host\n')
       assert.equal((await api('GET', `/runners/by-sandbox/${body['id']}`)).body['id'], host)
       await api('DELETE', `/sandbox/${body['id']}`)
