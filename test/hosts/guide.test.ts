@@ -122,11 +122,6 @@ suite('the guide on many hosts', { skip: needsRoot }, () => {
         (answer) => answer.status === 200,
       )
       assert.equal(status, 200)
-      // The sandbox waits while its host brings the snapshot.
-      await untilAnswer(
-        () => api('GET', `/sandbox/${body['id']}`),
-        (answer) => answer.body['state'] === 'started',
-      )
       const url = `http://${server.address}:4601/toolbox/${body['id']}/process/execute`
       // The sandbox waits until its host has brought the snapshot and the base image of the snapshot.
       const said = await untilAnswer(
