@@ -3,6 +3,7 @@ import assert from 'node:assert/strict'
 import { mkdirSync, symlinkSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { after, before, suite, test } from 'node:test'
+import { setTimeout as pause } from 'node:timers/promises'
 import { needsRoot } from '#test/needs-root.ts'
 import { checkout, programsOf, readPage } from '#test/sandboxes/guide.ts'
 import { call, settingsOf, untilAnswer } from './hosts.ts'
@@ -140,7 +141,10 @@ suite('the guide on many hosts', { skip: needsRoot }, () => {
     const server = machineOf('server')
     const list = async () => (await server.run([join(deskOf(server), 'alcove'), 'runner', 'list'], { env })).out
     const end = Date.now() + 60_000
-    while (!/^three .* silent /m.test(await list())) assert.ok(Date.now() < end, await list())
+    for (let text = await list(); !/^three .* silent /m.test(text); text = await list()) {
+      assert.ok(Date.now() < end, text)
+      await pause(1_000)
+    }
     const { out, shown } = await follow()
     const withoutFigures = (text: string) => text.replaceAll(/\d{4}-[\dT:.-]+Z/g, 'TIME').replaceAll(/\b\d+\b/g, 'N')
     assert.equal(withoutFigures(out), withoutFigures(shown ?? ''))
