@@ -9,6 +9,7 @@ import { suite, test } from 'node:test'
 import { crc32 } from 'node:zlib'
 import {
   AbortMultipartUploadCommand,
+  CompleteMultipartUploadCommand,
   CreateMultipartUploadCommand,
   GetObjectCommand,
   HeadObjectCommand,
@@ -137,6 +138,25 @@ suite('uploading the files of a definition', () => {
       [`/${contextBucket}/ours/${hash}/context.tar?partNumber=1&partNumber=2`, 400],
     ] as const)
       assert.equal((await raw(uploads, { path, body: 'x' })).status, status, path)
+    assert.deepEqual(await uploads.objects(), [])
+  })
+
+  test('a part, a completion or an abort with an id that no upload can have is answered with NoSuchUpload', async () => {
+    await using uploads = await startUploads()
+    const client = uploads.client()
+    for (const UploadId of ['x', '../../theirs', 'A'.repeat(32), 'a'.repeat(33)]) {
+      const upload = { ...keyIn('ours'), UploadId }
+      const MultipartUpload = { Parts: [{ PartNumber: 1, ETag: `"${'0'.repeat(32)}"` }] }
+      assert.equal(
+        await codeOf(client.send(new UploadPartCommand({ ...upload, PartNumber: 1, Body: 'x' }))),
+        'NoSuchUpload',
+      )
+      assert.equal(
+        await codeOf(client.send(new CompleteMultipartUploadCommand({ ...upload, MultipartUpload }))),
+        'NoSuchUpload',
+      )
+      assert.equal(await codeOf(client.send(new AbortMultipartUploadCommand(upload))), 'NoSuchUpload')
+    }
     assert.deepEqual(await uploads.objects(), [])
   })
 
