@@ -128,4 +128,17 @@ suite('bases in the store', () => {
     await look(app)
     await until('it is to be removed', async () => (await listOf(app))[0]?.target === 'absent')
   })
+
+  test('a runner that says it failed to make a base does not have it removed from the store', async () => {
+    await using app = await startControl()
+    await using first = await connectRunner(app, { capabilities: shared })
+    const { box, report } = await archiveBox(app, first)
+    report()
+    await untilState(app, box.id, 'archived')
+    // A control of an earlier version, running beside, asks runners to make the base as if it were any other image.
+    first.say({ type: 'image', report: { image: base, state: 'error', errorReason: 'no such source' } })
+    await first.link(['default'])
+    await app.sweep()
+    assert.deepEqual(await listOf(app), [])
+  })
 })
