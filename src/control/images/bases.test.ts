@@ -84,9 +84,9 @@ suite('bases in the store', () => {
     const { box, report } = await archiveBox(app, first)
     report()
     await untilState(app, box.id, 'archived')
+    await app.database.sql`update sandboxes set state = 'archiving', archive_base = null where id = ${box.id}`
     await app.database.sql`update images set wanted = false where name = ${base}`
     assert.equal((await listOf(app)).length, 1)
-    await app.database.sql`update sandboxes set state = 'archiving' where id = ${box.id}`
     report()
     await untilState(app, box.id, 'archived')
     assert.deepEqual(await listOf(app), [])
@@ -129,16 +129,30 @@ suite('bases in the store', () => {
     await until('it is to be removed', async () => (await listOf(app))[0]?.target === 'absent')
   })
 
-  test('a runner that says it failed to make a base does not have it removed from the store', async () => {
+  test('a base that a copy needs stays in the store, even if a runner reports that it cannot make it', async () => {
     await using app = await startControl()
     await using first = await connectRunner(app, { capabilities: shared })
     const { box, report } = await archiveBox(app, first)
     report()
     await untilState(app, box.id, 'archived')
-    // A control of an earlier version, running beside, asks runners to make the base as if it were any other image.
+    // A control of an earlier version, which runs at the same time, asks runners to make the base like any other image.
     first.say({ type: 'image', report: { image: base, state: 'error', errorReason: 'no such source' } })
+    await app.database.sql`update images set wanted = false where name = ${base}`
     await first.link(['default'])
-    await app.sweep()
+    await look(app)
     assert.deepEqual(await listOf(app), [])
+  })
+
+  test('a runner cannot add bases by reports of saves and archives that control does not want', async () => {
+    await using app = await startControl()
+    await using first = await connectRunner(app, { capabilities: shared })
+    const { box, report } = await archiveBox(app, first)
+    const other = { ...archiveReport('00000000-0000-4000-8000-000000000000'), base: `base-${'d'.repeat(64)}` }
+    first.say({ type: 'saved', sandboxId: box.id, archive: other })
+    first.report({ sandboxId: box.id, generation: 0, state: 'archived', archive: other })
+    report()
+    await untilState(app, box.id, 'archived')
+    const names = await app.database.sql`select name from images where source ->> 'kind' = 'base'`
+    assert.deepEqual([...names], [{ name: base }])
   })
 })

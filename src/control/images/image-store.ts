@@ -34,17 +34,23 @@ const columns = (sql: Sql) => sql`
   images.name, images.source, images.region_id as "regionId", images.runner_id as "runnerId",
   images.base, images.max_gib as "maxGiB", images.wanted, images.digest, images.progress`
 
+/** SQL condition: the image is a base in the store. A runner fetches it only to restore a disk that was made on it. */
+const isBase = (sql: Sql) => sql`images.source ->> 'kind' = 'base'`
+
+/** SQL condition: a copy in the store lies over this base. */
+const isBelowCopy = (sql: Sql) => sql`
+  (exists (select from images above where above.stored_base = images.name)
+    or exists (select from sandboxes where archive_base = images.name and state <> 'destroyed'))`
+
 /**
- * SQL condition: the image is needed. A snapshot needs its image, an image needs its base image, and a sandbox needs
- * the image that it starts from.
+ * SQL condition: the image is needed. A snapshot needs its image, an image needs its base image, a sandbox needs the
+ * image that it starts from, and a copy in the store needs its base.
  */
 const isNeeded = (sql: Sql) => sql`
   (images.wanted or exists (select from images above where above.base = images.name)
     or exists (select from sandboxes where sandboxes.image = images.name
-      and state not in ('destroyed', 'build_failed')))`
-
-/** SQL condition: the image is a base in the store. A runner fetches it only to restore a disk that was made on it. */
-const isBase = (sql: Sql) => sql`images.source ->> 'kind' = 'base'`
+      and state not in ('destroyed', 'build_failed'))
+    or (${isBase(sql)} and ${isBelowCopy(sql)}))`
 
 /**
  * Maximum number of images of a region. A runner may have all of them, and lists their names in one message of limited
@@ -143,7 +149,7 @@ export const findImageFor = async (sql: Sql, runner: Runner, name: string): Prom
   const [row] = await sql<AssignedImageRow[]>`
     select name, max_gib as "maxGiB", source, ${isNeeded(sql)} as needed, ${organizationOf(sql)} as "organizationId",
       ${belongsInStore(sql, runner)} as "toStore", ${mayBeStored(sql)} as "isStored"
-    from images where ${isOf(sql, runner)} and name = ${name} and not (${isBase(sql)} and wanted)`
+    from images where ${isOf(sql, runner)} and name = ${name} and not (${isBase(sql)} and ${isNeeded(sql)})`
   return row && asAssignment(row)
 }
 
@@ -176,7 +182,7 @@ export const listImagesFor = async (sql: Sql, runner: Runner, most = mostUnsettl
         ${isNeeded(sql)} and not ${isSettledOn(sql, runner)} as is_awaited,
         ${belongsInStore(sql, runner)} as to_store, ${mayBeStored(sql)} as is_stored
       from images where ${isOf(sql, runner)}
-        and not (${isBase(sql)} and images.wanted)
+        and not (${isBase(sql)} and ${isNeeded(sql)})
     ), awaited as (
       select name, row_number() over (partition by organization_id order by created_at, name) as turn
       from concerned where is_awaited order by turn, created_at limit ${most}
@@ -270,7 +276,8 @@ export const insertBase = async (sql: Sql, name: string, runnerId: string, now: 
   const [runner] = await sql<{ regionId: string }[]>`
     select region_id as "regionId" from runners where id = ${runnerId} and shares_store`
   if (runner === undefined) return false
-  await checkRoomFor(sql, runner.regionId)
+  const [known] = await sql`select 1 from images where name = ${name}`
+  if (known === undefined) await checkRoomFor(sql, runner.regionId)
   await sql`
     insert into images (name, source, region_id, max_gib, wanted, created_at, updated_at)
     values (${name}, '{"kind": "base"}', ${runner.regionId}, 1, true, ${now}, ${now})
@@ -292,9 +299,7 @@ export const dropUnusedBases = async (sql: Sql, now: Date): Promise<void> => {
       select name from images where ${isBase(sql)} and wanted and updated_at < ${before}
       order by updated_at limit ${basesPer.sweep} for no key update skip locked
     )
-    update images set updated_at = ${now}, wanted =
-      exists (select from images above where above.stored_base = images.name)
-      or exists (select from sandboxes where archive_base = images.name and state <> 'destroyed')
+    update images set updated_at = ${now}, wanted = ${isBelowCopy(sql)}
       or name in (select image from runners, unnest(runners.images) image
         where runners.state <> 'decommissioned' and starts_with(image, 'base-'))
     where name in (select name from due)`

@@ -96,6 +96,8 @@ export class Bases {
       await library.markUsed(image)
       return await use(image)
     } finally {
+      // A restore may take longer than unused images stay. So this image stays that long after the restore.
+      if (library.recordOf(image) !== undefined) await library.markUsed(image).catch(() => {})
       const others = (this.#held.get(image) ?? 1) - 1
       if (others === 0) this.#held.delete(image)
       else this.#held.set(image, others)

@@ -44,6 +44,17 @@ export const dropSaves = async (sql: Sql): Promise<void> => {
     from regions where regions.id = region_id and not saves_stopped and save_state = 'wanted'`
 }
 
+/** Whether control still requests this save from this runner. */
+export const isSaveWanted = async (
+  sql: Sql,
+  { runnerId, sandboxId, archive }: SavedDisk & { runnerId: string },
+): Promise<boolean> => {
+  const [row] = await sql`
+    select 1 from sandboxes
+    where id = ${sandboxId} and runner_id = ${runnerId} and archive_id = ${archive.id} and save_state = 'wanted'`
+  return row !== undefined
+}
+
 /**
  * Stores that a save is complete, with its event. Changes nothing if the save is not requested any more, for example
  * because the sandbox should run.

@@ -210,9 +210,7 @@ export const applyReport = async (parts: RunningParts, runnerId: string, report:
       if (report.state === 'destroyed') await confirmGone(parts, row)
       return
     }
-    const { base } = report.archive ?? {}
     const now = clock.now()
-    if (base !== undefined) await noteBase(database.sql, runnerId, base, now)
     const change = changeAfter(row, report, now)
     // A report without a generation comes from the public API. Then the caller gets an error if the sandbox cannot
     // enter the reported state.
@@ -221,6 +219,8 @@ export const applyReport = async (parts: RunningParts, runnerId: string, report:
       throw new Problem('bad_request', `A sandbox that is ${row.state} cannot be ${report.state} by a report.`)
     }
     if (change === undefined && known === undefined) return
+    const { base } = report.archive ?? {}
+    if (change !== undefined && base !== undefined) await noteBase(database.sql, runnerId, base, now)
     const written =
       change && (await writeState(database.sql, row, { ...change, isToldAgain: isToldAgain(change) }, now))
     if (!written) continue

@@ -5,7 +5,7 @@ import { noteBase } from '#src/control/images/bases.ts'
 import type { RunningParts } from '#src/control/running.ts'
 import type { SavedDisk, UnsavedDisk } from '#src/wire/runner-link.ts'
 import { asText } from '../record/cause.ts'
-import { dropSaves, noteUnsaved, wantSaves, writeSaved } from '../record/saves.ts'
+import { dropSaves, isSaveWanted, noteUnsaved, wantSaves, writeSaved } from '../record/saves.ts'
 
 export const sweepSaves = async ({ database, changes }: RunningParts): Promise<void> => {
   await dropSaves(database.sql)
@@ -23,7 +23,10 @@ export const applySaved = async (
   runnerId: string,
   { sandboxId, archive }: SavedDisk,
 ): Promise<void> => {
-  if (archive.base !== undefined) await noteBase(database.sql, runnerId, archive.base, clock.now())
+  if (archive.base !== undefined) {
+    if (!(await isSaveWanted(database.sql, { runnerId, sandboxId, archive }))) return
+    await noteBase(database.sql, runnerId, archive.base, clock.now())
+  }
   const reason = `Its disk is saved: ${sizeOf(archive.storedBytes)} in the store.`
   await writeSaved(database.sql, { runnerId, sandboxId, archive, reason }, clock.now())
 }
