@@ -141,7 +141,7 @@ suite('the tree of forks', () => {
     assert.equal((await app.as('viewer').get('/sandbox/box/forks?includeDestroyed=perhaps')).status, 400)
   })
 
-  test('GET /sandbox/{id}/parent answers 404 for a destroyed parent, and GET …/ancestors leaves it out', async () => {
+  test('GET /sandbox/{id}/parent answers 404 for a destroyed parent; GET /sandbox/{id}/ancestors omits it', async () => {
     await using app = await startControl(waiting)
     await using _runner = await connectRunner(app)
     const chain = [await create(app, { name: 'n0' })]
