@@ -73,6 +73,6 @@ export const startReceiver = async (): Promise<Receiver> => {
   }
 }
 
-/** Verifies a message with the public package. Throws if the signature is wrong. */
+/** Verifies a message with `standardwebhooks`, the package that receivers use. Throws if the signature is wrong. */
 export const verify = (secret: string, { text, headers }: Pick<Received, 'text' | 'headers'>): unknown =>
   new Webhook(secret).verify(text, headers as Record<string, string>)

@@ -28,7 +28,7 @@ export class Steady {
   #command = ''
   #terminals = ''
   #strikes = 0
-  /** True from the kill of a program that calls need until all calls succeed again. */
+  /** True while calls may fail: a program that they use was killed, and not all of them succeed again. */
   #isTroubled = false
   #troubledUntil = 0
   #made = 0

@@ -13,7 +13,7 @@ import type { Counted, SharedCounters } from './shared-counters.ts'
 type Guard = (request: FastifyRequest, route: ControlRoute) => Promise<object>
 
 export type Limits = {
-  /** Returns a guard that counts calls before and after the given guard. */
+  /** Wraps a guard. Before the guard, checks the failed calls of the address. After it, counts the call of the organization. */
   around: (guard: Guard) => Guard
   /**
    * Counts a call without a route in endpoints.ts, by the caller's address. Throws if the address is over the limit.

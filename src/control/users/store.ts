@@ -69,8 +69,8 @@ export const insertUser = async (sql: Sql, user: NewUser): Promise<User | undefi
 }
 
 /**
- * Removes an e-mail address from a user for whom only single sign-on has verified it. Otherwise the person who really
- * has the address could not become a user. The old user can still sign in, and gets an address that nobody can have
+ * Takes an e-mail address away from its user, if only a single sign-on has verified it. Otherwise the person who really owns
+ * the address could not become a user. The old user can still sign in, and gets an address that nobody can have
  * (RFC 2606 §2).
  */
 export const freeAddress = async (sql: Sql, email: string, ownerId: string | undefined): Promise<void> => {

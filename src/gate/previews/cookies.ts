@@ -41,7 +41,8 @@ export const tokensOf = (header: string | undefined, sandbox: string): string[] 
 }
 
 /**
- * Whether the visitor accepted the warning. Over TLS, the cookie must have the prefix `__Host-`, so that no other host
+ * Whether the visitor has accepted the warning page of previews. A cookie stores that. Over TLS, the cookie must have the
+ * prefix `__Host-`, so that no other host
  * can have set it.
  */
 export const hasAccepted = (

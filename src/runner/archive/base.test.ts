@@ -21,7 +21,7 @@ import { Scratch } from './testing/disks.ts'
 
 const hour = 3_600_000
 
-suite('base images that travel', { skip: needsRoot }, () => {
+suite('base images that move between hosts through the store', { skip: needsRoot }, () => {
   const scratch = new Scratch()
   const launcher = builtLauncher()
   let store: ObjectStore
@@ -53,7 +53,7 @@ suite('base images that travel', { skip: needsRoot }, () => {
       travel: travelThrough(watched(), launcher, true),
       ...more,
     })
-  /** Makes a host whose default image has its name in a file. */
+  /** Makes a host. A file in its default image contains the name of the host, so that tests can tell images apart. */
   const host = async (name: string, more: object = {}, generation = 'default') => {
     const image = scratch.make(`${name}/images/${generation}`)
     mkdirSync(join(image, 'rootfs/etc'), { recursive: true })
@@ -92,7 +92,7 @@ suite('base images that travel', { skip: needsRoot }, () => {
     scratch[Symbol.dispose]()
   })
 
-  test('a host with another default image brings the files of a base, and new sandboxes keep its own', async () => {
+  test('a host fetches the base of a disk; its new sandboxes still use its own default image', async () => {
     const identity = await identityOf(one)
     let changes = 0
     const two = await host('two', { onBases: () => changes++ })
@@ -101,7 +101,7 @@ suite('base images that travel', { skip: needsRoot }, () => {
     assert.deepEqual(two.configOf(image), one.configOf('default'))
     assert.deepEqual([two.bases(), changes], [one.bases(), 1])
     assert.deepEqual(two.list(), ['default'])
-    // A Dockerfile that begins with a snapshot over this base has its files too.
+    // A Dockerfile whose FROM is a snapshot made on this base sees the files of the base.
     const source = { kind: 'image', image } as const
     const { files } = await two.bringBase({ image: 'stage', source, maxGiB: 1 })
     assert.deepEqual([versionIn(two, 'stage'), files.includes('default')], ['one default', false])
@@ -125,7 +125,7 @@ suite('base images that travel', { skip: needsRoot }, () => {
     assert.deepEqual([await bring(reopened, identity), gets], [images[0], []])
   })
 
-  test('a base whose manifest or files are not those of its name is refused, and leaves nothing', async () => {
+  test('a base whose manifest or files do not match its name is refused, and leaves nothing', async () => {
     const identity = await identityOf(one)
     const name = nameOfContent(identity.content!)
     const four = await host('four')
@@ -213,7 +213,7 @@ suite('base images that travel', { skip: needsRoot }, () => {
     hours = 0
   })
 
-  test('after a renewal, the identity of the older default image stays, and the new one has another', async () => {
+  test('after `images renew`, the older default image keeps its identity, and the new image has another one', async () => {
     const eight = await host('eight')
     const older = await identityOf(eight)
     const renewed = await host('eight', {}, 'default.2')
@@ -222,14 +222,14 @@ suite('base images that travel', { skip: needsRoot }, () => {
     assert.notEqual(nameOfContent(newer.content!), nameOfContent(older.content!))
     assert.equal(versionIn(renewed, await bring(renewed, older)), 'eight default')
     hours = 48
-    // The image of a restored disk keeps the older default image.
+    // The older default image is not removed, because the image of a restored disk uses its files.
     const image = await bring(renewed, older)
     assert.deepEqual(await renewed.removeReplaced(new Set([image])), [])
     assert.ok(existsSync(scratch.at('eight/images/default/rootfs')))
     hours = 0
   })
 
-  test('an image of a registry is known by its digest alone, and a built Dockerfile by its files', async () => {
+  test('a registry image is identified by its digest, and the image of a Dockerfile by its files', async () => {
     const eleven = await host('eleven')
     await eleven.bring({ image: 'empty', source: { kind: 'scratch' } as never, maxGiB: 1 })
     const stored = JSON.parse(readFileSync(scratch.at('eleven/images/empty/image.json'), 'utf8'))
@@ -252,7 +252,7 @@ suite('base images that travel', { skip: needsRoot }, () => {
     assert.deepEqual([await identityOf(eleven, below), await identityOf(eleven, other)], [pulled, built])
   })
 
-  test('a tree that began as a copy of another one does not get its identity', async () => {
+  test('a copy of an image’s files has another identity than the image', async () => {
     const nine = await host('nine')
     await nine.bring({ image: 'empty', source: { kind: 'scratch' } as never, maxGiB: 1 })
     const identity = await identityOf(nine, 'empty')
@@ -269,7 +269,7 @@ suite('base images that travel', { skip: needsRoot }, () => {
     assert.equal(other.tree, copy)
   })
 
-  test('a base whose files have changed is not put into the store again, and a lost one is', async () => {
+  test('a base that the store has lost is put there again, but not if its files have changed', async () => {
     const ten = await host('ten')
     const identity = await identityOf(ten)
     const image = nameOfContent(identity.content!)
@@ -284,7 +284,7 @@ suite('base images that travel', { skip: needsRoot }, () => {
     assert.ok(!existsSync(manifest))
   })
 
-  test('twenty copies at the same time put their base into the store once', async () => {
+  test('if twenty disks are stored at the same time, their common base is put into the store once', async () => {
     const twelve = await host('twelve')
     puts = 0
     const identities = await Promise.all(Array.from({ length: 20 }, () => identityOf(twelve)))

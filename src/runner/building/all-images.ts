@@ -55,7 +55,7 @@ export type BroughtImages = {
    */
   complete(image: string, config: ContainerConfig): Promise<void>
   remove(image: string): Promise<void>
-  /** Names of the base images on this host whose files can be in the store. */
+  /** Names of the base images on this host whose files this host may have put into the store. */
   bases?(): string[]
 }
 

@@ -15,7 +15,7 @@ export class BuildLog implements Disposable {
   readonly #tell: (text: string) => void
   #waiting = ''
   #left = mostCharacters
-  /** The last characters of the log, as far as the log is longer than `mostCharacters`. */
+  /** The end of the log. It is used only when the log is longer than `mostCharacters`. */
   #end = ''
   #leftOut = 0
   #timer: NodeJS.Timeout | undefined

@@ -69,7 +69,7 @@ const startAs = async (
  */
 export const lastLines = (output: Buffer): string => {
   if (output.length <= longestTail) return output.toString('utf8').trim()
-  // Take one byte more than fits. If this byte is a line break, the text after it begins with a whole line, which is kept.
+  // Takes one byte more than the limit. If that byte is a line break, the text after it is a whole line, and the line is kept.
   const tail = output.subarray(-longestTail - 1)
   const whole = tail
     .subarray(tail.indexOf('\n') + 1)

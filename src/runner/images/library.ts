@@ -271,7 +271,7 @@ export class Library {
     return this.#records.read(image)
   }
 
-  /** Lists the trees that images use. The files of a built-in image have a name such as `built-in.2`. */
+  /** Lists the trees that images use. The tree of a built-in image is named `built-in.2` or similar. */
   treesUsed(): string[] {
     return this.#records.all().map(({ tree }) => tree)
   }

@@ -22,7 +22,7 @@ suite('the overlay layer that adds sudo', () => {
     return layer && basename(layer)
   }
 
-  test('the sudo layer puts links only into directories that the sandbox already has', () => {
+  test('links to sudo are made only in directories that the sandbox already has', () => {
     assert.equal(chosen(), undefined)
     mkdirSync(join(roots.image, 'bin'))
     assert.equal(chosen(), 'bin')
@@ -32,13 +32,13 @@ suite('the overlay layer that adds sudo', () => {
     assert.equal(chosen(), 'local')
   })
 
-  test('if the sandbox has replaced a directory such as /usr by a file, the sudo layer puts no link into it', () => {
+  test('if the sandbox has replaced a directory such as /usr by a file, no link to sudo is made there', () => {
     mkdirSync(join(roots.image, 'usr/bin'), { recursive: true })
     writeFileSync(join(roots.disk, 'usr'), '')
     assert.equal(chosen(), undefined)
   })
 
-  test('if a directory such as /usr is a symbolic link in the image, the sudo layer puts no link into it', () => {
+  test('if a directory such as /usr is a symbolic link in the image, no link to sudo is made in it', () => {
     symlinkSync('/usr', join(roots.image, 'usr'))
     symlinkSync('/bin', join(roots.image, 'bin'))
     assert.equal(chosen(), undefined)
