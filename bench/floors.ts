@@ -76,7 +76,7 @@ export class Floors {
     return floors
   }
 
-  /** Measures lower bound (a): an HTTP server answers with 200 bytes. */
+  /** Measures how long an HTTP server takes to answer with 200 bytes: lower bound (a), see the top of this file. */
   async http(rounds: number): Promise<Samples> {
     const headers = { 'content-type': 'application/json', authorization: `Bearer ${'x'.repeat(68)}` }
     return await repeat(rounds, async () => {
@@ -85,13 +85,13 @@ export class Floors {
     })
   }
 
-  /** Measures lower bound (b): a C client runs a command through the agent. */
+  /** Measures how long a C client takes to run a command through the agent: lower bound (b). */
   async agent(served: Served, sandbox: Sandbox, rounds: number, ...argv: string[]): Promise<Samples> {
     const client = join(this.#directory, 'agent-client')
     return numbers(await runCommand([client, served.agentSocket(sandbox), String(rounds), sandbox.user, ...argv]))
   }
 
-  /** Measures lower bound (c): PostgreSQL commits a row. */
+  /** Measures how long PostgreSQL takes to commit a row: lower bound (c). */
   async row(rounds: number): Promise<Samples> {
     return await repeat(rounds, () => this.#sql`insert into bench_rows (text) values (${'x'.repeat(200)})`)
   }

@@ -108,7 +108,7 @@ const endTests = () => {
     try {
       process.kill(-pid, 'SIGKILL')
     } catch {
-      // The test process with this pid does not lead a process group, or has ended.
+      // `kill` found no process group with this number: the child process is no test, or it has ended.
     }
   }
 }

@@ -13,7 +13,7 @@ const readProc = (pid: number, path: string) => {
   try {
     return readFileSync(`/proc/${pid}/${path}`, 'utf8')
   } catch {
-    // The process has ended meanwhile.
+    // The process with this pid has ended, so its files in /proc are gone.
     return ''
   }
 }

@@ -19,7 +19,10 @@ struct record {
   void (*eased)(struct record *); /* called when a follower has caught up; may be NULL */
 };
 
-/* Initializes a record. Its ring is opened by the owner: the job or the command. */
+/*
+ * Initializes the record of a job or command, but not its ring: the job or command opens the ring itself. `left` is called
+ * whenever a connection has stopped following the record.
+ */
 void record_start(struct record *, void (*left)(struct record *));
 /*
  * Reads output from a pipe and stores it, like `ring_take`, but for large amounts of data. A follower that has received all

@@ -83,8 +83,8 @@ static uint64_t place_of(const struct ring *ring, uint64_t offset) {
 }
 
 /*
- * Returns how many bytes, beginning with this offset, the file contains one after the other; the next bytes are at another
- * position.
+ * Returns how many bytes can be read or written at once from this offset on, because they are contiguous in the file. The bytes
+ * after them may be elsewhere in the file.
  */
 static uint64_t beside(const struct ring *ring, uint64_t offset) {
   return (offset < ring->head ? ring->head : ring->capacity) - place_of(ring, offset);

@@ -1,4 +1,7 @@
-/* The terminal of a sudo command. It is a new terminal, and the client copies between it and the caller's terminal. */
+/*
+ * The terminal of a sudo command. It is a new terminal. The program `sudo` (sudo_client.c) copies keys and output between it and
+ * the terminal of the caller, who typed the command.
+ */
 #ifndef ALCOVE_SUDO_TERMINAL_H
 #define ALCOVE_SUDO_TERMINAL_H
 

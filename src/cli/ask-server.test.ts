@@ -58,13 +58,13 @@ suite('a command that cannot reach the server tells the reason', {
     assert.deepEqual([running, sandboxes, sandboxesUnknown], [true, undefined, 'only root may read the key; use sudo'])
   })
 
-  test('if a user may not read the data directory, a command says that only root may', () => {
+  test('if a user may not read the data directory, a CLI command says that only root may', () => {
     chmodSync(scratch, 0o700)
     assert.throws(() => asNobody(() => key(data.path)), complains(/^only root may look at .*; use sudo$/))
     chmodSync(scratch, 0o755)
   })
 
-  test('in the data directory of a runner that joined a server, a command names the server that has the keys', async () => {
+  test('in a joined runner’s data directory, CLI commands that need the admin key say which server has it', async () => {
     rmSync(join(data.secrets, 'admin.key'))
     runs('runner')
     const elsewhere = complains(/is of a runner only.* http:\/\/127\.0\.0\.1:1/)
@@ -80,7 +80,7 @@ suite('a command that cannot reach the server tells the reason', {
     assert.throws(() => key(data.path), elsewhere)
   })
 
-  test('if the file with the admin key was removed, a command names that file and calls no server', async () => {
+  test('if the file with the admin key was removed, a CLI command names that file and calls no server', async () => {
     runs('control')
     await assert.rejects(ask, complains(/^the key of the server is not in .*admin\.key any more$/))
     assert.throws(() => key(data.path), complains(/has no key yet/))

@@ -51,8 +51,9 @@ const byShape = (text: string) =>
 export const isIdLike = (text: string): boolean => isHex(bare(text))
 
 /**
- * Whether a new name looks like an id, even if some letters only resemble hexadecimal digits. Look-ups by name use
- * `isIdLike`, which ignores resemblance, so that sandboxes with older names can be found.
+ * Whether a new name looks like an id. A letter that looks like a hexadecimal digit, such as a Cyrillic `а`, counts as
+ * this digit. Look-ups by name use `isIdLike`, for which it does not count. So a sandbox that got such a name before
+ * this check existed can be found.
  */
 export const looksLikeId = (text: string): boolean => isIdLike(text) || isHex(byShape(bare(text)))
 

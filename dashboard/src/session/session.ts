@@ -32,7 +32,10 @@ const organizationKey = 'alcove.organization'
 const renewalKey = 'alcove.renewal'
 const channelName = 'alcove.session'
 
-/** The message that a renewal window sends to the tab that opened it. */
+/**
+ * The message that brings new tokens to a tab. The tab opened a window in which the user signed in again, and the window sends
+ * it.
+ */
 type Renewal = { tabId: string; tokens: Tokens }
 
 const subjectOf = (token: string): string | undefined => {

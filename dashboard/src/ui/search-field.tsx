@@ -2,10 +2,10 @@ import { useEffect, useState } from 'react'
 
 type SearchFieldProps = { label: string; placeholder: string; value: string; onChange: (text: string) => void }
 
-/** How long the reader must stop typing before a search begins, in ms. */
+/** A search begins when the user of the page has not typed for this many ms. */
 const pauseMilliseconds = 300
 
-/** A text field for a search. `onChange` is called with the text when the reader stops typing for a moment. */
+/** A text field for a search. `onChange` is called with the text when the user has not typed for a moment. */
 export const SearchField = ({ label, placeholder, value, onChange }: SearchFieldProps) => {
   const [text, setText] = useState(value)
   useEffect(() => setText(value), [value])

@@ -18,9 +18,9 @@ const readTime = (name: string, text: unknown): Date => {
 }
 
 /**
- * SQL condition for audit rows whose call has one of `values` as its action or target type. Calls that scenarios.ts
- * does not list have the action `update` and the type `other`. To find such calls too, the condition excludes the
- * listed calls with other values.
+ * SQL condition for audit rows of calls whose action (or target type) is one of `values`. scenarios.ts lists the action
+ * and target type of calls. An unlisted call has the action `update` and the target type `other`. If `values` contains
+ * this word, the condition also finds unlisted calls: it excludes the listed calls whose word is not in `values`.
  */
 const hasWord = (sql: Sql, word: 'action' | 'targetType', values: readonly string[]): Condition => {
   const fits = (call: string) => values.includes(scenarioOf(call)[word])

@@ -55,8 +55,9 @@ export const createGuard = ({
   }
 
   /**
-   * Finds the caller in the named organization, and remembers the caller for `callerOf`. A user who does not belong to
-   * it is remembered in the organization of the API key, or in the personal organization.
+   * Finds the caller in the named organization, and stores the result for `callerOf`. If the user does not belong to
+   * that organization, returns undefined. For `callerOf` it then stores the user in the organization of the API key, or
+   * in the user's personal organization.
    */
   const findCaller = async (request: FastifyRequest, holder: Holder, organizationId: string | undefined) => {
     const caller = await holder.in(organizationId)

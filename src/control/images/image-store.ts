@@ -37,14 +37,17 @@ const columns = (sql: Sql) => sql`
 /** SQL condition: the image is a base in the store. A runner fetches it only to restore a disk that was made on it. */
 const isBase = (sql: Sql) => sql`images.source ->> 'kind' = 'base'`
 
-/** SQL condition: a copy in the store lies over this base. */
+/**
+ * SQL condition: the disk of a snapshot or sandbox in the object store needs this base. The stored disk contains only
+ * what differs from the base.
+ */
 const isBelowCopy = (sql: Sql) => sql`
   (exists (select from images above where above.stored_base = images.name)
     or exists (select from sandboxes where archive_base = images.name and state <> 'destroyed'))`
 
 /**
  * SQL condition: the image is needed. A snapshot needs its image, an image needs its base image, a sandbox needs the
- * image that it starts from, and a copy in the store needs its base.
+ * image that it starts from, and a disk in the object store needs its base.
  */
 const isNeeded = (sql: Sql) => sql`
   (images.wanted or exists (select from images above where above.base = images.name)
@@ -166,7 +169,10 @@ const isSettledOn = (sql: Sql, { id }: Runner) => sql`
     and not exists (select from sandboxes where sandboxes.image = images.name 
       and sandboxes.state in ${sql(statesAwaitingImage)}))`
 
-/** Maximum number of images whose source (up to 256 KiB each) is in one list. A later list contains further images. */
+/**
+ * Maximum number of images to make that one list for a runner contains. Each has its source, for example a Dockerfile,
+ * of up to 256 KiB. The runner gets further images in a later list.
+ */
 const mostUnsettled = 100
 
 /**
@@ -285,12 +291,15 @@ export const insertBase = async (sql: Sql, name: string, runnerId: string, now: 
   return true
 }
 
-/** Milliseconds before a base is checked again, and maximum number of bases that one sweep checks. */
+/**
+ * `milliseconds`: how long after its last check a base is checked again for whether it is still needed. `sweep`:
+ * maximum number of bases that one sweep checks.
+ */
 const basesPer = { milliseconds: 3_600_000, sweep: 100 }
 
 /**
- * Marks bases as not wanted that no runner has and that no copy in the store needs. Only a runner that has a base can
- * make further copies over it.
+ * Marks a base as not wanted if no runner has it and no disk in the object store needs it. Only a runner that has the
+ * base can put further disks that need it into the store.
  */
 export const dropUnusedBases = async (sql: Sql, now: Date): Promise<void> => {
   const before = new Date(now.getTime() - basesPer.milliseconds)

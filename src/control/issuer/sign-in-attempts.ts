@@ -14,7 +14,7 @@ const hour = 60 * 60
 
 /** Number of wrong passwords that are allowed. A right password is not counted. */
 export const allowed = {
-  /** Wrong tries of one known browser, per hour. */
+  /** Wrong tries of one known browser, per hour. In a known browser, somebody has signed in to an account before. */
   browser: 50,
   /** Wrong tries from one IPv4 address or IPv6 /64, per quarter of an hour. */
   source: 20,
@@ -24,7 +24,10 @@ export const allowed = {
   sourceAndName: 10,
   /** Wrong tries from one source with one attacked name (see `attackedAfter`), per quarter of an hour. */
   sourceAndAttackedName: 3,
-  /** If one name has this many failures in an hour, from all new browsers together, the name is treated as attacked. */
+  /**
+   * A name is treated as attacked after this many wrong passwords in an hour. Those within the allowance of a known
+   * browser (`browser`) do not count.
+   */
   attackedAfter: 50,
 }
 

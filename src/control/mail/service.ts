@@ -7,8 +7,8 @@ import { countMail, deleteMailAbout, insertMail, type NewMail } from './store.ts
 /** Maximum number of waiting mails. The queue can be full only if the mail server has been unreachable for long. */
 const mostWaiting = 10_000
 /**
- * A user may have at most a ninth as many waiting mails as the queue has free places. That is 1,000 mails for a single
- * user, and many users together never fill the queue.
+ * A user may queue a mail while the user's waiting mails are fewer than a ninth of the free places. So one user alone
+ * can queue 1,000 mails, and the last nine places are left to users without a waiting mail.
  */
 const share = 9
 

@@ -43,7 +43,7 @@ const refusalOf = (status: number, body: unknown): ToolError => {
 export class OwnApi {
   readonly #request: FastifyRequest
   readonly #toolboxUrl: string
-  /** Aborts calls when the caller has ended its call of `/mcp`. */
+  /** Aborts the calls that a tool makes to toolboxes, when the caller has ended its call of `/mcp`. */
   readonly #ended: AbortSignal
 
   /** `request` is the caller's call of `/mcp`. `proxyUrl` is the URL of this server's gate. */

@@ -26,7 +26,7 @@ export type RegionQuotaRow = {
 export const listRegionQuotas = (sql: Sql, organizationId: string): Promise<RegionQuotaRow[]> =>
   sql<RegionQuotaRow[]>`select * from region_quotas where organization_id = ${organizationId} limit 10000`
 
-/** Lists the quotas of every class in a region. */
+/** Lists the organization's quotas in a region, one for each class of sandboxes. */
 export const listRegionQuotasIn = (sql: Sql, organizationId: string, regionId: string): Promise<RegionQuotaRow[]> =>
   sql<RegionQuotaRow[]>`
     select * from region_quotas where organization_id = ${organizationId} and region_id = ${regionId}`

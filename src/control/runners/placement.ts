@@ -73,7 +73,7 @@ const hold = async (
       where runner_id in (select id from seen) and state <> 'deleted'`,
   ])
   const loadsOf = Map.groupBy(loads, ({ runner_id }) => runner_id)
-  // A runner for which the second statement returned no row is left out, because its load is unknown.
+  // A runner without a row in `loads` is left out, because its load is unknown.
   return runners.flatMap((runner) => {
     const ofRunner = loadsOf.get(runner.id)
     return ofRunner === undefined ? [] : [{ ...runner, load: ofRunner.reduce(add, nothing) }]

@@ -75,7 +75,7 @@ suite('a user made by single sign-on whose provider changes', () => {
     assert.equal(await end(sso), id)
   })
 
-  test('after its provider was deleted, a user with more than default permissions gets link_refused', async () => {
+  test('a recreated provider cannot sign in a user with more than default permissions (link_refused)', async () => {
     await using sso = await startSso(provider)
     const id = await end(sso)
     await makeAnew(sso)

@@ -33,7 +33,7 @@ type PeersParts<News> = {
 export class Peers<News extends object> {
   readonly #parts: PeersParts<News>
   readonly #self = randomUUID()
-  /** The time of the last message from each other process. */
+  /** For every other control process: when its last message arrived. */
   readonly #heardAt = new Map<string, number>()
   #untold: string[] = []
   #isTelling = false

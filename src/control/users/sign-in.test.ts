@@ -91,7 +91,7 @@ suite('a person who signs in for the first time', () => {
     assert.equal(count, 1)
   })
 
-  test('a person whose sign-in was refused can sign in after the other user gives up the address', async () => {
+  test('a sign-in refused because another user has the e-mail address succeeds once that user changes it', async () => {
     await using app = await startControl()
     const claims = { sub: 'late', email: 'viewer@example.com' }
     assert.equal(await statusOf(app, claims), 403)

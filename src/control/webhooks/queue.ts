@@ -141,11 +141,11 @@ export const claim = async (
 export type Attempted = { outcome: Outcome; at: Date; durationMilliseconds: number }
 
 /**
- * Stores the outcome of an attempt. After a success, or when no attempt is left, the next delivery of the lane becomes
- * due. Writes nothing if the lease was over and another process has taken the delivery.
+ * Stores the outcome of an attempt to deliver a webhook. After a success, or when no attempt is left, the next delivery
+ * of the lane becomes due. Writes nothing if the lease was over and another process has taken the delivery.
  *
- * Disables an endpoint that has failed for too long or wants no more messages, and returns the reason. The outcome is
- * stored in the same transaction, so that no process sends the lane's next delivery before the endpoint is disabled.
+ * Disables the endpoint, and returns the reason, if it has answered 410 (no more messages) or has failed for too long.
+ * All of this is one transaction, so that no process sends the lane's next delivery before the endpoint is disabled.
  */
 export const finish = async (
   transaction: Transaction,

@@ -157,7 +157,7 @@ suite('webhooks with Svix', () => {
     assert.deepEqual([second.svixApplicationId, second.retryCount], ['app_1', 1])
   })
 
-  test('with Svix, a failed initialization is counted, and retried at growing intervals', async () => {
+  test('an organization’s failed initialization in Svix is counted, and retried at growing intervals', async () => {
     await using svix = await startSvix()
     svix.state.failWith = 500
     await using app = await start(svix.url)

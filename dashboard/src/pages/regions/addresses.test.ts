@@ -5,7 +5,7 @@ import { addressesOf, changedAddresses } from './addresses.ts'
 const region = { proxyUrl: 'https://p.example', sshGatewayUrl: null, snapshotManagerUrl: null, otelEndpoint: null }
 
 suite('the addresses of a region', () => {
-  test('the form sends null to remove an address whose field was emptied, and sends no unchanged address', () => {
+  test('the form that edits a region sends null for an emptied address field, and sends no unchanged address', () => {
     const form = addressesOf(region)
     assert.deepEqual(changedAddresses(region, form), {})
     assert.deepEqual(changedAddresses(region, { ...form, proxyUrl: ' ', otelEndpoint: 'https://o.example ' }), {

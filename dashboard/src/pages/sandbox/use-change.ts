@@ -28,7 +28,7 @@ export const useChange = (sandboxId: string) => {
     }
   }
 
-  /** Waits for a call as `change` does, but shows an error as a short message on the page. Buttons use it. */
+  /** For buttons: waits for a call, and shows its error as a short message on the page. `what` begins this message. */
   const act = async (what: string, call: Promise<unknown>): Promise<void> => {
     try {
       await change(call)

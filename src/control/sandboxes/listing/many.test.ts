@@ -1,5 +1,5 @@
-// Listings of thousands of sandboxes, where the first rows of the index do not fill a page. Every plan must find what
-// plain filtering finds.
+// Listings of thousands of sandboxes, where the first rows of the index do not fill a page. The listing then uses other
+// query plans. Each listing must equal the one that this test computes with a filter in JavaScript.
 import assert from 'node:assert/strict'
 import { suite, test } from 'node:test'
 import { startControl, type TestControl } from '#test/control/harness.ts'
@@ -124,7 +124,7 @@ suite('GET /sandbox with thousands of sandboxes', () => {
       const stays = await sql<{ id: string }[]>`
         select id from sandboxes where state <> 'destroyed' and warm_pool_id is null and hashtext(id) % 3 = 0`
       const found = await walk(app, `sort=${sort}`, async (page) => {
-        // Changes sandboxes that are not in `stays`: some get a newer or an older time, and some are deleted.
+        // Changes the sort key of some sandboxes, and deletes some. The sandboxes in `stays` are not among them.
         await sql`
           update sandboxes set ${column} = ${now}::timestamptz - (page.n - 50) * interval '1 day', version = version + 1
           from (select ${page * 7}::int as n) page
@@ -132,7 +132,7 @@ suite('GET /sandbox with thousands of sandboxes', () => {
         await sql`
           update sandboxes set state = 'destroyed', desired_state = 'destroyed'
           where hashtext(id) % 3 <> 0 and abs(hashtext(id)) % 53 = ${page}`
-        // Changes sandboxes in `stays`, except for the sort key. Each must be listed exactly once.
+        // Changes other columns of some sandboxes in `stays`. Each sandbox in `stays` must be listed exactly once.
         await sql`
           update sandboxes set version = version + 1, labels = '{}', public = not public, state_changed_at = ${now}
           where hashtext(id) % 3 = 0 and abs(hashtext(id)) % 5 = ${page % 5}`

@@ -152,7 +152,7 @@ suite('a field of POST /sandbox that is stored unchanged', () => {
     for (const { name } of asked) assert.equal((await app.as('owner').post('/sandbox', { [name]: [[]] })).status, 400)
   })
 
-  test('a field that is stored unchanged is also stored for a claimed warm sandbox and for its forks', async () => {
+  test('a claimed warm sandbox and its fork have each field of POST /sandbox that is stored unchanged', async () => {
     await using app = await startControl(waiting)
     await using _runner = await connectRunner(app)
     assert.equal((await app.as('owner').post('/warm-pools', { snapshot: 'default', pool: 1 })).status, 201)

@@ -21,7 +21,10 @@ const canMove = (sql: Sql, now: Date): Piece => sql`
   state in ('started', 'stopped', 'paused') and desired_state = state and emptying is null and not ${isBound(sql)}
     and (archive_not_before is null or archive_not_before <= ${now})`
 
-/** Lists at most `mostTried` sandboxes that can move. Sandboxes that do not run come first. */
+/**
+ * Lists at most `mostTried` sandboxes that can move from the emptied runner to others. Sandboxes that do not run come
+ * first.
+ */
 export const listToMove = (sql: Sql, runnerId: string, now: Date): Promise<SandboxRow[]> =>
   sql<SandboxRow[]>`
     select * from sandboxes where runner_id = ${runnerId} and ${canMove(sql, now)}

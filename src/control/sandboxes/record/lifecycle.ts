@@ -286,8 +286,8 @@ export const settlements: Record<SandboxState, Settlement> = {
   stopping: { stopped: 'stopped', ...lost },
   archiving: { archived: 'archived', ...lost },
   resizing: { started: 'started', stopped: 'stopped', paused: 'paused', ...lost },
-  // A report about the image usually ends this state, `snapshotting` (`runner-link/image-reports.ts`). The reports here
-  // end the state if the sandbox ends before.
+  // Usually a report about the snapshot's image ends this state (`runner-link/image-reports.ts`). A report about the
+  // sandbox ends the state only if the sandbox stops or is lost while the snapshot is made.
   snapshotting: { stopped: 'stopped', ...lost },
   destroying: { destroyed: 'destroyed', error: 'error' },
   // A running or paused sandbox can end by itself, because its first process died or the host was restarted. Then it is
@@ -296,8 +296,8 @@ export const settlements: Record<SandboxState, Settlement> = {
   paused: { stopped: 'stopped', ...lost },
   stopped: lost,
   unknown: { started: 'started', stopped: 'stopped', paused: 'paused', archived: 'archived', ...lost },
-  // In the next states a sandbox has no runner, so no runner reports about it. The first two end by reports about
-  // images (`runner-link/image-reports.ts`).
+  // In these five states a sandbox is on no runner, so no runner reports about it. Reports about images end
+  // `pending_build` and `building_snapshot` (`runner-link/image-reports.ts`).
   pending_build: {},
   building_snapshot: {},
   archived: {},

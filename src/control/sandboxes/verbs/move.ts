@@ -32,7 +32,10 @@ type MoveOptions = Occasion & {
   checksWhen?: (sandbox: SandboxRow) => boolean
 }
 
-/** Thrown if another process changed the row first. The error rolls back what `check` has written. */
+/**
+ * Thrown in the transaction of a move if another process changed the sandbox's row first. The error rolls back what the
+ * option `check` of the move has written.
+ */
 class Overtaken extends Error {}
 
 /** The columns that every move writes: the new desired state, a new generation, and no error. */

@@ -13,8 +13,9 @@ import { findMade, onceFor, rememberMade } from './idempotency.ts'
 import { moveSandbox } from './move.ts'
 
 /**
- * Stores the request together with the new snapshot, and returns. The verb ends when the runner reports on the image.
- * If an earlier call had this idempotency key, returns that call's sandbox as it is at present.
+ * Begins a snapshot of a sandbox: stores the request together with the new snapshot, and returns. The verb ends when
+ * the runner reports that the snapshot's image is made or has failed. If an earlier call had this idempotency key,
+ * returns that call's sandbox as it is at present.
  */
 export const snapshotSandbox = async (
   parts: RunningParts,

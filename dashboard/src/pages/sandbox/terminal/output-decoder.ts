@@ -25,7 +25,9 @@ export class OutputDecoder {
     return fresh
   }
 
-  /** Forgets the end of the last piece. Called before the terminal is cleared. */
+  /**
+   * Forgets the combining marks and the incomplete character at the end of earlier output. Called before the terminal is cleared.
+   */
   reset(): void {
     this.#decoder = new TextDecoder('utf-8', { ignoreBOM: true })
     this.#before = ''
