@@ -15,7 +15,7 @@ const commands = {
   // limits it. The limit is the default of `zstd`, and more than Alcove's own archives need.
   zstd: ['zstd', '-dcq', '--memory=128MB'],
   bzip2: ['bzip2', '-dcq'],
-  // This limit is as high as the one of zstd. Data from `xz -9` needs 65 MiB.
+  // `xz` may use as much memory as `zstd` above. That is enough: data from `xz -9` needs 65 MiB.
   xz: ['xz', '-dcq', '--memlimit-decompress=128MiB'],
 } as const satisfies Record<Compression, readonly string[]>
 

@@ -17,8 +17,9 @@ export const step = {
   /** Removes a file below a directory that a sandbox may have filled. Follows no symbolic link there. */
   forgetFile: (directory: string, path: string): Step => ['forget-file', directory, path],
   /**
-   * Removes devices, setuid bits and capabilities, except those that a sandbox may make for its own users: the `count` ids from
-   * `firstId` on. No other process may be able to reach the directory.
+   * Removes what a sandbox could not have made itself from a directory: devices, and the setuid bits and capabilities of users
+   * that do not belong to the sandbox. Its own users are the `count` ids from `firstId` on. No other process may be able to reach
+   * the directory.
    */
   disarm: (path: string, firstId: number, count: number): Step => ['disarm', path, String(firstId), String(count)],
   rename: (from: string, to: string): Step => ['rename', from, to],

@@ -113,7 +113,7 @@ suite('base images that move between hosts through the store', { skip: needsRoot
     assert.deepEqual(gets, [])
   })
 
-  test('twenty restores at the same time bring a base once, and a later one brings nothing', async () => {
+  test('twenty simultaneous restores fetch a base from the store once, and a later restore fetches nothing', async () => {
     const identity = await identityOf(one)
     const three = await host('three')
     gets = []
@@ -164,7 +164,7 @@ suite('base images that move between hosts through the store', { skip: needsRoot
     await assert.rejects(bring(one, { ...everywhere, digest }), says(/another version of its base image/))
   })
 
-  test('if a runner is killed while it brings a base, the next runner removes the part and brings it again', async () => {
+  test('if a runner dies while fetching a base, the next one removes the incomplete files and fetches again', async () => {
     const identity = await identityOf(one)
     const six = await host('six')
     await six.bring({ image: 'empty', source: { kind: 'scratch' } as never, maxGiB: 1 })
@@ -197,7 +197,7 @@ suite('base images that move between hosts through the store', { skip: needsRoot
     assert.ok(!readdirSync(scratch.at('six/image-trees')).some((name) => name.startsWith('.')))
   })
 
-  test('a brought base that nothing uses is removed after an hour; one that a disk or a restore uses stays', async () => {
+  test('a fetched base that nothing uses is removed after an hour; a base that a disk or restore uses stays', async () => {
     const identity = await identityOf(one)
     let changes = 0
     const seven = await host('seven', { onBases: () => changes++ })
@@ -245,7 +245,7 @@ suite('base images that move between hosts through the store', { skip: needsRoot
     assert.deepEqual([pulled.digest, pulled.tree, pulled.content], [digest, undefined, undefined])
     const built = await identityOf(eleven, 'built')
     assert.deepEqual([built.tree, built.content === undefined], [stored.tree, false])
-    // A host with the same image or layers brings nothing, and the identity stays the same.
+    // A host that already has the image or its layers fetches nothing from the store, and the identity stays the same.
     gets = []
     const [below, other] = [await bring(eleven, pulled), await bring(eleven, built)]
     assert.deepEqual([gets, eleven.rootfsOf(below)], [[], eleven.rootfsOf('pulled')])

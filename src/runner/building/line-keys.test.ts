@@ -36,7 +36,7 @@ suite('the cache key of a Dockerfile line', () => {
     same(['ARG A=1', 'ENV B=$A', run], ['ARG A=1', 'ENV B=1', run])
   })
 
-  test('the cache key does not depend on line numbers, comments, or instructions that change no files', () => {
+  test('a line’s cache key does not depend on line numbers, comments, or instructions that change no files', () => {
     same([run], ['', '# said', run], ['LABEL a=b', 'EXPOSE 80', run], ['CMD ["x"]', 'ENTRYPOINT ["y"]', run])
     same([run], ['HEALTHCHECK NONE', 'VOLUME /v', 'STOPSIGNAL SIGINT', run])
   })

@@ -20,7 +20,7 @@ export const stageName = (image: string, of: string | number): string => `${imag
 /** The line cache, and the organization whose lines a build may use. */
 export type OwnLines = { lines: LineCache; organizationId: string }
 
-/** A stage, and what the survey has found out about it. */
+/** A stage of a Dockerfile, and what the class `Survey` has found out about it. */
 export type Looked = {
   stage: Stage
   steps: readonly BuildStep[]
@@ -126,8 +126,8 @@ export class Survey {
       throw failedAt(`Line ${stage.line}: FROM ${from === 'scratch' ? from : from.image}`, error)
     })
     const { steps, config } = stage.on(container)
-    // The files of a snapshot of a sandbox are not only those of its base image. Therefore the key contains the name of the
-    // snapshot, too.
+    // A snapshot of a sandbox has more files than its base image, and `files` identifies only the base image. So the cache key
+    // contains the name of the snapshot, too.
     const name = source.kind === 'image' ? source.image : image
     const firstKey = keyOfBase(source.kind === 'image' ? `snapshot ${name} ${files}` : files)
     return { ...none, stage, steps, config, from: name, base: { image, files }, firstKey, keptKey: undefined }
@@ -260,8 +260,8 @@ export class Survey {
   }
 
   /**
-   * Returns the name for a stage's base image. Last stage: the name of the built image. Others: a name that marks the base image
-   * for removal after the build.
+   * Returns the name that a stage's base image gets on this host. The base below the last stage gets the name of the image that
+   * is built. All others get a name that marks them for removal after the build.
    */
   #nameOfBase({ index }: Stage): string {
     const { image, plan } = this.#request

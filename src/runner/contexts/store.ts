@@ -204,8 +204,8 @@ export class ContextStore {
   }
 
   /**
-   * Stores a part of a context. `known`: the table of a complete context with the same name. If it is given, the part is read but
-   * not stored.
+   * Stores a whole context, or a part of one, as chunks. `known`: the list of chunks that exists if this context is stored
+   * already. Then the caller's bytes are read, but not stored again.
    */
   async #keep(name: ContextName, pieces: Body, known?: Table): Promise<Part> {
     const hash = createHash('sha256')

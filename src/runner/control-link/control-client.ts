@@ -1,4 +1,5 @@
-// The runner's HTTP requests to control, which fetch lists and send reports.
+// The runner's HTTP requests to control. They send reports, and fetch what control has for this runner: its sandboxes, images,
+// volumes and secrets, and the contexts in use.
 import { type Dispatcher, Pool } from 'undici'
 import { type Credential, connectorFor } from '#src/kit/credential.ts'
 import type { Logger } from '#src/kit/log.ts'

@@ -239,7 +239,7 @@ suite('HTTP calls from the runner to control', () => {
     await assert.rejects(client.list(), /without a name/)
   })
 
-  test('`list` reads all pages, and fails if a page fails', async () => {
+  test('the runner fetches all pages of control’s list of sandboxes, and fails if a page fails', async () => {
     await using control = await startControl()
     await using client = new ControlClient({ controlUrl: control.url, credential, log: silentLog() })
     const name = (n: number) => `box-${String(n).padStart(3, '0')}`

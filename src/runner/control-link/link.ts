@@ -42,7 +42,8 @@ type LinkParts = {
   /** Called when control refuses this runner's version. No further connection is opened. */
   onVersionRefused?: (reason: string) => void
   /**
-   * Called when the runner should fetch the lists: after control has received the first message, and when control requests it.
+   * Called when control sends `list`, after each `hello` message. The runner then fetches its lists of sandboxes, images, volumes
+   * and secrets.
    */
   onList: () => void
   onLost: () => void

@@ -101,7 +101,7 @@ suite('the runner’s socket for requests from gates', { skip: needsRoot }, () =
     assert.deepEqual(await next(), { type: 'gone', sandboxId: 'two' })
   })
 
-  test('the runner’s socket answers an invalid request with an error or closes it, and serves later requests', async () => {
+  test('the runner’s socket refuses an invalid request or closes its connection, and serves later requests', async () => {
     await using runner = await startGates()
     const bad = [
       '{}',

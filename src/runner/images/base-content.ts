@@ -29,8 +29,8 @@ export type BasePlace = { directory: string; tree: string }
 const contentName = 'content.json'
 
 /**
- * Stores the content of an image's files beside them. A tree can begin as a copy of another tree's directory, so the file says
- * of which tree it is.
+ * Writes `content.json` beside the files of an image. It contains `content` and the name of the tree, because a new tree can
+ * begin as a copy of another tree's directory, with the `content.json` of that tree.
  */
 export const writeContent = async ({ directory, tree }: BasePlace, content: BaseContent): Promise<void> => {
   const path = join(directory, contentName)
@@ -38,7 +38,7 @@ export const writeContent = async ({ directory, tree }: BasePlace, content: Base
   await rename(`${path}.new`, path)
 }
 
-/** Returns the stored content. Undefined if the files have not been hashed. */
+/** Returns what `content.json` says about the files of this tree. Undefined if they have not been hashed. */
 export const readContentIn = ({ directory, tree }: BasePlace): BaseContent | undefined => {
   try {
     const stored = JSON.parse(readFileSync(join(directory, contentName), 'utf8')) as { tree?: unknown }

@@ -13,7 +13,7 @@ suite('the identity of a base image', () => {
       assert.deepEqual(readIdentity(JSON.parse(JSON.stringify(identity))), identity)
   })
 
-  test('an identity that another host wrote is refused if one of its fields is invalid', () => {
+  test('a base image’s identity, written by another host, is refused if one of its fields is invalid', () => {
     const wrong: unknown[] = [
       ...[undefined, null, 'text', [], {}],
       { ...built, content: undefined },

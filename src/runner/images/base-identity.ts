@@ -24,7 +24,7 @@ export type BaseIdentity = {
 const hash = /^[0-9a-f]{64}$/
 const digestShape = /^sha256:[0-9a-f]{64}$/
 const saltShape = /^[0-9a-f]{32}$/
-/** Maximum number of large ids in an identity. A sandbox's map has room for far fewer. */
+/** Maximum number of `largeIds`. An identity that another host wrote is refused if it has more. */
 const mostLargeIds = 1000
 /** The largest user id of Linux. The one above it means that there is no user. */
 const largestId = 2 ** 32 - 2

@@ -104,7 +104,10 @@ export class Bases {
     }
   }
 
-  /** Removes the images that `with` has made and that no disk and no template uses. */
+  /**
+   * Removes the images that `with` has made for restored disks, if no disk or template uses them (`inUse`) and the last restore
+   * with them is an hour ago. Returns their names.
+   */
   async removeUnused(inUse: ReadonlySet<string>): Promise<string[]> {
     const { library, now } = this.#parts
     const removed: string[] = []

@@ -41,8 +41,8 @@ export const failedAt = (place: string, error: unknown): unknown =>
  */
 export class Unreached extends ImageFailed {
   /**
-   * Earliest time at which callers get this error, as `performance.now()`. Counted from `begun`, it is a multiple of a time that
-   * is longer than the timeout of a request. So the time of the error reveals nothing.
+   * Earliest time at which callers get this error, as `performance.now()`. The time since the job began (`begun`) is rounded up
+   * to a multiple of a fixed span, which is longer than the timeout of a request. So the time of the error reveals nothing.
    */
   readonly notBefore: number
 

@@ -193,7 +193,7 @@ suite('images from registries and files', { skip: cannotRun }, () => {
     const { layers } = library.stored()
     await bring(library, 'two', from(reference))
     assert.deepEqual(library.stored(), { images: sizeBytes, layers })
-    // A new library on this directory reports equal sizes as soon as it is open.
+    // After a restart, the next library on this directory reports the same sizes as soon as it is open.
     const next = open()
     await next.open()
     assert.deepEqual(next.stored(), { images: sizeBytes, layers })

@@ -276,7 +276,7 @@ export class Library {
     return this.#records.all().map(({ tree }) => tree)
   }
 
-  /** Lists the images that `bringBelow` has made, and when each was last marked as used. */
+  /** Lists the images that `bringBelow` has made as bases of restored disks, and when each was last marked as used. */
   listBelowDisks(): Promise<{ image: string; usedAt: number }[]> {
     const below = this.#records.all().filter(({ isBelowDisks }) => isBelowDisks)
     return Promise.all(below.map(async ({ image }) => ({ image, usedAt: await this.#records.usedAt(image) })))
@@ -287,8 +287,9 @@ export class Library {
   }
 
   /**
-   * Makes the image over which disks with this base lie. Its files are those of `tree`. Without `tree`, they are fetched from the
-   * store. Lists of images do not contain this image. No error if it exists.
+   * Makes an image on this host as the base of restored disks. `identity` says which files and settings it has. Its files are
+   * those of `tree`. Without `tree`, they are fetched from the store. Lists of images do not contain this image. No error if it
+   * exists.
    */
   async bringBelow(
     identity: BaseIdentity,

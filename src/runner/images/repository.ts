@@ -120,8 +120,8 @@ export const fetchRepository = async (
     },
   })
   const cause = lastWords(outcome.stderr)
-  // git may have failed because of a huge pack file before `watch` was called again. Then `checkObjects` throws the error that
-  // says so.
+  // git may have failed because the server sent too many objects, and `watch` (above), which is called at intervals, may have
+  // missed it. Then `checkObjects` throws the error that says so.
   if (outcome.exitCode !== 0) await checkObjects(place)
   switch (outcome.exitCode) {
     case 0:

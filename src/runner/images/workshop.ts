@@ -69,8 +69,8 @@ cd /mnt
 exec nice -n 10 crun --root /mnt/state --cgroup-manager disabled run --bundle /mnt job`
 
 /**
- * Makes the root directory of a job below `place`. It has an empty file or directory at each point where the secret or a view is
- * mounted later.
+ * Makes the root directory of a job below `place`. It has an empty file or directory at each path at which a file or directory of
+ * the host (a view) or the job's secret is mounted later.
  */
 const makeSkeleton = async (
   place: string,

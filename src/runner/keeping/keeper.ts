@@ -160,8 +160,8 @@ export class Keeper implements Disposable {
   }
 
   /**
-   * Compares the assignment with the host, and acts. `known`: the state that control's list already contains, which need not be
-   * reported.
+   * Compares the assignment with what the host has, and acts. `known`: the state of this sandbox in control's list of the
+   * runner's sandboxes. Control knows this state, so it need not be reported.
    */
   #reconcile(entry: Entry, known?: SandboxState): void {
     if (this.#isClosed || entry.settled || entry.retry) return
@@ -196,8 +196,8 @@ export class Keeper implements Disposable {
     const { status, cause, refused, archive } = held
     const isThisGeneration = held.assignment.generation === generation
     // A sandbox that ended by itself, perhaps while no runner ran, stays stopped until somebody requests a start. `wasReached`:
-    // the sandbox had reached `target` before it ended; otherwise the start is still to be done. A warm sandbox may be started
-    // again, because nobody has used it.
+    // the sandbox had reached `target` before it ended. Otherwise it is started now. `isChanged`: the assignment changes a
+    // running sandbox, and requests no start. Exception: a warm sandbox is started again, because nobody has used it.
     const isChanged = assignment.isRunning && !held.assignment.isWarm
     const wasReached = isThisGeneration || known === target || isChanged
     if (runs(target) && wasReached && status === 'stopped' && cause) return ended(cause)

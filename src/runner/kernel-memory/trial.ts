@@ -38,7 +38,7 @@ const boutsForAll = 12
  * dropped.
  */
 const boutsAlone = 30
-/** A sandbox is the cause only if it makes at least this part of the growth. */
+/** A sandbox counts as the cause only if at least this part of the growth of uncharged memory comes from it. */
 const leastShare = 1 / 3
 /** Factor: a measured growth above the expected growth (`#expected`) times this factor has another cause and is ignored. */
 const mostTimesExpected = 8
@@ -80,7 +80,7 @@ export class Trial {
     this.#parts = parts
   }
 
-  /** Whether the growth does not depend on the sandboxes. */
+  /** Whether no sandbox is the cause: memory grows about as much while all suspects are frozen as while they run. */
   get isNobodys(): boolean {
     return this.#all.count >= boutsForAll && this.#certaintyOf(this.#all) < 3
   }

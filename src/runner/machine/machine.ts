@@ -35,9 +35,15 @@ export type Images = {
   configOf?(image: string): ImageConfig | undefined
   /** Returns the user ids that the image needs in addition to those of every sandbox (oci/ids.ts). */
   largeIdsOf?(image: string): readonly number[]
-  /** Returns what identifies the files of an image, for archives, and puts them into the store if needed. */
+  /**
+   * Returns what identifies the files of an image, for the archive of a disk that needs them. Before that, puts the files into
+   * the store if needed.
+   */
   identityOf?: ImageStore['identityOf']
-  /** Calls `use` with the image on this host that has the files of a base, which are brought from the store if needed. */
+  /**
+   * Calls `use` with the image on this host that has the files of a base. Before that, fetches the files from the store if
+   * needed.
+   */
   withBase?: ImageStore['withBase']
 }
 

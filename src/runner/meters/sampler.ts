@@ -8,7 +8,7 @@ type SamplerParts = {
   measureAll: () => Promise<ReadonlyMap<string, MeterReading>>
   /** Sends samples to control. Returns whether they could be sent. */
   say: (samples: readonly MeterSample[]) => boolean
-  /** Interval in seconds. 0 disables the reports. */
+  /** Seconds between two readings of what the sandboxes use. 0: nothing is read and reported. */
   everySeconds: number
   log: Logger
   now?: () => number

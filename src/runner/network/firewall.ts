@@ -53,7 +53,10 @@ export type Firewall = {
   lead: (ports: Ports) => Promise<void>
   /** Redirects connections of slots with secrets to the port of the proxy for secrets. */
   leadToEgress: (port: number) => Promise<void>
-  /** Opens addresses to which the allowed name `name` resolves, except closed ones. Returns the opened addresses. */
+  /**
+   * Opens addresses to which the allowed name `name` resolves, except those in networks that are closed to sandboxes (closed.ts).
+   * Returns the opened addresses.
+   */
   openName: (slot: number, name: string, addresses: readonly string[], seconds: number) => Promise<string[]>
   /** Updates the networks of the host that are closed to sandboxes, if they have changed. */
   followHost: () => Promise<void>
@@ -122,8 +125,9 @@ export const openFirewall = async (parts: RulesetParts, log: Logger, time = open
   const changeOf = async (slot: number, now: Rule | undefined, next: Rule | undefined): Promise<string[]> => {
     const before = domainsOf(now)
     const after = domainsOf(next)
-    // `before` is undefined if the rule was read from the kernel after a restart of the runner. `after` may then be the same list
-    // as before the restart, so the addresses stay open.
+    // `before` and `after`: the allowed domains of the slot's old and new rule. After a restart of the runner, the old rule was
+    // read from the kernel, which does not store the domains, so `before` is undefined. The domains may be unchanged, so opened
+    // addresses stay open.
     const isShorter = now?.verdict === 'named' && after !== undefined && before !== undefined
     return [
       ...(next?.verdict === 'named' ? namedText(instance, slot) : []),

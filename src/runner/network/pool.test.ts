@@ -171,7 +171,7 @@ if (!isPrivateHost) {
       }
     })
 
-    test('when a new pool is open, processes that a killed runner has started can make no slots', async () => {
+    test('when a runner has opened its network pool, leftover processes of a killed runner can make no slots', async () => {
       const pool = await openPool()
       const { range } = await readNotes(instance)
       assert.ok(range)

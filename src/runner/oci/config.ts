@@ -181,8 +181,8 @@ const blockIO = ({ major, minor, bytesPerSecond: rate }: DiskSpeed) => ({
 })
 
 /**
- * Returns the compiled filter. For a sandbox with volumes, a further filter is put before it; filters can be joined because
- * their jumps are relative.
+ * Returns the compiled filter of system calls for a sandbox. If the sandbox has volumes, a further filter is put before `base64`.
+ * Filters can be joined, because their jumps are relative.
  */
 const filterFor = (base64: string, { volumes }: SandboxConfig): string =>
   volumes.length === 0 ? base64 : Buffer.concat([makeVolumeFilter(), Buffer.from(base64, 'base64')]).toString('base64')

@@ -18,8 +18,8 @@ export const mostIds = 2 ** 32 - 1 - uidBase
 export type IdRange = { inside: number; outside: number; count: number }
 
 /**
- * Each sandbox has two ranges of ids (`ownIds`). This many ids at the end of the second range are reserved for large ids that its
- * image uses, from `commonIds` on.
+ * Each sandbox has two ranges of host ids (`ownIds`). This many ids at the end of the second range are reserved for the large ids
+ * of its image. An id is large if it is at least `commonIds`.
  */
 const largeCount = 4096
 /** Every sandbox has all ids that are smaller than this number. */

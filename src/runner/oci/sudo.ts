@@ -11,9 +11,9 @@ import { agentPathInside, type SudoPolicy } from './config.ts'
 import { uidBase } from './ids.ts'
 
 /**
- * The layers: the name of each, and the directories in which it has links. A sandbox gets the first layer whose directories the
- * sandbox already has. PATH names `/usr/local/bin` first, so a link there is used instead of Debian's own sudo, which cannot gain
- * privileges in a sandbox.
+ * The layers from which one is added to a sandbox's overlay. A layer contains only links with the name `sudo` to the agent's
+ * program, one in each of `directories`. A sandbox gets the first layer whose directories the sandbox already has. PATH names
+ * `/usr/local/bin` first, so a link there is used instead of Debian's own sudo, which cannot gain privileges in a sandbox.
  */
 const layers = [
   { name: 'local', directories: ['usr/local/bin', 'usr/bin'] },

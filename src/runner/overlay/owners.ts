@@ -16,7 +16,10 @@ export const stepsToShow = (
   return [step.ids(mapToOwn(ids)), ...mounts.map(([from, to]) => step.bindMapped(from, to))]
 }
 
-/** Ids with which the kernel is tested: those of the highest network address, and two large ids. */
+/**
+ * Ids with which the kernel is tested: those of the sandbox with the highest network address, from which `ownIds` computes them,
+ * and two large ids.
+ */
 const highestIds = ownIds('10.255.255.255', groupLargeIds([1_000_000, 4_000_000_000]))
 
 /** Returns whether the kernel can make an idmapped mount of `directory`. */

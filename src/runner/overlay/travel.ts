@@ -14,7 +14,10 @@ type Parts = {
   launcher: string
   store: ObjectStore
   image: string
-  /** Brings the base image of the template. Absent: the template keeps the name of its base image. */
+  /**
+   * Fetches the base image of the template from the store if this host lacks it, and finds its name on this host. Absent: the
+   * template keeps the name of its base image that the archive contains.
+   */
   withBase?: ImageStore['withBase'] | undefined
   signal: AbortSignal
 }

@@ -29,7 +29,10 @@ export type RefresherListeners = {
 }
 
 const intervalMs = 2_000
-/** Memory use is shown again only if it has changed by at least this many bytes, because most programs show whole MiB. */
+/**
+ * The memory use in a sandbox's /proc/meminfo is updated only if it has changed by at least this many bytes, because most
+ * programs show whole MiB.
+ */
 const worthShowingBytes = 1024 * 1024
 /** Number of sandboxes that are handled in one turn of the event loop, so that requests do not have to wait for long. */
 const atOnce = 50

@@ -94,7 +94,8 @@ export class SharedDirectory {
     const going = this.pathOf(`${leaving}${volumeId}`)
     if (await this.exists(volumeId)) await succeeds(['mv', '-T', '--', this.pathOf(volumeId), going])
     await runCommand(['rm', '-rf', '--', going], { timeoutMs: removeTimeoutMs })
-    // `mv` fails if an interrupted removal left a directory `going`. Then the volume still exists, and the caller must try again.
+    // If an earlier removal was interrupted, its directory `going` still existed, so `mv` failed. `rm` has now removed `going`,
+    // but the volume still exists, and the caller must try again.
     if (await this.exists(volumeId)) throw new VolumeUnavailable('The volume could not be removed.')
   }
 

@@ -89,8 +89,7 @@ export class Lookouts {
   }
 
   /**
-   * Returns how many processes the kernel has killed since the sandbox started because memory ran out, and the times of these
-   * kills.
+   * Returns how many processes the kernel has killed for want of memory since the sandbox started, and the times of these kills.
    */
   memoryKills(sandboxId: string): MemoryKillsHere {
     const count = cgroupOf(this.#machine, sandboxId).outOfMemoryKills()

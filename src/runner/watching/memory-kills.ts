@@ -7,7 +7,7 @@ type Span = { after: number; until: number }
 
 type Entry = { kills: number; lookedAt: number; spans: Span[] }
 
-/** Maximum number of spans per sandbox. Above it, the oldest are dropped. */
+/** Maximum number of spans with a kill that are stored per sandbox. Above it, the oldest are dropped. */
 const mostSpans = 64
 
 export class MemoryKills {
