@@ -134,7 +134,7 @@ suite('allowed imports and writers', () => {
     assert.deepEqual(ofCallers, [])
   })
 
-  test('each file of a program in `rooms` belongs to a listed folder or file, and each of these exists', () => {
+  test('each source file of a program that is split into rooms is in a room, and each listed room has files', () => {
     const inRooms = programs.filter((file) => rooms[partOf(file)] !== undefined)
     assert.deepEqual(
       inRooms.filter((file) => roomOf(file) === undefined),

@@ -149,7 +149,7 @@ suite('the proxy with hostile programs and servers', () => {
   })
 
   for (const method of ['GET', 'DELETE', 'POST'])
-    test(`the body of a ${method} request is never read as a second request, even if Connection hides its length`, async () => {
+    test(`the body of a ${method} is never read as a second request, even if Connection names Content-Length`, async () => {
       const hidden = 'POST /steal HTTP/1.1\r\nHost: evil.test\r\nContent-Length: 40\r\n\r\n'
       const lead = `${method} / HTTP/1.1\r\nHost: api.test\r\nConnection: content-length, host\r\nContent-Length: ${hidden.length}\r\n\r\n`
       const next = `GET / HTTP/1.1\r\nHost: api.test\r\nX-Key: ${secret.placeholder}\r\n\r\n`

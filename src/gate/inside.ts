@@ -81,8 +81,8 @@ export class Inside {
     if (!this.#open.take(id)) throw tooMany()
     try {
       const socket = await this.#dialWithin(socketPath, port)
-      // If the server stops sending, close the whole connection. A server that has closed its socket reads nothing
-      // more, and looks the same.
+      // Close the whole connection when the server in the sandbox ends its side. A server that only stopped sending
+      // cannot be told from a server that has closed its socket and reads nothing more.
       socket.allowHalfOpen = false
       if (socket.destroyed) throw new NotStarted()
       socket.once('close', () => this.#open.give(id))

@@ -34,7 +34,7 @@ suite('the gate’s requests to the runner for memory kills', () => {
     assert.deepEqual(await last, killsOf(3))
   })
 
-  test('a request for the kills of one sandbox does not wait for the request for another sandbox', () => {
+  test('a request for one sandbox’s memory kills does not wait for the request for another sandbox', () => {
     const { questions, link } = startRunner()
     const kills = new MemoryKillQuestions(link)
     void kills.find('one')

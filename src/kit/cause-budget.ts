@@ -3,7 +3,10 @@
 
 const linesPerMinute = 30
 const minute = 60_000
-/** Maximum number of causes with a budget of their own. All further causes share one budget. */
+/**
+ * Maximum number of causes whose log lines are counted separately. The lines of all further causes are counted
+ * together, with one limit.
+ */
 const mostCauses = 500
 const mostText = 200
 

@@ -8,13 +8,13 @@ const code = resolve(import.meta.dirname, '../..')
 const isLink = (path: string) => lstatSync(path).isSymbolicLink()
 
 /**
- * Returns the files that a program needs. The checkout itself is not shown to it, because a data directory may be
- * inside.
+ * Returns the files of Alcove that a confined program needs, because it sees only the files that it is shown. The
+ * checkout itself is not shown to it: a data directory may be inside.
  */
 export const ownCode = (): Shown[] => {
   const packages = join(code, 'node_modules')
-  // In a git worktree, node_modules may be a link to the node_modules of another worktree. Then the program must also
-  // see the target of the link.
+  // In a git worktree, node_modules may be a link to the node_modules of another worktree. Then the target of the link
+  // is shown to the program too, so that the link works.
   const linked = isLink(packages) ? [{ from: realpathSync(packages) }] : []
   const parts = ['package.json', 'bin', 'src'].map((name) => ({ from: join(code, name) }))
   const node = realpathSync(process.execPath)

@@ -57,7 +57,7 @@ export class FairQueue<Owner = string> {
 
   /**
    * Waits until work of this owner may run. When the work is done, the caller must dispose of the result exactly once.
-   * Throws the errors that `run` throws.
+   * Throws the error for a full queue, or the reason of the signal.
    */
   async take(owner?: Owner, signal?: AbortSignal): Promise<Disposable> {
     await this.#enter(owner, signal)

@@ -109,8 +109,8 @@ export type VariableQuestion = VariableChange & {
 }
 
 /**
- * Control's answer. A runner that has the sandbox in this generation, or a later one, gives new processes the changed
- * variables.
+ * Control's answer to `POST /proxy/env`: the generation of the sandbox from which on its variables are changed. A
+ * runner that has this or a later generation gives new processes the changed variables.
  */
 export type VariableAnswer = { generation: number }
 

@@ -14,7 +14,10 @@ export type Kills = {
   kills: number
   /** Number of kills at which at least one committed event had not arrived at its receiver. */
   betweenCommitAndSend: number
-  /** Number of kills at the moment `held`. Each certainly came after a commit and before control sent its message. */
+  /**
+   * Number of kills while a lock kept control from sending. Each certainly came after a commit and before control sent the
+   * message about it.
+   */
   strictlyBetween: number
   /** Number of kills that came after control had begun to send an event, and before the event arrived. */
   whileSending: number

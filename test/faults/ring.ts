@@ -42,7 +42,10 @@ type RingOptions = {
   say: (line: string) => void
 }
 
-/** Runs the fault test on a server that no other test uses. At the end, the server has no sandboxes. */
+/**
+ * Runs the fault test: kills programs and sandboxes of a server at random, `count` times, while workers use its sandboxes. No
+ * other test may use the server. At the end, it has no sandboxes.
+ */
 export const runRing = async (
   alcove: Platform,
   { seed, count, only = victims.map(([, victim]) => victim), say }: RingOptions,

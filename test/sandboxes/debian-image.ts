@@ -33,7 +33,7 @@ const pathOf = (command: readonly string[]) => {
   return join(stored, `debian-${key}.tar`)
 }
 
-/** Stores the files for later test runs, and removes the files that an earlier test run has stored. */
+/** Stores the tar of the Debian system for later test runs, and removes the tar that an earlier test run has stored. */
 const store = (path: string, tar: Buffer) => {
   mkdirSync(stored, { recursive: true, mode: 0o700 })
   for (const name of readdirSync(stored)) rmSync(join(stored, name), { recursive: true, force: true })

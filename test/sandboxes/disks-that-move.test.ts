@@ -34,7 +34,7 @@ before(async () => {
   // The pool is small. The overcommit allows more sandboxes than the pool has disk space for.
   const env = { ...storeIn(store), ALCOVE_OVERCOMMIT: '64,8,10000' }
   alcove = await platform({ own: true, image: 'small', env, prepare: prepareSmallPool })
-  // The default image of the second runner does not have this file.
+  // Only the default image of this first runner has the file `made-on`. It shows on which runner's image a moved disk lies.
   writeFileSync(join(alcove.data, 'runner/images/default/rootfs/etc/made-on'), 'local')
   joining = joinRunner(alcove, 'second', storeIn(store))
   joining.catch(() => {})

@@ -42,7 +42,7 @@ suite('the warning before a preview', () => {
     assert.deepEqual(sides.dialled, [])
   })
 
-  test('programs, calls with the skip header and calls with a key get no preview warning', async () => {
+  test('programs, and calls with a key or with X-Daytona-Skip-Preview-Warning, get no preview warning', async () => {
     await using sides = await startSides()
     warned(sides)
     assert.equal((await visit(sides)).text, 'hello from inside')

@@ -71,8 +71,8 @@ const listen = async (server: Server, at: number) => {
 }
 
 /**
- * Starts a gate with all that surrounds it. `config`: settings of the gate. `signer`: signs the tickets, for several
- * gates of one server.
+ * Starts a gate, and simulates what it talks to: control, the toolbox, and the agents and servers in sandboxes.
+ * `config`: settings of the gate. `signer`: signs the tickets; several gates of one server can share one.
  */
 export const startSides = async (
   bounds: GateBounds = {},

@@ -36,8 +36,8 @@ type Part = Piece | { type: 'frame'; kind: number; payload: Buffer }
 type Stretch = { stream: 'stdout' | 'stderr'; from: number; to: number }
 
 /**
- * Makes two outputs of one stream contiguous: moves the shorter output over the frame header between them. Then `take` is called
- * once instead of twice, which takes less time.
+ * Makes two outputs of one stream contiguous: moves the shorter output over the frame header between them. The consumer of the
+ * output is then called once instead of twice, which takes less time.
  */
 const join = (chunk: Buffer, stretch: Stretch, from: number, to: number): void => {
   if (to - from < stretch.to - stretch.from) {

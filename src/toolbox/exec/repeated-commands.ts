@@ -26,8 +26,8 @@ type RememberedCommand = {
 }
 
 /**
- * True if the command did not run, or if its result is unknown. No answer is stored then, so the caller may send the
- * command again with its key.
+ * True if the command did not run, or if its result is unknown. No answer is stored then, so the caller may send the command
+ * again with the same idempotency key.
  */
 const isNoOutcome = (error: unknown) => !(error instanceof Problem) || error.status === 429 || error.status >= 500
 

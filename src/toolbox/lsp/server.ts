@@ -91,7 +91,7 @@ export class LanguageServer {
     this.#follow().catch((error: unknown) => this.#end(error))
   }
 
-  /** Starts the program. Throws `StartFailed` like `exec`. */
+  /** Starts the program of a language server in the sandbox. Throws `StartFailed` if it cannot be started. */
   static async run(
     { agent, assignment }: Pick<ToolboxSandbox, 'agent' | 'assignment'>,
     spec: Pick<CommandSpec, 'argv' | 'env' | 'cwd'>,

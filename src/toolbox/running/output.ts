@@ -16,8 +16,8 @@ const inJsonAtMost = 2
 const sureBytes = 64 * 1024
 
 /**
- * Beyond `sureBytes`, all outputs share 512 MiB. The outputs of one owner may use at most as many bytes as then stay free: one
- * owner alone gets 256 MiB. When few bytes are free, new outputs are cut earlier.
+ * What outputs need beyond `sureBytes` comes from these 512 MiB, which all owners share. One owner may use at most as many bytes
+ * as it leaves free, so one owner alone gets 256 MiB. When few bytes are free, new outputs are cut earlier.
  */
 const shared = new Budget({ all: 512 * 1024 * 1024, ofFree: 1 })
 

@@ -150,8 +150,8 @@ const leaveReason = (directory: string, sentence: string | undefined): void => {
     if (sentence === undefined) rmSync(path, { force: true })
     else writeFileSync(path, `${sentence}\n`, { mode: 0o644 })
   } catch {
-    // If the disk is full or read-only, the sentence is not saved. The server then runs without the dashboard, and
-    // control cannot show why.
+    // If the disk is full or read-only, the reason for the failed build is not written. The server then runs without
+    // the dashboard, and control cannot show why.
   }
 }
 

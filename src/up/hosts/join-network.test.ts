@@ -129,7 +129,7 @@ suite('joining a server over the network', { skip: needsRoot }, () => {
     )
   })
 
-  test('the token is never sent to a server of another authority', async (context) => {
+  test('a host never sends its join token to a server of another authority than the one in the token', async (context) => {
     const control = await startControl(context)
     const foreign = `alr_0a.${'A'.repeat(43)}`
     await assert.rejects(
