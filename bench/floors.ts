@@ -85,13 +85,13 @@ export class Floors {
     })
   }
 
-  /** Measures how long a C client takes to run a command through the agent: lower bound (b). */
+  /** Measures how long a C client takes to run a command through the agent. This is a lower bound (floor). */
   async agent(served: Served, sandbox: Sandbox, rounds: number, ...argv: string[]): Promise<Samples> {
     const client = join(this.#directory, 'agent-client')
     return numbers(await runCommand([client, served.agentSocket(sandbox), String(rounds), sandbox.user, ...argv]))
   }
 
-  /** Measures how long PostgreSQL takes to commit a row: lower bound (c). */
+  /** Measures how long PostgreSQL takes to commit a row. This is a lower bound (floor). */
   async row(rounds: number): Promise<Samples> {
     return await repeat(rounds, () => this.#sql`insert into bench_rows (text) values (${'x'.repeat(200)})`)
   }

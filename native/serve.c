@@ -1,6 +1,6 @@
 // Starts programs and carries out steps for a runner. A large process such as Node needs milliseconds to start another one, and
-// can do nothing else meanwhile. This small process needs less than a millisecond. It reads requests from descriptor 0, and
-// writes answers to descriptor 1:
+// can do nothing else meanwhile. This small process needs less than a millisecond. It reads questions of the runner
+// from descriptor 0, and writes answers to descriptor 1:
 //
 // question: length | id | flags | seconds | count, 32 bits each; then `count` arguments, each with its NUL; then the input
 // answer:   length | id | exit code, or minus the signal | length of output; then the output, then the error output
@@ -8,9 +8,11 @@
 // `length` counts the bytes after it. Input and output are files in memory, so nothing here waits for a reader. A child's output
 // is what it had written when it ended; a child that writes too much gets an error.
 //
-// `serve FILE`: the kernel takes some milliseconds to move a process between cgroups, but far less just after another move. So
-// while a child with the flag `moves_process` runs, a helper process repeatedly moves itself into the cgroup of FILE, where it
-// already is. A question with the flag `moves_soon` announces such a child: the helper begins early, and sends no answer.
+// `serve FILE`: FILE is the cgroup.procs of the runner's cgroup. The kernel takes some milliseconds to move a process between
+// cgroups, but far less just after another move. So a helper process makes moves without effect: it moves itself again and again
+// into the cgroup in which it is. The helper does this for a short time after each question with the flag `moves_process`: the
+// child of this question will be moved. A question with the flag `moves_soon` starts no child and gets no answer. It only makes
+// the helper begin early, because a question with the flag `moves_process` will follow.
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -91,7 +93,8 @@ static _Noreturn void be_child(const struct question *question, char **arg, int 
   sigprocmask(SIG_SETMASK, &none, NULL);
   if (dup2(input, 0) < 0 || dup2(self->output, 1) < 0 || dup2(self->complaints, 2) < 0) _exit(failed);
   if (question->flags & are_steps) {
-    // Die with the runner: an abandoned step must not continue while the next runner cleans up.
+    // Let the kernel kill this child when its parent ends, which ends together with the runner. Otherwise the child would carry out
+    // further steps of a start while the next runner cleans up.
     if (prctl(PR_SET_PDEATHSIG, SIGKILL) < 0 || getppid() != server) _exit(failed);
     (void)close_range(3, ~0U, 0);
     run_steps((int)question->count, arg);

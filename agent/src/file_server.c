@@ -36,7 +36,7 @@ static unsigned servers;
  */
 static int locks = -1;
 
-/* ---- functions that run in the process of a file operation ---- */
+/* ---- functions that run in the forked process, which does one file operation ---- */
 
 static volatile sig_atomic_t interrupted;
 
@@ -151,7 +151,7 @@ _Noreturn static void serve_as_user(int peer, struct fields *request, void (*ser
   peer_done();
 }
 
-/* ---- functions that run in the agent ---- */
+/* ---- functions that run in the agent's own process ---- */
 
 static void on_ended(struct child *child, int status) {
   (void)status;

@@ -20,14 +20,15 @@ bool pages_ready(void);
 ssize_t pages_take(int pipe, size_t at_most);
 int pages_taken(void);
 /*
- * Copies the data in `pages_taken`, behind a frame's header, to `pages_doubled`. Call this before reading from `pages_taken`. The
- * caller must then send everything in `pages_doubled`.
+ * Writes a frame for the peer into the agent's other pipe, `pages_doubled`: the header, then a copy of the `size` bytes in
+ * `pages_taken`. The bytes also stay in `pages_taken`, so the caller can read them into the ring. Call this before reading from
+ * `pages_taken`. The caller must then send everything in `pages_doubled` to the peer.
  */
 bool pages_double(const uint8_t *header, size_t size);
 int pages_doubled(void);
 /*
- * Closes both pipes, with all data in them. Call this after an error left data in a pipe, or if no data will be moved for a
- * while.
+ * Closes the agent's two pipes and drops all data in them. Call this if an error has left data in a pipe, or if no output is
+ * expected for a while.
  */
 void pages_drop(void);
 

@@ -10,8 +10,9 @@ import { statesInUse } from './states-in-use.ts'
  */
 export const lifecyclePage = () => {
   const drawn = moves.filter(([on]) => on !== 'delete')
-  // Whether another move of the diagram begins in the state `through`. The sandbox then leaves `through` by that other move, so
-  // the diagram has no arrow from `through` to `to`. Examples are a claim, and a sandbox that waits for its image.
+  // A move leads from the state `from` through the state `through` to the state `to`. This function returns whether another move
+  // begins in `through`. If so, that move is drawn as the way out of `through`, and no arrow is drawn from `through` to `to`. For
+  // example, the verb `build` ends in the state `pending_build`, and the verb `place` begins there.
   const isDrawnOn = (through: SandboxState) => drawn.some(([, from]) => from === through)
   const arrows = [
     ...drawn.map(([on, from, through]) => `${from ?? '[*]'} --> ${through}: ${on}`),

@@ -14,8 +14,8 @@ const builtPages = (cacheDirectory: string): string | undefined => {
     const { directory } = findDashboardPlace(cacheDirectory)
     return existsSync(directory) ? directory : undefined
   } catch {
-    // The user who runs this command has no permission to read or create the cache. Control works without the
-    // dashboard.
+    // The user who runs this command may not create the directory in the cache (`ALCOVE_CACHE_DIR`) into which `up`
+    // puts the built dashboard. Control then serves the API without the dashboard.
     return undefined
   }
 }

@@ -104,7 +104,7 @@ type Emptying = {
 
 const sandboxes = (count: number): string => (count === 1 ? '1 sandbox' : `${count} sandboxes`)
 
-/** Seconds between two requests for the progress. */
+/** Seconds between two requests to control for the progress of an emptying. */
 const lookAgainSeconds = 2
 
 /**
@@ -114,8 +114,9 @@ const lookAgainSeconds = 2
 export const endOfEmptying = (id: string, { isEmptied, left, staying }: Emptying): string[] | undefined => {
   if (!isEmptied) return [`${id} is not emptied any more.`]
   if (left === 0) return [`${id} is empty. "alcove runner remove ${id}" takes it out of service.`]
-  // `staying` has at most 100 entries. If it has 100, the command cannot know whether the other sandboxes can move. It
-  // then stops waiting for them.
+  // Control lists sandboxes that cannot be moved in `staying`, at most 100 of them. If fewer than 100 are listed, all
+  // others can be moved, so the emptying goes on. If 100 are listed, this command cannot know whether the others can be
+  // moved, so it does not wait for them.
   if (left > staying.length && staying.length < 100) return undefined
   return [
     `${sandboxes(left)} cannot be moved from ${id}:`,

@@ -44,7 +44,10 @@ export class RunnerLinks {
     if (this.#sockets.has(runnerId)) this.#places.set(runnerId, place)
   }
 
-  /** Returns the address for a runner's sandboxes, or undefined if the runner has no link to this process. */
+  /**
+   * Returns the address under which gates reach the sandboxes of a runner. Undefined if the runner has no link to this
+   * process, or has not reported the address yet.
+   */
   placeOf(runnerId: string | null): RunnerPlace | undefined {
     return runnerId === null ? undefined : this.#places.get(runnerId)
   }

@@ -107,7 +107,7 @@ suite('trading the token of a runner for certificates', () => {
     assert.equal((await control.as('admin').post('/runners/none/token')).status, 404)
   })
 
-  test('the server’s own runner gets certificates with its key from the settings, even for new key pairs', async () => {
+  test('with the runner key from the settings, the server’s own runner gets certificates for new key pairs', async () => {
     const shown = async () => {
       const machine = newMachine()
       const asked = { version, keys: machine.keys }

@@ -171,7 +171,7 @@ suite('the port for hosts', () => {
     return { ...row }
   }
 
-  test('if a runner that joined reports no gate, control stores the gate of the runner’s host for it', async () => {
+  test('if a joined runner reports no gate, control stores that the gate of the same host belongs to it', async () => {
     const told = await greet(await control.join('silent'))
     assert.deepEqual(told, { gate_id: 'silent', address: 'unix:/tmp/a.sock', url: null })
   })

@@ -41,7 +41,10 @@ export const findHost = async (sql: Sql, runnerId: string): Promise<Host | undef
   return { runnerId, regionId, keys: { runner, gate }, tokenHash }
 }
 
-/** Finds the runner with whose token a machine has joined, while the machine may use the token again. */
+/**
+ * Finds a runner by the hash of its token, after a machine has joined with this token. Returns undefined as soon as the
+ * machine has used a certificate: `endToken` has then removed the hash, and nobody can use the token again.
+ */
 export const findTraded = async (sql: Sql, tokenHash: string): Promise<string | undefined> => {
   const [row] = await sql<{ id: string }[]>`select runner_id as id from hosts where token_hash = ${tokenHash}`
   return row?.id

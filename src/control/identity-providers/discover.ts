@@ -15,7 +15,10 @@ export type Discovered = {
   [other: string]: unknown
 }
 
-/** Thrown if discovery fails. The message may be shown to the person who manages the provider. */
+/**
+ * Thrown if the discovery document of an OpenID Connect provider cannot be fetched, or is not usable. The message may be shown to
+ * the person who manages this identity provider.
+ */
 export class DiscoveryFailed extends Error {}
 
 const mostBytes = 256 * 1024

@@ -28,7 +28,9 @@ const until = async (what: string, holds: () => boolean | Promise<boolean>) => {
 const listOf = async (app: TestControl, token: string = keys.runner): Promise<ImageAssignment[]> =>
   (await app.with(token).get('/runners/images')).body.filter(({ image }: ImageAssignment) => image === base)
 
-/** Lets bases become due to be looked at. */
+/**
+ * Makes the sweep check the bases in the store. A base is checked at most once an hour, so the clock is moved first.
+ */
 const look = async (app: TestControl) => {
   app.clock.advance({ hours: 2 })
   await app.sweep()
@@ -78,7 +80,7 @@ suite('bases in the store', () => {
     await until('it is off the list', async () => (await listOf(app)).length === 0)
   })
 
-  test('a copy that is reported while its base is to be removed keeps the base', async () => {
+  test('a base that is to be deleted from the store stays if a runner reports an archive that needs it', async () => {
     await using app = await startControl()
     await using first = await connectRunner(app, { capabilities: shared })
     const { box, report } = await archiveBox(app, first)

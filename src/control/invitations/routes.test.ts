@@ -298,7 +298,7 @@ suite('GET /organizations/invitations, GET /organizations/invitations/count', ()
     assert.deepEqual([(await asGuest.get(own)).body, (await asGuest.get(`${own}/count`)).body], [[], 0])
   })
 
-  test('a user sees no invitations if their address is unverified, or verified only by an SSO provider', async () => {
+  test('a user whose e-mail address is unverified, or verified only by an SSO provider, sees no invitations', async () => {
     await using app = await startControl()
     for (const how of [{ emailVerified: false }, { emailVerifiedBy: 'sso' }] as const) {
       const guest = await addGuest(app, { email: `${Object.keys(how)}@example.com`, ...how })

@@ -10,8 +10,8 @@ import { listRegionQuotasIn, type RegionQuotaRow } from './store.ts'
 /** The limits of sandboxes of one class in one region, for one organization. */
 export type Quota = {
   /**
-   * Largest size of one sandbox. A limit in the organization's quota row has priority over the limit of the
-   * organization.
+   * Largest size of one sandbox. Each limit comes from `row`. If `row` has no such limit, the organization's own limit
+   * for all regions applies (such as `maxCpuPerSandbox`).
    */
   most: Size
   /** Largest disk in GiB of a sandbox that is not deleted when it stops. null: no extra limit. */

@@ -22,7 +22,8 @@ export const findBrowserSecret = (request: FastifyRequest, publicUrl: string): s
     return key === name && value !== undefined ? [value] : []
   })
   const [only, ...more] = values
-  // If the browser sends two cookies of this name, somebody else has added one, so neither of them is trusted.
+  // If the browser sends two cookies with the name of our cookie (`nameAt`), somebody else has added one of them. So
+  // neither is trusted.
   return only !== undefined && more.length === 0 && secretPattern.test(only) ? only : undefined
 }
 

@@ -128,8 +128,8 @@ export const authorizationUrl = async (
 type Answer = Pick<Attempt, 'nonce' | 'codeVerifier'> & { currentUrl: URL; state: string }
 
 /**
- * Exchanges the code for the provider's claims about the user. If the token has no address, asks the userinfo
- * endpoint.
+ * Exchanges the authorization code for the identity provider's claims about the user. If the ID token contains no
+ * e-mail address, the claims are requested from the provider's userinfo endpoint, if there is one.
  */
 export const exchangeCode = async (
   parts: ProviderParts,

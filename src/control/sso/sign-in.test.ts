@@ -278,7 +278,7 @@ suite('GET /auth/sso/callback', () => {
     assert.deepEqual(await provider.takeAsked(), [])
   })
 
-  test('a person’s first sign-in writes one audit row, with the user’s id and address', async () => {
+  test('a person’s first sign-in writes one audit row, with the user’s id and e-mail address', async () => {
     await using sso = await startSso(provider)
     for (let time = 0; time < 2; time++) assert.equal((await sso.signIn('ada')).status, 200)
     const entries = await sso.app.database.sql`

@@ -39,7 +39,7 @@ suite('encrypting secrets', () => {
     }
   })
 
-  test('the error about an unreadable secret contains neither the secret nor its text', () => {
+  test('the error about a secret that cannot be decrypted contains neither the encrypted nor the plain text', () => {
     const secret = encrypt('a', 'open sesame')
     assert.throws(
       () => decrypt('b', secret),

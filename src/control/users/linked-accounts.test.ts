@@ -89,7 +89,7 @@ suite('linked accounts', () => {
     }
   })
 
-  test('POST /users/linked-accounts answers 400 if only an organization’s provider has verified the address', async () => {
+  test('POST /users/linked-accounts answers 400 if only an organization’s SSO provider has verified the caller’s e-mail address', async () => {
     const { sub, said, client } = await newPerson()
     await app.database.sql`update users set email_verified_by = 'sso' where email = ${said.email}`
     await attempt({ ...said, sub: `owner-${sub}` })
@@ -97,7 +97,7 @@ suite('linked accounts', () => {
     assert.equal((await client.post('/users/linked-accounts', body)).status, 400)
   })
 
-  test('POST /users/linked-accounts answers 400 to a caller with an unverified address', async () => {
+  test('POST /users/linked-accounts answers 400 to a caller whose e-mail address is unverified', async () => {
     const { sub, said, client } = await newPerson({ email_verified: false })
     await attempt({ ...said, sub: `second-${sub}`, email_verified: true })
     const body = { provider: providerName(other.url), userId: `second-${sub}` }

@@ -40,7 +40,7 @@ suite('a person who signs in for the first time', () => {
     )
   })
 
-  test('a new user gets name and address from the token, and whether the address is verified', async () => {
+  test('a new user gets name and e-mail address from the token, and whether the address is verified', async () => {
     await using app = await startControl()
     const { id, ...me } = await meOf(app, ada)
     assert.ok(id)
@@ -101,8 +101,8 @@ suite('a person who signs in for the first time', () => {
   })
 })
 
-suite('an address that only an organization’s identity provider has verified', () => {
-  test('a user whose address was verified only by single sign-on loses it to a new person who verifies it', async () => {
+suite('an e-mail address that only an organization’s identity provider has verified', () => {
+  test('a new user who verifies an e-mail address takes it from a user verified only by single sign-on', async () => {
     await using app = await startControl()
     const squatter = await addPerson(app, { email: 'ADA@example.com', emailVerifiedBy: 'sso' })
     assert.equal(await statusOf(app, { ...ada, email_verified: false }), 403)
@@ -115,7 +115,7 @@ suite('an address that only an organization’s identity provider has verified',
     assert.match(left.email, /^[0-9a-f-]{36}@sso\.invalid$/)
   })
 
-  test('a user whose address was verified only by single sign-on loses it to a known user who verifies it', async () => {
+  test('a known user who verifies an e-mail address takes it from a user verified only by single sign-on', async () => {
     await using app = await startControl()
     await meOf(app, ada)
     await addPerson(app, { email: 'ada@new.example', emailVerifiedBy: 'sso' })
@@ -125,7 +125,7 @@ suite('an address that only an organization’s identity provider has verified',
 })
 
 suite('a person who has signed in before', () => {
-  test('a known user gets the name and the address of the newest token', async () => {
+  test('a known user gets the name and the e-mail address of the newest token', async () => {
     await using app = await startControl()
     const { id } = await meOf(app, ada)
     app.clock.advance({ seconds: 10 })
@@ -144,7 +144,7 @@ suite('a person who has signed in before', () => {
     assert.equal(await verifiedBy(app, 'ada@new.example'), null)
   })
 
-  test('a token that is older than the last one changes neither name nor address', async () => {
+  test('a token that is older than the last one changes neither name nor e-mail address', async () => {
     await using app = await startControl()
     const old = await app.issuer.token({ ...ada, name: 'Old' }, { now: app.clock.now() })
     app.clock.advance({ seconds: 10 })
@@ -160,7 +160,7 @@ suite('a person who has signed in before', () => {
     assert.deepEqual([me.name, me.email, me.emailVerified], ['Eve', 'ada@example.com', true])
   })
 
-  test('a known user keeps name and address if a newer token lacks them', async () => {
+  test('a known user keeps name and e-mail address if a newer token lacks them', async () => {
     await using app = await startControl()
     await meOf(app, ada)
     app.clock.advance({ seconds: 10 })

@@ -15,8 +15,8 @@ export type WebhookProvider = {
    */
   initialize: (organization: { id: string; name: string }) => Promise<string>
   /**
-   * Makes a link to the portal of an initialized application. `makerHash`: hash of the caller's API key; null if the
-   * caller used no API key.
+   * Makes a link to the web page on which the organization manages its webhooks (the portal). `applicationId`: the id
+   * that `initialize` has returned. `makerHash`: hash of the caller's API key; null if the caller used no API key.
    */
   openPortal: (
     applicationId: string,

@@ -1,4 +1,5 @@
-// Starts the module `webhooks`: chooses the provider, starts the sender and runs the sweep.
+// Starts the webhooks of control. The settings choose the provider that delivers them: control's own sender, a server
+// with the API of Svix, or none. Starts the sending of queued messages, and a sweep every few seconds.
 import { createOutbound, type Outbound } from '#src/control/outbound/outbound.ts'
 import type { Parts } from '#src/control/parts.ts'
 import type { ProviderChoice } from '#src/control/settings/webhook-provider.ts'

@@ -88,7 +88,10 @@ export const openPortal = async (
   return await asked(getProvider(parts).openPortal(applicationId, who))
 }
 
-/** Asks the provider whether the application has endpoints, and stores the answer. */
+/**
+ * Asks the webhook provider whether the organization's application there has endpoints, and stores the answer. Throws
+ * 404 if the organization has no application at this provider.
+ */
 export const refreshEndpoints = async (parts: WebhookParts, organizationId: string): Promise<void> => {
   const { database, clock } = parts
   const provider = getProvider(parts)
@@ -108,14 +111,17 @@ const asked = async <T>(work: Promise<T>): Promise<T> => {
   }
 }
 
-/** Retries failed initializations at growing intervals. */
+/**
+ * Tries again to create applications at the webhook provider that could not be created for their organizations. The
+ * time between two attempts grows.
+ */
 export const retryInitializations = async (parts: WebhookParts): Promise<void> => {
   const { database, clock, provider } = parts
   if (provider === undefined) return
   const now = clock.now()
   for (const { organizationId, name, retryCount } of await listToRetry(database.sql, provider.kind, now)) {
-    // The retry time is moved before the attempt, so that no other process makes this attempt too. If this process
-    // dies, another one tries again at the new time.
+    // `takeRetry` stores the time of the next attempt before this attempt is made. So no other process makes this
+    // attempt, and if this process dies, another process makes the next one.
     const next = new Date(now.getTime() + retryAfter(retryCount) * 1000)
     if (await takeRetry(database.sql, organizationId, now, next))
       await attempt(parts, { id: organizationId, name }, retryCount)

@@ -142,7 +142,7 @@ const emptied = async (app: TestControl): Promise<void> => {
 }
 
 suite('webhooks with Svix', () => {
-  test('with Svix, `initialize` finds or makes the organization’s application, and counts repeated calls', async () => {
+  test('with Svix, `initialize` finds or makes the organization’s application; repeats raise `retryCount`', async () => {
     await using svix = await startSvix()
     await using app = await start(svix.url)
     const first = (await app.as('owner').post(`${base}/initialize`)).body

@@ -132,7 +132,8 @@ suite('GET /sandbox with thousands of sandboxes', () => {
         await sql`
           update sandboxes set state = 'destroyed', desired_state = 'destroyed'
           where hashtext(id) % 3 <> 0 and abs(hashtext(id)) % 53 = ${page}`
-        // Changes other columns of some sandboxes in `stays`. Each sandbox in `stays` must be listed exactly once.
+        // Changes sandboxes in `stays`, but not the column by which the list is sorted. So the list must contain each of
+        // them exactly once.
         await sql`
           update sandboxes set version = version + 1, labels = '{}', public = not public, state_changed_at = ${now}
           where hashtext(id) % 3 = 0 and abs(hashtext(id)) % 5 = ${page % 5}`

@@ -54,7 +54,7 @@ const startServer = ({ answer = '' }: { answer?: string } = {}) => {
 
 const bytes = (text: string) => new TextEncoder().encode(text).buffer
 
-test('a connected link passes on typed text and output, even output that looks like a control message', async () => {
+test('a terminal’s link passes on typed text and output, even output that looks like a control message', async () => {
   const { link, sockets, output, say, connect } = startServer()
   await connect()
   say(bytes('{"type":"control","status":"exited","exitCode":0}'))
@@ -64,7 +64,7 @@ test('a connected link passes on typed text and output, even output that looks l
   assert.deepEqual(output, ['<begin>', '{"type":"control","status":"exited","exitCode":0}'])
 })
 
-test('after a connection is lost, the link connects again by itself, and waits longer after each failure', async () => {
+test('a terminal’s link that loses its connection connects again, and waits longer after each failure', async () => {
   const { link, sockets, server, settle, lose, connect, control } = startServer()
   await connect()
   server.isDown = true
@@ -87,7 +87,7 @@ test('after a connection is lost, the link connects again by itself, and waits l
   assert.equal(sockets.length, 2)
 })
 
-test('after the session has ended, the link reports the exit code and does not connect again', async () => {
+test('after the PTY session has ended, the terminal’s link reports the exit code and stays disconnected', async () => {
   const { link, sockets, control, lose, connect } = startServer()
   await connect()
   control({ status: 'exited', exitCode: 3 })
@@ -99,7 +99,7 @@ test('after the session has ended, the link reports the exit code and does not c
   assert.equal(link.send('x'), false)
 })
 
-test('the link does not connect again if the session no longer exists', async () => {
+test('a terminal’s link does not connect again if its PTY session no longer exists', async () => {
   const { link, sockets, control, lose, connect } = startServer({ answer: 'gone' })
   await connect()
   control({ status: 'error', error: 'There is no PTY session.' })
@@ -109,7 +109,7 @@ test('the link does not connect again if the session no longer exists', async ()
   assert.equal(sockets.length, 1)
 })
 
-test('the link does not try to connect while the sandbox does not run', async () => {
+test('a terminal’s link does not try to connect while the sandbox does not run', async () => {
   const { link, sockets, settle, connect } = startServer()
   await connect()
   link.hold()
@@ -122,7 +122,7 @@ test('the link does not try to connect while the sandbox does not run', async ()
   assert.equal(sockets.length, 2)
 })
 
-test('a link that is closed while it connects closes its socket, and reports no further state', async () => {
+test('a terminal’s link that is closed while it connects closes its socket, and reports no further state', async () => {
   const { link, sockets, states, settle } = startServer()
   link.connect()
   link.close()
@@ -131,7 +131,7 @@ test('a link that is closed while it connects closes its socket, and reports no 
   assert.deepEqual(states, [{ name: 'connecting' }])
 })
 
-test('the link refuses typed text while too much earlier text still waits for the network', async () => {
+test('a terminal’s link refuses typed text while too much earlier text still waits for the network', async () => {
   const { link, sockets, connect } = startServer()
   await connect()
   Object.assign(sockets[0]!, { bufferedAmount: 4 * 1024 * 1024 })
