@@ -64,7 +64,7 @@ suite('The words by which programs recognize an error', () => {
     }
   })
 
-  test('if one program passes on an error of another, the words for clients are not added a second time', () => {
+  test('an error message that is passed on gets the words that clients search for only once', () => {
     for (const code of Object.keys(problems) as ProblemCode[]) {
       const { message } = new Problem(code)
       assert.equal(new Problem(code, message).message, message)

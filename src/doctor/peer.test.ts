@@ -46,7 +46,7 @@ suite('`checkPeer`, the check whether this machine can use control’s port for 
     return `${failed[0].name}: ${failed[0].found}`
   }
 
-  test('`checkPeer` reports every step, and returns the certificate of the authority', async (context) => {
+  test('`checkPeer` reports each step of the check, and returns the certificate of the server’s authority', async (context) => {
     const { checks, authority: found } = await checkPeer(await startHosts(context), hash)
     assert.deepEqual(
       checks.map(({ name, isOk }) => [name, isOk]),

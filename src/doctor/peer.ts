@@ -39,7 +39,10 @@ class Failed extends Error {
   }
 }
 
-/** Returns the hash of an authority's certificate. Tokens contain this hash. */
+/**
+ * Returns the hash of the certificate of a server's certificate authority. The token of a runner contains this hash, so that the
+ * machine that joins with the token can recognize the server.
+ */
 export const authorityHashOf = (authority: X509Certificate): string =>
   createHash('sha256').update(authority.raw).digest('base64url')
 

@@ -48,7 +48,7 @@ const get = async (...args: string[]): Promise<Received> => JSON.parse(await cur
 const headerOf = ({ headers }: Received, name: string) => headers.find(([each]) => each.toLowerCase() === name)?.[1]
 const auth = (value: string) => ['-H', `Authorization: Bearer ${value}`]
 
-suite('the proxy that replaces placeholders by secrets', () => {
+suite('the proxy for secrets', () => {
   before(async () => {
     scratch = await mkdtemp(join(tmpdir(), 'alcove-egress-'))
     await writeFile(join(scratch, 'ours.pem'), ours.certificate)
@@ -90,7 +90,7 @@ suite('the proxy that replaces placeholders by secrets', () => {
       assert.equal(got.body, body)
     })
 
-    test(`the proxy refuses a request for another host than that of the TLS connection over HTTP/${version}`, async () => {
+    test(`the proxy for secrets refuses an HTTP/${version} request for another host than that of its TLS connection`, async () => {
       const args = [`--http${version}`, 'https://api.test/', '-H', 'Host: other.test', ...auth(api.placeholder)]
       assert.match(await curl(...trusting('ours'), '-w', '%{http_code}', ...args), /another host.*421$/s)
     })
@@ -122,7 +122,7 @@ suite('the proxy that replaces placeholders by secrets', () => {
     assert.equal(headerOf(got, 'authorization'), `Bearer ${api.placeholder}`)
   })
 
-  test('the proxy no longer sends a withdrawn secret, even on a connection that is already open', async () => {
+  test('the proxy for secrets no longer sends a withdrawn secret, even on a connection that is already open', async () => {
     const session = connectHttp2('https://api.test', {
       createConnection: () =>
         connectTls({ host: '127.0.0.1', port, servername: 'api.test', ca: ours.certificate, ALPNProtocols: ['h2'] }),
@@ -171,7 +171,7 @@ suite('the proxy that replaces placeholders by secrets', () => {
     })
   }
 
-  test('the proxy passes on a request and an answer of 5 MB completely', async () => {
+  test('the proxy for secrets passes on a request and an answer of 5 MB completely', async () => {
     const file = join(scratch, 'large')
     const large = Buffer.alloc(5_000_000, 'abcdefghij')
     await writeFile(file, large)
@@ -222,7 +222,7 @@ suite('the proxy that replaces placeholders by secrets', () => {
     assert.match(troubles.join(), /refused the certificate for api\.test.*pin certificates/)
   })
 
-  test('the proxy answers 502 and sends no request if it cannot verify the server’s certificate', async () => {
+  test('the proxy for secrets answers 502 and sends no request if it cannot verify the server’s certificate', async () => {
     const wrong = makeServerCertificate({ name: 'Our secrets', privateKey: ours.privateKey }, ['api.test'], span)
     await using liar = await startFarServer(wrong, { host: '127.0.0.1', port: 0 })
     destination = { address: '127.0.0.1', port: liar.port }
@@ -293,7 +293,7 @@ suite('the proxy that replaces placeholders by secrets', () => {
       )
     })
 
-  test('the proxy answers 431 if the secrets would make the head of a request too large', async () => {
+  test('the proxy for secrets answers 431 if the secrets would make the head of a request too large', async () => {
     secrets = [{ ...api, value: 'x'.repeat(8192) }]
     const many = Array.from({ length: 10 }, (_, n) => ['-H', `X-${n}: ${api.placeholder}`]).flat()
     for (const version of ['1.1', '2'])

@@ -59,7 +59,7 @@ const get: [string, string][] = [
   [':authority', 'api.test'],
 ]
 
-suite('the proxy with hostile programs and servers', () => {
+suite('the proxy for secrets with hostile programs and servers', () => {
   let front: Server
   let far: Server
   let scripted: Server
@@ -157,7 +157,7 @@ suite('the proxy with hostile programs and servers', () => {
       assert.deepEqual(received, [`api.test ${hidden}`, 'api.test the-value'])
     })
 
-  test('the proxy drops the body of an upgrade, so that it is not read as another request', async () => {
+  test('the proxy for secrets drops the body of an upgrade, so that it is not read as another request', async () => {
     const body = 'GET / HTTP/1.1\r\nHost: evil.test\r\n\r\n'
     const head = 'POST / HTTP/1.1\r\nHost: api.test\r\nConnection: upgrade\r\nUpgrade: x\r\n'
     await say(`${head}Content-Length: ${body.length}\r\n\r\n${body}`, { isEnough: (got) => got.endsWith('ok') })
@@ -171,7 +171,7 @@ suite('the proxy with hostile programs and servers', () => {
       'HTTP/1.1 101 Switching\r\nConnection: upgrade\r\nUpgrade: x\r\n\r\nraw',
   }
   for (const [what, text] of Object.entries(oddAnswers))
-    test(`the proxy answers 502 if the server’s answer is wrong: ${what}`, async () => {
+    test(`the proxy for secrets answers 502 if the server’s answer is wrong: ${what}`, async () => {
       destination.port = portOf(scripted)
       script = text
       assert.match(await say('GET / HTTP/1.1\r\nHost: api.test\r\n\r\n'), /HTTP\/1\.1 502 /)
@@ -200,13 +200,13 @@ suite('the proxy with hostile programs and servers', () => {
       assert.deepEqual([further, reached.size], [0, 0])
     })
 
-  test('the proxy ends a connection whose server sends answers with status 100 without end', async () => {
+  test('the proxy for secrets ends a connection whose server sends answers with status 100 without end', async () => {
     destination.port = portOf(scripted)
     script = `${'HTTP/1.1 100 Continue\r\n\r\n'.repeat(50)}HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok`
     assert.doesNotMatch(await say('GET / HTTP/1.1\r\nHost: api.test\r\n\r\n'), / 200 /)
   })
 
-  test('the proxy disconnects a program that sends requests without end and waits for no answer', async () => {
+  test('the proxy for secrets disconnects a program that sends requests without end and waits for no answer', async () => {
     destination.port = portOf(scripted)
     script = ''
     assert.equal(await say('GET / HTTP/1.1\r\nHost: api.test\r\n\r\n'.repeat(10_000)), '')

@@ -22,14 +22,14 @@ suite('connections to the proxy for secrets', () => {
     assert.equal(takeAll(places, 'a-0', 'a').length, 512)
   })
 
-  test('one organization gets at most half of the proxy’s connections; another one’s sandbox still gets 512', () => {
+  test('one organization gets at most half of all connections to the proxy for secrets; others still get 512', () => {
     const places = new Places()
     const taken = sandboxesOf('many', 40).flatMap((sandbox) => takeAll(places, sandbox, 'many'))
     assert.equal(taken.length, 4096)
     assert.equal(takeAll(places, 'b-0', 'b').length, 512)
   })
 
-  test('an organization gets 32 connections even if other organizations use all connections of the proxy', () => {
+  test('an organization gets 32 connections even if others use all connections of the proxy for secrets', () => {
     const places = new Places()
     for (const owner of sandboxesOf('owner', 50)) {
       for (const sandbox of sandboxesOf(owner, 20)) takeAll(places, sandbox, owner)

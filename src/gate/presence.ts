@@ -9,7 +9,7 @@ import type { AccessDesk } from './access.ts'
  * delay, so the interval must be much shorter.
  */
 const presenceMs = 20_000
-/** Milliseconds between two questions while control cannot be reached. */
+/** Milliseconds until the gate asks control again about an open call, if control could not be reached. */
 const againMs = 3_000
 
 const ends = new Set(['unauthorized', 'forbidden', 'not_found'])

@@ -9,7 +9,7 @@ import type { Destination } from './destination.ts'
 
 type Handover = {
   socket: Duplex
-  /** The bytes that the caller sent directly after its head. */
+  /** The first bytes that the caller sent after the head of its upgrade request. Node has read them together with that head. */
   head: Buffer
   destination: Destination
   /** How long the connection stays open after an ordinary answer to an upgrade, in ms. */

@@ -35,7 +35,10 @@ export type FollowedCall = {
 
 const followed = new WeakMap<IncomingMessage, FollowedCall>()
 
-/** Returns the record of a call if the server that passed the call to this one has begun a record. */
+/**
+ * Returns the record of a call if it was begun already. That is so if a server of the gate has accepted the call, begun
+ * its record, and passed it to another server in the same process.
+ */
 export const findFollowed = (request: IncomingMessage): FollowedCall | undefined => followed.get(request)
 
 /** Returns the position in the caller's trace. If the header `traceparent` comes twice, it is ignored. */

@@ -180,7 +180,8 @@ export const createServer = async <Context extends object, Needs extends string>
     websocketServer.options.maxPayload = messageBytes.get(request) ?? socketMessageBytes
   })
 
-  // Fastify would also parse plain text, and would therefore accept JSON without a content type as a string.
+  // Remove Fastify's own parsers of request bodies. Its parser of plain text would also accept JSON that comes without a content
+  // type, and would pass it on as a string.
   server.removeAllContentTypeParsers()
   // Some clients send the content type of JSON with a POST that has no body. Such a call counts as one without a body.
   server.addContentTypeParser('application/json', { parseAs: 'string' }, (_request, text, done) => {

@@ -28,7 +28,7 @@ suite('a budget', () => {
     assert.ok(budget.take('b', 7))
   })
 
-  test('`takeUpTo` takes as much as is allowed; with `ofFree: 1`, an owner holds at most what stays free', () => {
+  test('`takeUpTo` takes what is allowed; with `ofFree: 1`, an owner may hold at most as much as stays free', () => {
     const budget = new Budget({ all: 100, ofFree: 1 })
     assert.equal(budget.takeUpTo('a', 80), 50)
     assert.equal(budget.takeUpTo('a', 80), 0)

@@ -241,7 +241,7 @@ suite('commands that a permanent launcher process starts (`serveCommands`)', () 
 })
 
 suite('preparing the launcher for a sandbox start (`expectStart`)', () => {
-  test('after `expectStart`, a process is ready in the runner’s cgroup; commands that follow work as before', async () => {
+  test('`expectStart` makes the launcher move a process into the runner’s cgroup; commands run as before', async () => {
     const directory = mkdtempSync(join(tmpdir(), 'alcove-launch-'))
     const procs = join(directory, 'procs')
     writeFileSync(procs, '')

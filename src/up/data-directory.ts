@@ -67,8 +67,8 @@ export const dataDirectoryAt = (directory: string) => {
 }
 
 /**
- * Names of the files and directories that Alcove makes in a data directory, without the mark file. `images` is not in
- * the list, because it belongs to the operator.
+ * Names of the directories that Alcove makes in a data directory. The file by which Alcove recognizes its data directories
+ * (`markOf`) is not in this list. Neither is `images`, because it belongs to the operator.
  */
 export const ownNames = ['secrets', 'host', 'postgres', 'runner', 'archive', 'log', 'run'] as const
 

@@ -16,8 +16,8 @@ type Kind = {
   list: (data: DataDirectory) => string[]
   remove: (data: DataDirectory, name: string) => void
   /**
-   * Finds the processes that use the item with this name. Until they end, the item cannot be removed. Absent: such
-   * processes cannot be found.
+   * Finds the processes that use the loop device with this name, which cannot be removed until they end. Only the kind
+   * `loop device` has this function.
    */
   holders?: (name: string) => Holder[]
 }

@@ -133,5 +133,8 @@ export type GateAnswer = { value: unknown } | { refused: { code: string; message
  * memory for each connection of its gates.
  */
 export const requestBytes = 256 * 1024
-/** Maximum number of bytes of an answer. The output of the compiler is the longest answer. */
+/**
+ * Maximum number of bytes of an answer. The longest answer is a `Compiled`, which has the JavaScript that was compiled
+ * from a caller's code.
+ */
 export const answerBytes = 160 * 1024 * 1024

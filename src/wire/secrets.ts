@@ -1,8 +1,11 @@
-// Messages with secrets of organizations: from control to a runner, and from the runner to its proxy (src/egress). A
-// sandbox never gets the value of a secret, only a placeholder. Control sends the value through the runner to the
-// proxy. None of these programs writes it to a disk.
+// Messages with secrets of organizations: from control to a runner, and from the runner to its proxy for secrets
+// (src/egress). A sandbox never gets the value of a secret, only a placeholder. Control sends the value through the
+// runner to the proxy for secrets. None of these programs writes the value to a disk.
 
-/** The fields of a secret that the proxy needs to replace the placeholder in a sandbox's request by the value. */
+/**
+ * The fields of a secret that the proxy for secrets needs to replace the placeholder in a sandbox's request by the
+ * value.
+ */
 export type KnownSecret = {
   placeholder: string
   value: string
@@ -72,7 +75,7 @@ export const isAllowedHost = (hosts: readonly string[], name: string): boolean =
   )
 }
 
-/** Messages from the runner to the proxy. */
+/** Messages from the runner to the proxy for secrets. */
 export type ToEgress =
   | { type: 'serve'; address: string }
   /**
@@ -83,5 +86,8 @@ export type ToEgress =
   /** No sandbox with secrets has this address any more. */
   | { type: 'gone'; address: string }
 
-/** Messages from the proxy to the runner. `trouble`: a sentence for the timeline of the sandbox with this address. */
+/**
+ * Messages from the proxy for secrets to the runner. `trouble`: a sentence for the timeline of the sandbox with this
+ * address.
+ */
 export type FromEgress = { type: 'serving'; port: number } | { type: 'trouble'; address: string; sentence: string }

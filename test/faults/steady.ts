@@ -83,7 +83,10 @@ export class Steady {
     return String(((await this.#ask('POST', '/process/execute', { command })) as { result: string }).result)
   }
 
-  /** Calls `strike`, which kills a program that calls need. Calls may fail until this program runs again. */
+  /**
+   * Calls `strike`, which kills a program on which the calls of the simulated user depend. Until this program runs again, these
+   * calls may fail.
+   */
   async during(strike: () => Promise<unknown>): Promise<void> {
     this.#strikes += 1
     this.#isTroubled = true

@@ -1,5 +1,5 @@
-// Runs the reverse proxies of the guide on previews behind a domain, with the configuration that the guide prints, in front of
-// a server that is started with the guide's variables.
+// Tests the guide docs/guides/domain.md, which shows how to serve previews under a domain. Runs both reverse proxies that the
+// guide describes, with the configuration in the guide, in front of a server that is started with the guide's variables.
 import assert from 'node:assert/strict'
 import { once } from 'node:events'
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'

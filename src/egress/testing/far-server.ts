@@ -47,7 +47,8 @@ const answer = async (request: Http2ServerRequest, response: Http2ServerResponse
   if (request.url.startsWith('/stream')) {
     response.setHeader('trailer', 'x-end')
     response.writeHead(200)
-    // The type is that of HTTP/2, but over HTTP/1.1 the response is a `ServerResponse`, which has `flushHeaders`.
+    // The type of `response` is the one for HTTP/2, which does not declare `flushHeaders`. Over HTTP/1.1, `response` is a
+    // `ServerResponse`, which has this method.
     ;(response as unknown as ServerResponse).flushHeaders()
     request.pipe(response, { end: false })
     request.on('end', () => {

@@ -53,7 +53,8 @@ const namesOf = (address: PreviewAddress, { sandboxId, openedBy, hostInside }: A
   const isToken = openedBy === 'signed-preview'
   const hide = (text: string) => (isToken ? text.replaceAll(new RegExp(sandbox, 'gi'), sandboxId) : text)
   const shown = hide(host)
-  // The token in the path may be percent-encoded in any way, so the whole prefix is written anew.
+  // In the path prefix, the token may be percent-encoded, so `hide` could miss it. The prefix for the server inside is
+  // therefore made anew, with the sandbox's id in place of the token.
   const shownPrefix = prefix !== '' && isToken ? `/preview/${sandboxId}/${port}` : prefix
   return { host: shown, prefix: shownPrefix, called: hostInside === 'localhost' ? `localhost:${port}` : shown, hide }
 }

@@ -197,7 +197,7 @@ suite('base images that move between hosts through the store', { skip: needsRoot
     assert.ok(!readdirSync(scratch.at('six/image-trees')).some((name) => name.startsWith('.')))
   })
 
-  test('a fetched base that nothing uses is removed after an hour; a base that a disk or restore uses stays', async () => {
+  test('a base fetched from the store is removed after an hour, unless a disk or a running restore uses it', async () => {
     const identity = await identityOf(one)
     let changes = 0
     const seven = await host('seven', { onBases: () => changes++ })

@@ -150,9 +150,9 @@ const nameOfBaseFile = 'image'
 const mostKiBOfName = 4
 
 /**
- * Throws if a part of the disk is not a directory, or if `etc` contains anything except files and directories. The runner opens
- * paths in both parts as root of this host, and would follow a link to any file. The archive may come from another host, which
- * may be compromised.
+ * Throws if `upper` or `etc` of an unpacked disk is not a directory, if `etc` contains anything except files and directories, or if
+ * the file `etc/image` is too long. The runner opens paths in `upper` and `etc` as root of this host, so a link there could lead
+ * the runner to any file. The archive may come from another host, which may be compromised.
  */
 const refuseWhatNoDiskHas = async (place: string) => {
   const isOdd = ['!', '-type', 'd', '!', '-type', 'f', '-print', '-quit']

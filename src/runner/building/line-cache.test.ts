@@ -249,7 +249,7 @@ suite('a line of a Dockerfile that has not changed', { skip }, () => {
     assert.deepEqual([second.cached, second.output], [[2, 6, 7], first.output])
   })
 
-  test('if a URL’s content changes during a build, a later build with the old content reuses no line of it', async () => {
+  test('a build during which a URL’s content changes leaves no cached line for builds with the old content', async () => {
     let answers = ['zero']
     registry.onRequest = (path, answer) => {
       if (path !== '/file') return answer

@@ -26,7 +26,9 @@ type WorkplaceParts = {
   agentAt: (socketPath: string) => BuildAgent
   /** The image from which the sandbox's disk is made, or the template of another stage. */
   from: string
-  /** The sandbox's id is derived from this key. No two workplaces may have the same key at the same time. */
+  /**
+   * The id of the build's sandbox is a hash of this key. Two build sandboxes that exist at the same time must have different keys.
+   */
   key: string
   maxGiB: number
 }

@@ -104,7 +104,7 @@ suite('the link to control', () => {
     assert.deepEqual(control.linked[0]?.said, [hello])
   })
 
-  test('if control closes the link because of the version, the runner gets the reason and stays disconnected', async () => {
+  test('a runner whose version control refuses gets the reason, and does not open the link again', async () => {
     await using control = await startControl()
     const { promise, resolve } = Promise.withResolvers<void>()
     const heard: string[] = []

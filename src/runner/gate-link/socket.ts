@@ -158,7 +158,7 @@ export const serveGates = async (parts: GateParts, path: string, gid: number): P
       server.close()
       for (const socket of open) socket.destroy()
       await closed
-      // Wait for these requests, because each removes the data of its incomplete upload before it ends.
+      // Wait until all requests of gates have ended. A request that receives an upload removes the incomplete data before it ends.
       await Promise.all(served)
     },
   }

@@ -14,7 +14,10 @@ export type BaseIdentity = {
   digest?: string
   /** Name of the tree of the image's layers (trees.ts). A host with this tree need not bring the files. */
   tree?: string
-  /** The files, which are in the store. Absent if there is a digest. */
+  /**
+   * Identifies the files of the image in the store. Absent if `digest` is given, because hosts then pull the files from the
+   * registry.
+   */
   content?: BaseContent
   config: ImageConfig
   /** User ids that the image needs and that are too large for the usual user id map of a sandbox (oci/ids.ts). */
@@ -31,9 +34,9 @@ const largestId = 2 ** 32 - 2
 
 const sha256Of = (text: string) => createHash('sha256').update(text).digest('hex')
 
-/** Name of the tree that a host makes of files from the store. */
+/** Returns the name of the tree that a host makes of a base's files from the store. */
 export const treeOfContent = ({ salt, sha256 }: BaseContent): string => sha256Of(`${salt} ${sha256}`)
-/** Name of the files in the store, and in messages to control. */
+/** Returns the name of a base, under which its files are in the store. Messages to control also use this name. */
 export const nameOfContent = (content: BaseContent): string => `base-${treeOfContent(content)}`
 
 /** Name of the image over which restored disks with this base lie. */

@@ -16,7 +16,7 @@ type Parts = {
   /** Absent: base images of this host have no identity. */
   travel: BaseTravel | undefined
   configOf: (image: string) => ImageConfig | undefined
-  /** Called when `names` has changed. */
+  /** Called when `Bases.names` returns another list than before. */
   onChange: () => void
   now: () => number
 }
@@ -96,7 +96,8 @@ export class Bases {
       await library.markUsed(image)
       return await use(image)
     } finally {
-      // A restore may take longer than unused images stay. So this image stays that long after the restore.
+      // A restore may take longer than `unusedForMs`. So the image counts as used until the end of the restore, and stays for at
+      // least `unusedForMs` after it.
       if (library.recordOf(image) !== undefined) await library.markUsed(image).catch(() => {})
       const others = (this.#held.get(image) ?? 1) - 1
       if (others === 0) this.#held.delete(image)

@@ -48,7 +48,7 @@ export class Generations {
     }
   }
 
-  /** Lists the complete generations, oldest first. */
+  /** Lists the versions of the default image on this host that were made completely, oldest first. */
   list(): string[] {
     try {
       return readdirSync(this.#images)

@@ -124,7 +124,7 @@ export type ImageStoreOptions = {
   build?: typeof buildImage
   /** The archive store, as far as base images need it. Absent: their files are not hashed and not brought. */
   travel?: BaseTravel | undefined
-  /** Called when `bases` has changed. */
+  /** Called when `ImageStore.bases` returns another list than before. */
   onBases?: () => void
 }
 

@@ -197,7 +197,7 @@ suite('keeper: assignments are carried out', () => {
     assert.deepEqual([kept.said(), kept.host.asked], [['box 7 destroyed'], []])
   })
 
-  test('a stop is reported as `destroyed` if the sandbox is not on this host, unless its start never began', async () => {
+  test('a stop reports `destroyed` if the sandbox is not on this host, but `stopped` if its start was queued', async () => {
     using kept = startKeeper({ atOnce: { work: 1, stops: 1, transfers: 1 } })
     kept.keeper.take(assigned('lost', 2, { target: 'stopped' }))
     assert.deepEqual(kept.said(), ['lost 2 destroyed'])

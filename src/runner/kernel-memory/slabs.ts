@@ -4,8 +4,8 @@
 import { readFileSync } from 'node:fs'
 
 /**
- * Parses the bytes in use of each cache from `/proc/slabinfo` (slabinfo(5)). Empty if the kernel has no separate caches for
- * charged objects.
+ * Returns the bytes in use of each cache of uncharged objects. `slabinfo`: the text of `/proc/slabinfo` (slabinfo(5)). Empty if the
+ * kernel has no `kmalloc-cg-…` caches, because charged and uncharged objects are then in the same caches.
  */
 export const parseUnchargedSlabs = (slabinfo: string): Map<string, number> => {
   if (!/^kmalloc-cg-/m.test(slabinfo)) return new Map()

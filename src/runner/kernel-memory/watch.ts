@@ -63,7 +63,10 @@ export class KernelMemoryWatch {
   readonly #bounds: typeof standardBounds
   readonly #ledger = new Ledger()
   readonly #stop: () => void
-  /** The lowest uncharged memory, in bytes, since the last search. Growth is measured from here. */
+  /**
+   * The value from which the growth of uncharged memory is measured, in bytes: the lowest value since `#find` last searched in vain
+   * for the sandbox that makes it grow.
+   */
   #base = Number.POSITIVE_INFINITY
   #baseAt = performance.now()
   #inquiry: Inquiry | undefined

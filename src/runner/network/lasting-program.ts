@@ -47,8 +47,8 @@ export class LastingProgram<To extends object, From extends { type: string }> {
   }
 
   /**
-   * Sends a message to the process. If the process has just ended, the message is lost, but the next process gets the
-   * messages of `begin`.
+   * Sends a message to the process. If the process has just ended, the message is lost. The next process then gets the messages
+   * that `begin` in `LastingProgramParts` returns.
    */
   say(word: To): void {
     if (this.#child?.connected) this.#child.send(word, () => {})

@@ -124,7 +124,7 @@ export const openNetworkPool = async (options: NetworkPoolOptions): Promise<Netw
 type Parts = {
   range: Range
   mtu: number
-  /** The name that `becomeMaker` returned (make-slots.ts). */
+  /** Identifies this runner as the only process that makes slots. `becomeMaker` (make-slots.ts) has returned this name. */
   maker: string
   firewall: Firewall
   resolver: Resolver

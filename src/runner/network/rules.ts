@@ -117,7 +117,10 @@ export const readOrganizations = async (instance: string): Promise<Map<number, n
   return new Map(known.filter((entry): entry is readonly [number, number] => entry[0] !== undefined))
 }
 
-/** Reads the addresses that DNS has opened for a slot, each with the number of seconds for which it stays open. */
+/**
+ * Reads which addresses a slot may reach because DNS answers for allowed domains contained them. For each address, returns the
+ * number of seconds for which it may still be reached.
+ */
 export const readOpened = async (instance: string, slot: number): Promise<Map<string, number>> => {
   const elements = await elementsOf<{ elem: { val: string; expires?: number } }>(
     'set',

@@ -26,8 +26,9 @@ const largeCount = 4096
 export const commonIds = uidCount + moreRunningIds.count - largeCount
 
 /**
- * Maximum number of ranges of large ids. The kernel accepts 4 KiB of lines (user_namespaces(7)), and a line has up to 29
- * characters, so there is room for 128 ranges.
+ * Maximum number of ranges into which the large ids of an image are combined. An id is large if it is not smaller than `commonIds`.
+ * The kernel accepts a map of user ids of 4 KiB (user_namespaces(7)), and the line of a range has up to 29 characters, so there is
+ * room for 128 ranges.
  */
 const mostGroups = 128
 

@@ -23,7 +23,10 @@ const layers = [
 
 const standardPath = ['/usr/local/sbin', '/usr/local/bin', '/usr/sbin', '/usr/bin', '/sbin', '/bin']
 
-/** Makes the layers. Layers that exist stay unchanged, because running sandboxes use them. */
+/**
+ * Makes the directories of the overlay layers for sudo (`layers`) in `place`. Layers that exist stay unchanged, because running
+ * sandboxes use them.
+ */
 export const makeSudoLayers = async (place: string): Promise<string> => {
   for (const { name, directories } of layers) {
     for (const directory of directories) {

@@ -64,7 +64,7 @@ for (const useBtrfs of [true, false])
       assert.equal(statSync(join(pool.diskOf('a').upper, '../..')).mode & 0o077, 0)
     })
 
-    test('a copied disk has all files except identity files; later changes of one disk do not affect the other', async () => {
+    test('a copied disk has all files except machine ids and random seeds; later the disks change separately', async () => {
       const { upper, etc, work } = pool.diskOf('a')
       mkdirSync(join(upper, 'var/lib/systemd'), { recursive: true })
       writeFileSync(join(upper, 'var/lib/systemd/random-seed'), 'secret')

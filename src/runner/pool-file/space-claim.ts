@@ -14,8 +14,8 @@ const unit = 64 * MiB
 const lookEveryMs = 2_000
 const standardKeepFreeBytes = 2 * 1024 * MiB
 /**
- * Maximum number of bytes that the ballast leaves free in the pool, for metadata. On a full host it leaves at most half of the
- * host's free bytes, because btrfs allocates more metadata than the pool's free bytes show.
+ * The ballast leaves some bytes free in the pool, which btrfs needs for metadata: at most this many, and at most half of the host's
+ * free bytes. It is only half, because the metadata may take more of the host's space than the pool reports as free.
  */
 const mostSpareBytes = 1024 * MiB
 

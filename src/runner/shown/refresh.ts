@@ -49,8 +49,9 @@ export class Refresher {
   }
 
   /**
-   * Adds a sandbox, or updates the limits of a known sandbox without reading any counter, so that a resume is fast. What the
-   * counters contain at the first call is not reported: an earlier runner has reported it.
+   * Adds a sandbox, or updates the limits of a sandbox that was added before. An update reads no counter of killed or refused
+   * processes, so that a resume is fast. What the counters contain when a sandbox is added is not reported to `onKills` and
+   * `onRefusals`, because an earlier runner has reported it.
    */
   add(sandboxId: string, refreshed: Refreshed) {
     const known = this.#entries.get(sandboxId)

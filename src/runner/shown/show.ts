@@ -34,8 +34,8 @@ export const showNewSizes = async (machine: Machine, { sandboxId, cpu, memoryGiB
 }
 
 /**
- * Marks the processors of a sandbox that a former runner started as used. The files about its processors and memory exist
- * already.
+ * Reads which processors a sandbox uses that an earlier runner has started, and notes that they are in use. The files that describe
+ * the sandbox's processors and memory exist already.
  */
 export const adoptShown = async (machine: Machine, { sandboxId, cpu }: Sizes): Promise<void> => {
   const list = machine.cpus && (await cgroupOf(machine, sandboxId).cpus())

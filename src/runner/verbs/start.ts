@@ -61,9 +61,9 @@ export const startSandbox = async (machine: Machine, assignment: Assignment, fro
   const isNew = assignment.isNew ?? (await journal.read(sandboxId))?.run?.pid === undefined
   await machine.volumes.prepare(assignment.volumes)
   const preparing = span('disk', {}, () => prepareDisk(machine, assignment, isNew, from))
-  // For an existing sandbox, wait for the disk before `run.json` is written for the new run. If the disk is lost, the start fails
-  // here, so that `run.json` still shows that the sandbox is not new. A restore may take minutes, in which the sandbox needs no
-  // network.
+  // For an existing sandbox, wait for the disk before `makeBundle` replaces `run.json`. If the disk is lost, the start must fail
+  // before that: the new `run.json` has no pid at first, so a further start would take the sandbox for a new one. A restore from an
+  // archive may take minutes, in which the sandbox needs no network.
   if (!isNew || from.archive?.sha256 !== undefined) await preparing
   const acquiring = span('network', {}, () => network.acquire())
   try {

@@ -174,7 +174,7 @@ suite('passing on a command’s output with `pour`', () => {
     assert.ok(Buffer.concat(taken).equals(whole))
   })
 
-  test('`pour` reports lost output as a separate piece, and returns no exit if the output ends with END', async () => {
+  test('`pour` reports lost output as a piece of its own, and returns `undefined` after the frame END', async () => {
     const lost = encodeFrame(kinds.lost, new FieldWriter().u64(12).done())
     answer = (socket) => void socket.end(Buffer.concat([ok, lost, encodeFrame(kinds.end)]))
     const pieces: Piece[] = []

@@ -8,8 +8,8 @@ const chartBytes = 8 * 1024 * 1024
 const allChartsBytes = 32 * 1024 * 1024
 const chartCount = 64
 /**
- * Maximum number of objects and arrays in all charts of one program together. In memory, an object takes up to twenty times
- * as much as its text in the chart line.
+ * Maximum number of objects and arrays in all charts of one program together. In memory, an object takes up to twenty times as much
+ * as its JSON text.
  */
 const allContainers = 250_000
 const newline = 0x0a
