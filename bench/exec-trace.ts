@@ -87,7 +87,9 @@ export const traceExec = async (
   for (let turn = 0; turn < turns; turn++) {
     wall.command.push(...(await commandAlone(box, perTurn)))
     for (const [name, run] of Object.entries(through)) {
-      await run() // This run is not measured, because the CPU caches still contain the data of the previous layer.
+      // The first run through each layer (agent, runner, gate) is not measured, because the CPU caches still contain the data of
+      // what was measured before.
+      await run()
       if (name === 'gate') spent(-1)
       for (let round = 0; round < perTurn; round++) wall[name as Layer].push(await timed(run))
       if (name === 'gate') spent(1)

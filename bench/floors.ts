@@ -1,6 +1,6 @@
-// Measures lower bounds (floors): the least time in which this machine could do what a benchmark measures. They are measured at
-// the same time as the benchmark, with programs that do only the least necessary. (a) Node's HTTP server in another process
-// answers with 200 bytes. (b) A C client runs a command through the agent. (c) PostgreSQL commits a row.
+// Measures lower bounds (floors): the least time in which this machine could do what a benchmark measures. They are measured at the
+// same time as the benchmark, with programs that do only the least necessary. For example, Node's HTTP server in another process
+// answers with 200 bytes, a C client runs a command through the agent, or PostgreSQL commits a row.
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { existsSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
@@ -14,8 +14,8 @@ import { type Samples, timed } from './samples.ts'
 import type { Sandbox, Served } from './served.ts'
 
 /**
- * JavaScript of an HTTP server that prints its port and answers with 200 bytes. It runs as lower bound (a), and in a sandbox
- * behind the measured preview.
+ * JavaScript of an HTTP server that prints its port and answers with 200 bytes. It runs in another process as the lower bound for
+ * HTTP calls, and in a sandbox behind the measured preview.
  */
 export const plainServer = (port: number): string =>
   `const s = require('node:http').createServer((q, r) => { q.resume(); q.on('end', () => r.end('x'.repeat(200))) });
@@ -76,7 +76,7 @@ export class Floors {
     return floors
   }
 
-  /** Measures how long an HTTP server takes to answer with 200 bytes: lower bound (a), see the top of this file. */
+  /** Measures the lower bound for an HTTP call: a Node server in another process answers with 200 bytes. */
   async http(rounds: number): Promise<Samples> {
     const headers = { 'content-type': 'application/json', authorization: `Bearer ${'x'.repeat(68)}` }
     return await repeat(rounds, async () => {
@@ -85,13 +85,13 @@ export class Floors {
     })
   }
 
-  /** Measures how long a C client takes to run a command through the agent. This is a lower bound (floor). */
+  /** Measures the lower bound for a command: a C client runs it through the sandbox's agent, without gate and runner. */
   async agent(served: Served, sandbox: Sandbox, rounds: number, ...argv: string[]): Promise<Samples> {
     const client = join(this.#directory, 'agent-client')
     return numbers(await runCommand([client, served.agentSocket(sandbox), String(rounds), sandbox.user, ...argv]))
   }
 
-  /** Measures how long PostgreSQL takes to commit a row. This is a lower bound (floor). */
+  /** Measures the lower bound for a write to the database: PostgreSQL commits a row. */
   async row(rounds: number): Promise<Samples> {
     return await repeat(rounds, () => this.#sql`insert into bench_rows (text) values (${'x'.repeat(200)})`)
   }

@@ -106,8 +106,8 @@ try {
     isChecked = false
   }
   const samples: Record<string, Record<string, Samples>> = {}
-  // The first round is not counted, because programs that have just started still compile their code. The own gate and the
-  // foreign gate take turns, so that noise affects both.
+  // The first round is not counted, because programs that have just started still compile their code. The sandbox's own gate
+  // (`own`) and the gate of another host (`foreign`) take turns, so that noise affects both.
   for (let round = -1; round < rounds; round += 1) {
     for (const [name, work] of Object.entries(measured)) {
       for (let count = 0; count < (name === 'exec' ? commands : 1); count += 1) {

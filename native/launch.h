@@ -7,8 +7,8 @@ enum { failed = 125 };
 // Runs the steps that the arguments name, such as `overlay OPTIONS PATH`. If a step fails, the process exits with status 125.
 void run_steps(int count, char **arg);
 
-// Serves requests from a socket. Returns when the other side closes the socket. `warm`: the FILE of `serve FILE` (serve.c), or
-// NULL.
+// Serves requests from a socket. Returns when the other side closes the socket. `warm`: the file cgroup.procs of a cgroup into
+// which a helper process moves itself, so that moves of other processes are fast (serve.c). NULL: no helper process.
 int serve(const char *warm);
 
 // For every step. `fail` and `refuse` end the program with one line that names the failed step. `number` parses an argument, or

@@ -167,8 +167,9 @@ export const runTestFile = async (file: string, settings: Settings): Promise<Fil
 }
 
 /**
- * Runs test files one after the other in one process. If the process fails, or a file has no tests, it is unknown which
- * file is at fault. Those files then run again, each in a process of its own.
+ * Runs test files one after the other in one process. Then runs each file whose result is unclear again, in a process of its own.
+ * The result of a file is unclear if the file has no tests or cannot be loaded. If the process fails, the results of all its files
+ * are unclear.
  */
 export const runTestFiles = async (files: readonly string[], settings: Settings): Promise<FileOutcome[]> => {
   const runAlone = async (some: readonly string[]) => {

@@ -5,10 +5,15 @@ import type { Batch } from './test-batches.ts'
 
 export type Queue = Batch[]
 
-/** For each lane, the queues from which it takes batches, the preferred queue first. */
+/**
+ * The lanes that run batches of test files at the same time. A lane is a list of the queues from which it takes
+ * batches, the preferred queue first.
+ */
 export type Lanes = readonly (readonly Queue[])[]
 
-/** Runs all batches of all queues. Several lanes may share a queue; each batch runs only once. */
+/**
+ * Runs all batches of test files in the queues of `lanes`. Several lanes may share a queue; each batch runs only once.
+ */
 export const runInLanes = async (lanes: Lanes, run: (batch: Batch) => Promise<void>): Promise<void> => {
   const work = async (queues: readonly Queue[]) => {
     const next = () => queues.find(({ length }) => length > 0)?.shift()

@@ -41,7 +41,7 @@ const patterns: readonly (readonly [client: string, made: Problem, pattern: RegE
 
 suite('The words by which programs recognize an error', () => {
   for (const [client, problem, pattern] of patterns) {
-    test(`${client} finds ${pattern} in "${problem.message}"`, () => {
+    test(`the message "${problem.message}" contains ${pattern}, by which ${client} clients recognize the error`, () => {
       if (typeof pattern === 'string') assert.ok(problem.message.includes(pattern))
       else assert.match(problem.message, pattern)
     })

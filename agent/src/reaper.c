@@ -1,4 +1,7 @@
-/* Receives SIGCHLD and SIGTERM through a signalfd, and finds the owner of a process by its pid in a small hash table. */
+/*
+ * Receives SIGCHLD and SIGTERM through a signalfd. When a process that the agent has started ends, the reaper finds by its pid,
+ * in a small hash table, the function to call.
+ */
 #include "reaper.h"
 
 #include <errno.h>

@@ -1,6 +1,7 @@
 /*
- * Sessions: shells that keep their state between commands. A session has a queue of commands, of which one runs at a time. A
- * command has its own pipes and its own record; its background processes keep writing to those pipes.
+ * Sessions: shells that keep their state between commands. A session has a queue of commands, of which one runs at a time. Each
+ * command has its own pipes and its own stored output (record.h). Background processes that a command has started keep writing to
+ * the pipes of that command.
  */
 #ifndef ALCOVE_SESSION_H
 #define ALCOVE_SESSION_H

@@ -1,4 +1,7 @@
-/* The setup of the agent, which runs once, and the reset in each process that the agent starts. */
+/*
+ * Sets up the agent once, at its start. Also gives each process that the agent starts the signals and limits of an ordinary
+ * process.
+ */
 #ifndef ALCOVE_SETUP_H
 #define ALCOVE_SETUP_H
 

@@ -1,5 +1,5 @@
-// Calls every endpoint in the table, and checks the rules that hold for all endpoints. An endpoint that is added to the
-// table is tested without a change of this file.
+// Calls every endpoint in control's table of endpoints (`routes`), and checks the rules that hold for all endpoints. An
+// endpoint that is added to the table is tested without a change of this file.
 import assert from 'node:assert/strict'
 import { globSync, readFileSync } from 'node:fs'
 import { after, before, suite, test } from 'node:test'

@@ -1,5 +1,5 @@
-// The parts that modules need while the server runs: those of parts.ts, the links to runners, and the changes of
-// sandboxes.
+// The parts of control that modules need while the server runs: the parts of parts.ts, the links to runners, the feed
+// that announces changes of sandboxes, and options.
 import type { Callers } from '#src/control/auth/callers.ts'
 import type { Parts } from './parts.ts'
 import type { RunnerLinks } from './runner-links.ts'

@@ -14,14 +14,14 @@ export type PeerCheck = {
   name: 'name' | 'port' | 'TLS' | 'authority' | 'clock' | 'version'
   isOk: boolean
   found: string
-  /** What the operator can do if the step failed. */
+  /** What the operator can do if this step of the check failed. */
   remedy?: string
 }
 
 export type PeerReport = {
-  /** The steps in their order, up to and including the first that failed. */
+  /** The steps of the check in their order, up to and including the first that failed. */
   checks: PeerCheck[]
-  /** The certificate of the server's authority, as PEM. Undefined if a step failed. */
+  /** The certificate of the server's authority, as PEM. Undefined if a step of the check failed. */
   authority?: string
 }
 

@@ -1,4 +1,5 @@
-// Catches exceptions that one sandbox or one server causes, because they would end the proxy, which serves all sandboxes.
+// Catches exceptions that one sandbox or one server causes in the proxy for secrets. Uncaught, they would end the proxy, which
+// serves all sandboxes.
 
 /**
  * Wraps an event listener: if it throws, `failed` is called. Node throws for some headers and states that a hostile server can

@@ -90,7 +90,7 @@ export const calledBy =
     })
   }
 
-/** Passes a call on. The toolbox answers, but the gate sets the CORS headers. */
+/** Passes a call on to the toolbox, which answers the caller. The gate sets the CORS headers of the answer. */
 export const passCall = (
   toolbox: Answering,
   request: IncomingMessage,
@@ -102,7 +102,7 @@ export const passCall = (
   passAdmitted(toolbox, request, response, admitted)
 }
 
-/** Passes a call of another gate on, without CORS headers, which the other gate sets. */
+/** Passes a call of another gate on to the toolbox, without CORS headers, which the other gate sets. */
 export const passAdmitted = (
   toolbox: Answering,
   request: IncomingMessage,
@@ -113,7 +113,10 @@ export const passAdmitted = (
   toolbox.call(request, response)
 }
 
-/** Passes an upgrade on. Returns the status of the answer; throws the refusal. */
+/**
+ * Passes a call that upgrades its connection (a WebSocket) on to the toolbox. Returns the status of the toolbox's answer. If the
+ * toolbox refuses the call, throws a Problem.
+ */
 export const passUpgrade = (
   toolbox: Answering,
   request: IncomingMessage,

@@ -6,7 +6,7 @@ import { type IncomingMessage, ServerResponse } from 'node:http'
 
 /**
  * Limits for discarding the rest of a body. `mostBytes`: maximum number of bytes. `longestMs`: maximum time.
- * `silentMs`: maximum time without a byte. After this time, the connection is destroyed.
+ * `silentMs`: maximum time without a byte. If one of them is exceeded, the connection is destroyed.
  */
 export type ReadAwayBounds = { mostBytes: number; longestMs: number; silentMs: number }
 

@@ -7,7 +7,10 @@ import type { Problem } from '#src/problems.ts'
 import { type FollowedCall, findFollowed, followCall } from './followed-call.ts'
 
 const calls = new WeakMap<FastifyRequest, FollowedCall>()
-/** Calls whose record this server has begun, because no outer server did. This server must end these records. */
+/**
+ * Calls whose telemetry record this server has begun, because no server before this one, such as the gate, had begun
+ * one. This server must end these records.
+ */
 const followedHere = new WeakSet<FastifyRequest>()
 
 /**

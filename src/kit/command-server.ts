@@ -76,7 +76,10 @@ export class CommandServer {
     this.#keepAlive(child)
   }
 
-  /** Ends the helper process. Commands that are running still finish. */
+  /**
+   * Ends the helper process that starts programs (native/serve.c). Programs that are running still finish; steps are
+   * killed.
+   */
   close() {
     this.#child?.stdin.end()
   }

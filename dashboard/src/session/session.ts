@@ -59,7 +59,8 @@ class Session {
 
   constructor() {
     this.#channel.onmessage = ({ data }: MessageEvent<Renewal>) => {
-      // Only the tab that opened the window takes its tokens. If two tabs used one refresh token, both sessions would end.
+      // All tabs hear the tokens of a window in which the user has signed in again. Only the tab that opened the window takes them:
+      // if two tabs used one refresh token, both sessions would end.
       if (data.tabId === this.#tabId) this.#accept(data.tokens)
     }
   }

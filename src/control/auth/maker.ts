@@ -1,5 +1,6 @@
-// Recognises the error of an insert whose API key was deleted meanwhile. Such a row refers to the key by the column
-// `maker_hash`, and is deleted with the key.
+// Recognises the error of an insert that failed because the API key of the caller was deleted meanwhile. The new row
+// would refer to that key by its column `maker_hash`. When an API key is deleted, PostgreSQL deletes the rows that
+// refer to it.
 import { isDangling } from '../storage/database.ts'
 
 /** Whether a row could not be written because its API key was deleted while the request ran. */

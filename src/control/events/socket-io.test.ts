@@ -149,7 +149,8 @@ suite('GET {prefix}/socket.io/', () => {
       const row = await createSandbox(other, caller, { name: 'elsewhere' })
       const [name, sandbox] = eventOf(await client.next()) as unknown as [string, { id: string }]
       assert.deepEqual([name, sandbox.id], ['sandbox.created', row.id])
-      // The runner is linked to the first process only, so only the first process handles its reports.
+      // `other` stands for another control process. The runner is linked only to `app`, so only `app` handles the
+      // runner's reports.
       await untilState(app, row.id, 'started')
     } finally {
       await other.close()

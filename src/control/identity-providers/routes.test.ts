@@ -236,7 +236,7 @@ suite('the domains of an identity provider', () => {
     await create(app, { emailDomains: ['proven.example'] })
   })
 
-  test('an identity provider is refused (400) if only single sign-on has verified addresses in its domain', async () => {
+  test('an identity provider is refused (400) if single sign-on alone verified the addresses in its domain', async () => {
     await using app = await start()
     const { id } = await addPerson(app, { email: 'a@sso.example' })
     await app.database.sql`update users set email_verified_by = 'sso' where id = ${id}`

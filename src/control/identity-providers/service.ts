@@ -105,8 +105,9 @@ const checkDomains = async (sql: Sql, provider: IdentityProvider, claimed: reado
 }
 
 /**
- * Runs `work` while the memberships of the organization are locked. So the member whose verified address is in the
- * domain is still a member when the provider gets the domain.
+ * Runs `work`, which may give an e-mail domain to an identity provider, while the memberships of the organization are
+ * locked. A provider gets a domain only if a member has a verified address in it. Because of the lock, that member
+ * cannot leave the organization meanwhile.
  */
 const inTurn = async <T>(
   { database }: Pick<Parts, 'database'>,

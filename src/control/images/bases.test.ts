@@ -1,4 +1,6 @@
-// Control learns of bases from reports of copies, and has them removed from the store when no copy lies over them.
+// A runner that puts an archive, a save or a snapshot into the store puts the base image of the disk into the store
+// too, and names it in its report. Control has the base removed when nothing in the store needs it and no runner has
+// it.
 import assert from 'node:assert/strict'
 import { suite, test } from 'node:test'
 import type { Assignment, ImageAssignment } from '#src/wire/runner-link.ts'
@@ -131,7 +133,7 @@ suite('bases in the store', () => {
     await until('it is to be removed', async () => (await listOf(app))[0]?.target === 'absent')
   })
 
-  test('a base that a copy needs stays in the store, even if a runner reports that it cannot make it', async () => {
+  test('a base that an archive needs stays in the store, even if a runner says that it cannot make the base', async () => {
     await using app = await startControl()
     await using first = await connectRunner(app, { capabilities: shared })
     const { box, report } = await archiveBox(app, first)

@@ -164,8 +164,8 @@ export const createProvider = (parts: ProviderParts, keys: IssuerKeys): Provider
   // configured URL.
   provider.proxy = true
   provider.use(async (ctx, next) => {
-    // If the session of this form belongs to another browser or has expired, oidc-provider would report an internal
-    // error. This answer is clearer.
+    // A browser posts the form at `/device` in the session in which it has opened the form. If the session has expired,
+    // or another browser posts the form, oidc-provider would report an internal error. The answer here is clearer.
     const session = ctx.cookies.get(sessionCookie)
     if (ctx.method === 'POST' && ctx.path === '/device' && !(session && (await provider.Session.find(session)))) {
       ctx.status = 400

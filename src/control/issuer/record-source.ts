@@ -6,8 +6,11 @@ import { siteGroups } from '../rate-limits/address-key.ts'
 
 const source = new AsyncLocalStorage<string>()
 
-/** Runs `work`. Each record that `work` creates is stored with the network of `address`. */
+/**
+ * Runs `work`, a call to our issuer. Each record that oidc-provider stores during the call, such as a session, gets the
+ * network of `address`.
+ */
 export const beginFrom = <T>(address: string, work: () => T): T => source.run(networkOf(address, siteGroups), work)
 
-/** Returns the network of the call that is creating a record at this moment. */
+/** Returns the network of the address from which the present call to our issuer comes. Undefined outside of a call. */
 export const sourceOfRecords = (): string | undefined => source.getStore()

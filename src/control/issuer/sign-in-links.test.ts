@@ -116,7 +116,7 @@ suite('one-time links', () => {
     assert.equal(await userOf(filled), userId('owner'))
   })
 
-  test('neither a sign-in with `prompt=none` nor a HEAD request for the form uses up a link', async () => {
+  test('a one-time link stays usable after a sign-in with `prompt=none` or a HEAD request for the form', async () => {
     const link = await make()
     const silent = await open(openBrowser(base), link, { prompt: 'none' })
     assert.match(silent.location ?? '', /error=login_required/)
@@ -128,7 +128,7 @@ suite('one-time links', () => {
     assert.ok(isSignedIn(await browser.follow(await browser.get(location), isBack)))
   })
 
-  test('an unknown link is counted like a wrong password from the caller’s IP address', async () => {
+  test('opening an unknown one-time link to sign in counts as a wrong password from the caller’s IP address', async () => {
     const address = '127.8.0.1'
     const random = () => randomBytes(32).toString('base64url')
     for (const link of [

@@ -24,8 +24,9 @@ const mask = ({ endpoint, headers }: OtelConfig): OtelConfig => ({
 })
 
 /**
- * Returns the setting as a part of a larger answer, with masked values. A setting that cannot be decrypted becomes null
- * and is logged, so that the rest of the answer can be sent.
+ * Returns an organization's telemetry setting, with masked values of headers, for an answer that describes the
+ * organization. If the setting cannot be decrypted, logs an error and returns null, so that the rest of the answer can
+ * be sent.
  */
 export const viewOtelConfig = (
   parts: { encryption: Encryption; log: Logger },

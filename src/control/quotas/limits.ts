@@ -7,7 +7,7 @@ import type { Sql } from '#src/control/storage/database.ts'
 import { Problem } from '#src/problems.ts'
 import { listRegionQuotasIn, type RegionQuotaRow } from './store.ts'
 
-/** The limits of sandboxes of one class in one region, for one organization. */
+/** The limits of an organization for sandboxes of one class (such as `container`) in one region. */
 export type Quota = {
   /**
    * Largest size of one sandbox. Each limit comes from `row`. If `row` has no such limit, the organization's own limit
@@ -18,13 +18,13 @@ export type Quota = {
   mostKeptGiB: number | null
   /** Longest lifetime in minutes; null: no limit. */
   longestLife: number | null
-  /** The quota row of the organization for this region and class. null: there is none. */
+  /** The row of `region_quotas` for the organization, the region and the class of sandboxes. null: there is none. */
   row: RegionQuotaRow | null
 }
 
 /**
- * Reads the quotas of all classes in a region. Returns a function from class to quota, because the caller does not know
- * the class yet.
+ * Reads an organization's quotas in a region for all classes of sandboxes. Returns a function from class to quota,
+ * because the caller does not know the class yet.
  */
 export const getQuotas = async (
   sql: Sql,

@@ -88,7 +88,7 @@ suite('PATCH /runners/{runnerId}/scheduling with `move: true`', () => {
     )
   })
 
-  test('an ephemeral sandbox is not deleted by the stop that moves it, but by its next stop', async () => {
+  test('an ephemeral sandbox survives the stop that moves it off an emptied host; its next stop deletes it', async () => {
     let id = ''
     await using server = await startWith(async (app) => {
       id = await make(app, { autoDeleteInterval: 0 })

@@ -61,8 +61,8 @@ export const applyImageReport = async (parts: RunningParts, runner: Runner, repo
     await holdImage(transaction, report.image)
     const image = await findImage(transaction, report.image)
     if (image === undefined || !isRunnerOf(image, runner)) return []
-    // Control asks no runner to make a base. A control of an earlier version, which runs at the same time, may ask, and the runner
-    // fails. The base in the store is still needed.
+    // An error about a base is ignored, because archives in the store may still need the base. Only a control of an earlier
+    // version, which runs at the same time, asks a runner to make a base, and the runner then reports an error.
     if (image.source.kind === 'base' && report.state === 'error') return []
     switch (report.state) {
       case 'absent':

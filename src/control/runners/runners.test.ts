@@ -28,7 +28,7 @@ suite('GET /sandbox/for-runner', () => {
     )
   })
 
-  test('with `envOnce`, GET /sandbox/for-runner does not repeat a record’s variables in its assignment', async () => {
+  test('with `envOnce`, GET /sandbox/for-runner returns a sandbox’s variables in `env`, but not in `assignment`', async () => {
     await using app = await startControl(waiting)
     await using _runner = await connectRunner(app)
     await create(app, { env: { HELLO: 'world' } })

@@ -103,7 +103,8 @@ export const findOrAdmit = async (
 ): Promise<User> => {
   const user = await changeMembership(parts, organizationId, async (sql) => {
     const now = parts.clock.now()
-    // The provider is read again under the lock, so that the roles that it gives cannot change meanwhile.
+    // `changeMembership` holds a lock on the organization's memberships, which changes of its providers need too. The
+    // provider is read again under this lock, so that its default roles cannot change meanwhile.
     const provider = requireEnabled(await findProviderOf(sql, organizationId, id))
     const linkedId = await findLinkedUserId(sql, { provider, subject: person.subject })
     const found = linkedId === undefined ? await admit(sql, provider, person, now) : await findUserById(sql, linkedId)

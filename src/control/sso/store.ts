@@ -16,9 +16,9 @@ type AttemptKey = { stateHash: string; browserHash: string }
 const mostAttempts = 20_000
 
 /**
- * Inserts an attempt and deletes expired ones. Above the limit of attempts, the client address (or IPv6 /64) with the
- * most attempts loses its oldest ones. Five percent more are deleted than necessary, because counting by address is
- * slow.
+ * Inserts an attempt to sign in through an identity provider, and deletes expired attempts. If there are more than
+ * `mostAttempts`, the client address (or IPv6 /64) with the most attempts loses its oldest ones. Five percent more are
+ * deleted than necessary, because counting by address is slow.
  */
 export const insertAttempt = async (
   sql: Sql,

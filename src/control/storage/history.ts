@@ -14,7 +14,10 @@ type History = keyof typeof timeColumns
 
 /** Maximum number of rows that one statement deletes, so that no other query waits long. */
 const rowsAtOnce = 5_000
-/** Number of rows that are sampled to find the organization with the most rows. */
+/**
+ * Number of rows of a history table, such as `audit_log`, that are sampled to find the organization with the most rows
+ * in it.
+ */
 const sampledRows = 10_000
 
 export const deleteOld = async (sql: Sql, history: History, before: Date): Promise<void> => {
@@ -24,7 +27,7 @@ export const deleteOld = async (sql: Sql, history: History, before: Date): Promi
       order by ${sql(timeColumns[history])} limit ${rowsAtOnce}))`
 }
 
-/** Returns PostgreSQL's estimate of the number of rows, which is much faster than counting. */
+/** Returns PostgreSQL's estimate of the number of rows of the table, which is much faster than counting. */
 const guessCount = async (sql: Sql, history: History): Promise<number> => {
   const [row] = await sql<[{ count: number }]>`
     select reltuples::bigint as count from pg_class where oid = ${history}::text::regclass`

@@ -46,8 +46,8 @@ suite('`migrate`', () => {
           max(bit_count(label_signature::bit(64)))::int as bits from sandboxes`
       return found
     }
-    // Until migration 31, a label sets one bit, and no sandbox here has more than four labels. From then on, a label
-    // sets up to three bits.
+    // `label_signature` has 64 bits. Before migration 31, each label of a sandbox sets one of them; no sandbox here has
+    // more than four labels. Migration 31 computes the signatures anew: each label then sets up to three bits.
     assert.deepEqual(await reckoned(), { right: 100, bits: 4 })
     await migrate(opened.database)
     const { right, bits } = await reckoned()

@@ -1,6 +1,7 @@
-// The queue of webhook deliveries, shared by all control processes. A message waits until it is marked as dispatched,
-// so a message whose transaction commits late is found too. A process takes deliveries for `leaseSeconds`; if it ends
-// before it has sent them, another process takes them.
+// The queue of webhook deliveries, shared by all control processes. A message tells of one event. `dispatch` makes a
+// delivery of it for each endpoint that wants it, and marks the message as dispatched. A message waits until it is
+// marked, so a message whose transaction commits late is found too. A process takes deliveries for `leaseSeconds`; if
+// it ends before it has sent them, another process takes them.
 //
 // The deliveries to one endpoint about one sandbox or snapshot are a lane: they are sent in order, and only the first
 // of them has a `due_at`.

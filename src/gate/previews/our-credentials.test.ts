@@ -142,7 +142,7 @@ suite('credentials of Alcove never reach the server in the sandbox', () => {
     }
   })
 
-  test('a token in a preview’s address becomes the sandbox’s id in Host and path, and is removed elsewhere', async () => {
+  test('a signed address’s token never reaches the sandbox: it is removed, or replaced by the sandbox’s id', async () => {
     await using sides = await startSides()
     openedBy(sides, 'signed-preview')
     const signed = 'abcdefghijklmn01'

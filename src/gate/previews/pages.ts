@@ -21,8 +21,8 @@ const look = async () => {
   if (document.hidden) return
   const headers = { 'X-Daytona-Skip-Last-Activity-Update': 'true' }
   const answer = await fetch(location.href, { method: 'HEAD', headers, redirect: 'manual', cache: 'no-store' })
-  // Ignore a 401. For a preview by path, the cookie opens only pages and not this request, so 401 says nothing about a
-  // change.
+  // Ignore a 401. For a preview by path, the gate accepts the cookie only when a browser opens a page, and not for this
+  // HEAD request. So a 401 does not mean that the preview has changed.
   if (answer.status !== status && answer.status !== 401) location.reload()
 }
 setTimeout(look, 1000)

@@ -122,7 +122,10 @@ export const bodyOf = (form: CreateForm): Record<string, unknown> => {
 
 const quoted = (text: string): string => `'${text.replaceAll("'", "'\\''")}'`
 
-/** The call as a curl command. It names an environment variable instead of the API key itself. */
+/**
+ * Returns the call that creates the sandbox, as a curl command. The command names an environment variable instead of
+ * the API key.
+ */
 export const curlOf = (apiUrl: string, body: Record<string, unknown>): string =>
   [
     `curl -X POST ${apiUrl}/sandbox \\`,
@@ -134,7 +137,7 @@ export const curlOf = (apiUrl: string, body: Record<string, unknown>): string =>
 /** Fields of the request body that have another name in the SDK. */
 const sdkNames: Record<string, string> = { env: 'envVars' }
 
-/** The call as TypeScript code that uses the public SDK. */
+/** Returns the call that creates the sandbox, as TypeScript code that uses the public SDK. */
 export const sdkOf = (apiUrl: string, body: Record<string, unknown>): string => {
   const { target, buildInfo, cpu, memory, disk, ttlMinutes: _, ...rest } = body
   const resources = Object.fromEntries(Object.entries({ cpu, memory, disk }).filter(([, value]) => value !== undefined))

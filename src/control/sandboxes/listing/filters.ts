@@ -129,9 +129,10 @@ const between = (column: string, from: number | Date | null, to: number | Date |
 const fewStates = 4
 
 /**
- * Returns SQL conditions for ranges of the index that is read in the order of the listing. Each match is in exactly one
- * range. A filter that the caller left out adds no condition, so PostgreSQL reads only the ranges even with a generic
- * plan.
+ * Returns SQL conditions, each for one range of the index that PostgreSQL reads for the sort order of the listing. For
+ * example, if the listing is sorted by `cpu`, the range is from `minCpu` to `maxCpu`. Each sandbox that matches the
+ * filters is in exactly one range. A filter that the caller left out adds no text to a condition. So PostgreSQL reads
+ * only the ranges, even with a plan that does not depend on the values (a generic plan).
  */
 export const stretchesOf = (query: ListQuery): ((sql: Sql) => Piece)[] => {
   const size = (column: string, least: number | undefined, most: number | undefined) =>

@@ -257,7 +257,7 @@ suite('GET /sandbox', () => {
     'includeWarm=2',
   ]
 
-  test('GET /sandbox with the state `destroyed` includes sandboxes that were evicted less than a day ago', async () => {
+  test('GET /sandbox with the state `destroyed` includes sandboxes that the operator evicted in the last day', async () => {
     await using app = await startControl()
     await fill(app)
     await insertEvicted(app, 1, { id: 'v1', name: 'be', cpu: 4, labels: { team: 'red' }, last_activity_at: day(8) })

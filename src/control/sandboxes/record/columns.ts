@@ -50,8 +50,8 @@ type Described = {
    */
   gone: 'stays' | 'shed'
   /**
-   * `kept`: at a claim, the column of the warm sandbox is unchanged. Without `claim`, a claim writes the caller's
-   * value, as a create does.
+   * What the claim of a warm sandbox does with the column. `kept`: the warm sandbox keeps its value. Absent: the claim
+   * writes the caller's value, as a create does.
    */
   claim?: 'kept'
   isJson?: true

@@ -152,8 +152,8 @@ suite('the states of a sandbox', () => {
       // In these two states a sandbox has no runner, so no runner reports about it. Reports about its image end these
       // states.
       if (through === 'pending_build' || through === 'building_snapshot') continue
-      // A snapshot is ended by a report about its image and not about the sandbox. A claim changes no state, so no
-      // report ends it.
+      // The state `snapshotting` ends when the runner reports about the new image, not about the sandbox. The claim of
+      // a warm sandbox does not change its state, so no report has to end a state.
       const isOver = through === 'snapshotting' || through === to
       if (!isOver) assert.equal(afterReport(through, to, to), to)
       assert.equal(afterReport(through, to, 'error'), 'error')

@@ -129,7 +129,7 @@ const textFilter = Type.Optional(Type.String({ maxLength: 255 }))
 const manyTexts = Type.Optional(Type.Array(Type.String({ maxLength: 255 }), { maxItems: 200 }))
 const limit = Type.Integer({ minimum: 1, maximum: 200, default: 100 })
 
-/** The filters that both listings share. */
+/** The filters that both listings of sandboxes have: `GET /sandbox` and `GET /sandbox/paginated`. */
 const filters = {
   id: textFilter,
   name: textFilter,

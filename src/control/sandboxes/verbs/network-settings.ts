@@ -22,8 +22,8 @@ export const setNetwork = async (
   settings: NetworkSettings,
 ): Promise<SandboxRow> => {
   const { database, clock, changes, options } = parts
-  // Access is checked before the policy, so that a caller who may not see the sandbox gets 404 and no message about
-  // the policy.
+  // The caller's access to the sandbox is checked before the new network policy is. So a caller who may not see the
+  // sandbox gets 404, and no message about a wrong policy.
   const sandbox = await getSandbox(database.sql, organization.id, idOrName)
   const change = networkChange(settings)
   const row = await writeNetwork(database.sql, sandbox.id, change, clock.now())

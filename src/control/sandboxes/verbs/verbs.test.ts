@@ -190,7 +190,7 @@ suite('POST /sandbox/:sandboxIdOrName/start', () => {
 })
 
 suite('POST /sandbox/:sandboxIdOrName/recover', () => {
-  test('POST /sandbox/:sandboxIdOrName/recover starts a sandbox that is in `error`; with skipStart it stops it', async () => {
+  test('POST /sandbox/:sandboxIdOrName/recover brings a sandbox from `error` to `started`, or with skipStart to `stopped`', async () => {
     await using app = await startControl(waiting)
     await using runner = await connectRunner(app)
     for (const [query, through, to] of [

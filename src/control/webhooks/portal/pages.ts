@@ -1,4 +1,5 @@
-// The pages of the portal: server-rendered, without any script.
+// The pages on which members of an organization manage its webhook endpoints (the portal): server-rendered, without any
+// script.
 import { createHash } from 'node:crypto'
 import type { AttemptRow, Endpoint } from '../endpoint-store.ts'
 import { webhookEvents } from '../event.ts'

@@ -8,7 +8,7 @@ function appendChildAllowed<T extends Node>(this: Node, child: T): T {
   return Node.prototype.appendChild.call(this, child) as T
 }
 
-/** Replaces `setAttribute`: sets `style` through the property `style.cssText`, which the policy allows. */
+/** Replaces `setAttribute`: sets `style` through the property `style.cssText`, which the content security policy allows. */
 function setAttributeAllowed(this: HTMLElement, name: string, value: string): void {
   if (name === 'style') this.style.cssText = value
   else Element.prototype.setAttribute.call(this, name, value)
