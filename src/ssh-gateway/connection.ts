@@ -84,7 +84,9 @@ export class ClientConnection {
     return true
   }
 
-  /** Asks control at intervals whether the token is still valid, until the client disconnects. */
+  /**
+   * Asks control at intervals whether the SSH token with which the client signed in is still valid, until the client disconnects.
+   */
   #watch(): void {
     const { log } = this.#parts
     const about = { sandboxId: this.#sandboxId, address: this.#peer.socket.remoteAddress }

@@ -73,7 +73,7 @@ suite('a runner that has joined', { skip: process.getuid?.() === 0 ? false : 'ne
     return { ended, stop, kill: () => kill(), serves, isThere: () => existsSync(`/proc/${pid}`), said }
   }
 
-  test('a joined runner whose token is refused ends with the reason and a remedy, and status shows both', async () => {
+  test('a joined runner whose token is refused ends with a reason and a remedy; `alcove status` shows both', async () => {
     const { ended, isThere } = start({ refuse: true })
     await assert.rejects(
       ended,
@@ -109,7 +109,7 @@ suite('a runner that has joined', { skip: process.getuid?.() === 0 ? false : 'ne
     unlinkSync(`${data.stateFile}.new`)
   })
 
-  test('a joined runner that is asked to stop ends without a message, and status shows no reason', async () => {
+  test('a joined runner that is asked to stop ends without an error; `alcove status` shows no reason for it', async () => {
     const { ended, isThere } = start({ stop: true })
     await ended
     assert.equal(isThere(), false)

@@ -19,7 +19,7 @@ const changing = (file: string, change: (lines: readonly string[]) => readonly s
   try {
     writeFileSync(lock, `${process.pid}`, { flag: 'wx', mode: 0o600 })
   } catch {
-    return // Another program has locked the file, so the next start of `up` will try again.
+    return // Another program, such as `useradd`, has locked the file. The next start of `up` tries again to reserve the ids.
   }
   try {
     const before = readFileSync(file, 'utf8')
@@ -35,7 +35,10 @@ const changing = (file: string, change: (lines: readonly string[]) => readonly s
   }
 }
 
-/** Reserves the ids. If a line already contains some of them, the file stays unchanged, and `doctor` reports the line. */
+/**
+ * Reserves the user and group ids of sandboxes' disks in /etc/subuid and /etc/subgid. If a line of a file already contains some of
+ * the ids, that file stays unchanged, and `doctor` reports the line.
+ */
 export const reserveIds = (places: readonly string[] = files): void => {
   for (const file of places) changing(file, (lines) => (lines.some(overlapsDiskIds) ? lines : [...lines, ours]))
 }

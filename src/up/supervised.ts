@@ -101,7 +101,7 @@ export class Supervised {
     try {
       this.#onChange(this)
     } catch (error) {
-      // If the listener throws, the program must still be restarted and stopped.
+      // Even if `#onChange` throws, the program must be restarted and stopped.
       console.error(error)
     }
   }

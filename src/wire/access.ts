@@ -126,7 +126,7 @@ export const accessKeptMs = 1000
  */
 export type AccessAhead = {
   type: 'access'
-  /** The key of the expected question, made by `keyOfQuestion`. */
+  /** Key of the question that control expects from the gate, made by `keyOfQuestion`. */
   question: string
   access: Access
   /** When control decided the answer, in milliseconds since 1970 by control's clock. */

@@ -11,7 +11,10 @@ export const peerHeaders = {
    * the sandbox.
    */
   isStarted: 'alcove-started',
-  /** The field `leastGeneration` of control's answer (access.ts). */
+  /**
+   * Minimum generation of the sandbox for the call: the called gate waits until its runner reports this generation or a
+   * later one (access.ts).
+   */
   leastGeneration: 'alcove-least-generation',
 } as const
 

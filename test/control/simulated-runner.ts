@@ -40,9 +40,15 @@ export type SimulatedRunner = AsyncDisposable & {
   base: string
   /** Every assignment that the runner received, in order, including repeated ones. */
   asked: Assignment[]
-  /** Every image assignment that the runner received, in order. A test reports the results by `say`. */
+  /**
+   * Every image assignment that the runner received, in order. By default, the runner does not report about images; the test sends
+   * reports by `say`.
+   */
   askedImages: ImageAssignment[]
-  /** Every volume that the runner was asked to remove, in order. A test reports the results by `say`. */
+  /**
+   * Every volume that control asked the runner to remove, in order. The runner does not report about volumes; the test sends
+   * reports by `say`.
+   */
   askedVolumes: VolumeAssignment[]
   /** The sandboxes that the runner pretends to have, and their states. */
   has: Map<string, Exclude<Target, 'destroyed'>>

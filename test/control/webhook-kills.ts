@@ -28,9 +28,10 @@ export type Kills = {
 }
 
 /**
- * When a round of the test kills control. `held`: after the commit and before the message is sent. The test keeps control from
- * sending by a lock until control is dead. A number: so many milliseconds after the test has learned of the commit. Control may
- * not have sent the message yet, may be sending it, or may have sent it.
+ * When a round of the test kills control. `held`: after control has committed an event, and before it sends the webhook message
+ * about the event; the test holds a lock that control needs for sending, until control is dead. A number: so many milliseconds
+ * after the test has learned of the commit. At that time control may not have sent the message yet, may be sending it, or may have
+ * sent it.
  */
 export type Moment = 'held' | number
 

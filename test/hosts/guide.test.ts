@@ -13,7 +13,9 @@ const page = readPage('docs/guides/many-hosts.md')
 
 type Step = { machine: string; script: string; shown: string | undefined }
 
-/** The commands of the page in their order, each with its machine and with the output that the page shows below the command. */
+/**
+ * The commands of the guide many-hosts.md in their order, each with its machine and with the output that the guide shows below it.
+ */
 const steps: Step[] = [
   ...page.matchAll(/^```sh (server|two|three)\n([\s\S]*?)^```(?:\n\n```text\n([\s\S]*?)^```)?/gm),
 ].map(([, machine, script, shown]) => ({ machine: machine!, script: script!, shown }))

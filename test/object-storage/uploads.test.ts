@@ -196,8 +196,8 @@ suite('uploading the files of a definition', () => {
     assert.deepEqual([lied.status, /<Code>(\w+)</.exec(lied.text)?.[1]], [400, 'BadDigest'])
     assert.equal(await uploads.contexts.find(ours), undefined)
     await raw(uploads, { path, body: 'first' })
-    // Uploads other content to the same path: first with a signed hash of the content, then without. The stored context must stay
-    // the first one.
+    // Uploads other content to the same path twice: with a signed hash of the content, and without. The stored context must stay
+    // the content `first`, which was uploaded above.
     assert.equal((await raw(uploads, { path, body: 'second' })).status, 200)
     assert.equal((await raw(uploads, { path, body: 'third', payload: 'UNSIGNED-PAYLOAD' })).status, 200)
     assert.equal((await readBack(uploads)).toString(), 'first')

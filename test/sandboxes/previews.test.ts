@@ -190,7 +190,7 @@ suite('previews', () => {
     assert.match(said, /42/)
   })
 
-  test('preview links made with a key that expires stop working when that key is deleted', async () => {
+  test('preview links that were made with a temporary API key stop working when the key is deleted', async () => {
     const expiresAt = new Date(Date.now() + 3_600_000).toISOString()
     const made = await alcove.api('POST', '/api-keys', { name: 'for-an-hour', permissions: [], expiresAt })
     await using daytona = connectTo({ url: alcove.url, key: String(made.body['value']) })

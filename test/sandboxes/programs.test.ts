@@ -86,8 +86,8 @@ suite('the programs of a running server', () => {
         `for path in ${places.join(' ')}; do test ! -e $path || echo $path; done`,
       )
       assert.equal(found, '', each.name)
-      // The check above also finds nothing if `runInside` does not work. So this check looks for `/usr/bin`, which every program
-      // sees.
+      // If `runInside` did not work, the check above would find none of the paths, and would pass. So this check looks for
+      // `/usr/bin`, which every program sees.
       assert.equal(runInside(each, uid(each), 'test -e /usr/bin && id -u'), `${uid(each)}`, each.name)
     }
   })

@@ -1,5 +1,6 @@
-// Puts the files of base images into the store, and brings them from there (docs/adr/0046). The hash of the tar stream is in
-// every archive that refers to a base, so a manifest or a chunk with other files is refused.
+// Puts the files of base images into the store, and fetches them from there (docs/adr/0046). An archive of a disk that was made on
+// a base contains the hash of the base's files, packed as a tar stream. So files in the store that are not those of the base are
+// refused.
 import { createHash } from 'node:crypto'
 import { type BaseContent, nameOfContent } from '../images/base-identity.ts'
 import { manifestKey } from './keys.ts'

@@ -291,8 +291,8 @@ export class AllImages {
   }
 
   /**
-   * Reads the template of this image from the disk again. The other templates are not read, because they may change while they
-   * are read. Then newer entries of `#templates` would be replaced by older ones.
+   * Reads the template of one image from the disk again, and updates its entry in `#templates`. Does not update the entries of all
+   * images: while all templates are read, some may change, and newer entries would be replaced by older ones.
    */
   async #look(image: string): Promise<Template | undefined> {
     this.#configs.clear()

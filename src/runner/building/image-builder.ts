@@ -21,7 +21,7 @@ export type BaseSource =
   | { kind: 'image'; image: string }
 
 export type BuildRequest = {
-  /** Name of the built image. The base image of the last stage gets this name, too. */
+  /** Name of the built image. The base image over which the disk of the built image lies is fetched under this name, too. */
   image: string
   plan: Plan
   /** The files that the caller sent with the definition, for its COPY lines. */

@@ -119,9 +119,12 @@ export class LineCache {
    */
   readonly #oneBase = new FairQueue({ atOnce: 1 })
   readonly #comingBases = new Map<string, number>()
-  /** Bytes that cached lines and their base images use at most. Lines may share data on the disk, so the real use may be less. */
+  /**
+   * Upper estimate of the bytes that cached lines and their base images use now. Lines may share data on the disk, so the real use
+   * may be less.
+   */
   #bytes = 0
-  /** Bytes that cached lines use at most, without their base images. */
+  /** Upper estimate of the bytes that cached lines use now, without their base images. */
   #addedToImages = 0
   #sweeping: Promise<void> | undefined
   #mustSweep = false
@@ -156,7 +159,9 @@ export class LineCache {
     return this.#host.capabilities.hardDiskLimit
   }
 
-  /** Returns how much space the cached lines take at most. `bytes` includes their base images, `addedBytes` does not. */
+  /**
+   * Returns an upper estimate of the space that cached lines use now. `bytes` includes their base images, `addedBytes` does not.
+   */
   usage(): { lines: number; bytes: number; addedBytes: number } {
     return { lines: this.#lines.size, bytes: this.#bytes, addedBytes: this.#addedToImages }
   }

@@ -98,8 +98,8 @@ export class Link implements Disposable {
     switch (message?.type) {
       case 'welcome':
         if (!isWelcome(message)) this.#parts.log.error('control sent a welcome that the runner cannot read')
-        // If control names another database, the runner is about to exit. Until then it ignores all messages, because they are
-        // about sandboxes of the other database.
+        // If control names another database than the one that contains this runner's sandboxes, the runner is about to exit. Until
+        // then, it ignores all messages, because they are about sandboxes of the other database.
         else if (message.databaseId !== undefined && this.#parts.onDatabase?.(message.databaseId) === false)
           this.#isOver = true
         else if (message.heartbeatSeconds > 0) this.#socket.beat(Math.min(message.heartbeatSeconds, 60))

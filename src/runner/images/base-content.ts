@@ -38,7 +38,7 @@ export const writeContent = async ({ directory, tree }: BasePlace, content: Base
   await rename(`${path}.new`, path)
 }
 
-/** Returns what `content.json` says about the files of this tree. Undefined if they have not been hashed. */
+/** Reads the hash and the random number of the files from `content.json`. Undefined if the files have not been hashed. */
 export const readContentIn = ({ directory, tree }: BasePlace): BaseContent | undefined => {
   try {
     const stored = JSON.parse(readFileSync(join(directory, contentName), 'utf8')) as { tree?: unknown }

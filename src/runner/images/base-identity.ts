@@ -12,7 +12,10 @@ export type BaseContent = { sha256: string; salt: string }
 export type BaseIdentity = {
   /** Digest, if the image is from a registry. Every host of the region pulls this digest, so the files are not in the store. */
   digest?: string
-  /** Name of the tree of the image's layers (trees.ts). A host with this tree need not bring the files. */
+  /**
+   * Name of the tree that is made of the image's layers (trees.ts). A host that has this tree need not fetch the files from the
+   * store.
+   */
   tree?: string
   /**
    * Identifies the files of the image in the store. Absent if `digest` is given, because hosts then pull the files from the

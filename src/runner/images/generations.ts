@@ -5,7 +5,7 @@ import { rename, rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { ImageDescription } from './recipe.ts'
 
-/** Name that control uses for the default image. The first generation has this name too. */
+/** Name that control uses for the default image. The first version of the image has this name too. */
 export const builtInImage = 'default'
 
 /** Contents of an image's file `image.json`. */
@@ -37,7 +37,9 @@ export class Generations {
     this.#images = images
   }
 
-  /** Returns the contents of `image.json`; undefined if the generation is not on this host. */
+  /**
+   * Returns the contents of the file `image.json` of a version of the default image. Undefined if this version is not on this host.
+   */
   read(image: string): StoredDefault | undefined {
     if (!isGeneration(image)) return undefined
     try {
@@ -65,14 +67,14 @@ export class Generations {
     return this.#current
   }
 
-  /** Must be called when a new generation is complete. Otherwise `current` keeps returning the older generation. */
+  /** Must be called when a new version of the default image is complete. Otherwise `current` keeps returning the older version. */
   changed(): void {
     this.#current = undefined
   }
 
   /**
-   * Returns `image` if that generation is on this host, otherwise the newest generation. A generation can be missing if the disk
-   * comes from an archive that another runner has made.
+   * Returns `image` if that version of the default image is on this host, otherwise the newest version. A version can be missing if
+   * a disk comes from an archive that another runner has made.
    */
   resolve(image: string): string | undefined {
     return this.read(image) === undefined ? this.current() : image
@@ -91,7 +93,10 @@ export class Generations {
     return join(this.#images, image, 'rootfs')
   }
 
-  /** Removes generations that were replaced at least an hour ago and that `inUse` does not contain. Returns their names. */
+  /**
+   * Removes versions of the default image that were replaced at least an hour ago and that `inUse` does not contain. Returns their
+   * names.
+   */
   async removeUnneeded(inUse: ReadonlySet<string>, now: Date): Promise<string[]> {
     const all = this.list()
     const unneeded = all.filter((image, index) => {
@@ -100,8 +105,8 @@ export class Generations {
       return now.getTime() - this.madeAt(next).getTime() >= replacedForMs
     })
     for (const image of unneeded) {
-      // The directory is renamed first, so that a half-removed directory is never mistaken for a generation. If the runner is
-      // killed before the removal is complete, its next start removes the renamed directory.
+      // The directory is renamed first, so that a half-removed directory is never mistaken for a complete version of the default
+      // image. If the runner is killed before the removal is complete, its next start removes the renamed directory.
       const going = join(this.#images, `.old-${image}`)
       await rename(join(this.#images, image), going)
       await rm(going, { recursive: true, force: true, maxRetries: 10 })

@@ -63,7 +63,10 @@ export type Making = { maxBytes: number; signal: AbortSignal; say: (said: Said) 
  */
 const originOfFiles = 'files'
 const originOfNothing = 'scratch'
-/** Origin of the images that `bringBelow` makes. It gives no pulled image the right to use their trees. */
+/**
+ * Origin of the base images that a restored disk needs (`bringBelow`). The origin of a pulled image is its repository and never
+ * this one, so no pulled image may use the files (trees) of these base images.
+ */
 const originOfBases = 'bases'
 
 /**

@@ -161,8 +161,9 @@ const compileLater = [
 ].join(' && ')
 
 /**
- * Undoes `compileLater` and ends the omission of Python's test files (`pythonTests`), then compiles the Python files of the
- * image. So packages that a user installs later in a sandbox are compiled as usual and have their tests.
+ * Lets packages compile their Python files again when they are installed (undoes `compileLater`), and no longer leaves out Python's
+ * test files (`pythonTests`). So packages that a user installs later in a sandbox are compiled as usual and have their tests. Then
+ * compiles the Python files of the image.
  */
 const compilePython = [
   'rm "$1/usr/bin/py3compile" && chroot "$1" dpkg-divert --local --quiet --rename --remove /usr/bin/py3compile',

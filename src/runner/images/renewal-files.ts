@@ -7,7 +7,7 @@ import { join } from 'node:path'
 export type RenewalState = {
   /** When the default image in use was made. */
   madeAt?: string
-  /** The running renewal or, if none is running, the last renewal. */
+  /** The renewal of the default image that is running or, if none is running, the last one. */
   renewal?: {
     /** Id of the request that started this renewal. Absent: nobody requested it; for example, the image was 30 days old. */
     request?: string

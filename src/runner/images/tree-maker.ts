@@ -88,8 +88,8 @@ export class TreeMaker {
   }
 
   /**
-   * Makes the tree of these layers. The new tree begins as a copy of the usable tree that has most of these layers; the
-   * remaining layers are unpacked over the copy.
+   * Makes the tree of these layers. If this host has trees of some of the lowest layers that images of `origin` may use, the new
+   * tree begins as a copy of the one with most layers. The remaining layers are unpacked over the copy.
    */
   async make({ origin, layers }: Delivered, making: Making): Promise<Named> {
     const { trees, blobs, limits } = this.#parts
@@ -127,7 +127,7 @@ export class TreeMaker {
     return { name, tree }
   }
 
-  /** Finds a usable tree of all these layers, otherwise of as many of the lowest layers as possible. */
+  /** Finds a tree that images of `origin` may use: of all these layers, otherwise of as many of the lowest layers as possible. */
   #findLower({ origin, layers }: Delivered): Named | undefined {
     const { trees } = this.#parts
     const known = this.#layersOf(origin)
@@ -144,8 +144,9 @@ export class TreeMaker {
   }
 
   /**
-   * Returns the diff ids of each image that this host has from `origin`. The host has unpacked these layers from downloads of the
-   * origin, so the origin may use their trees. It is not enough that a manifest lists the diff ids, because they are not secret.
+   * Returns, for each image of `origin` on this host, the diff ids of its layers. This host has downloaded these layers from
+   * `origin`, so other images of `origin` may use their trees. It is not enough that a manifest lists the diff ids, because they
+   * are not secret.
    */
   #layersOf(origin: string): (readonly string[])[] {
     const { records, trees } = this.#parts

@@ -48,10 +48,13 @@ const memoryLimitBytes = 8 * 1024 ** 3
 const watchEveryMs = 150
 const filterAt = '/confine'
 
-// A script that runs as root in namespaces of its own. Arguments: the directory that `makeSkeleton` made; the owner of the
-// secret, or empty; the number of mounts to remove, and these mounts; the number of the files and directories that the job sees
-// (views), and their paths. Standard input: the secret. The directory is moved to /mnt, because crun enters it as the user
-// nobody, who cannot enter the runner's directories. Each job waits for this script, so it starts few programs.
+// A script that runs as root in namespaces of its own, and starts the job with crun. Its arguments:
+// - the directory that `makeSkeleton` made
+// - the user id that owns the file with the job's secret (`Job.secret`); empty if the job has no secret
+// - the number of mounts to remove, and these mounts
+// - the number of files and directories that the job sees (views), and their paths
+// The secret comes from standard input. The directory is moved to /mnt, because crun enters it as the user nobody, who cannot
+// enter the runner's directories. Each job waits for this script, so it starts few programs.
 const enter = `set -e
 place=$1; owner=$2; shift 2
 n=$1; shift; while [ "$n" -gt 0 ]; do umount -l -- "$1"; shift; n=$((n - 1)); done

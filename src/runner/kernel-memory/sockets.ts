@@ -12,8 +12,8 @@ export const mostSocketBytes = 64 * 1024 ** 2
 const connectionBytes = 3 * 1024
 
 /**
- * A sandbox with at most this many sockets is not examined, because reading its socket tables takes long. About half of so
- * few sockets can be unaccepted connections, with at most 8 MiB each (twice `net.core.rmem_max`). These do
+ * A sandbox with at most this many sockets is not examined, because reading its socket tables takes long. About half of these
+ * sockets can be connections that no process has accepted. Each uses at most 8 MiB (twice `net.core.rmem_max`), so together they do
  * not exceed `mostSocketBytes`.
  */
 const fewSockets = 16

@@ -131,7 +131,7 @@ export class Trial {
     })
   }
 
-  /** Returns the sandbox that is most likely the cause. Undefined while there are too few measurements to tell. */
+  /** Returns the suspect that most likely makes memory grow. Undefined while there are too few measurements to tell. */
   #leader(suspects: readonly string[]): string | undefined {
     if (suspects.length === 1) return suspects[0]
     const leastCount = Math.ceil(Math.log2(suspects.length)) + 2

@@ -65,7 +65,7 @@ export const giveBackSharedLimits = async (log: Logger): Promise<void> => {
   }
 }
 
-/** Raises the limits. Never lowers a limit, because other programs may rely on its higher value. */
+/** Raises the kernel limits that all sandboxes share. Never lowers a limit, because other programs may rely on its higher value. */
 export const raiseSharedLimits = async (log: Logger, { version }: Pick<CgroupLayout, 'version'>): Promise<void> => {
   for (const [path, value] of Object.entries({ ...wanted, ...(version === 2 ? wantedOfV2 : {}) })) {
     try {

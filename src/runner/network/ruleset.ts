@@ -164,8 +164,8 @@ export const rulesetText = ({ instance, range, resolvers, opened }: RulesetParts
       'drop',
     ]),
     ...chainOf('arriving', '{ type filter hook forward priority filter; policy accept; }', [
-      // A sandbox with a list of domains may ask only Alcove's resolver. If it asked another resolver before it got the list,
-      // that connection is still open. This rule drops the packets of such connections, too.
+      // A sandbox with a list of allowed domains may send DNS questions only to Alcove's resolver. Before it got the list, it may
+      // have opened a connection to another resolver, which is still open. The rule drops the packets of that connection, too.
       `iifname . ip saddr @askers ${port53} drop`,
       `oifname ${links} iifname ${links} drop`,
       `oifname ${links} ct state established,related accept`,

@@ -60,7 +60,10 @@ const isDirectoryIn = (roots: readonly string[], directory: string): boolean => 
   return true
 }
 
-/** Returns the layer for a sandbox. `roots`: the sandbox's own files and those of its image. Undefined if no layer fits. */
+/**
+ * Returns the path of the layer that gives a sandbox the command `sudo`. `roots`: the directories with the sandbox's own files and
+ * those of its image. Undefined if the sandbox has the directories of none of the layers.
+ */
 export const sudoLayerFor = (place: string, roots: readonly string[]): string | undefined => {
   const layer = layers.find(({ directories }) => directories.every((directory) => isDirectoryIn(roots, directory)))
   return layer && join(place, layer.name)

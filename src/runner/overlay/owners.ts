@@ -36,7 +36,7 @@ export const canShowOwners = async (launcher: string, directory: string, mountPo
 type Trial = {
   launcher: string
   log: Logger
-  /** Directories that are tested: one on each file system that contains images or disks. */
+  /** Directories of which `canMapOwners` makes idmapped mounts to test the kernel: one on each file system with images or disks. */
   directories: readonly string[]
   mountPoints: { image: string; own: string }
 }

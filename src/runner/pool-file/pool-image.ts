@@ -9,7 +9,7 @@ import { GiB } from '#src/runner/cgroup/sandbox-limits.ts'
 import { readOnlySince } from './space-claim.ts'
 
 export type PoolImage = {
-  /** Path of the sparse file. */
+  /** Path of the sparse file that contains the file system. */
   image: string
   /** Directory on which the file system is mounted. */
   place: string

@@ -30,7 +30,7 @@ const makeEmpty = (directory: string) => {
   }
 }
 
-/** Makes the three files of `textsOf` for a sandbox that is about to start. */
+/** Makes the files that a sandbox will see as `/proc/meminfo`, `/proc/cpuinfo` and `/sys/…/online`. Called before its start. */
 export const makeShownFiles = (directory: string, shown: Shown): void => {
   makeEmpty(directory)
   for (const [name, text] of Object.entries(textsOf(shown, noMemoryUse)))
@@ -55,7 +55,10 @@ const rewrite = (path: string, text: string) => {
   }
 }
 
-/** Rewrites the three files of `textsOf` after the size of a running sandbox has changed. */
+/**
+ * Rewrites the files that a running sandbox sees as `/proc/meminfo`, `/proc/cpuinfo` and `/sys/…/online`, after its size has
+ * changed.
+ */
 export const rewriteShownFiles = (directory: string, shown: Shown, use: MemoryUse): void => {
   for (const [name, text] of Object.entries(textsOf(shown, use))) rewrite(join(directory, name), text)
 }

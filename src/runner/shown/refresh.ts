@@ -16,13 +16,16 @@ type Entry = Refreshed & { shownBytes: number } & Counts
 type Counts = { kills: number; refusals: number }
 
 export type RefresherListeners = {
-  /** Called at each read, with the number of processes killed for want of memory since the cgroup was created. */
+  /**
+   * Called each time the refresher has read a sandbox's counters. `kills`: number of processes killed for want of memory since the
+   * cgroup was created.
+   */
   onLook: (sandboxId: string, kills: number) => void
-  /** Called if processes were killed for want of memory since the last read. `kills`: their number. */
+  /** Called if processes were killed for want of memory since the counters were last read. `kills`: their number. */
   onKills: (sandboxId: string, kills: number) => void
   /**
-   * Called if new processes or threads were refused since the last read, because of the limit of processes. `refusals`: their
-   * number.
+   * Called if new processes or threads were refused since the counters were last read, because of the limit of processes.
+   * `refusals`: their number.
    */
   onRefusals: (sandboxId: string, refusals: number) => void
   onError: (error: unknown, sandboxId: string) => void

@@ -1,5 +1,5 @@
-// Tests with real sandboxes that a disk which moves to another host lies over the files that it was made on, although that host
-// has other files in a base image of the same name. Needs root.
+// Tests with real sandboxes: a disk that moves to another host keeps the files of the base image on which it was made, although the
+// new host has a base image of the same name with other files. Needs root.
 import assert from 'node:assert/strict'
 import { cpSync, mkdirSync, readdirSync, renameSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'

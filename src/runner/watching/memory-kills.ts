@@ -31,7 +31,7 @@ export class MemoryKills {
     entry.lookedAt = now
   }
 
-  /** Returns the spans in each of which at least one process was killed. */
+  /** Returns the time spans in each of which at least one process of the sandbox was killed because memory ran out. */
   spans(sandboxId: string): readonly Span[] {
     return this.#entries.get(sandboxId)?.spans ?? []
   }

@@ -5,8 +5,8 @@ import type { Init } from '#src/runner/machine/processes.ts'
 
 const intervalMs = 1_000
 /**
- * Number of processes that are checked in one turn of the event loop. A check takes some microseconds, so requests are hardly
- * delayed.
+ * Number of sandboxes that are checked in one turn of the event loop: does the first process still run? A check takes some
+ * microseconds, so requests are hardly delayed.
  */
 const atOnce = 200
 

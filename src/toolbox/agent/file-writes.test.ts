@@ -267,8 +267,8 @@ suite('unpacking a stream of files through the agent', { skip: needsRoot }, () =
     const withContents = Buffer.concat([record({ type: 'link', path: box.at('l'), to: 'x' }, 'contents')])
     for (const bad of [relative, badType, withNul, withContents, one.subarray(0, 20), one.subarray(0, -1)])
       await assert.rejects(box.files.unpack([bad]), protocol)
-    // The loop leaves out the path of the test's directory and the slash after it. If it changed them, entries would be made
-    // outside that directory, and would remain after the test.
+    // Each round changes one byte of the record, but never a byte of the path of the test's directory or of the slash after it. A
+    // change there would let `unpack` make files outside that directory, which would remain after the test.
     const [from, size] = [one.indexOf(box.native.directory), box.native.directory.length + 1]
     assert.ok(from > 0)
     for (let round = 0; round < 50; round++) {

@@ -28,7 +28,7 @@ const heard = (said: [who: string, bytes: Uint8Array][]): [string, string][] =>
     return all
   }, [])
 
-/** A chunk of which the `headerBytes` bytes before it in memory are unused, like the chunks that a connection delivers. */
+/** Returns a chunk with `headerBytes` unused bytes before it in memory. The chunks of a connection have them, too. */
 const chunkOf = (bytes: Uint8Array): Buffer => Buffer.concat([Buffer.alloc(headerBytes), bytes]).subarray(headerBytes)
 
 /**

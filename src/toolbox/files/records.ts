@@ -1,6 +1,8 @@
 // Cuts a stream into records, and keeps at most `bound` bytes of each.
 
-/** Maximum size of an answer, in bytes of JSON. A longer list is cut where it exceeds this size. */
+/**
+ * Maximum size of an answer that lists files or matches of a search, in bytes of JSON. A list is cut where it exceeds this size.
+ */
 export const answerBytes = 16 * 1024 * 1024
 
 export class Records {

@@ -15,7 +15,10 @@ export type WorkerMessage = About &
     | { type: 'error'; name: string; value: string; traceback: string }
     | {
         type: 'display'
-        /** The forms in which a notebook can show the value: for each media type, text or base64. */
+        /**
+         * The value of the run's last expression, in each form in which a notebook can show it: for each media type, text or
+         * base64.
+         */
         formats: Record<string, string>
       }
     | { type: 'done' }

@@ -13,7 +13,10 @@ import { route, type ToolboxSandbox } from '../sandbox.ts'
 import { listeningPorts } from './listening.ts'
 
 const timeoutSeconds = 10
-/** Maximum size of the table, in bytes. Each socket takes a line of 150 bytes. Further bytes are ignored. */
+/**
+ * Maximum size of the kernel's tables of TCP sockets together, in bytes. Each socket takes a line of 150 bytes. If the
+ * tables are longer, the call is refused.
+ */
 const tableBytes = 8 * 1024 * 1024
 
 const listPorts = async (sandbox: ToolboxSandbox, reply: FastifyReply) => {

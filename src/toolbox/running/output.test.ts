@@ -61,7 +61,7 @@ suite('the limited output of a command', () => {
     for (const output of again.many) output[Symbol.dispose]()
   })
 
-  test('each output may have 64 KiB even if all shared memory is in use', () => {
+  test('64 KiB of each command’s output are kept, even if other outputs use all memory for outputs', () => {
     const owners = Array.from({ length: 60 }, (_, n) =>
       Array.from({ length: 20 }, () => new BoundedOutput(`owner ${n}`)),
     ).flat()

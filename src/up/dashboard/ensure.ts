@@ -60,7 +60,7 @@ export type DashboardPlace = {
   source: string
   /** The directory of all builds. It exists, unless the pages are packaged, and every user may read it. */
   all: string
-  /** The directory of the build of these sources. It appears when the build is complete. */
+  /** The directory of the pages that are built from `source`. It appears when the build is complete. */
   directory: string
   /** True if the pages came with the code, as in an image of Alcove. Nothing is built then. */
   isPackaged?: true

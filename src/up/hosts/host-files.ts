@@ -77,7 +77,9 @@ export class HostFiles {
     }
   }
 
-  /** Time at which the first of the two certificates expires. Undefined: a certificate is missing. */
+  /**
+   * Time at which the first of this host's certificates expires: the runner's or the gate's. Undefined: one is missing.
+   */
   get endsAt(): Date | undefined {
     const ends = hostPrograms.map((program) => {
       const path = join(this.directoryOf(program), 'certificate.pem')

@@ -19,7 +19,7 @@ suite('a sandbox’s list of allowed domains', () => {
     })
   }
 
-  test('an entry of the list has at least two labels, and a star only in place of the first label', () => {
+  test('an allowed domain has at least two labels (parts between dots), and a star only as the first label', () => {
     for (const good of ['a.b', '*.a.b', 'xn--bcher-kva.example', '_dmarc.example.com', '1.test']) {
       assert.ok(isDomain(good), good)
     }
