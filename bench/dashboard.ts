@@ -22,7 +22,8 @@ await page.getByRole('heading', { name: 'Sandboxes', level: 1 }).waitFor()
  * navigation.
  */
 const visit = async (): Promise<{ afterLoad: number; fromClick: number }> => {
-  // The page itself records when the row appears, so that delays of this process are not measured.
+  // The dashboard's page itself records when the first row of its list appears. Delays of this benchmark's process therefore do not
+  // count.
   await page.addInitScript(`
     new MutationObserver((_, observer) => {
       if (document.querySelector('.sandbox-row[aria-rowindex]') === null) return

@@ -51,7 +51,8 @@ const startForeign = async (alcove: Platform): Promise<{ url: string; gate: Chil
       ALCOVE_PROXY_URL: url,
       ALCOVE_CERTIFICATES_DIR: certificates,
       ALCOVE_GATE_ID: 'foreign',
-      // These two values are the same as in `src/up/programs.ts`, so that both gates use memory in the same way.
+      // `src/up/programs.ts` gives these two values to the own gate. The foreign gate gets them too, so that both gates use memory
+      // in the same way.
       MALLOC_MMAP_THRESHOLD_: '32768',
       MALLOC_ARENA_MAX: '2',
     },

@@ -18,7 +18,7 @@ const commands = rounds * 60
 
 const alcove = await platform({ own: true })
 const http = openClient(alcove)
-// These files are in memory, so that reading them takes almost no time.
+// The files that this benchmark uploads, and the copies that it downloads, are in memory, so that disks do not delay it.
 const directory = mkdtempSync('/dev/shm/alcove-bench-')
 try {
   const box = await createBox(alcove)

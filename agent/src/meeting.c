@@ -21,7 +21,10 @@ static char directory[DIRECTORY_PATH];
 static unsigned long long last_name;
 static pid_t maker;
 
-/* Removes the directory at exit. This matters only for an agent in a test, because the end of PID 1 ends the sandbox. */
+/*
+ * Removes the directory of the named pipes when the agent exits. This matters only for an agent in a test: in a sandbox, the agent
+ * is PID 1, and its end is the end of the sandbox.
+ */
 static void remove_directory(void) {
   DIR *entries = getpid() == maker ? opendir(directory) : NULL; /* a forked process leaves the directory alone */
   if (!entries) return;

@@ -105,7 +105,10 @@ class Host {
     }
   }
 
-  /** Reads all pages, as a runner does after its first message on each link. */
+  /**
+   * Reads all pages of control's list of the sandboxes of this host, as a runner does when control answers its first message with
+   * `list`.
+   */
   async #readList(say: (message: FromRunner) => void) {
     for (let after = ''; ; ) {
       const url = `${this.#start.base}/sandbox/for-runner?envOnce=true&limit=${pageSize}${after && `&after=${after}`}`

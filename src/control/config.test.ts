@@ -112,7 +112,7 @@ suite('the settings of control', () => {
     for (const wrong of ['0', '-1', '1.5', 'all', '1000000']) assert.throws(() => sizeOf(wrong), /ALCOVE_VOLUME_GIB/)
   })
 
-  test('without a mail server, mail is logged; a server without a sender is an error that hides the password', () => {
+  test('ALCOVE_SMTP_URL is optional; if ALCOVE_MAIL_FROM is missing, the error hides the password in the URL', () => {
     const { smtp } = loadConfig({ ...good, ALCOVE_SMTP_URL: 'smtps://me:x@mail.test', ALCOVE_MAIL_FROM: 'a@b.c' })
     assert.deepEqual([smtp?.host, smtp?.port, smtp?.from], ['mail.test', 465, 'a@b.c'])
     assert.equal(loadConfig(good).smtp, undefined)

@@ -71,7 +71,7 @@ const useEvents = () => {
   return isConnected
 }
 
-/** The frame of all pages: the menu, the palette, and the page itself. */
+/** The frame of all pages of the dashboard: the menu, the command palette (palette.tsx), and the page itself. */
 export const Shell = () => {
   const isConnected = useEvents()
   const organizationId = useOrganizationId()

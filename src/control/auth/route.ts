@@ -58,7 +58,10 @@ export type ProxyContext = {
   gateId?: string
 }
 
-/** A collector belongs to no organization. The path names the organization whose data the collector reads. */
+/**
+ * `isCollector`: the caller is the telemetry collector, and not an owner of the organization. The collector belongs to
+ * no organization, so the path names the organization whose data the collector reads.
+ */
 export type OwnerOrCollectorContext = { isCollector: boolean }
 
 /**

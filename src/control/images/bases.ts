@@ -5,7 +5,10 @@ import { addToRunner } from '#src/control/runners/images.ts'
 import type { Sql } from '../storage/database.ts'
 import { insertBase } from './image-store.ts'
 
-/** Notes the base of a copy that a runner has put into the store. Call this before the copy is written. */
+/**
+ * Records that a disk in the store (an archive, a save or a snapshot) needs this base, whose files the runner has put
+ * into the store. Call this before control records that disk.
+ */
 export const noteBase = async (sql: Sql, runnerId: string, base: string, now: Date): Promise<void> => {
   if (await insertBase(sql, base, runnerId, now)) await addToRunner(sql, runnerId, base)
 }

@@ -5,7 +5,10 @@ import type { Database } from '../storage/database.ts'
 import type { Encryption } from '../storage/encryption.ts'
 import { sourceOfRecords } from './record-source.ts'
 
-/** Hashes a text. Returns null for `undefined`, because a record without the field has null in the database. */
+/**
+ * Hashes a field of a record, such as `grantId`, for its column in the database. Returns null if the record does not
+ * have the field (`undefined`).
+ */
 const hashed = (text: string | undefined): string | null => (text === undefined ? null : hashKey(text))
 
 /** Longest lifetime of a record: 30 days. Also the lifetime of a record without an expiry. */

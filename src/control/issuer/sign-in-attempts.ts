@@ -75,8 +75,8 @@ export const createSignInAttempts = (counters: SharedCounters): SignInAttempts =
 
   const countNewBrowser = async (address: string, name: string) => {
     const [source, site, nameKey] = [sourceOf(address), siteOf(address), slotOf(name, nameSlots)]
-    // `pair` is made from the network itself, because two networks may share the number `source`. They must not share
-    // the attempts for a name.
+    // `source` is the number of one of 65,536 counters, so two networks may have the same `source`. But each network
+    // must have its own attempts for a name. `pair` is therefore made from the network itself.
     const pair = slotOf(`${networkOf(address)} ${name}`, pairSlots)
     // The site (the IPv6 /48) is counted only if the source (the /64) is within its own limit. One busy source can
     // therefore not use up the tries of its neighbours.

@@ -6,7 +6,7 @@ import type { Parts } from '../parts.ts'
 import { dashboardUrl } from '../settings/dashboard-url.ts'
 import type { Sql } from '../storage/database.ts'
 
-/** The parameter of an authorization request that carries the token of a link. */
+/** The parameter of an authorization request (OpenID Connect) that carries the token of a sign-in link. */
 export const linkParameter = 'link'
 
 const hours = 24

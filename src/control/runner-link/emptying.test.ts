@@ -24,7 +24,7 @@ const stop = async (app: TestControl, id: string) => {
 
 const progressOf = async (app: TestControl, id: string) => (await app.as('admin').get(`/runners/${id}/emptying`)).body
 
-/** Sweeps until `is` returns true. */
+/** Runs all periodic sweeps of control, one of which empties runners, again and again until `is` returns true. */
 const sweepUntil = async (app: TestControl, is: () => Promise<boolean>) => {
   const deadline = performance.now() + 20_000
   while (!(await is())) {

@@ -122,7 +122,7 @@ export const firstStateOn = (on: FirstEvent): SnapshotState => {
   return to
 }
 
-/** Lists the moves of an event, each with the state before and the state after. */
+/** Lists the changes of state that an event can cause: each with the snapshot's state before and after the event. */
 export const movesOn = (on: MovingEvent): { from: SnapshotState; to: SnapshotState }[] =>
   rowsOf(on).flatMap(([, from, to]) => (from === null || to === null ? [] : [{ from, to }]))
 

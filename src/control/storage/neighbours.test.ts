@@ -28,7 +28,7 @@ suite('migrations', () => {
     assert.deepEqual(wrong, [])
   })
 
-  test('the regular expressions of this test find changes that break the previous release', () => {
+  test('`narrowing` and `needsValue` match statements of a migration that break the previous release', () => {
     for (const text of ['drop table a', 'alter table a drop column b', 'alter table a rename b to c']) {
       assert.match(text, narrowing)
     }

@@ -17,7 +17,9 @@ const PeerMessage = Type.Object({ from: Type.String(), news: Type.Array(Type.Unk
 const helloEvery = 10_000
 const thereFor = 35_000
 
-/** Maximum number of news items that wait to be sent. Above it, news is dropped. */
+/**
+ * Maximum number of news items for the other control processes that wait to be sent. If more come, they are dropped.
+ */
 const mostUntold = 10_000
 /** Maximum number of bytes in one NOTIFY. PostgreSQL accepts less than 8000. */
 const mostBytes = 7_500

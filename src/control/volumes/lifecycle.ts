@@ -33,7 +33,7 @@ export const volumeMoves = [
 
 const rows: readonly MoveRow[] = volumeMoves
 
-/** Lists the moves of an event, each with the state before and after. */
+/** Lists the changes of state that an event can cause: each with the volume's state before and after the event. */
 export const movesOn = (on: Exclude<VolumeEvent, 'create'>): { from: VolumeState; to: VolumeState }[] =>
   rows.flatMap(([event, from, to]) => (event === on && from !== null ? [{ from, to }] : []))
 

@@ -5,7 +5,10 @@ import type { ProviderKind } from './queue.ts'
 export type Application = {
   organizationId: string
   provider: ProviderKind
-  /** The provider's id of the application. Null until an initialization has succeeded. */
+  /**
+   * The id of the application at the webhook provider, where it represents the organization. Null until `initialize`
+   * (provider.ts) has succeeded.
+   */
   applicationId: string | null
   lastError: string | null
   retryCount: number

@@ -1,4 +1,5 @@
-// The embedded sender: posts each message, signed, to the endpoints of the organization.
+// The embedded sender is the webhook provider with which control itself sends webhooks: it posts each message, signed,
+// to the endpoints of the organization.
 import { OutboundError } from '#src/control/outbound/error.ts'
 import type { Delivery, Outcome } from './delivery.ts'
 import { findEndpointById } from './endpoint-store.ts'

@@ -1,4 +1,5 @@
-// The webhook endpoints to which the embedded sender posts, as their organization manages them.
+// Webhook endpoints: URLs of an organization to which control itself posts webhooks. Owners of the organization manage
+// them here. They are used if the webhook provider is the embedded sender (embedded.ts), and not Svix.
 import { randomBytes } from 'node:crypto'
 import { readDisplayText } from '#src/control/display-text.ts'
 import { OutboundError } from '#src/control/outbound/error.ts'
@@ -42,7 +43,10 @@ export const asEndpointView = (endpoint: Endpoint) => ({
   updatedAt: endpoint.updatedAt.toISOString(),
 })
 
-/** Throws if the provider is not the embedded sender: another provider stores the endpoints itself. */
+/**
+ * Throws if control does not send webhooks itself (the embedded sender, embedded.ts): another provider, Svix, stores
+ * the endpoints itself.
+ */
 const checkEmbedded = ({ provider }: WebhookParts): void => {
   if (provider?.kind === 'embedded') return
   if (provider === undefined) throw new Problem('unavailable', 'This server has no webhook provider.')

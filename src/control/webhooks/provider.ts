@@ -1,4 +1,5 @@
-// The sender of webhooks: the embedded sender, or a server with the API of Svix.
+// A webhook provider sends webhooks to the endpoints of organizations. It is either control itself (the embedded
+// sender, embedded.ts) or a server with the API of Svix (svix.ts).
 import type { Delivery, Outcome } from './delivery.ts'
 import type { ProviderKind } from './queue.ts'
 
@@ -22,7 +23,10 @@ export type WebhookProvider = {
     applicationId: string,
     who: { organizationId: string; userId: string; makerHash: string | null },
   ) => Promise<PortalAccess>
-  /** Returns whether the application has endpoints at the provider. */
+  /**
+   * Returns whether an organization has endpoints at the provider, to which webhooks can be sent. `applicationId`: the
+   * id that `initialize` has returned.
+   */
   hasEndpoints: (applicationId: string, organizationId: string) => Promise<boolean>
   /** Makes one attempt to deliver. A failure of the receiver is an outcome and is not thrown. */
   attempt: (delivery: Delivery) => Promise<Outcome>

@@ -14,8 +14,9 @@ export const mostAtOnce = 96
  */
 const busyFrom = 5
 /**
- * Part of this process's free delivery slots, rounded down, but at least one slot. When deliveries are taken from the
- * queue, one organization gets at most this number, and none if it uses this number of slots already.
+ * An organization's share of the free delivery slots of this process, rounded down, but at least one slot. At most this
+ * many deliveries of an organization are taken from the queue at once. None are taken if this many deliveries of the
+ * organization are running already.
  */
 const shareOfRoom = 1 / 8
 /**

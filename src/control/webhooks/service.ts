@@ -65,7 +65,10 @@ export const initialize = async (parts: WebhookParts, organization: Organization
   return asView(await attempt(parts, organization, known?.retryCount ?? 0), parts.provider)
 }
 
-/** Returns the organization's application. An application that is not initialized is initialized first. */
+/**
+ * Returns the organization's application, which represents the organization at the webhook provider. If the provider
+ * has not made it yet, asks the provider to make it now. Throws if that fails.
+ */
 export const ensureInitialized = async (
   parts: WebhookParts,
   organization: Organization,

@@ -16,7 +16,10 @@ export const withServer = ({ security: _, components, ...rest }: OpenApi, url: s
   return { ...rest, components: others, servers: [{ url }] }
 }
 
-/** Whether the viewer calls one of the `services` of this installation. Only such calls may carry the session's credential. */
+/**
+ * Whether Swagger UI calls one of the `services` of this installation (control's API, or toolboxes). Only such calls may carry the
+ * session's credential.
+ */
 export const isOurs = (url: string, services: readonly string[]): boolean => {
   const called = URL.parse(url)
   return services.some((service) => {

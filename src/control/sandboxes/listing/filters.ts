@@ -60,7 +60,8 @@ type Among = (sql: Sql) => Piece
 export const present: Among = (sql) => sql`state <> 'destroyed'`
 
 /**
- * SQL condition for sandboxes that were evicted after `since`. They are destroyed, but listings show them on request.
+ * SQL condition for sandboxes that an operator evicted after `since`: destroyed to free their resources
+ * (verbs/evict.ts). Listings of destroyed sandboxes show them.
  */
 export const evicted =
   (since: Date): Among =>

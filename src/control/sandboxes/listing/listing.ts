@@ -153,13 +153,15 @@ const hasLabels = (sql: Sql, labels: Labels): Piece =>
   sql`(select labels @> ${sql.json(labels)} from sandboxes labelled where labelled.id = sandboxes.id)`
 
 /**
- * Returns alternative queries for the ids of a page. Each finds all matches of one filter and then sorts them. Because
- * of the `offset 0`, PostgreSQL does not read the index for the sort order from its beginning, where `look` has found
- * few matches.
+ * Returns queries that find the ids of a page in different ways. `pick` chooses the one with the lowest estimated cost.
+ * They are for filters with few matches: `look` has read the beginning of the index for the sort order, and has not
+ * found enough. So each query finds all matches first and sorts them afterwards. `offset 0` prevents PostgreSQL from
+ * reading the index for the sort order again instead.
  *
- * Labels can be too large for an index, so the indexes for sorting contain only a few bits computed from the labels
- * (`isSigned`). With labels there are two queries: one uses an index of labels and reads each match from the table; the
- * other compares these bits first.
+ * Labels can be too large for an index, so the indexes for sorting contain only a short signature of a sandbox's labels
+ * (`isSigned`). For a filter by labels there are two queries. The first uses the index of labels and reads each match
+ * from the table. The second compares the signatures first, and then the labels of the sandboxes whose signatures
+ * match.
  */
 const ways = (sql: Sql, question: Question): (() => Piece)[] => {
   const { labels, column, limit } = question
@@ -230,7 +232,10 @@ const pick = async (database: Database, question: Question): Promise<ListedRow[]
   })
 }
 
-/** Finds the ids of evicted sandboxes. They are few, so the index of evicted sandboxes is fast for every sort order. */
+/**
+ * Lists sandboxes that an operator has evicted (verbs/evict.ts). They are few, so reading the index of evicted
+ * sandboxes is fast for every sort order.
+ */
 const pickEvicted = (sql: Sql, question: Question) => {
   const { labels, limit } = question
   return sql<ListedRow[]>`
@@ -251,8 +256,8 @@ const inOrder = (rows: ListedRow[], { valueOf: keyOf }: Sort, order: 'asc' | 'de
 }
 
 /**
- * Lists sandboxes by cursor. If destroyed sandboxes are requested, those evicted within a day before `now` are
- * included.
+ * Lists sandboxes by cursor. If destroyed sandboxes are requested, those that an operator evicted within a day before
+ * `now` are included.
  */
 export const listSandboxes = async (
   database: Database,
@@ -289,7 +294,7 @@ export const listSandboxes = async (
 
 /**
  * Returns one page, and the exact total of matches. To count them, the query reads all matches. If destroyed sandboxes
- * are requested, those evicted within a day before `now` are included.
+ * are requested, those that an operator evicted within a day before `now` are included.
  */
 export const pageSandboxes = (
   database: Database,

@@ -197,7 +197,10 @@ export const listForRunner = async (sql: Sql, runnerId: string, asked: ForRunner
   )
 }
 
-/** Lists sandboxes that must be given up because their runner is lost. */
+/**
+ * Lists sandboxes of a lost runner that must be given up: a sandbox with a copy in the store becomes `archived`, every
+ * other one `error` (upkeep/lost-runner.ts). Empty if the runner is not lost.
+ */
 export const listToGiveUp = (sql: Sql, runnerId: string, most: number): Promise<SandboxRow[]> =>
   sql<SandboxRow[]>`
     select sandboxes.* from sandboxes join runners on runners.id = runner_id and lost_at is not null

@@ -118,8 +118,8 @@ const getOrigin = async (
   if (definition !== undefined) return { definition, named: snapshot }
   const { id, image } = snapshot
   const isOfThis = (held.warm?.snapshot_id ?? id) === id && held.runners.every((runner) => runner.image === image)
-  // If snapshots were renamed meanwhile, `hold` may have used another snapshot than `snapshot`. Then `hold` is called
-  // again, with the id and image of `snapshot`.
+  // If snapshots are renamed at the same moment, the two queries may find different snapshots. Then `hold` has chosen a
+  // warm sandbox or runners of the wrong snapshot, and is called again with the id and image of `snapshot`.
   return { snapshot, ...(isOfThis ? held : await hold(id, image)) }
 }
 

@@ -31,7 +31,7 @@ export const evictSandbox = async (parts: RunningParts, userId: string, sandboxI
 
 /**
  * Finds a sandbox as `getSandbox` does. If `idOrName` is an id, it may also be that of a warm sandbox, or of a sandbox
- * that was evicted less than a day ago.
+ * that an operator evicted (`evictSandbox`) less than a day ago.
  */
 export const getEvenEvicted = async (
   { database, clock }: RunningParts,

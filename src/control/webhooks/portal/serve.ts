@@ -1,5 +1,7 @@
-// Serves the portal page of the embedded sender. A browser arrives with a link from `app-portal-access`, and is then
-// identified by a cookie. These pages are not part of the API, so they are not listed in `endpoints.ts`.
+// Serves the portal: web pages on which an organization manages its webhook endpoints, if control itself sends the
+// webhooks (the embedded sender, embedded.ts). The API returns a link to the portal (`app-portal-access`). A browser
+// that opens the link gets a cookie, which identifies it from then on. These pages are not part of the API, so
+// `src/control/endpoints.ts` does not list them.
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import { tellOfPageWrite } from '#src/control/audit/page-write.ts'
 import { asProblem } from '#src/http/render-problem.ts'

@@ -11,7 +11,7 @@ export class StreamSplitter {
   readonly #take: (stream: Stream, text: string) => void
   readonly #decoders = { stdout: new TextDecoder(), stderr: new TextDecoder() }
   #stream: Stream = 'stdout'
-  /** The last bytes of the previous message, if they may be the first part of a mark. */
+  /** The last bytes of the previous message, if they may be the first bytes of a mark (the three bytes before a stream). */
   #held: Uint8Array = new Uint8Array()
 
   constructor(take: (stream: Stream, text: string) => void) {
