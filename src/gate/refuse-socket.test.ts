@@ -119,7 +119,7 @@ suite('refused WebSockets', () => {
     }
   })
 
-  test('a refused log stream gets a plain HTTP error, and so does a caller that can show one', async () => {
+  test('a refused log stream gets a plain HTTP error, and so does a client that shows such errors to users', async () => {
     await using sides = await startSides()
     const statusOf = async (path: string, headers: Record<string, string>) => {
       const client = new WebSocket(`ws://127.0.0.1:${sides.port}${path}`, { headers })

@@ -198,9 +198,10 @@ export class Connections {
   }
 
   /**
-   * Returns the connection to close for an admitted newcomer: one of the owner with the most connections, if that owner
-   * has at least two more than the newcomer's owner. Otherwise, a newcomer with a credential replaces a visitor of its
-   * own owner, and other newcomers replace none.
+   * Returns the connection to close so that a call of a newcomer can be admitted. This is a connection of the owner
+   * with the most connections, if that owner has at least two more than the owner of the newcomer. Otherwise, for a
+   * newcomer with a credential, it is a connection without a credential whose call counts for the same owner. Undefined
+   * if neither exists.
    */
   #longestOfLargest(owner: string, isKnown: boolean): Connection | undefined {
     let largest: Share = { known: new Set(), visiting: new Set() }

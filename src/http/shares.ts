@@ -2,7 +2,10 @@
 // the most bytes are removed.
 
 export class Shares<Key> {
-  /** All entries with their owner and size. The oldest entry comes first. */
+  /**
+   * What owners have in memory, such as answers that callers have not read yet. Each entry has its owner and size. The
+   * oldest entry comes first.
+   */
   readonly #held = new Map<Key, { owner: string; bytes: number }>()
   readonly #mostBytes: number
   #total = 0

@@ -33,8 +33,8 @@ suite('a budget', () => {
     assert.equal(budget.takeUpTo('a', 80), 50)
     assert.equal(budget.takeUpTo('a', 80), 0)
     assert.equal(budget.takeUpTo('b', 10), 10)
-    // `ofFree: 1` means that an owner may hold at most as much as stays free. This owner holds more than that. It can
-    // take nothing more, but keeps what it holds.
+    // With `ofFree: 1`, an owner may hold at most as much as stays free. Owner `a` holds 50, but only 40 are free. So
+    // `a` can take nothing more, but keeps what it holds.
     assert.deepEqual([budget.take('a'), budget.takeUpTo('b', 80)], [false, 15])
     budget.give('a', 50)
     assert.equal(budget.has('a'), false)

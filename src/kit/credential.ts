@@ -3,7 +3,7 @@ import { buildConnector } from 'undici'
 import { CertificateFiles } from './certificate-files.ts'
 
 export type Credential = {
-  /** Headers of each request. */
+  /** Headers that the program sends to control with each request. They contain its key, unless it has a certificate. */
   headers: Record<string, string>
   /**
    * Returns the options for a new TLS connection. They are read for each connection, because another program renews the

@@ -173,7 +173,7 @@ type GateForPeers = {
   gate: GateOfHost
   /** Directory of the gate's certificate. */
   certificates: string
-  /** Resolves when the gate's certificate is in `certificates`. */
+  /** Resolves when the gate's certificate is in the directory `certificates`. The gate starts only then. */
   hasCertificates: Promise<void>
 }
 

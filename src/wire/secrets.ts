@@ -38,7 +38,10 @@ export const trustFiles = {
   authority: `${directory}/authority.pem`,
   /** The certificate of the organization's authority, and the certificates of all authorities that the image trusts. */
   bundle: `${directory}/bundle.pem`,
-  /** The certificates of `bundle`, as a key store of Java. */
+  /**
+   * The certificates of the organization's authority and of all authorities that the image trusts, as a key store of
+   * Java.
+   */
   keyStore: `${directory}/authorities.jks`,
 } as const
 

@@ -16,7 +16,7 @@ const workers = 4
 const watchEveryMs = 500
 /** How long after the last delete the hosts may still have traces of sandboxes, in ms. */
 const goneWithinMs = 120_000
-/** An interruption that is long enough for a host to become silent, in ms. */
+/** Time in ms for which the network between a host and control is interrupted, so that the host becomes silent. */
 const silentMs = 26_000
 
 const idShape = /[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}/

@@ -9,7 +9,8 @@ import { acceptKey, type PreviewAddress, visibleUrl } from './address.ts'
 export type Page = { body: string; headers: string[] }
 
 /**
- * A script of the page: it repeats the request at growing intervals until the answer changes, and only while the page is visible.
+ * A script of the page that people see while a preview is not available yet. It repeats the request for the preview at
+ * growing intervals until the answer changes, and then reloads the page. It does so only while the page is visible.
  * These requests do not count as activity, so an open page does not keep the sandbox running.
  */
 const lookAgain = `
@@ -96,8 +97,9 @@ ${looksAgain ? `<script>${lookAgain}</script>` : ''}
 }
 
 /**
- * Returns the warning page. `mayBeFramed`: a page of another site may show the warning in a frame. Allow this only if
- * the cookie that the button sets applies only in frames of that other site.
+ * Returns the page that warns people before they see a preview. Its button sets a cookie, with which the preview is
+ * shown without the warning. `mayBeFramed`: a page of another site may show the warning in a frame. Allow this only if
+ * the cookie will apply only in frames of that site.
  */
 export const warningPage = (address: PreviewAddress, mayBeFramed: boolean): Page => {
   const url = visibleUrl(address)

@@ -159,15 +159,16 @@ export class ImageKeeper implements Disposable {
       if (latest) this.#reconcile(latest)
     } else if (report) {
       entry.settled = report
-      // Removes the passwords from memory. They are not needed any more, and control's next assignment contains them again.
+      // Removes the passwords for registries from memory. The work for this assignment is done. If control wants more, it sends the
+      // passwords again with the next assignment of this image.
       entry.assignment = withoutLogins(entry.assignment)
       if (!this.#isClosed) this.#parts.report(report)
     }
   }
 
   /**
-   * Fetches, builds or removes an image as assigned, and returns the report. Returns undefined if the work cannot be done yet.
-   * Control's next list then requests the image again.
+   * Fetches, builds or removes an image as assigned, and returns the report for control. Returns undefined if the work cannot be
+   * done yet. This runner regularly reads its list of assigned images from control, and then tries the work again.
    */
   async #perform({ assignment }: Entry, signal: AbortSignal): Promise<ImageReport | undefined> {
     const { image, target, source } = assignment
@@ -177,8 +178,8 @@ export class ImageKeeper implements Disposable {
     try {
       if (target === 'present') {
         const bringing = { signal, onProgress: this.#sayOf(image), onText: (text: string) => said.add(text) }
-        // Without the base image, nothing can be done yet. Control has the base image fetched by another assignment, and its next
-        // list contains this image again.
+        // Without the base image, nothing can be done yet. Another assignment of control makes this runner fetch the base image.
+        // When the runner reads its list of assigned images the next time, it tries this image again.
         if (images.find(image) === undefined && source && !images.hasBaseOf(source)) return undefined
         const known = images.find(image) ?? (source && (await images.bring({ ...assignment, source }, bringing)))
         // If an assignment has no source, control assumes that the image is on this runner. After the report `absent`, control

@@ -15,7 +15,10 @@ export type InputParts = {
   signal: AbortSignal
 }
 
-/** Returns the inputs of a line. `fetched`: digests of the downloads of an ADD that has no checksum. */
+/**
+ * Returns one text for each input of a line, which identifies the content of the input. Undefined if the content of an input is
+ * unknown. `fetched`: digests of the downloads of an ADD that has no checksum.
+ */
 export const inputsOf = async (
   step: BuildStep,
   fetched: readonly string[] | undefined,

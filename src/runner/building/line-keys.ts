@@ -19,8 +19,8 @@ const hashOf = (...parts: unknown[]): string =>
 export const keyOfBase = (files: string): string => hashOf('base', files)
 
 /**
- * Returns the key after a line. `before`: the key before the line. `inputs`: contents of the line's inputs (line-inputs.ts), in
- * the order in which the line names them.
+ * Returns the cache key of the disk after a line of a Dockerfile. `before`: the cache key of the disk before the line. `inputs`:
+ * contents of the line's inputs (line-inputs.ts), in the order in which the line names them.
  */
 export const keyAfter = (before: string, step: BuildStep, inputs: readonly string[]): string =>
   hashOf(before, meaningOf(step), inputs)

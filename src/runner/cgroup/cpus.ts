@@ -76,7 +76,7 @@ export class CpuSpread {
   #add({ cpus, each }: CpuShare, sign: 1 | -1) {
     for (const cpu of cpus) {
       const promised = this.#promised.get(cpu)
-      // If the host no longer has this processor, nothing is counted for it.
+      // If the host no longer has this processor, the share that the sandbox has of it is not counted.
       if (promised !== undefined) this.#promised.set(cpu, promised + sign * each)
     }
   }

@@ -47,7 +47,7 @@ export class Patterns {
   /** Whether a pattern begins with `!`. In that case something below an excluded directory may be included. */
   readonly hasExceptions: boolean
 
-  /** `lines`: the patterns in their order. The last one that matches a path decides. */
+  /** `lines`: the patterns in their order. The last pattern that matches a path decides whether the path is excluded. */
   constructor(lines: readonly string[]) {
     if (lines.length > mostPatterns)
       throw new ImageFailed('unsupported', `There are more than ${mostPatterns} patterns of what is left out.`)

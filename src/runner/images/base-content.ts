@@ -23,7 +23,10 @@ export type BaseTravel = {
   bring: (request: BringBase) => Promise<void>
 }
 
-/** Where the files of an image are: in the directory `rootfs` below `directory`. `tree` names them on this host. */
+/**
+ * Where the files of an image are on this host. `directory`: the directory that contains `rootfs`, in which the files are. `tree`:
+ * the name of these files on this host; images with the same layers share one tree.
+ */
 export type BasePlace = { directory: string; tree: string }
 
 const contentName = 'content.json'

@@ -75,7 +75,10 @@ const readConfig = (value: unknown): ImageConfig | undefined => {
   return length > characters ? undefined : { entrypoint, env: env as Record<string, string>, user, workdir }
 }
 
-/** Reads an identity. Undefined if the value is not an identity. */
+/**
+ * Checks that a value is the identity of a base image (what identifies its files), and returns it. Undefined if a field is not
+ * valid: another host may have written the value.
+ */
 export const readIdentity = (value: unknown): BaseIdentity | undefined => {
   if (!isObject(value)) return undefined
   const { digest, tree, largeIds } = value

@@ -13,7 +13,7 @@ import type { Library } from './library.ts'
 type Parts = {
   generations: Generations
   library: Library
-  /** Absent: base images of this host have no identity. */
+  /** The archive store, as far as bases need it. Absent: there is no archive store, so `identityOf` returns undefined. */
   travel: BaseTravel | undefined
   configOf: (image: string) => ImageConfig | undefined
   /** Called when `Bases.names` returns another list than before. */
@@ -38,7 +38,7 @@ export class Bases {
   readonly #keeping = new Map<string, Promise<void>>()
   /** Images that must not be removed now, with the number of callers that hold each. */
   readonly #held = new Map<string, number>()
-  /** The removal that is running, if there is one. */
+  /** The last removal of an unused image (`removeUnused`). `with` waits until it has ended. */
   #removing: Promise<void> = Promise.resolve()
 
   constructor(parts: Parts) {
@@ -66,8 +66,10 @@ export class Bases {
     const config = this.#parts.configOf(image)
     if (tree === undefined || config === undefined) return undefined
     const said = { config, largeIds: library.largeIdsOf(image) }
-    // Control tells all hosts of the region to pull this digest. A built image has the digest of its FROM. This digest may
-    // differ between hosts, because each host asks the registry for the digest of the FROM's tag.
+    // For an image from a registry, the digest identifies the files: control tells all hosts of the region to pull this digest. For
+    // an image that was built from a Dockerfile, `record.digest` is the digest of the image that FROM names. Hosts may have
+    // different digests for one FROM, because each host asks the registry for the digest of the tag. The content of the files
+    // identifies them instead.
     if (record?.digest !== undefined && !record.isBuilt) return { digest: record.digest, ...said }
     const place = { tree, directory: library.directoryOf(tree) }
     const content = await this.#contentOf(travel, place)

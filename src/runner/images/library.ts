@@ -120,8 +120,9 @@ const removeScratch = (scratch: string) =>
   rm(scratch, { recursive: true, force: true }).catch(() => removeTree(scratch))
 
 /**
- * Runs `work`. If it fails with `Unreached`, delays the error until its time `notBefore`. During the delay the request does not
- * count towards the limit of images that are fetched at the same time.
+ * Runs `work`, which fetches from a server that a caller has named. If that server cannot be reached (`Unreached`), throws the
+ * error only at its time `notBefore`, so that the time reveals nothing to the caller. During this delay, the failed work no longer
+ * counts towards the limit of images that are fetched at the same time.
  */
 const tellingEvenly = async <T>(signal: AbortSignal, work: () => Promise<T>): Promise<T> => {
   try {

@@ -41,11 +41,11 @@ export class VerbLanes {
   readonly #archives: FairQueue
   readonly #restores: FairQueue
   /**
-   * The lane for copies of disks. A copy waits for its parent's running verb. Therefore copies of one parent are made one after
-   * the other, and only the first of them is in the lane.
+   * The lane for copies of a parent's disk, from which forks start. A copy waits for its parent's running verb. Therefore copies of
+   * one parent are made one after the other, and only the first of them is in the lane.
    */
   readonly #forks: FairQueue
-  /** Copies that are running or queued, by the id of the parent. */
+  /** Copies of a parent's disk for its forks that are running or queued, by the id of the parent. */
   readonly #copies = new Map<string, Set<Promise<void>>>()
 
   constructor(host: TurnsHost, { work, stops, transfers }: AtOnce = { work: 8, stops: 64, transfers: 4 }) {

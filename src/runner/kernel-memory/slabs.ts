@@ -16,8 +16,8 @@ export const parseUnchargedSlabs = (slabinfo: string): Map<string, number> => {
 export const readUnchargedSlabs = (): Map<string, number> => parseUnchargedSlabs(readFileSync('/proc/slabinfo', 'utf8'))
 
 /**
- * A cache is measured only if it has made at least this part of the growth. Changes in other caches have other causes and would
- * distort the result.
+ * A cache of the kernel is measured only if it has grown by at least this part of the growth of all uncharged memory. Changes in
+ * other caches have other causes and would distort the result.
  */
 const leastPart = 1 / 8
 

@@ -159,8 +159,9 @@ export class Trial {
   }
 
   /**
-   * Measures how much more memory remains in use after the group `one` has run than after the group `other` has run. Leaves out
-   * sandboxes that cannot be frozen now. Does not call `tell` if no sandbox of a group can be frozen.
+   * Measures how much more memory remains in use after the group `one` has run than after the group `other` has run, and calls
+   * `tell` with this number of bytes. Leaves out sandboxes that cannot be frozen now. Does not call `tell` if no sandbox of a group
+   * can be frozen, if a sandbox cannot be frozen again, or if the number is too large to be caused by them.
    */
   async #compare(
     all: readonly string[],

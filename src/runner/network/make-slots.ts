@@ -10,7 +10,10 @@ type Where = {
   instance: string
   range: Range
   mtu: number
-  /** The name that `becomeMaker` has written into the lock file. */
+  /**
+   * The name by which this runner alone may make slots: `becomeMaker` has written it into the lock file of the instance. A runner
+   * makes slots only while the file contains its own name.
+   */
   maker: string
 }
 

@@ -117,8 +117,8 @@ export const roomForStart = 8 * 1024 * 1024
  */
 const roomForRestore = 0.04
 /**
- * Returns the smallest disk limit in bytes with which a sandbox can start from a template of this size. A start needs at most
- * half of `roomForStart`. The other half makes up for a limit that is below the template's size.
+ * Returns the smallest disk limit in bytes with which a sandbox can start from a template of this size. A start raises the disk
+ * limit by `roomForStart`, but needs at most half of that. So the limit may be smaller than the template by the other half.
  */
 export const leastDiskFor = (templateBytes: number): number => Math.max(0, templateBytes - roomForStart / 2)
 /** The limit of a template. It is so high that it has no effect, because a template never grows. */

@@ -25,8 +25,8 @@ const lists = [
   '/etc/ssl/cert.pem',
 ]
 /**
- * Directories with additional certificate authorities, on Debian and Alpine, Fedora, SUSE. A tool of the distribution generates
- * the files in `lists` from them.
+ * Directories with additional certificate authorities, on Debian and Alpine, Fedora, SUSE. A tool of the distribution includes them
+ * when it generates the file with all trusted authorities (see `lists`).
  */
 const additions = ['/usr/local/share/ca-certificates', '/etc/pki/ca-trust/source/anchors', '/etc/pki/trust/anchors']
 

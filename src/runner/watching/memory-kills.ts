@@ -2,7 +2,10 @@
 // read every two seconds, and whenever a command begins or ends. If two readings differ, a process was killed between them. The
 // record exists while both the sandbox and this runner run.
 
-/** Time between two readings of the counter. `after` and `until`: when it was read, in milliseconds since 1970. */
+/**
+ * Time between two readings of the kernel's counter of processes that were killed because memory ran out. `after`: time of the
+ * first reading. `until`: time of the second reading. Both in milliseconds since 1970.
+ */
 type Span = { after: number; until: number }
 
 type Entry = { kills: number; lookedAt: number; spans: Span[] }

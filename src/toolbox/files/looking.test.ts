@@ -24,7 +24,7 @@ const busybox = '/bin/busybox'
 const needsBusybox = existsSync(busybox) ? false : 'needs busybox-static'
 
 suite('GET /files/find', () => {
-  test('GET /files/find answers 200 with file, line number and content, sorted; the text is not a pattern', async () => {
+  test('GET /files/find answers 200 with file, line number and content, sorted; `pattern` is literal text', async () => {
     await using room = await FilesRoom.start()
     mkdirSync(room.at('src'))
     writeFileSync(room.at('src', 'b.ts'), 'first\nsome TODO: a.b* é\r\nlast')
@@ -178,7 +178,7 @@ suite('GET /files/search', () => {
 })
 
 suite('POST /files/replace', () => {
-  test('POST /files/replace answers 200 with a result for each file, in order; the text is not a pattern', async () => {
+  test('POST /files/replace answers 200 with a result for each file, in order; `pattern` is literal text', async () => {
     await using room = await FilesRoom.start()
     writeFileSync(room.at('one'), 'a.b a.b axb $&')
     chmodSync(room.at('one'), 0o750)

@@ -15,7 +15,10 @@ export type Take = (output: WithoutId<RunOutput> | { type: 'lost'; bytes: number
 
 type RunRequest = { code: string; envs: Record<string, string>; timeoutSeconds: number }
 
-/** Time in ms between the interrupt and the kill of the worker. */
+/**
+ * Time in ms between the interrupt (SIGINT) of a run at its deadline, and the kill (SIGKILL) of the worker, the process that runs
+ * the code.
+ */
 const graceMs = 2000
 /** The longest time that a timer can have, in ms. A longer timeout (over 24 days) is cut to this time. */
 const longestMs = 2 ** 31 - 1

@@ -6,8 +6,8 @@ const complaint =
   /\b(?:only|must|has to|needs to)\b[^\n]{0,40}\b(?:pid|process(?: (?:id|no\.?|number))?)\s*1\b|not been booted with systemd/i
 
 /**
- * Number of bytes at the end of the output that are searched for `complaint`. A program ends soon after it has printed such a
- * message.
+ * Number of bytes at the end of a program's output that are searched for an error message that matches `complaint`. A program ends
+ * soon after it has printed such a message, so the message is near the end.
  */
 export const complaintBytes = 4096
 

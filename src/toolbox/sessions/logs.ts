@@ -80,8 +80,9 @@ class CollectedLogs implements Disposable {
 }
 
 /**
- * Collects a log. `owner`: the organization whose share of memory is used (running/output.ts). `isMarked`: the text of both
- * streams has markers (marked-logs.ts). `exit`: the end of the command, if it has ended.
+ * Collects a log. `owner`: the organization whose share of memory is used (running/output.ts). `isMarked`: the text with the output
+ * of both streams gets a marker (`markers`) wherever the stream changes, for old SDKs (marked-logs.ts). `exit`: the end of the
+ * command, if it has ended.
  */
 export const collectLogs = async <Exit extends { type: 'exit' }>(
   events: AsyncIterable<OutputEvent | Exit>,

@@ -131,7 +131,7 @@ export class FilesRoom {
     return this.settle(this.begin('DELETE', '', query).end())
   }
 
-  /** Sends a request without a body: these endpoints read only the query. */
+  /** Sends a POST request without a body, to an endpoint that reads only the query, such as `POST /files/move`. */
   post(path: string, query: Record<string, string>): Promise<Reply> {
     return this.settle(this.begin('POST', path, query).end())
   }
