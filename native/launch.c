@@ -140,8 +140,9 @@ static void raise_shared_limit(int resource) {
   (void)setrlimit(resource, &most);
 }
 
-// Raises the out-of-memory score, so that a host without free memory kills processes of sandboxes before processes of the host.
-// With CAP_SYS_RESOURCE, processes in the sandbox cannot choose a lower score.
+// Raises the out-of-memory score of this process, which becomes the runtime and passes the score on to the sandbox's processes. So
+// a host without free memory kills processes of sandboxes before processes of the host. If this process has CAP_SYS_RESOURCE, the
+// kernel makes the new score a minimum: processes in the sandbox cannot lower it.
 static void stand_first_in_line(void) {
   const char score[] = "200";
   int fd = open("/proc/self/oom_score_adj", O_WRONLY | O_CLOEXEC);

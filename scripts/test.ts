@@ -54,7 +54,7 @@ const compiled = join(root, '.alcove/compiled-tests')
 const tell = (outcome: FileOutcome) => {
   outcomes.push(outcome)
   console.log(lineOf(outcome))
-  // Failures are printed when they happen. The final report shows them again, after a possible second run.
+  // Print the failures of this file now. The report at the end (`sayRed`) prints them again.
   for (const red of redTests(outcome)) console.log(`     ${redLine(red)}`)
 }
 

@@ -10,7 +10,10 @@
 
 #define MEETING_PATH 64
 
-/* Direction of the pipe, from the sandbox's side. */
+/*
+ * The direction of a named pipe between the agent and a shell of the sandbox: whether the shell reads from the pipe or writes to
+ * it.
+ */
 enum meeting_use { SANDBOX_READS, SANDBOX_WRITES };
 
 /*

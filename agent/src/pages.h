@@ -11,7 +11,10 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-/* Opens the agent's two pipes. Returns false if this kernel or its limits do not allow pipes of the needed size. */
+/*
+ * Opens the two pipes of the agent through which output passes on its way to a peer (`pages_taken` and `pages_doubled`), unless
+ * they are open. Returns false if this kernel or its limits do not allow pipes of the needed size.
+ */
 bool pages_ready(void);
 /*
  * Moves at most LONG_CHUNK bytes from `pipe` to the agent's pipe `pages_taken`. Returns the same values as read(2). The caller

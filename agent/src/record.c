@@ -129,8 +129,8 @@ static struct follower *find_ready(const struct record *record) {
 }
 
 /*
- * Copies the data in the agent's pipe `pages_taken` into the ring. Returns false if not everything can be read: the sandbox can
- * put pages into its own pipe that fail when the agent reads them.
+ * Copies the output in `pages_taken`, a pipe of the agent, into the ring. Returns false if the agent cannot read all of it. The
+ * pages come from a program in the sandbox, and a hostile program can supply pages that fail when they are read.
  */
 static bool keep_pages(struct ring *ring, enum origin origin, size_t size) {
   while (size > 0) {

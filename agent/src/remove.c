@@ -67,8 +67,8 @@ void remove_start(struct connection *connection, struct fields *request) {
    */
   child_signal_group(&job->child, job->group, SIGSTOP);
   /*
-   * If the group's leader has ended, its pid may now be that of another process which the agent started. Then the session with
-   * this pid is not the job's, so signal only the group.
+   * `job->group` is the pid of the job's first process. If that process has ended, the pid may now belong to another process that
+   * the agent started. Then the descendants of this pid are not the job's, so only the process group gets the signal.
    */
   if (job->child.pid || !reaper_knows(job->group)) descendants_signal(job->group, SIGKILL);
   child_signal_group(&job->child, job->group, SIGKILL);

@@ -90,10 +90,7 @@ static uint64_t beside(const struct ring *ring, uint64_t offset) {
   return (offset < ring->head ? ring->head : ring->capacity) - place_of(ring, offset);
 }
 
-/*
- * Drops the `count` oldest runs (pieces of consecutive output of one stream) from the list of the ring. Runs of the stored
- * beginning of the output stay.
- */
+/* Drops the oldest entries of `runs`, except those that describe the stored beginning of the output. */
 static void drop_runs(struct ring *ring, uint32_t count) {
   uint64_t *first = ring->runs + ring->head_runs;
   ring->run_count -= count;
@@ -101,8 +98,8 @@ static void drop_runs(struct ring *ring, uint32_t count) {
 }
 
 /*
- * Drops the runs whose output was overwritten completely, but only if there are many of them, because each drop moves the list of
- * runs.
+ * Drops the runs (ring.h: stretches of bytes of one origin) whose bytes were all overwritten. Waits until they are more than a
+ * quarter of all runs, because each drop moves the list `runs`.
  */
 static void forget_before_start(struct ring *ring) {
   uint32_t first = ring->head_runs, last = first;

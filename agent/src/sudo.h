@@ -53,8 +53,8 @@ struct sudo_policy {
 /* Starts listening in the sandbox. If that fails, the sandbox has no sudo. */
 void sudo_start(const struct sudo_policy *);
 /*
- * Returns the pid of the sudo client whose command the agent's process `server` runs. Returns 0 if there is no client, or if the
- * client has ended (sudo -b).
+ * Returns the pid of the sudo client for which the process with the pid `server` runs a command. The agent starts such a process
+ * for each client (`sudo_serve`). Returns 0 if `server` is no such process, or if its client has ended (sudo -b).
  */
 pid_t sudo_client_of(pid_t server);
 

@@ -87,7 +87,10 @@ const versionOf = (name: string): string =>
 const servedCalls = (): Set<string> =>
   new Set([...listEndpoints(), ...toolboxEndpoints].map(({ method, path }) => asCall(method, path)))
 
-/** Returns the content of the file in which a server finds the reasons for its unserved calls. */
+/**
+ * Returns the content of a file `unserved.json`: for each call of the Daytona client that Alcove does not serve, the
+ * reason. The server answers such a call with its reason.
+ */
 export const unservedFile = (client: 'api-client' | 'toolbox-api-client'): string => {
   const isServed = isServedBy(servedCalls())
   const missing = operationsOf(client).filter((operation) => !isServed(operation))

@@ -40,7 +40,7 @@ suite('alcove runner list', () => {
 suite('alcove runner drain --move', () => {
   const none = { isEmptied: true, running: 0, left: 0, moving: 0, staying: [] }
 
-  test('the command ends when the runner is empty, or lists each sandbox that cannot be moved and why', () => {
+  test('`drain --move` ends when the runner is empty, or lists each sandbox that cannot be moved and why', () => {
     assert.match(endOfEmptying('second', none)?.[0] ?? '', /^second is empty\./)
     const staying = [{ sandboxId: 'box', reason: 'It is in error.' }]
     assert.equal(endOfEmptying('second', { ...none, left: 2, staying }), undefined)
@@ -50,7 +50,7 @@ suite('alcove runner drain --move', () => {
     ])
   })
 
-  test('the command ends when another operator stops the emptying of the runner', () => {
+  test('`drain --move` ends when another operator stops the emptying of the runner', () => {
     const lines = endOfEmptying('second', { ...none, isEmptied: false, left: 3 })
     assert.deepEqual(lines, ['second is not emptied any more.'])
   })

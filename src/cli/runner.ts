@@ -125,9 +125,11 @@ export const endOfEmptying = (id: string, { isEmptied, left, staying }: Emptying
 }
 
 /**
- * Empties a runner. Prints the progress until the runner is empty, or has only sandboxes that cannot move. If this
- * command ends earlier, control continues to move sandboxes. If processes would end, the command asks for confirmation
- * in a terminal.
+ * Asks control to move all sandboxes of a runner to other runners. Prints the progress until the runner is empty, or
+ * has only sandboxes that cannot move. If this command ends earlier, control continues.
+ *
+ * A move ends the processes of a running sandbox. If a sandbox runs, the command therefore asks for confirmation first,
+ * unless `isAgreed` is true or there is no terminal to ask on.
  */
 export const emptyRunner = async (directory: string, id: string, isAgreed: boolean): Promise<void> => {
   const path = `/runners/${encodeURIComponent(id)}`

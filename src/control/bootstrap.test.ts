@@ -37,7 +37,7 @@ suite('the first start', () => {
     )
   })
 
-  test('a control without a runner on its machine makes the region and no runner', async () => {
+  test('on a machine without a runner, the start of control makes the shared region `local`, but no runner', async () => {
     await using opened = await openTestDatabase('empty')
     await migrate(opened.database)
     const parts = partsOf(opened)

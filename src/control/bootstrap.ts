@@ -64,8 +64,9 @@ const rememberFirstKey = async (transaction: Transaction, firstKey: string): Pro
 }
 
 /**
- * Replaces the administrator's first key with `firstKey`. This is safe, because only the owner of the server can change
- * the setting. Returns false if there is no administrator who could get the key.
+ * Replaces the first API key of the first administrator by `firstKey`, the value of the setting ALCOVE_FIRST_KEY. This
+ * is safe, because only the owner of the server can change settings. Returns false if there is no administrator who
+ * could get the key.
  */
 const replaceFirstKey = (transaction: Transaction, firstKey: string): Promise<boolean> =>
   putFirstKey(transaction, firstKeyColumns(firstKey))

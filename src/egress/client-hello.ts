@@ -119,8 +119,8 @@ const readWhole = (hello: Reader): ClientHello | 'other' => {
     }
     return found
   } catch (error) {
-    // All bytes of the message have arrived, so `Incomplete` means that a length in the message is wrong. Return
-    // `other`: the message goes to the server unchanged, and the server can report the error.
+    // All bytes of the ClientHello (the first message of TLS) have arrived, so `Incomplete` means that a length in it is wrong.
+    // Return `other`: the message goes to the server unchanged, and the server can report the error.
     if (error instanceof Incomplete) return 'other'
     throw error
   }

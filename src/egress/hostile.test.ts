@@ -1,5 +1,5 @@
-// Tests the proxy with a hostile program in a sandbox and with a hostile server. The proxy must keep running, and must send
-// secrets only to their hosts. An exception that nobody catches fails these tests, because it would end the proxy of all
+// Tests the proxy for secrets with a hostile program in a sandbox and with a hostile server. The proxy must keep running, and must
+// send secrets only to their hosts. An exception that nobody catches fails these tests, because it would end the proxy of all
 // sandboxes.
 import assert from 'node:assert/strict'
 import { once } from 'node:events'
@@ -248,7 +248,7 @@ suite('the proxy for secrets with hostile programs and servers', () => {
       socket.destroy()
     })
 
-  test('the proxy refuses an HTTP/2 request whose scheme is not https: its path could name another host', async () => {
+  test('the proxy for secrets refuses HTTP/2 requests without the scheme https, whose path could name a host', async () => {
     destination.port = portOf(scripted)
     const pairs = get.map(([name, value]): [string, string] => [
       name,

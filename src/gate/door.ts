@@ -36,8 +36,9 @@ export const createDoor = (
     // The runner's address in the ticket is signed. The address in `entering` may come from another gate, which must
     // not be able to name a socket of this host.
     const found = await sandboxes.find({ ...entering, ...(runnerAddress !== undefined && { runnerAddress }) })
-    // Before a claim, a warm sandbox has another owner. The runner reports generation and owner together, and `find`
-    // has waited for the generation that control named. So the owner in `found` is the current one.
+    // A claim gives a warm sandbox another owner, and the ticket must not open the sandbox of somebody else. `found`
+    // has the current owner: `find` has waited until the runner reported the generation that control requires, and the
+    // runner reports the owner together with the generation.
     if (found.sandbox !== undefined && found.sandbox.assignment.organizationId !== organizationId) {
       throw new Problem('unauthorized', undefined, { cause: 'the ticket is for another organization' })
     }

@@ -30,8 +30,8 @@ const readAway = (request: IncomingMessage, { mostBytes, longestMs, silentMs }: 
     if (left < 0 || performance.now() > endsAt) cutOff()
     else timer.refresh()
   }
-  // Node calls `destroySoon` when the answer is written. Until the whole body has arrived, this replacement closes the
-  // connection only for writing.
+  // Node calls `destroySoon` to close the connection when the answer is written. This function replaces it: until the
+  // whole body has arrived, it closes the connection only for writing, so that the client can still send.
   socket.destroySoon = () => {
     isClosing = true
     if (request.complete) stop()

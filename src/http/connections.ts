@@ -15,9 +15,9 @@ export type ConnectionBounds = {
   /** Maximum number of open connections of the server. */
   most?: number
   /**
-   * Maximum number of connections with a call that the server has admitted. Each may need a second file descriptor,
-   * because the gate forwards the call. Above this number, a new connection replaces a connection of the owner with the
-   * most connections: first a visitor's, then the connection whose call has lasted longest.
+   * Maximum number of connections with a call that the server has admitted. Each may need a second file descriptor, because the
+   * gate forwards the call. Above this number, a new call closes a connection of the owner with the most connections: first one
+   * whose call had no credential (a visit to a public preview), then the one whose call has lasted longest.
    */
   mostHeld?: number
   /** Maximum number of connections from one network that have no accepted credential yet. */
@@ -132,9 +132,8 @@ export class Connections {
   }
 
   /**
-   * Registers that the server has admitted a call on the connection. Until the call ends, a newcomer without a
-   * credential cannot replace this connection. A newcomer whose owner has fewer connections can replace it. Throws if
-   * the server has too many admitted calls.
+   * Registers that the server has admitted a call on the connection. Until the call ends, the connection counts towards `mostHeld`
+   * and for `owner`. If `mostHeld` is reached, closes the connection that `#longestOfLargest` returns, and throws if there is none.
    */
   admit(socket: Duplex, isKnown: boolean, owner = ''): void {
     const it = this.#all.get(socket)
@@ -262,7 +261,7 @@ export class Connections {
     this.#take(it)
     const { network, unknown, ends } = it
     if (ends !== undefined && this.#handshakes.get(ends) === it) this.#handshakes.delete(ends)
-    // Remove the sets of a network that has no more connections without a credential.
+    // Remove the network from `#networks` if it has no more connections without a credential.
     if (unknown.idle.size + unknown.visiting.size === 0 && this.#networks.get(network) === unknown) {
       this.#networks.delete(network)
     }

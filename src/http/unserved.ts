@@ -14,8 +14,8 @@ export type Unserved = Readonly<Record<string, string>>
 export const asCall = (method: string, path: string): string => `${method} ${path.replaceAll(/:\w+|\{[^}]+\}/g, '{}')}`
 
 /**
- * Makes the server answer each unserved call with its reason. If the server has a route for such a call, the route
- * serves it.
+ * Makes the server answer each call in `unserved` with the reason why Alcove does not serve the call. If `routes`
+ * contains the call, its route serves it instead.
  */
 export const refuseUnserved = (
   server: FastifyInstance,

@@ -60,8 +60,8 @@ export class CauseBudget {
   }
 
   /**
-   * Returns whether one more log line with this kind of error or message (`cause`) may be written. At the end of the
-   * minute, calls `tell` if some lines were not written.
+   * Counts a log line by its cause (a kind of error or message), and returns whether the line may be written. The first
+   * line begins a minute. At its end, `tell` gets the number of lines that were not written, if there are any.
    */
   take(cause: string, tell: Count['tell']): boolean {
     if (!this.#isCounting) {

@@ -17,8 +17,9 @@ export const showsCertificate = (controlUrl: URL, certificatesDirectory: string 
   certificatesDirectory !== undefined && controlUrl.protocol === 'https:'
 
 /**
- * Returns the credential of a program. `controlName`: the name in control's certificate, which is checked in place of
- * the name in `controlUrl`. With certificates, the key is not sent.
+ * Returns the credential with which a program calls control: its certificate, if it has one and `controlUrl` is HTTPS,
+ * otherwise `key` in a header. `controlName`: the name in control's certificate, which is checked in place of the name
+ * in `controlUrl`.
  */
 export const credentialFor = (
   controlUrl: URL,

@@ -24,7 +24,10 @@ export const readChallenges = (header: string): Challenge[] => {
 
 const hostnameOf = (host: string) => host.replace(/:\d+$/, '')
 
-/** Realms in another domain than their registry, which are known to have the registry's owner. */
+/**
+ * Realms that are in another domain than their registry, but are known to have the same owner. At a realm, clients
+ * exchange the registry's password for a token.
+ */
 const knownRealms: Readonly<Record<string, string>> = { 'docker.io': 'auth.docker.io' }
 
 /**

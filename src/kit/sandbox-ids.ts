@@ -15,12 +15,12 @@ const firstRange = diskIds.first + 15_273 * diskIds.count
 export const runningIds = { first: firstRange, ranges: Math.floor((2 ** 31 - firstRange) / diskIds.count) } as const
 
 /**
- * Ids for processes whose uid in the sandbox is above 65535. They are in the upper half of all ids, which no convention
- * for users or containers uses. No range contains the special ids -1 and -2. A sandbox that was started by
- * an older version may have only ids up to 65535.
+ * A second range of uids and gids for each running sandbox: for its processes whose uid in the sandbox is above 65535. These ranges
+ * are in the upper half of all ids, which no convention for users or containers uses. They do not contain the special ids -1 and
+ * -2. A sandbox that an older version of Alcove has started may have only the first range.
  *
- * The kernel uses 330 bytes of memory for each uid with a process, and counts this memory in no cgroup. A sandbox has at most
- * 204,800 uids, which use at most 64 MiB.
+ * The kernel uses 330 bytes of memory for each uid with a process, and counts this memory in no cgroup. Both ranges of a sandbox
+ * together have 204,800 uids, which use at most 64 MiB.
  */
 const moreIds = 2 ** 17 + 2 ** 13
 export const moreRunningIds = { first: 2 ** 31, count: moreIds, ranges: Math.floor((2 ** 31 - 2) / moreIds) } as const

@@ -39,8 +39,8 @@ export class EventLoopTurns {
   }
 
   /**
-   * Lets other work run if the last pause was at least 10 ms ago. Must be called between short steps. If the signal has
-   * aborted, throws the signal's reason.
+   * Must be called between the short steps of long work. If the last pause was at least 10 ms ago, pauses, so that
+   * other work can run. After a pause, throws the signal's reason if the signal has aborted.
    */
   async next(): Promise<void> {
     if (performance.now() < this.#over) return

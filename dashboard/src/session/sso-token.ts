@@ -14,6 +14,9 @@ export const isOwnToken = (token: string, cookies: string, isSecure: boolean): b
   return cookies.split(';').some((cookie) => cookie.trim() === `${nameOf(isSecure)}=${mark}`)
 }
 
-/** The text for `document.cookie` that removes the cookie after its first use. */
+/**
+ * Returns a text that, assigned to `document.cookie`, removes the cookie with the token's hash. The dashboard removes this cookie
+ * after its first use.
+ */
 export const withoutMark = (isSecure: boolean): string =>
   `${nameOf(isSecure)}=; Path=/; Max-Age=0; SameSite=Lax${isSecure ? '; Secure' : ''}`

@@ -294,8 +294,8 @@ suite('a key that expires cannot give access that lasts longer than the key', ()
     await using app = await startControl()
     type Shape = { type?: string; properties?: Record<string, Shape>; items?: Shape; anyOf?: Shape[] }
     const isCalledSo = (name: string) => /token|secret|password|credential|(?:api|access)Key|^value$|^url$/i.test(name)
-    // An id is no credential. In a list of objects, `mayHoldOne` checks the fields of the objects and not the list
-    // itself.
+    // Whether the name of a field suggests a credential. An id (`…Id`) is no credential. A list of objects is not
+    // judged by its own name: `mayHoldOne` checks the fields of the objects.
     const isSuspect = (name: string, { items }: Shape) =>
       isCalledSo(name) && !name.endsWith('Id') && items?.properties === undefined
     const mayHoldOne = ({ properties = {}, items, anyOf = [] }: Shape): boolean =>

@@ -131,7 +131,8 @@ export const createTrail = ({ database, clock, log }: Pick<Parts, 'database' | '
       const found = met.get(request)
       if (found === undefined) return undefined
       const status = reply.statusCode
-      // The row is completed after the answer, so that the answer does not wait.
+      // The outcome is usually written into the call's audit row after the answer was sent, so that the answer need not
+      // wait.
       const completing: Promise<void> = afterThis()
         .then(() => told(request, status))
         .catch((error: unknown) =>
@@ -154,8 +155,9 @@ export const createTrail = ({ database, clock, log }: Pick<Parts, 'database' | '
 type Tell = (sql: Sql, alone?: 'alone') => Promise<void>
 
 /**
- * Runs the handler of a route after its audit row is inserted. A handler in `tellThemselves` inserts the row itself. A
- * handler in `readFirst` runs during the insert, and awaits `told`.
+ * Runs the handler of a route. Usually the audit row of the call is inserted first. There are two exceptions. A handler
+ * in `tellThemselves` inserts the row itself. A handler in `readFirst` runs while the row is being inserted, and awaits
+ * `told`, the end of the insert, before it changes anything.
  */
 const runTold = async (
   route: ControlRoute,
@@ -170,8 +172,9 @@ const runTold = async (
     await telling
     return await run({})
   }
-  // If `telling`, the insert of the audit row, fails before anything awaits it, Node would end the process. The
-  // `finally` block throws the error instead.
+  // Node ends the process if a promise fails that nobody awaits. The insert of the audit row (`telling`) may fail
+  // before the handler awaits it, so this line catches the error. The `finally` block awaits `telling` again and throws
+  // its error.
   telling.catch(() => {})
   try {
     return await run({ told: telling })
@@ -208,8 +211,8 @@ const refusedIn = ({ needs }: ControlRoute, request: FastifyRequest, caller: Cal
 }
 
 /**
- * Returns the organization that an answer names. It is used if the organization was unknown before the write, for
- * example when an invitation is accepted.
+ * Returns the organization that the answer of a call names. The audit row gets this organization if none was known
+ * before the call ran, for example when an invitation is accepted.
  */
 const organizationInAnswer = ({ path }: ControlRoute, answer: unknown): string | null => {
   const { id, organizationId } = (answer ?? {}) as { id?: string; organizationId?: string }

@@ -156,7 +156,7 @@ export const endCertificates = async (transaction: Transaction, runnerId: string
 }
 
 /**
- * Returns the gate of a host, without its public URL if the host reported a different URL before. Clients send their
+ * Returns the gate that a host reports. Leaves out its public URL if the host has reported another URL before: clients send their
  * API keys to this URL, so a hijacked host must not change it.
  */
 export const withKeptUrl = async (

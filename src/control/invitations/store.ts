@@ -115,7 +115,10 @@ export const settleInvitation = async (
   await sql`update invitations set status = ${status}, updated_at = ${now} where id = ${id} and status = 'pending'`
 }
 
-/** Cancels expired invitations to this address, so that a new invitation can be made. */
+/**
+ * Cancels the organization's expired invitations to an e-mail address, so that a new invitation to the address can be
+ * made.
+ */
 export const cancelExpired = async (sql: Sql, organizationId: string, email: string, now: Date): Promise<void> => {
   await sql`
     update invitations set status = 'cancelled', updated_at = ${now}

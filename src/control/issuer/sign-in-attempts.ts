@@ -22,11 +22,14 @@ export const allowed = {
   site: 100,
   /** Wrong tries from one source with one name, per quarter of an hour. */
   sourceAndName: 10,
-  /** Wrong tries from one source with one attacked name (see `attackedAfter`), per quarter of an hour. */
+  /**
+   * Wrong tries from one source with one name that is under attack, per quarter of an hour. A name is under attack after many wrong
+   * tries in an hour (`attackedAfter`).
+   */
   sourceAndAttackedName: 3,
   /**
-   * A name is treated as attacked after this many wrong passwords in an hour. Those within the allowance of a known
-   * browser (`browser`) do not count.
+   * A name counts as under attack after this many wrong passwords in an hour. Tries of a known browser within its own limit
+   * (`browser`) do not count.
    */
   attackedAfter: 50,
 }
@@ -101,7 +104,8 @@ export const createSignInAttempts = (counters: SharedCounters): SignInAttempts =
     if (browser !== undefined) {
       const counted = await byBrowser.add(browser)
       if (counted.consumedPoints <= allowed.browser) return async () => void (await byBrowser.giveBack(browser))
-      // A known browser that has used up its own allowance is treated as a new browser.
+      // A known browser has a limit of its own (`allowed.browser`). Attempts above this limit are counted like those of a new
+      // browser.
     }
     return await countNewBrowser(address, name)
   }

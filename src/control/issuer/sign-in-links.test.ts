@@ -143,8 +143,8 @@ suite('one-time links', () => {
       assert.ok(status === 401 || (link === '' && status === 200), `${JSON.stringify(link)}: ${status}`)
     }
     const last = await open(openBrowser(base, address), random())
-    // The loop made only 19 failed attempts, because an empty `link` is treated as no link. This attempt is the 20th,
-    // the last allowed.
+    // The 20 attempts above are only 19 failures, because an empty `link` is treated as no link. So `last` is the 20th
+    // failure, and the last that is allowed.
     assert.equal(last.status, 401)
     const over = await open(openBrowser(base, address), await make())
     assert.equal(over.status, 429)

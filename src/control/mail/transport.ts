@@ -58,8 +58,8 @@ export const smtpTransport = ({ host, port, isTls, needsTls, credentials, from }
           headers: { 'Auto-Submitted': 'auto-generated' },
         })
       } catch (error) {
-        // RFC 5321 §4.2.1: a 5yz reply is permanent. A refusal of our login (530, 535) is retried, because the operator
-        // can repair it.
+        // A reply from 550 to 559 means that the server will never accept this mail (RFC 5321 §4.2.1). After any other
+        // error the mail is tried again. For example, the operator can repair a refused login (530, 535).
         const code = replyCode(error)
         if (code >= 550 && code < 560) throw new MailRefused('The mail server will not take it.', { cause: error })
         throw error

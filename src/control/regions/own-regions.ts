@@ -140,8 +140,9 @@ const getOwn = async (transaction: Transaction, organizationId: string, id: stri
 type Named = { organizationId: string; id: string }
 
 /**
- * Changes the URLs of a region. Removing a URL revokes the credential of its service. If a service gets its first URL
- * here, it has no credential until `regenerateKey` or `regenerateCredentials` is called.
+ * Changes the URLs of a region's services (proxy, SSH gateway, snapshot manager) and of its telemetry endpoint.
+ * Removing the URL of a service revokes the service's credential. A service that gets its first URL here has no
+ * credential until `regenerateKey` or `regenerateCredentials` is called.
  */
 export const changeRegion = async (parts: OwnRegionParts, named: Named, body: Addresses): Promise<void> => {
   const given = readAddresses(body)

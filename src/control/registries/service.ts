@@ -176,7 +176,8 @@ export const updateRegistry = async (parts: RegistryParts, actor: Actor, id: str
   const before = await getRegistry(parts, actor, id)
   const { name, url, username, password, project } = body
   const host = url == null ? before.host : readHost(url, parts)
-  // Without this check, a caller could change the host to their own server and receive the stored password there.
+  // A caller who changes the registry's host must send the password again. Otherwise a caller could name their own
+  // server as the host, and receive the stored password there.
   if (host !== before.host && password == null)
     throw new Problem('bad_request', 'password is required if url changes to another registry')
   const after: Registry = {

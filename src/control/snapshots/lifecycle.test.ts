@@ -224,8 +224,9 @@ suite('concurrent writes of one snapshot', () => {
 })
 
 /**
- * Returns the expected state after the events of two concurrent writers. The second writer reads `state`, and then
- * waits for the first. The second event changes nothing if it is not allowed in `state`.
+ * Returns the state that a snapshot should have after the events of two concurrent writers. The second writer begins
+ * before the first has committed, so it still reads `state`. If `second` is not allowed in `state`, it changes nothing.
+ * Otherwise it waits for the first writer, and then applies `second` to the state that the first has written.
  */
 const afterBoth = (first: Event, second: Event, state: SnapshotState): string => {
   const led = (on: Event, from: SnapshotState) => {

@@ -46,8 +46,8 @@ export const insertAttempt = async (
 }
 
 /**
- * Deletes the attempt and returns it, so that it works only once. Returns `undefined` if another browser began the
- * attempt.
+ * Deletes an attempt to sign in by an identity provider, and returns it, so that it works only once. Returns
+ * `undefined` if there is no such attempt, if it has expired, or if another browser began it.
  */
 export const takeAttempt = async (
   sql: Sql,
@@ -114,11 +114,12 @@ export const deleteLinksOf = async (sql: Sql, userId: string): Promise<void> => 
 type NewLink = { userId: string; email: string; state: 'pending' | 'linked'; createdAt: Date; expiresAt: Date }
 
 /**
- * Links an account of the provider to a user. Replaces an existing row of the account, except a row in state `linked`.
- * A valid pending row for the same user also stays, if the new one is pending.
+ * Stores a link between an account of the provider and a user. If the account has a link already, the new one replaces
+ * it, with two exceptions. A link in state `linked` stays. A pending link to this user that has not expired stays too,
+ * if the new link is pending.
  *
- * Keeps only the newest pending row of each provider and user, so that a provider cannot hide the rows of other
- * providers. Deletes expired pending rows.
+ * Deletes pending links between this user and other accounts of the provider, so that a provider cannot hide the links
+ * of other providers. Also deletes expired pending links.
  */
 export const putLink = async (sql: Sql, { provider, subject }: Account, link: NewLink): Promise<void> => {
   const { userId, email, state, createdAt, expiresAt } = link

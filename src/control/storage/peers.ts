@@ -51,8 +51,9 @@ export class Peers<News extends object> {
    */
   static async open<News extends object>(parts: PeersParts<News>): Promise<Peers<News>> {
     const peers = new Peers(parts)
-    // After a start, or after a lost connection, this process assumes that another process exists, so that no message
-    // is left out. `hello` finds out.
+    // After a start, and after a lost connection to the database, this process does not know whether other control
+    // processes exist. It assumes that one exists, so that it sends its news. Its hello message makes the others
+    // answer.
     const begin = () => {
       peers.#heardAt.set('somebody', performance.now())
       return hello()

@@ -6,7 +6,10 @@ import type { RunningParts } from '../running.ts'
 
 /** Half-life of the demand in seconds: a create from so long ago adds half as much as a new create. */
 const halfLifeSeconds = 300
-/** Minimum demand of a pool. A pool with less demand is deleted. */
+/**
+ * Minimum demand of a pool. The demand is a number of creates, in which older creates count less. A pool with less
+ * demand is deleted.
+ */
 const least = 0.05
 
 /**

@@ -67,8 +67,8 @@ suite('a warm pool', () => {
       [made.name, made.state, made.env, made.labels, made.cpu, made.autoStopInterval, made.warmPoolId],
       ['mine', 'started', { A: '1' }, { b: '2' }, 2, 7, undefined],
     )
-    // A create that closes the network is answered only after the runner has applied all settings. So the runner was
-    // asked before.
+    // This create closes the network, so control answered only after the runner had applied the sandbox's new settings.
+    // So the runner must have got them: `runner.asked` contains them.
     const [told] = runner.asked.slice(before).filter(({ sandboxId }) => sandboxId === made.id)
     assert.deepEqual([told?.env, told?.network.blockAll, told?.cpu, told?.isNew ?? false], [{ A: '1' }, true, 2, false])
     assert.deepEqual(await idsOf(app), [made.id])

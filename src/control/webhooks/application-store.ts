@@ -29,7 +29,10 @@ export const findApplication = async (sql: Sql, organizationId: string): Promise
   return row
 }
 
-/** Locks an application, so that no endpoint is added or removed until the transaction ends. */
+/**
+ * Locks an application: the row that represents the organization at the webhook provider. Until the transaction ends,
+ * no endpoint of the organization is added or removed.
+ */
 export const lockApplication = async (transaction: Transaction, organizationId: string): Promise<void> => {
   await transaction`select 1 from webhook_applications where organization_id = ${organizationId} for no key update`
 }

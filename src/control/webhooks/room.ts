@@ -29,13 +29,16 @@ const providerOf = (choice: ProviderChoice, parts: Parts & { outbound: Outbound 
   return choice.kind === 'svix' ? createSvix(parts, choice) : createEmbedded(parts)
 }
 
-/** Opens the module. `sweepSeconds: 0` disables the timer; the caller then calls `sweep` itself. */
+/**
+ * Starts the webhooks of control: the sending of messages, and a sweep every `sweepSeconds`. If `sweepSeconds` is 0,
+ * there is no timer, and the caller calls `sweep` itself.
+ */
 export const openWebhookRoom = async (
   given: Parts,
   { sweepSeconds }: { sweepSeconds: number },
 ): Promise<WebhookRoom> => {
-  // Deliveries have their own limit of concurrent outbound calls, so that other outbound calls that hang cannot block
-  // them.
+  // The deliveries of webhooks have their own limit of concurrent outbound calls. So they go on even if other outbound
+  // calls of control hang and use up the other limit.
   const outbound = createOutbound({ allowed: given.settings.privateTargets, mostAtOnce })
   const provider = providerOf(given.settings.webhooks, { ...given, outbound })
   const parts: WebhookParts = { ...given, outbound, provider }

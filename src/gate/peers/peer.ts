@@ -113,7 +113,10 @@ export class Peer implements Disposable {
     return sent
   }
 
-  /** Creates a request. Throws a Problem if the files of the certificate, or the address, cannot be used. */
+  /**
+   * Creates a request to the other gate. Throws a Problem if the files of this gate's certificate, or the other gate's
+   * address, cannot be used.
+   */
   #send(outgoing: Outgoing): ClientRequest {
     try {
       return this.#begin(outgoing)

@@ -88,7 +88,7 @@ const callAs = async (
 }
 
 suite('calls that a gate passes on to the gate of the sandbox’s host', () => {
-  test('a toolbox call arrives with its body and without credentials; the answer has CORS headers once', async () => {
+  test('the other gate gets a toolbox call’s body but no credentials; the answer has each CORS header once', async () => {
     await using two = await startTwo()
     const answer = await two.call('/process/execute?a=1', {
       method: 'POST',

@@ -13,11 +13,14 @@ export type PreviewAddress = {
   port: number
   /** The host and port in the request; empty if the request has no host. */
   host: string
-  /** The path before the server's own paths; empty for a preview with its own host name. */
+  /**
+   * The beginning of the path, which names the preview: `/preview/{sandbox}/{port}`. The rest is the path on the server in the
+   * sandbox. Empty for a preview with its own host name.
+   */
   prefix: string
   /**
-   * The server's own path and query, without the fields that only the gate reads, such as a token. The path is empty or
-   * starts with a slash.
+   * The path and the query for the server in the sandbox, without the fields that only the gate reads, such as a token. The path is
+   * empty or starts with a slash.
    */
   path: string
   query: string

@@ -9,7 +9,10 @@ const acceptedPrefix = 'alcove-preview-accepted-'
 const hostPrefix = '__Host-'
 const authSeconds = 3600
 const acceptedSeconds = 86_400
-/** Maximum number of tokens that are tried. A browser has one of our tokens per preview, so further tokens are not ours. */
+/**
+ * Maximum number of tokens from cookies that the gate tries for a request. The gate sets one such cookie per preview, but pages of
+ * other previews can add more. So a few tokens are tried, but not all.
+ */
 const mostTokens = 4
 
 const plainName = (name: string) => (name.startsWith(hostPrefix) ? name.slice(hostPrefix.length) : name)

@@ -48,7 +48,7 @@ suite('credentials of Alcove never reach the server in the sandbox', () => {
     }
   })
 
-  test('a credential that its caller encodes in an unusual way is not found, and reaches the server', async () => {
+  test('the gate does not find an API key in an unusual encoding, so the key reaches the sandbox’s server', async () => {
     const disguises = {
       'x-hex': Buffer.from(apiKey).toString('hex'),
       'x-entities': apiKey.replaceAll(/./g, (letter) => `&#${letter.charCodeAt(0)};`),

@@ -30,8 +30,8 @@ const goTo = (response: ServerResponse, location: string, cookies: readonly stri
 }
 
 /**
- * Throws if a form comes from another site. Browsers send the origin of a form, so another site cannot press the button for
- * its visitor.
+ * Throws if another site has sent the form of the warning page. Browsers send the origin of a form with it, so another site cannot
+ * accept the warning for its visitor.
  */
 const checkOwnForm = ({ headers: { origin } }: IncomingMessage, { host }: PreviewAddress) => {
   if (origin === undefined || !URL.canParse(origin) || new URL(origin).host !== host.toLowerCase()) {

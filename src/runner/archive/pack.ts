@@ -35,7 +35,7 @@ type PackParts = Owner & {
   expected?: string
   /** Maximum number of chunks that are compressed and stored at a time. Default: 3. Each of them is in memory twice. */
   chunksAtOnce?: number
-  /** Chunks of earlier archives, which need not be read back. */
+  /** Chunks that earlier archives have stored and verified. They are not stored again, and not read back to verify them. */
   kept?: KeptChunks
   /** Called after each stored chunk with the total so far: bytes of the disk, and bytes in the store. */
   onProgress?: (safe: { bytes: number; storedBytes: number }) => void

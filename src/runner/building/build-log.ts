@@ -37,7 +37,7 @@ export class BuildLog implements Disposable {
 
   #addToEnd(text: string) {
     this.#end += text
-    // `#end` may grow to twice its final size before it is shortened, because each shortening copies the text.
+    // `#end` may grow to twice `endCharacters` before it is shortened to `endCharacters`, because each shortening copies the text.
     if (this.#end.length > 2 * endCharacters) this.#shortenEnd()
   }
 

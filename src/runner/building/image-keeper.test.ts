@@ -229,7 +229,7 @@ suite('the keeper of images on a runner', () => {
     assert.equal(kept.said().at(-1), 'never absent')
   })
 
-  test('a listed image that is lost is fetched again only when control sends its source', async () => {
+  test('an image in control’s list that the runner has lost is fetched only when control sends its source', async () => {
     using kept = startKeeper()
     const { source: _, ...known } = wanted('tool')
     kept.images.here.set('tool', { sizeBytes: 7 })

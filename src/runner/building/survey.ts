@@ -213,7 +213,8 @@ export class Survey {
       identityOf: (image) => this.#identityOf(image),
       signal: this.#signal,
     }).catch(() => {
-      // The error is ignored here, because it occurs again when the line runs.
+      // If the inputs of the line cannot be read, the line gets no key. The error is ignored here, because it occurs again when the
+      // line runs.
       this.#signal.throwIfAborted()
       return undefined
     })

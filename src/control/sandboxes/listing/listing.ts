@@ -78,8 +78,8 @@ type Question = {
   /** SQL condition for the sandboxes after the cursor. */
   beginning: (sql: Sql) => Piece
   /**
-   * SQL conditions for ranges of the index that is read in the order of the listing. Only these ranges can contain
-   * matches.
+   * SQL conditions, each for one range of the index that has the order of the listing. Only these ranges are read,
+   * because only they can contain matches.
    */
   stretches: readonly ((sql: Sql) => Piece)[]
   conditions: (sql: Sql) => Piece

@@ -296,7 +296,7 @@ const shapesOf = <N extends ColumnName>(names: readonly N[]): ShapesOf<N> =>
 export const listedShapes = shapesOf(listedColumns)
 export const recordedShapes = shapesOf(recordedColumns)
 
-/** The type of the field that shows a column. */
+/** The type of the field of API replies that shows the column `N`. */
 export type ShownValue<N extends ColumnName> = Columns[N] extends { shown: { shape: infer S extends TSchema } }
   ? Static<S>
   : never

@@ -351,8 +351,9 @@ export const isClaim = (from: SandboxState | null, to: SandboxState): boolean =>
   moves.some(([on, before, through]) => on.startsWith('claim') && before === from && through === to)
 
 /**
- * Returns whether a move through the state `through` should end in `state`. If no move should, somebody has changed the
- * desired state meanwhile, and the runner needs a new assignment.
+ * Returns whether the list of moves contains a move through the state `through` that ends in `state`. If a sandbox has
+ * gone from `through` to `state` without such a move, somebody has changed its desired state meanwhile, and its runner
+ * needs a new assignment.
  */
 export const isMeant = (through: SandboxState, state: SandboxState): boolean =>
   moves.some((move) => move[2] === through && move[3] === state)

@@ -206,8 +206,8 @@ export const PaginatedSandboxes = Type.Object({
 export const ForRunnerQuery = Type.Object({
   states: Type.Optional(Type.Array(SandboxState, { maxItems: 100 })),
   skipReconcilingSandboxes: Type.Boolean({ default: false }),
-  // Daytona's API has no `after`. Pages are in the order of ids. They keep replies short for a runner with many
-  // sandboxes.
+  // `after`: the id after which a page of sandboxes, ordered by id, begins. Pages keep the replies short for a runner
+  // with many sandboxes. Daytona's API has no `after`.
   after: Type.Optional(Type.String({ maxLength: 255 })),
   limit: Type.Optional(Type.Integer({ minimum: 1, maximum: 500 })),
   // Daytona's API has no `envOnce`. If it is true, `env` is only in the record and not also in the assignment, because

@@ -243,8 +243,8 @@ const write = async (
     created_at: now,
   }
   const { warm, runners } = 'snapshot' in origin ? origin : {}
-  // A running sandbox cannot mount more volumes, so a create with volumes uses no warm sandbox. Nor does a create for
-  // whose size the warm sandbox's runner has no room.
+  // A create uses no warm sandbox in two cases: it has volumes, which a running sandbox cannot mount; or the warm
+  // sandbox's runner has no room for the requested size.
   const canClaim =
     mounts === undefined &&
     warm &&
