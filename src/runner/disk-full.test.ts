@@ -22,8 +22,9 @@ suite('a full disk of the host', { skip: needsRoot }, () => {
   })
 
   /**
-   * Fills the pool until there is no space for file contents or for metadata, which copies of disks need. The file system
-   * reserves more space than a write needs, and frees the rest at a sync. Therefore the pool is filled in several rounds.
+   * Fills the pool until it has space neither for file contents nor for metadata. A copy of a disk needs space for metadata. The
+   * file system reserves more space than a write needs, and frees the rest at a sync. Therefore the pool is filled in several
+   * rounds.
    */
   const fill = () => {
     mkdirSync(filler)

@@ -11,8 +11,8 @@ type Compression = 'gzip' | 'zstd' | 'bzip2' | 'xz'
 
 const commands = {
   gzip: ['gzip', '-dcq'],
-  // The window is the memory that `zstd` needs to decompress. Whoever compressed the data chose the window's size, so this option
-  // limits it. The limit is the default of `zstd`, and more than Alcove's own archives need.
+  // `--memory` limits the window, the memory that `zstd` needs to decompress. The window's size is part of the compressed data, so
+  // a hostile file could ask for much memory. The limit is the default of `zstd`, and more than Alcove's own archives need.
   zstd: ['zstd', '-dcq', '--memory=128MB'],
   bzip2: ['bzip2', '-dcq'],
   // `xz` may use as much memory as `zstd` above. That is enough: data from `xz -9` needs 65 MiB.

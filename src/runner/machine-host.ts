@@ -110,8 +110,8 @@ class MachineHost implements Host {
   copyParent(assignment: Assignment) {
     const { sandboxId, forkOf } = assignment
     checkSandboxId(sandboxId)
-    // The copying is queued under the id of the new sandbox as well. Otherwise a verb for that sandbox could run while its disk
-    // is being copied, and would find no disk.
+    // The copying is queued under the ids of both sandboxes: here under the new one's, and in `#forkDisk` under the parent's.
+    // Otherwise a verb for the new sandbox could run while its disk is being copied, and would find no disk.
     return this.#verbs.run(sandboxId, async () => {
       if (forkOf !== undefined) await this.#forkDisk(assignment, forkOf)
     })

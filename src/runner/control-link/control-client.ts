@@ -37,8 +37,9 @@ const tooLarge = () => new Error('control answered more than the runner reads')
 type UncheckedRecord = { id?: unknown; env?: unknown; assignment?: object }
 
 /**
- * Copies `env` from the entry of the list into an assignment that lacks it. The current version of control sends `env` only in
- * the entry, and older versions also in the assignment.
+ * Control's list has an entry for each sandbox, which contains the sandbox's assignment. The current version of control sends `env`
+ * only in the entry, and older versions also in the assignment. Copies `env` from the entry into the assignment if the assignment
+ * lacks it.
  */
 const withOwnEnv = (record: UncheckedRecord): UncheckedRecord =>
   record?.assignment ? { ...record, assignment: { env: record.env, ...record.assignment } } : record

@@ -215,7 +215,7 @@ suite('HTTP calls from the runner to control', () => {
     )
   })
 
-  test('if an assignment has no `env`, `list` takes it from the entry of the sandbox', async () => {
+  test('if an assignment has no `env`, `list` takes it from the sandbox’s entry in control’s list', async () => {
     await using control = await startControl()
     await using client = new ControlClient({ controlUrl: control.url, credential, log: silentLog() })
     const env = { HELLO: 'world' }

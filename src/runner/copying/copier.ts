@@ -11,10 +11,10 @@ import type { CopySource } from './source.ts'
 import { Tree } from './tree.ts'
 
 export type Copying = {
-  /** Where the files come from. Undefined if the line has only here-documents. */
+  /** Where the files come from. Undefined if the COPY or ADD line has only here-documents. */
   source: CopySource | undefined
   files: Files
-  /** The files that were downloaded from the URLs of the line, in the order of the URLs. */
+  /** The files that were downloaded from the URLs of an ADD line, in the order of the URLs. */
   fetched?: readonly Fetched[]
   /** Maximum number of bytes that the files of unpacked archives may have. */
   mostBytes: number

@@ -135,7 +135,9 @@ const findAll = async (
 export const select = async (
   tree: Tree,
   { sources, destination, mode, unpacks, excludes = [], keepsParents = false, isOwned = false }: CopyRequest,
-  /** Whether the destination exists in the image as a directory. */
+  /**
+   * Whether the destination is a directory: it is one already in the image that is being built, or several files are copied to it.
+   */
   isDirectory: boolean,
   signal: AbortSignal,
 ): Promise<Selection> => {
@@ -146,7 +148,10 @@ export const select = async (
   const to = asBytes(destination).replace(/\/+$/, '') || '/'
   const below = (directory: string, name: string) => (directory === '/' ? `/${name}` : `${directory}/${name}`)
 
-  /** Throws if there are too many files. Checked during the search, because several patterns may match one file. */
+  /**
+   * Throws if the copy has too many files. Called after each file is found and not only at the end: many patterns may match the
+   * same files again and again, so the lists here could grow without limit.
+   */
   const checkCount = (count = made.length + links.length + fileCount) => {
     if (count > 2 * mostEntries) throw new ImageFailed('too-many-files', 'it means too many files')
   }

@@ -34,8 +34,8 @@ const requestMs = 5000
 const sourceMs = 10_000
 const sourceBytes = 1024 * 1024
 /**
- * Maximum number of compilations at a time. Each may use half a GiB of memory. One gate requests two at a time, but several gates
- * may send requests.
+ * Maximum number of compilations of callers' code by esbuild at a time. Each may use half a GiB of memory. One gate requests two at
+ * a time, but several gates may send requests.
  */
 const compilers = new FairQueue({ atOnce: 8 })
 

@@ -18,7 +18,10 @@ export type BringBase = {
 export type BaseTravel = {
   /** Returns the hash of the tar stream of a directory. */
   hash: (rootfs: string) => Promise<string>
-  /** Puts files into the store, unless they are there. Absent: the store is on this host's own disk, as the files are. */
+  /**
+   * Puts an image's files into the store, unless they are there. Undefined if the store would be lost together with this host: then
+   * the files are no safer in the store.
+   */
   keep: ((content: BaseContent, rootfs: string) => Promise<void>) | undefined
   bring: (request: BringBase) => Promise<void>
 }

@@ -57,8 +57,8 @@ export class Blobs {
   }
 
   /**
-   * Whether `hold` protects the layer in this file. An unverified file has the name of its layer and a suffix, so only the
-   * beginning of the name is compared.
+   * Whether a call of `hold` protects the layer in this file from removal. An unverified file has the name of its layer and a
+   * suffix, so only the beginning of the name is compared.
    */
   #isHeld({ name }: Stored): boolean {
     return this.#held.has(name.slice(0, keptNameLength))

@@ -19,7 +19,9 @@ type BuildParts = {
   recipe: Recipe
   /** Path of the compressed file to write. */
   target: string
-  /** Empty directory that gets the image's files, so that they need not be unpacked from `target` afterwards. */
+  /**
+   * Empty directory that gets the image's files. So the caller need not unpack them from the compressed file `target` afterwards.
+   */
   root: string
   /** Directory for temporary files. It is emptied first and removed afterwards. */
   workDir: string

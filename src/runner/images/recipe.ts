@@ -20,7 +20,10 @@ export type ImageDescription = {
 export type Recipe = {
   sources: AptSources
   packages: readonly string[]
-  /** Files that `steps` copy from Alcove's node_modules. The recipe lists them so that its hash changes with their content. */
+  /**
+   * Files that the build scripts (`steps`) copy from Alcove's node_modules into the image. They are listed here so that the
+   * recipe's hash changes with their content.
+   */
   nodePackages: readonly NodePackage[]
   /** Scripts of the build, in the order in which they run. `$1` is the root directory of the image. */
   steps: readonly string[]

@@ -16,7 +16,7 @@ export type RenewalState = {
     since: string
     step?: string
     percent?: number
-    /** Why the renewal failed. */
+    /** Why the renewal of the default image failed. */
     reason?: string
   }
 }

@@ -9,7 +9,7 @@ import type { ImageStore } from './store.ts'
 
 const dayMs = 86_400_000
 const renewAfterMs = 30 * dayMs
-/** Time from a failed renewal to the next attempt. */
+/** Time from a failed renewal of the default image to the next attempt. */
 const tryAgainMs = dayMs
 /**
  * Maximum age of an image file in the cache that another runner of this host has made. A renewal that nobody requested uses such

@@ -20,7 +20,7 @@ export type Repository = {
   keepsHistory: boolean
 }
 
-/** A tar file of the repository, written by a program without privileges. */
+/** A tar file of the fetched git repository, at `commit`. A program without privileges has written it. */
 export type RepositoryFile = { file: FileHandle; size: number; commit: string }
 
 const exitNoRef = 41

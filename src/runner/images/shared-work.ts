@@ -43,8 +43,8 @@ export class SharedWork<Said, Result> {
       if (--mine.wantedBy === 0) {
         mine.cancel.abort()
         if (this.#under.get(key) === mine) this.#under.delete(key)
-        // Waits until the cancelled work has ended. Meanwhile another caller of `run` starts new work, because `#under` does not
-        // contain the cancelled work.
+        // Waits until the cancelled work has ended. A caller who calls `run` with this key meanwhile starts new work, because the
+        // cancelled work was just removed from `#under`.
         await mine.result.then(release, () => {})
       }
     }

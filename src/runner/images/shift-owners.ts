@@ -38,7 +38,7 @@ const writeChecksum = (header: Buffer) => {
 
 export const shiftOwners = (by: number): Transform => {
   let partial = Buffer.alloc(0)
-  /** Bytes of the current entry, padding included, that have not been passed on yet. */
+  /** Bytes of the current tar entry's content, padding included, that have not been passed on yet. */
   let toPass = 0
   let atEnd = false
 

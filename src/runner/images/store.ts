@@ -304,8 +304,8 @@ type MakingDefault = {
 const cachedFile = (cacheDir: string, recipe: Recipe) => join(cacheDir, `${builtInImage}-${recipeHash(recipe)}.tar.zst`)
 
 /**
- * Removes files that a killed build left in the cache. If another runner of this host has locked the cache, returns immediately
- * and removes the files when the lock is free.
+ * Removes files that a killed build of the default image left in `cacheDir`, the host's cache of built images. If another runner of
+ * this host holds the lock of the build, returns immediately and removes the files when the lock is free.
  */
 const removeLeftOfBuild = async ({ cacheDir, log }: ImageStoreOptions, recipe: Recipe) => {
   const cached = cachedFile(cacheDir, recipe)

@@ -88,7 +88,10 @@ export class Trees {
     }
   }
 
-  /** Whether the tree `name` exists on the file system that shares blocks, so that a new tree can begin as a copy of it. */
+  /**
+   * Whether a new tree can begin as a copy of the tree `name`. That needs the tree to be on the file system where copies share
+   * blocks with the original (`#sharing`), if this host has one.
+   */
   canBeCopied(name: string): boolean {
     return this.#sharing !== undefined && existsSync(join(this.#sharing.directory, name))
   }

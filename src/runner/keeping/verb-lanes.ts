@@ -59,8 +59,9 @@ export class VerbLanes {
   }
 
   /**
-   * Queues `work`, which must not reject. First runs the preparation of the verb, outside of the lane, if `isWanted` returns
-   * true. Then `work` waits for the lane. `work` has to check by itself whether it is still wanted.
+   * Queues `work`, which performs a verb and must not reject, in the lane of the verb. First does outside of the lane what must
+   * happen before the verb. For example, copies the parent's disk for a fork, or stops a sandbox that has to be archived. This is
+   * skipped if `isWanted` returns false. `work` runs in any case, so it must check by itself whether it is still wanted.
    */
   take(verb: Verb, assignment: Assignment, isWanted: () => boolean, work: () => Promise<void>): void {
     // A destroy interrupts the running verb of its sandbox instead of waiting for it, because that verb may fill the lane that

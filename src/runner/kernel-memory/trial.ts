@@ -86,8 +86,9 @@ export class Trial {
   }
 
   /**
-   * Returns the mean of the differences divided by its standard error. The error is computed from the results of all sandboxes,
-   * because a few results of one sandbox may be nearly equal by chance.
+   * Returns how certainly memory grows more while one group of sandboxes runs than while the other does: the mean of the measured
+   * differences divided by its standard error. The error is computed from the results of all sandboxes, because a few results of
+   * one sandbox may be nearly equal by chance.
    */
   #certaintyOf(differences: Differences): number {
     const { count, mean, scatter } = differences

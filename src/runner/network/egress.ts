@@ -113,8 +113,8 @@ export class Egress {
   }
 
   /**
-   * Returns the message about a sandbox, and stores it as sent. Undefined if an equal message was sent to the process
-   * already.
+   * Returns the message for the proxy for secrets about the sandbox at this address, and stores it as sent. Undefined if the last
+   * message to the proxy about this address was equal.
    */
   #newsAbout(address: string): ToEgress | undefined {
     const sandbox = this.#sandboxes.get(address)

@@ -38,7 +38,7 @@ import {
 } from './ruleset.ts'
 
 export type Firewall = {
-  /** Numbers of the slots that have rules in the table. */
+  /** Numbers of the slots that have rules in this instance's nft table. */
   slots: () => number[]
   /** Lets slots reach every address, except the addresses that are closed to all sandboxes. */
   open: (slots: readonly number[]) => Promise<void>
@@ -60,7 +60,7 @@ export type Firewall = {
   openName: (slot: number, name: string, addresses: readonly string[], seconds: number) => Promise<string[]>
   /** Updates the networks of the host that are closed to sandboxes, if they have changed. */
   followHost: () => Promise<void>
-  /** Loads the table again if somebody deleted it. */
+  /** Loads this instance's nft table again if somebody deleted it. */
   restoreIfGone: () => Promise<void>
 }
 

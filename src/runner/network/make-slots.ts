@@ -113,8 +113,8 @@ export const becomeMaker = async (instance: string): Promise<string> => {
 }
 
 /**
- * Deletes slots. Their links are deleted first, so that processes inside lose the network immediately. Parts that are missing
- * are no error.
+ * Deletes slots. The network links of the slots are deleted first, so that processes in their namespaces lose the network
+ * immediately. A link or namespace that is missing is no error.
  */
 export const deleteSlots = async (instance: string, numbers: readonly number[]) => {
   if (numbers.length === 0) return

@@ -54,7 +54,7 @@ const fragments = 'limit rate over 10/second burst 64 packets'
  */
 const refusals = 'limit rate over 100/second burst 200 packets'
 
-/** Maximum number of addresses in a set of the table. A runner has this many addresses for sandboxes. */
+/** Maximum number of addresses in a set of the instance's nft table. A runner has at most this many addresses for sandboxes. */
 const mostAddresses = 4_096
 
 /**

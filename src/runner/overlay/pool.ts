@@ -109,7 +109,7 @@ export type PoolParts = {
   imageBytes?: number
 }
 
-/** A start raises the disk limit by this many bytes, so that it can write its files even on a full disk. */
+/** A start raises the disk limit by this many bytes, so that the files of the start fit even if the sandbox has filled its disk. */
 export const roomForStart = 8 * 1024 * 1024
 /**
  * A restore raises the disk limit by this part of the limit. In measurements, restored disks were up to 2.7 % larger than before,

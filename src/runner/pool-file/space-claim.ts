@@ -36,7 +36,7 @@ export type SpaceClaimParts = {
    * 2 GiB.
    */
   keepFreeBytes?: number
-  /** What users will notice when the host is full. The log line of the warning ends with this text. */
+  /** What users notice when the host's disk is nearly full. The warning that the runner logs then ends with this text. */
   consequence?: string
 }
 

@@ -85,7 +85,7 @@ suite('a disk that moves to a host with another base image of the same name', { 
     assert.equal((await two.run(sandboxId, look)).output, 'one\nown')
     const own = await two.started({ image: 'default' })
     assert.equal((await two.run(own.sandboxId, 'cat /etc/version')).output, 'two')
-    // The next runner of this host finds the same files.
+    // After a restart, the runner of host `two` still finds the files of the disk's own base.
     await two.close()
     await two.open()
     await two.host.stop({ ...assignment, generation: ++generation, target: 'stopped', signal: 'SIGKILL' })

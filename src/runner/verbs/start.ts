@@ -243,9 +243,9 @@ const volumesOf = ({ places }: Machine, { volumes = [] }: Assignment) =>
   volumes.map(({ mountPath }, at) => ({ from: volumePointOf(places, at), mountPath }))
 
 /**
- * Returns the map of the sandbox's user ids to ids of the host. Beside the common ids, it contains the owners of the image's
- * files and the numeric users that the image and the caller name. If these are more ids than a map can have, only the owners of
- * files are added.
+ * Returns the map of the sandbox's user ids to ids of the host. If owners of files cannot be mapped, all sandboxes have the same
+ * ids (`sharedIds`). Otherwise the map contains all ids below `commonIds`, the owners of the image's files, and the numeric users
+ * that the image and the caller name. If these are more ids than a map can have, it has no such users.
  */
 const idsOf = (
   { mapsOwners, images, volumes: store }: Machine,

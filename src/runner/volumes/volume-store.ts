@@ -29,8 +29,8 @@ type StoreParts = {
 }
 
 /**
- * The operator's directory. `mapsOwners`: its file system supports mounts that map owners (idmapped mounts). If not, all
- * sandboxes with volumes from it have the same range of user ids on the host.
+ * The directory for volumes that the operator mounts on every host. `mapsOwners`: its file system supports mounts that map owners
+ * (idmapped mounts). If not, all sandboxes with volumes from it have the same range of user ids on the host.
  */
 type Opened = { shared: SharedDirectory; mapsOwners: boolean }
 

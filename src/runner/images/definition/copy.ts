@@ -25,7 +25,10 @@ export type CopyStep = {
     checksum?: string
     /** Absolute path. A slash at its end means that the destination is a directory. */
     destination: string
-    /** Names or numbers of a user and a group. If `owner` is empty, it is root. If `group` is empty, it is the owner's number. */
+    /**
+     * Name or number of the user and of the group who own the copied files. An empty `owner` means root. An empty `group` means the
+     * group with the same number as the owner.
+     */
     owner: string
     group: string
     mode?: number
