@@ -186,7 +186,8 @@ suite('allowed imports and writers', () => {
     assert.deepEqual([...known].sort(), Object.keys(writers).sort())
     assert.deepEqual(
       writing.filter(({ table }) => table === '${').map(({ file }) => file),
-      // `history.ts` gets the name of the table from its callers.
+      // A table `${` means that the SQL of the file has a variable in place of the table's name. In `history.ts`, the
+      // callers give the name.
       ['src/control/storage/history.ts'],
     )
     const foreign = writing.filter(({ file, table }) => table !== '${' && writers[table] !== roomOf(file))

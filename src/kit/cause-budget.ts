@@ -61,7 +61,8 @@ export class CauseBudget {
 
   /**
    * Counts a log line by its cause (a kind of error or message), and returns whether the line may be written. The first
-   * line begins a minute. At its end, `tell` gets the number of lines that were not written, if there are any.
+   * line begins a minute. When the minute is over, `tell` gets the number of lines that were not written, if there are
+   * any.
    */
   take(cause: string, tell: Count['tell']): boolean {
     if (!this.#isCounting) {

@@ -3,7 +3,10 @@ import type { Clock } from '#src/kit/clock.ts'
 
 const mostWrong = 20
 const windowMs = 60_000
-/** Maximum number of networks that are counted. Above it, the network with the earliest wrong token is dropped. */
+/**
+ * Maximum number of networks whose wrong tokens are counted. Above it, the count of the network whose last wrong token is longest
+ * ago is dropped.
+ */
 const mostNetworks = 10_000
 
 export class Attempts {

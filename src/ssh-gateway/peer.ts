@@ -86,7 +86,10 @@ export class Peer {
     this.#check()
   }
 
-  /** Lets waiting writes continue if enough bytes were read. Must be called after bytes were read from a channel. */
+  /**
+   * Must be called after bytes were read from a channel. If the gateway had stopped reading from the client, because its channels
+   * held too many bytes, it may now read again.
+   */
   noteRead(): void {
     if (this.#held > 0) this.#check()
   }

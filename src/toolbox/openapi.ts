@@ -3,7 +3,7 @@ import { type OpenApi, openApiOf } from '#src/http/openapi.ts'
 import { version } from '#src/kit/version.ts'
 import { toolboxEndpoints } from './endpoints.ts'
 
-/** Returns the description as a document in the format OpenAPI 3.1. */
+/** Returns the description of all toolbox endpoints, as a document in the format OpenAPI 3.1. */
 export const toolboxDocument = (): OpenApi =>
   openApiOf(
     {

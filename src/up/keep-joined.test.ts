@@ -24,7 +24,8 @@ suite('a runner that has joined', { skip: process.getuid?.() === 0 ? false : 'ne
   })
 
   /**
-   * Returns what `alcove status` shows after the supervisor has ended. In these tests, this process is the supervisor.
+   * Returns what `alcove status` shows after `alcove up` has ended. In these tests, this process is `alcove up` and
+   * does not end. So the state file gets the pid of no process.
    */
   const statusLater = async () => {
     const left = findUpState(data.stateFile)

@@ -20,8 +20,8 @@ type JoinedParts = {
 const graceMs = 4000
 
 /**
- * Keeps the programs running until this process is asked to stop. Throws a Complaint if the server refuses the runner.
- * In both cases, its sandboxes keep running.
+ * Keeps the programs of a joined host running until somebody stops this process. Throws a Complaint if the server
+ * refuses the runner. In both cases, the sandboxes of the runner keep running.
  */
 export const keepJoined = async ({ data, controlUrl, runner, programs, display, stopAsked }: JoinedParts) => {
   const refused = Promise.withResolvers<never>()

@@ -277,8 +277,8 @@ const heldForMs = 3000
 const secretNames = ['secrets', 'host', 'postgres', 'log'] as const
 
 /**
- * Removes the directories with credentials and data of users, whatever happens to the other directories. Returns a line
- * for each that could not be removed.
+ * Removes the directories of the data directory that contain credentials or data of users. Returns a line for each that
+ * could not be removed. `alcove purge` does this early, because its later steps may fail.
  */
 export const removeSecrets = (data: DataDirectory): Promise<string[]> => removeNames(data, secretNames)
 

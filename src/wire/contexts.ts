@@ -29,8 +29,9 @@ export type UploadAccess = {
   /** The address of the runner that stores the uploads: `unix:/path` or `http://host:port`. */
   runnerAddress: string
   /**
-   * Id of the gate on the runner's machine. Absent: the runner is on the gate's own machine. The runners of all
-   * machines have one store, so a gate of another machine sends uploads to the runner of its own machine.
+   * Id of the gate on the machine of the runner at `runnerAddress`. Absent: this machine is the server's own. A gate on
+   * another machine cannot reach that runner. It sends the upload to the runner of its own machine, because the runners
+   * of all machines have one store.
    */
   gateId?: string
 }

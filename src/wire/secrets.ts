@@ -46,9 +46,9 @@ export const trustFiles = {
 } as const
 
 /**
- * The environment variables that name a file with the certificate authorities to trust. If the variable names
- * `authority`, the program also trusts its own authorities. Otherwise the program trusts only the authorities in the
- * named file.
+ * The environment variables by which programs in a sandbox learn the file with the certificate authorities that they
+ * trust. A program that adds the authorities in the file to its own gets `trustFiles.authority`. A program that trusts
+ * only those in the file gets a file with all authorities.
  */
 export const trustVariables: Readonly<Record<string, string>> = {
   NODE_EXTRA_CA_CERTS: trustFiles.authority,

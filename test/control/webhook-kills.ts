@@ -12,7 +12,7 @@ import { startReceiver, verify } from './webhook-receiver.ts'
 
 export type Kills = {
   kills: number
-  /** Number of kills at which at least one committed event had not arrived at its receiver. */
+  /** Number of kills of control at which at least one event was committed but had not arrived at its receiver. */
   betweenCommitAndSend: number
   /**
    * Number of kills while a lock kept control from sending. Each certainly came after a commit and before control sent the

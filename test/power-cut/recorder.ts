@@ -8,8 +8,8 @@ import { tmpdir } from 'node:os'
 import { basename, dirname, join, resolve } from 'node:path'
 
 /**
- * A change of a file by the process. Paths are absolute. A file without a name has the path that the kernel shows, such as
- * `/var/tmp/#123 (deleted)`.
+ * A change that the recorded process made to a file. Paths are absolute. A file without a name has the path that the kernel shows,
+ * such as `/var/tmp/#123 (deleted)`.
  */
 export type Operation =
   | { kind: 'create' | 'empty' | 'mkdir' | 'remove' | 'sync'; path: string }

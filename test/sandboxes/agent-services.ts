@@ -8,7 +8,7 @@ import { createServer as createHttpsServer } from 'node:https'
 import { join } from 'node:path'
 import { text } from 'node:stream/consumers'
 
-/** `nodeModules` is a directory with the packages of the registry. */
+/** `nodeModules` is a directory with the packages that the simulated npm registry offers. */
 export type Services = { address: string; certificate: string; privateKey: string; nodeModules: string }
 export type ModelCall = { host: string; authorization?: string; key?: string }
 

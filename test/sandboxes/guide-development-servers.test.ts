@@ -1,5 +1,6 @@
-// Runs real development servers in a sandbox, and calls them under the host name of a preview below a domain. They refuse that
-// name, but accept it with the label, or with the settings, that the guide prints.
+// Runs real development servers in a sandbox, and calls them under the host name of a preview below a domain. Most of them refuse
+// this name. They must accept it in the two ways of docs/guides/development-servers.md: if the sandbox has the label
+// `preview-host`, or if the server has the settings that the guide prints.
 import assert from 'node:assert/strict'
 import { once } from 'node:events'
 import { mkdtempSync, rmSync } from 'node:fs'

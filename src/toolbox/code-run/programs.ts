@@ -1,6 +1,7 @@
-// Turns code into a program: the interpreter to start, and the code as text for its standard input. The interpreter reads all of
-// this text, so the code itself finds standard input empty. In every language, the arguments of the call start at index 1, and
-// error messages have the line numbers of the code.
+// Turns a caller's code into a program: an interpreter to start, and a text with the code for the interpreter's standard input. The
+// interpreter reads all of its standard input before the code runs, so the code itself can read nothing from there. In every
+// language, the arguments that the caller gives begin at index 1 (`sys.argv`, `process.argv`), and error messages have the line
+// numbers of the caller's code.
 import { readFileSync } from 'node:fs'
 
 export type Program = { argv: readonly string[]; stdin: string }

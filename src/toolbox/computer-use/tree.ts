@@ -2,12 +2,12 @@
 import { Problem } from '#src/problems.ts'
 import type { TreeNode, TreeRows } from './schemas.ts'
 
-/** Maximum number of levels of a tree. A correct program in the sandbox returns fewer levels. */
+/** Maximum number of levels of an accessibility tree. A correct program in the sandbox returns fewer levels. */
 const deepest = 100
 
 /**
- * Makes a tree. Throws a 422 if the tree is too deep, or if a row comes before its parent, because such rows could contain a
- * cycle.
+ * Makes an accessibility tree. Throws a 422 if the tree is too deep, or if a row comes before its parent, because such rows could
+ * contain a cycle.
  */
 export const treeOf = ({ rows, truncated }: TreeRows): { root?: TreeNode; truncated: boolean } => {
   const nodes: TreeNode[] = []

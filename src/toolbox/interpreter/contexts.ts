@@ -16,8 +16,8 @@ export const defaultContext = 'default'
 
 const contextsMax = 64
 /**
- * Maximum number of bytes that are stored of a worker's messages, on the sandbox's disk. A gate that is more than `ringBytes`
- * behind loses some messages.
+ * Maximum number of bytes that the agent stores of the messages of a context's Python process (worker.py), on the sandbox's disk. A
+ * gate that reads these messages more than `ringBytes` late loses some of them.
  */
 const ringBytes = 16 * 1024 * 1024
 const prefix = 'python.'

@@ -141,7 +141,8 @@ export const execute = async (socket: WebSocket, sandbox: ToolboxSandbox): Promi
   try {
     const text = await firstFrame(socket)
     const request = readRequest(text)
-    // While the code waits and runs, its size counts towards the memory limit of its sandbox.
+    // While the code waits and runs, its size counts towards the memory that this gate gives to calls of the sandbox
+    // (`heldBodies`).
     if (!heldBodies.take(sandbox.id, text.length))
       throw new Refusal(closeCodes.busy, 'too much code waits to be executed')
     try {

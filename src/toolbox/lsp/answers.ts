@@ -64,8 +64,8 @@ const flatten = (result: unknown, uri: string): LspSymbol[] =>
   })
 
 /**
- * Maximum number of bytes of all copies of the document's URI in a list of symbols. The size of the server's message limits
- * everything else in the list.
+ * In an answer, each symbol has a copy of the URI of the document that was asked about. All these copies together may have this
+ * many bytes. The size of the language server's message limits everything else in the answer.
  */
 const uriBytes = 32 * 1024 * 1024
 

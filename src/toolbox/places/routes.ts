@@ -13,7 +13,7 @@ import { route, type ToolboxSandbox } from '../sandbox.ts'
 
 const Directory = Type.Object({ dir: Type.String() })
 
-/** Maximum size of the script's output, in bytes. Paths are far shorter. */
+/** Maximum size of the output of a script of `askInside`, in bytes. A script prints a path, which is far shorter. */
 const pathBytes = 64 * 1024
 const timeoutSeconds = 10
 

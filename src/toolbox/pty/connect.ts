@@ -56,8 +56,9 @@ class Client {
     const { job, record } = this.#pty
     const begin = record.lazyStart ? startMark.length : 0
     const first = Math.max(begin, job.startOffset, job.endOffset - scrollbackBytes)
-    // A shell with `lazyStart` prints nothing before its first client. Then it prints `startMark`, which clients do not get. So
-    // `first`, the end of `startMark`, may be beyond the end of the present output.
+    // A shell with `lazyStart` prints nothing until its first client connects. Then it first prints `startMark`, which clients do
+    // not get. `first` is at least the offset after `startMark`. So before `startMark` is printed, `first` is larger than the
+    // offset at which the output ends now.
     const from = Math.min(first, job.endOffset)
     let isCut = from > begin
     let markLeft = first - from

@@ -70,7 +70,7 @@ export class Typing {
       const data = Buffer.concat(this.#waiting)
       this.#waiting = []
       await this.#send(data).catch((error) => {
-        // The terminal did not accept the piece within a minute. Some of the piece may be lost, so close the client's connection.
+        // The terminal did not accept `data` within a minute. Some of `data` may be lost, so close the client's connection.
         if (!hasEnded(error)) this.#lose()
       })
       this.#forget(data.length + frames * frameBytes)

@@ -28,8 +28,8 @@ const endPart = 1 / 16
 const sureEndBytes = sureBytes / 4
 
 /**
- * Stores an output up to its limit. If the output is longer, stores its beginning and its end. Copies its input, so
- * that a million small writes do not become a million small buffers.
+ * Stores the output of a command up to a limit. If the output is longer, stores its beginning and its end. Each piece is copied
+ * into one large buffer, because a million small pieces would need far more memory as buffers of their own.
  */
 export class BoundedOutput {
   /** The beginning of the output, in one growing block. */

@@ -128,9 +128,9 @@ export const withLine = (logs: Logs, line: string, isMarked: boolean): Logs => {
 const frameBytes = 32 * 1024
 
 /**
- * Sends a piece of output as messages that each begin with the marker of its stream. Returns true if everything was sent
- * immediately; otherwise calls `done` later. Copies no output: the marker overwrites bytes of the buffer before the message,
- * which are unused or were already sent.
+ * Sends a piece of output as messages. Each message begins with the marker of its stream (stdout or stderr). Returns true if
+ * everything was sent immediately; otherwise calls `done` later. The output is not copied: the marker is written into the bytes
+ * that come before the output in its buffer. These bytes are unused, or were already sent.
  */
 const sendPiece = (socket: WebSocket, piece: Piece, done: () => void): boolean => {
   if (piece.type === 'truncated') {

@@ -1,5 +1,5 @@
-// The certificates of the gate on the server's own machine, with `up --hosts`. Control on this machine issues them,
-// because it recognizes this machine's runner by a key.
+// Requests and renews the certificates of the gate on the server's own machine, for `up --hosts`. The requests contain
+// the key of this machine's runner. By this key, control recognizes its own machine and issues the certificates.
 import type { DataDirectory } from '../data-directory.ts'
 import { HostFiles } from './host-files.ts'
 import { Renewal } from './renewal.ts'

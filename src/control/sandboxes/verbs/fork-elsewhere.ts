@@ -60,8 +60,8 @@ export const forkElsewhere = async (
         },
         now,
       )
-      // The image is marked as not wanted, because no snapshot has it. It stays only as long as the child, the new
-      // sandbox, is made from it.
+      // Mark the image as not wanted, because no snapshot has it. So it is kept only while the child, the new sandbox,
+      // needs it.
       await writeWanted(transaction, image, false, now)
       const move = moveFrom('build', null)
       const place = { image, runner_id: null, build: null, state: move.through, desired_state: move.to }
