@@ -292,6 +292,22 @@ suite('base images that move between hosts through the store', { skip: needsRoot
     assert.equal(puts, 2)
   })
 
+  test('one image is hashed at a time', async () => {
+    let running = 0
+    const most: number[] = []
+    const hash = async (rootfs: string) => {
+      most.push(++running)
+      const sha256 = await hashFiles(rootfs)
+      running -= 1
+      return sha256
+    }
+    const travel = { ...travelThrough(store, launcher, true), hash }
+    await host('thirteen', { travel })
+    const thirteen = await host('thirteen', { travel }, 'default.2')
+    await Promise.all(['default', 'default.2'].map((image) => identityOf(thirteen, image)))
+    assert.deepEqual(most, [1, 1])
+  })
+
   test('a store on the own disk of a host gets no bases', async () => {
     const alone = await host('alone', { travel: travelThrough(store, launcher, false) })
     const { content } = await identityOf(alone)

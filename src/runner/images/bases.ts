@@ -2,6 +2,7 @@
 // The files of a base image are hashed when a disk over it is packed for the first time. The hash is stored beside the files.
 import { randomBytes } from 'node:crypto'
 import { join } from 'node:path'
+import { FairQueue } from '#src/kit/queue.ts'
 import type { ImageConfig, Progress } from '#src/wire/runner-link.ts'
 import { type BasePlace, type BaseTravel, readContentIn, writeContent } from './base-content.ts'
 import { type BaseContent, type BaseIdentity, imageOfBase, nameOfContent, treeOfContent } from './base-identity.ts'
@@ -35,6 +36,8 @@ export class Bases {
   /** The contents that are known, by tree. Undefined: the files have not been hashed. */
   readonly #contents = new Map<string, BaseContent | undefined>()
   readonly #hashing = new Map<string, Promise<BaseContent>>()
+  /** Hashing reads all files of an image, so only one image is hashed at a time. */
+  readonly #hashes = new FairQueue({ atOnce: 1 })
   readonly #keeping = new Map<string, Promise<void>>()
   /** Images that must not be removed now, with the number of callers that hold each. */
   readonly #held = new Map<string, number>()
@@ -151,7 +154,9 @@ export class Bases {
     const known = this.#knownContentOf(place)
     if (known !== undefined) return Promise.resolve(known)
     const { tree } = place
-    const hashing = this.#hashing.get(tree) ?? this.#hash(travel, place).finally(() => this.#hashing.delete(tree))
+    const hashing =
+      this.#hashing.get(tree) ??
+      this.#hashes.run(() => this.#hash(travel, place)).finally(() => this.#hashing.delete(tree))
     this.#hashing.set(tree, hashing)
     return hashing
   }
