@@ -32,6 +32,13 @@ suite('the plan of a test run', () => {
     assert.ok(lanes[0]!.some((queue) => queue.flat().includes(inServers('bad-input'))))
   })
 
+  test('test files that start several hosts run before the tests of control, so that a run does not end with them', () => {
+    const queue = plan[0].flat().find((queue) => queue.flat().includes('test/hosts/join.test.ts'))!
+    const places = queue.map(([file]) => file?.startsWith('test/') === true)
+    assert.ok(places.includes(false))
+    assert.ok(places.lastIndexOf(true) < places.indexOf(false))
+  })
+
   test('test files that need only the small image run before files that wait for the real image', () => {
     const queue = plan[0]
       .flat()

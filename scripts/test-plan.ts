@@ -52,7 +52,9 @@ export const planOf = (
   { processors, sharesProcesses }: PlanOptions,
 ): [first: Lanes, ...later: Lanes[]] => {
   const inServers = files.filter((file) => needsServer(file) && !measuresHostMemory(file) && !checksTime(file))
-  const code = files.filter((file) => !needsServer(file))
+  // Files in test/ start several programs and wait for them for minutes, so they begin first.
+  const rest = files.filter((file) => !needsServer(file))
+  const code = [...rest.filter((file) => file.startsWith('test/')), ...rest.filter((file) => !file.startsWith('test/'))]
   const sharing = inServers.filter(sharesServer)
   const measuring = eachAlone(sharing.filter(measuresServer))
   const shared = eachAlone(sharing.filter((file) => !measuresServer(file)))
