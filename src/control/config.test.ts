@@ -76,6 +76,13 @@ suite('the settings of control', () => {
     }
   })
 
+  test('ALCOVE_OVERCOMMIT is three numbers from 1 to 1,000,000, for cpu, memory and disk', () => {
+    const read = (value: string) => loadConfig({ ...good, ALCOVE_OVERCOMMIT: value }).overcommit
+    assert.deepEqual(read('1,2.5,1000000'), { cpu: 1, memory: 2.5, disk: 1_000_000 })
+    for (const wrong of ['64', '64,8', '64,8,8,8', '0.5,8,8', '64,8,1000001', '64,x,8'])
+      assert.throws(() => read(wrong), /ALCOVE_OVERCOMMIT is not usable/, wrong)
+  })
+
   test('ALCOVE_ALLOW_PRIVATE_TARGETS is a list of networks, and is empty by default', () => {
     assert.equal(isWithin(loadConfig(good).settings.privateTargets, '127.0.0.1'), false)
     const { settings } = loadConfig({ ...good, ALCOVE_ALLOW_PRIVATE_TARGETS: '127.0.0.0/8' })

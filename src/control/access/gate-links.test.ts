@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict'
+import { EventEmitter } from 'node:events'
 import { suite, test } from 'node:test'
 import type { WebSocket } from 'ws'
 import type { AccessAhead } from '#src/wire/access.ts'
@@ -21,5 +22,14 @@ suite('`GateLinks`', () => {
     assert.deepEqual(told.splice(0), ['server', 'second'])
     links.tell(message)
     assert.deepEqual(told, ['server'])
+  })
+
+  test('a WebSocket is no longer kept after it has closed', () => {
+    const links = new GateLinks()
+    const socket = new EventEmitter() as unknown as WebSocket
+    links.add(socket)
+    assert.equal(links.size, 1)
+    socket.emit('close')
+    assert.equal(links.size, 0)
   })
 })

@@ -14,6 +14,13 @@ suite('e-mail addresses', () => {
     }
   })
 
+  test('an e-mail address has at most 254 characters', () => {
+    const address = `ada@${'a.'.repeat(124)}aa`
+    assert.equal(address.length, 254)
+    assert.equal(readAddress('email', address), address)
+    assert.throws(() => readAddress('email', `a${address}`), { code: 'bad_request' })
+  })
+
   test('an e-mail address is refused if it could have another meaning in a mail header or envelope', () => {
     const wrong = [
       '',

@@ -123,6 +123,20 @@ suite('reports from the runner to control', () => {
     assert.equal(told.length, 4)
   })
 
+  test('after the reporter is closed, a report that fails is not sent again', async () => {
+    using parts = startReporter()
+    const { reporter, told, side } = parts
+    side.isLinked = false
+    const sending = Promise.withResolvers<Delivery>()
+    side.tell = () => sending.promise
+    reporter.say(started('a', 1))
+    reporter[Symbol.dispose]()
+    sending.reject(new Error('control is away'))
+    // The first repetition would come after 1 ms.
+    await new Promise((resolve) => setTimeout(resolve, 20))
+    assert.deepEqual(told, ['a 1 started'])
+  })
+
   test('a report that control refuses is not sent again', async () => {
     using parts = startReporter()
     const { reporter, told, side, pass } = parts

@@ -7,6 +7,7 @@ import {
   afterReport,
   checkForkable,
   findMove,
+  holdsOf,
   isAlreadyDone,
   isClaim,
   isMeant,
@@ -174,6 +175,28 @@ suite('the states of a sandbox', () => {
       assert.equal(row.stuckAfterSeconds === null, row.settled, state)
       assert.equal(row.whenStuck === null, row.settled, state)
     }
+  })
+})
+
+/** States in which a sandbox uses compute and disk of its organization's quota, written out by hand. */
+const computeAndDisk: SandboxState[] = [
+  ...(['creating', 'restoring', 'started', 'starting', 'stopping', 'pausing', 'paused', 'resuming'] as const),
+  ...(['resizing', 'snapshotting', 'forking', 'pulling_snapshot', 'destroying', 'error', 'unknown'] as const),
+]
+const diskOnly: SandboxState[] = ['stopped', 'archiving']
+
+suite('what a sandbox uses of its organization’s quota', () => {
+  for (const state of sandboxStates)
+    test(`a sandbox that is ${state}`, () => {
+      assert.deepEqual(holdsOf(state, 'started'), {
+        holdsCompute: computeAndDisk.includes(state),
+        holdsDisk: computeAndDisk.includes(state) || diskOnly.includes(state),
+      })
+    })
+
+  test('the resize and the snapshot of a stopped sandbox use no compute', () => {
+    for (const state of ['resizing', 'snapshotting'] as const)
+      assert.deepEqual(holdsOf(state, 'stopped'), { holdsCompute: false, holdsDisk: true })
   })
 })
 

@@ -41,6 +41,10 @@ suite('definitions of images', () => {
     assert.deepEqual(onbuild, ['RUN <<EOF\nhello\nEOF\n', 'COPY <<A <<B /\na\nA\nb\nB\n'])
   })
 
+  test('a definition of exactly 256 KiB is accepted', () => {
+    assert.deepEqual(lastOf(`FROM x\n${'#'.repeat(256 * 1024 - 7)}`).from, { image: 'x' })
+  })
+
   test('a definition with only FROM yields the unchanged base image', () => {
     const plan = lastOf('FROM alpine:3.20\n')
     assert.deepEqual([plan.from, plan.on(base)], [{ image: 'alpine:3.20' }, { steps: [], config: base }])
@@ -225,6 +229,8 @@ suite('definitions of images', () => {
       'FROM x\nRUN --mount=type=disk,target=/x y': /--mount has no type "disk"/,
       'FROM x\nRUN --mount=type=tmpfs,target=/x,colour=red y': /--mount=type=tmpfs does not take "colour"/,
       'FROM x\nRUN --mount=type=cache,target=/ y': /nothing can be mounted at \//,
+      'FROM x\nRUN --mount=type=cache,target=/x,mode=0758 y': /mode of --mount is no number; write mode=0755/,
+      'FROM x\nRUN --mount=type=cache,target=/x,uid=1a y': /uid of --mount is no number; write uid=1000/,
       'FROM x\nRUN --mount=type=secret,id=a,required=true y': /no secret can be given to a build here; fetch/,
       'FROM x\nRUN --network=host y': /\(RUN\): --network=host is not allowed; write --network=default/,
       'FROM x\nRUN --security=insecure y': /\(RUN\): --security is not supported; leave it out/,
@@ -249,7 +255,7 @@ suite('definitions of images', () => {
       'FROM x\nENV A="1': /a quote is never closed/,
       'FROM x\nUSER a b': /write USER VALUE/,
       'FROM scratch\nWORKDIR ""': /write WORKDIR VALUE/,
-      [`FROM x\n${'#'.repeat(300_000)}`]: /longer than 256 KiB/,
+      [`FROM x\n${'#'.repeat(256 * 1024 - 6)}`]: /longer than 256 KiB/,
       [`FROM x\n${'USER a\n'.repeat(1001)}`]: /more than 1000 instructions/,
       // Each of these definitions is short. Without limits, reading such a definition would block the runner or use all of its
       // memory.

@@ -37,6 +37,15 @@ suite('the seccomp profile', () => {
     )
   })
 
+  test('a call for a new namespace is refused with EPERM, and a call that nobody knows with ENOSYS', () => {
+    const [eperm, enosys] = [1, 38]
+    const refusals = profile.syscalls.filter(
+      ({ names, action }) => names[0] === 'unshare' && action === 'SCMP_ACT_ERRNO',
+    )
+    assert.deepEqual(new Set(refusals.map(({ errnoRet }) => errnoRet)), new Set([eperm]))
+    assert.equal(profile.defaultErrnoRet, enosys)
+  })
+
   test('clone and unshare are allowed only if no flag for a new namespace is set', () => {
     const masks = profile.syscalls
       .filter((rule) => rule.names[0] === 'unshare' && rule.action === 'SCMP_ACT_ALLOW')
