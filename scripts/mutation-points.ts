@@ -89,8 +89,8 @@ export const mutationsOf = (source: string): Mutation[] => {
     }),
   )
   /**
-   * A query is searched from its first character to its last, including each `${…}`, because a condition may contain
-   * `${…}`.
+   * The SQL queries of the file, each in a template. From each query, the mutations drop one condition (`clause`). A
+   * condition may contain `${…}`, so the search goes from the beginning of the query to the end of the template.
    */
   const queries = templates.filter(([start, end]) => isQuery(source.slice(start, end)))
   const inQueries = queries.flatMap(([start]) => {

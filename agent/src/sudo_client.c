@@ -328,8 +328,9 @@ void sudo_client(int argc, char **argv) {
   client.in_background = sudo.background;
   client.has_terminal = !sudo.background && passage_open(&client.passage);
   /*
-   * The command ignores the signals that the caller ignores, except SIGTTIN and SIGTTOU, which Bash ignores in $(). One of these
-   * two signals stops a command that needs the terminal; only then does the client begin to read the caller's keys.
+   * The command ignores the signals that the caller of sudo ignores, except SIGTTIN and SIGTTOU. Bash ignores these two in $(), but
+   * they must stop a command that needs the terminal. Only after such a stop does the client begin to read the caller's keys
+   * (`on_stopped`).
    */
   if (client.has_terminal) client.ignored &= ~(UINT64_C(1) << (SIGTTIN - 1) | UINT64_C(1) << (SIGTTOU - 1));
   client.signals = watch_signals(client.ignored);

@@ -70,7 +70,7 @@ suite('the proxy for secrets with hostile programs and servers', () => {
   const sockets = new Set<Socket>()
   const reached = new Set<Socket>()
   let destination = { address: '127.0.0.1', port: 0 }
-  /** Host and body of each request that the server at `far` has read. */
+  /** Host and body of each request that the test server `far` has received from the proxy. */
   let received: string[] = []
   /** The bytes with which the test server `scripted` answers the first bytes of a connection. */
   let script: string | Buffer = ''

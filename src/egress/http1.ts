@@ -244,8 +244,8 @@ const refuseSocket = (socket: Duplex, answer: OwnAnswer) => {
 }
 
 /**
- * Runs `work` for a client's connection, if the proxy has a server for it. If `work` throws a Refusal, sends the
- * Refusal's answer to the client.
+ * Runs `work` with the entry of `sides` for the client's connection: it says to which server the proxy passes the connection's
+ * requests. Closes the connection if there is no entry. If `work` throws an error, sends the client an answer with an error.
  */
 const orRefuse = (socket: Duplex, work: (side: Side) => void, refuse: (answer: OwnAnswer) => void) => {
   const side = sides.get(socket)

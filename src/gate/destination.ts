@@ -7,7 +7,7 @@ export type Outgoing = { method: string; path: string; headers: string[]; isUpgr
 export type Destination = {
   /** The path at the destination, with the query. */
   path: string
-  /** Creates the request without sending it. */
+  /** Creates the request to the destination and returns it. The caller must write the body and end the request. */
   send: (outgoing: Outgoing) => ClientRequest
   /** Returns the headers of the call that the destination gets. */
   inward: (isUpgrade: boolean) => string[]

@@ -64,7 +64,8 @@ const answerWith = (answer: IncomingMessage, { request, response, destination }:
   const length = plainLengthOf(answer, request, head)
   if (length !== undefined) {
     answer.on('error', () => {})
-    // Waits until the parser has handled the bytes that came with the head.
+    // Node's HTTP parser calls this function when it has read the answer's head. After the call it reads the bytes of the body that
+    // came with the head. `passBody` needs these bytes, so it runs later.
     process.nextTick(passBody, answer, length, response)
     return
   }
@@ -120,8 +121,9 @@ export const forward = ({ request, response, destination }: Exchange): Promise<v
         fail(error)
       }
     })
-    // Ends a body of known length. A server may answer and close at the last byte. A further write would then fail, and
-    // the answer would be lost.
+    // Ends the request to the destination after its body. If bytes of the body are still in the buffer, Node's `end` adds an empty
+    // write. A server that knows the body's length may answer and close at the last byte. The empty write would then fail, and the
+    // answer would be lost. So in this case `end` is called only when the answer has begun.
     const endBody = () => {
       const hasSaidAll = request.headers['content-length'] !== undefined
       if (hasSaidAll && !isAnswered && outgoing.writableLength > 0) outgoing.once('response', () => outgoing.end())

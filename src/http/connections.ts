@@ -215,7 +215,10 @@ export class Connections {
     return longest === newcomer ? undefined : longest
   }
 
-  /** Adds the connection to its sets as the last one, because it is the most recently active one. */
+  /**
+   * Adds the connection, if it is admitted, to the share of its owner, and always to the sets that `#listsOf` returns for it. In
+   * each set the connection becomes the last one, because it is the most recently active one.
+   */
   #put(it: Connection): void {
     if (it.isAdmitted) {
       const share = this.#shares.get(it.owner) ?? { known: new Set(), visiting: new Set() }

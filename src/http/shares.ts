@@ -26,8 +26,9 @@ export class Shares<Key> {
   }
 
   /**
-   * Evicts entries until the others fit into the limit. `cutOff` is called for each evicted entry. `except` is never
-   * evicted, but its bytes count.
+   * Evicts entries until the rest fits into the limit, each time the oldest entry of the owner with the most bytes.
+   * Calls `cutOff` for each evicted entry. `except`: the key of an entry that is never evicted; its bytes count towards
+   * the limit.
    */
   fit(cutOff: (key: Key) => void, except?: Key): void {
     while (this.#total > this.#mostBytes) {

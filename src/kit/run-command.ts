@@ -70,8 +70,8 @@ export const expectMove = (): void => server?.expectMove()
 const questionLimitBytes = 1024 * 1024
 
 /**
- * Runs a command in the command server. Returns undefined if no command server runs, or if the input is too long for
- * it.
+ * Lets the command server (see `haveCommandsStartedBy`) run a command, and returns the command's standard output.
+ * Returns undefined if no command server runs, or if the input is too long for it.
  */
 export const runByServer = async (question: Question): Promise<string | undefined> => {
   const { argv, input = '', timeoutMs } = question

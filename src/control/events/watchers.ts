@@ -112,8 +112,8 @@ export const openWatchers = async (parts: WatchersParts): Promise<Watchers> => {
     const isNew = from === null || isClaim(from, to)
     const hasFailed = to === 'error' || to === 'build_failed'
     const events = [
-      // The SDK reads only the state from `sandbox.state.updated`. The reason of a failure is therefore sent in
-      // `sandbox.created` too.
+      // From `sandbox.state.updated` the SDK reads only the state. From `sandbox.created` it reads the whole sandbox,
+      // so a failure is also sent as `sandbox.created`: the SDK then gets the reason.
       ...(isNew || hasFailed ? [['sandbox.created', { ...sandbox, ...why }]] : []),
       ...(isNew ? [] : [['sandbox.state.updated', { sandbox, oldState: from, newState: to, ...why }]]),
     ]

@@ -103,8 +103,9 @@ export const trade = async (parts: JoinParts, { token, version, keys: given }: J
 }
 
 /**
- * Renews the certificates of a host. `isCertified`: the host has shown its certificate, so it must have the same keys
- * as before. The server's own runner may send its key instead of a certificate, and may change the keys.
+ * Renews the certificates of a host for its two public keys, `given`. `isCertified`: the caller has shown the host's certificate;
+ * the public keys must then be the same as before. Only the runner on the machine of the server may call without a certificate,
+ * with its secret runner key. This runner may send new public keys.
  */
 export const renew = async (
   { database, clock, settings, authority }: JoinParts,

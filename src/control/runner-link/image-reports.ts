@@ -98,9 +98,9 @@ export const applyImageReport = async (parts: RunningParts, runner: Runner, repo
 }
 
 /**
- * Notes that a disk was copied on its runner, or that the copy is in the object store. Returns true if control did not
- * know this before. The caller then sends the next assignment: to upload the copy, or for all runners of the region to
- * fetch it.
+ * Notes how far a snapshot of a sandbox is: the runner has copied the sandbox's disk, or the copy is in the object store. Returns
+ * true if control did not know this before. The caller then sends the next assignment for the snapshot's image. After the first
+ * report, the runner must upload the copy. After the second, all runners of the region must fetch it.
  */
 const noteCopy = async (
   transaction: Transaction,

@@ -6,9 +6,10 @@ import type { RunningParts } from '../running.ts'
 import { silentBefore } from './leases.ts'
 
 /**
- * Stores for each region since when at least half of its runners have sent heartbeats without a gap. A gap is longer
- * than a lease. Lost runners, and runners that never connected, are left out. Returns the ids of the regions of which
- * control receives heartbeats at present.
+ * Stores for each region since when control has heard it. Control hears a region while at most half of its runners are
+ * silent. A runner is silent if control has received no heartbeat from it for `leaseSeconds`. If control did not hear
+ * the region for longer than `leaseSeconds`, the stored time begins anew. Lost runners, and runners that never
+ * connected, do not count. Returns the ids of the regions that control hears now.
  */
 export const hearRegions = async (
   sql: Sql,

@@ -230,8 +230,8 @@ export const findEmptied = async (sql: Sql, id: string): Promise<boolean> =>
   (await sql`select from runners where id = ${id} and is_emptied`).count > 0
 
 /**
- * Returns whether the region has another ready runner. `withStore`: only if the other runner uses the same object
- * store.
+ * Returns whether another runner in the region of the runner `id` is ready. `withStore`: only if both runners use an
+ * archive store that other runners can use, too.
  */
 export const hasReadyNeighbour = async (
   sql: Sql,

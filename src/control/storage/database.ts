@@ -55,7 +55,7 @@ const limits = {
   idle_in_transaction_session_timeout: 15_000,
 }
 
-/** Opens the database. `max`: maximum number of connections in each of the two pools of this process. */
+/** Opens the database. `max`: maximum number of connections in each of the two pools, `sql` and `keyed`. */
 export const openDatabase = (databaseUrl: string, { max = pool.max }: { max?: number } = {}): Database => {
   const { url, connection } = connectionFrom(databaseUrl)
   const open = (settings: object) =>

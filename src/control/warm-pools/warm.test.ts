@@ -166,9 +166,9 @@ suite('a warm pool', () => {
       returning id`
     await pool(app, 1, 'next')
     await fill(app)
-    // After the create has read its snapshot, and before it looks for a warm sandbox, another snapshot gets the
-    // snapshot's name. `statement` is a text that only the query for a warm sandbox contains: the create is to wait at
-    // this query, not at another one that reads `warm_pools`.
+    // The create first reads its snapshot, and then looks for a warm sandbox. Between the two, another snapshot gets
+    // the snapshot's name. `inBetween` stops the create at the query for a warm sandbox: only this query contains the
+    // text `statement`.
     const { id, snapshot } = await inBetween(
       app,
       { reading: 'warm_pools', statement: 'for no key update of sandboxes skip locked' },

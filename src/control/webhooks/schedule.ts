@@ -30,7 +30,7 @@ export const waitAfter = (attempts: number, random: () => number = Math.random):
 export const deadAfterSeconds = 24 * hours
 
 /**
- * Seconds until the next attempt of work that is retried until it succeeds, such as an initialization: from 5 s up to
- * 1 hour.
+ * Seconds until the next attempt to set up webhooks for an organization. They grow with the number of earlier
+ * `attempts`, up to 1 hour. The attempts go on until one succeeds.
  */
 export const retryAfter = (attempts: number): number => Math.min(5 * seconds * 2 ** Math.min(attempts, 12), 1 * hours)

@@ -146,7 +146,10 @@ export class Peer implements Disposable {
     return sent
   }
 
-  /** Opens a connection to a port inside a sandbox. Throws a Problem if the connection is refused or fails. */
+  /**
+   * Opens a connection to a port inside a sandbox of the other machine, through the gate there. Rejects with a Problem
+   * if the other gate refuses, or the connection fails.
+   */
   dial(entering: Entering, port: number): Promise<Duplex> {
     return new Promise((resolve, reject) => {
       const path = `/port/${encodeURIComponent(entering.sandboxId)}/${port}`

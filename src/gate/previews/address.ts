@@ -143,7 +143,10 @@ export const readPreviewAddress = (
 export const visibleUrl = ({ prefix, path, query }: PreviewAddress): string =>
   `${prefix}${path.replace(/^[/\\]*/, '/')}${query}`
 
-/** Returns the URL of the page at the address with the sandbox's id. Content is served only at that address. */
+/**
+ * Returns the URL of a preview's page with the sandbox's id in place of its name. The gate redirects visitors there, because it
+ * serves no content at an address with a name.
+ */
 export const urlAtId = ({ host, prefix, port, path, query, queryToken }: PreviewAddress, sandboxId: string): string => {
   const token = queryToken === undefined ? '' : `${authKey}=${encodeURIComponent(queryToken)}`
   const whole = token === '' ? query : `${query === '' ? '?' : `${query}&`}${token}`

@@ -23,8 +23,9 @@ const decodedWords = (text: string): string =>
     .join('\n')
 
 /**
- * Returns a function that tells whether a text contains a credential of this server. `used`: the credentials of the
- * call. `isBearerOurs`: true if the bearer token is for the gate, and not for the server inside.
+ * Returns a function that tells whether a text contains a credential of Alcove: an API key, or one of the call's own
+ * credentials, `used`. The call's bearer token counts only if it is for the gate: it opened the preview, or
+ * `isBearerOurs` is true. Otherwise the token is for the server in the sandbox.
  */
 export const findOurs = (used: readonly Credential[], { openedBy, isBearerOurs }: Access): CarriesOurs => {
   const isOurs = ({ kind }: Credential) => kind !== 'bearer' || isBearerOurs || openedBy === 'bearer'

@@ -20,8 +20,9 @@ type Post = { url: string; headers: Record<string, string>; bytes: number }
 type PostTwice = (posts: readonly Post[]) => Promise<number[][]>
 
 /**
- * Runs a Python program that defines `twice(url, headers, size)`. One process makes the calls for all bodies, because
- * loading the library of the program takes long.
+ * Returns a function that sends bodies with a Python program. `program` defines `twice(url, headers, size)`, which
+ * sends one body twice and returns the two statuses. One process calls `twice` for all `posts`, because it takes long
+ * to load the program's HTTP library.
  */
 const python = (program: string): PostTwice => {
   const all = `import sys, json\n${program}

@@ -17,8 +17,8 @@ import './sandbox.css'
 
 const TabBar = ({ sandboxId, open }: { sandboxId: string; open: string }) => {
   const bar = useRef<HTMLElement>(null)
-  // On small screens the bar of tabs scrolls. The open tab must stay in view.
-  // biome-ignore lint/correctness/useExhaustiveDependencies: another tab is open
+  // On small screens the bar of tabs scrolls. When another tab is opened, this effect scrolls that tab into view.
+  // biome-ignore lint/correctness/useExhaustiveDependencies: the effect must run when `open` changes, but does not read it
   useEffect(() => {
     const tab = bar.current?.querySelector<HTMLElement>('[aria-current="page"]')
     if (tab && bar.current) bar.current.scrollLeft = tab.offsetLeft - bar.current.offsetLeft - 24

@@ -159,8 +159,8 @@ export const stretchesOf = (query: ListQuery): ((sql: Sql) => Piece)[] => {
 }
 
 /**
- * The SQL conditions of the listing with page numbers. If the caller requests destroyed sandboxes, sandboxes that were
- * evicted after `since` are included.
+ * The SQL conditions of the listing with page numbers. If the caller requests destroyed sandboxes, they include only
+ * those that an operator evicted after `since`: destroyed to free their resources (`evictSandbox`).
  */
 export const pageConditions = (sql: Sql, organizationId: string, query: PageQuery, since: Date): Piece => {
   const among = query.states?.includes('destroyed') ? presentAndEvicted(since) : present

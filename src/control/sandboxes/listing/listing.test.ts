@@ -114,7 +114,10 @@ const fill = async (app: TestControl) => {
   await insert(app, { id: 't1', name: 'theirs', organization_id: organizations.theirs })
 }
 
-/** Inserts sandboxes that were evicted `hours` hours ago and removed from their runner. */
+/**
+ * Inserts sandboxes that an operator evicted `hours` hours ago: they were destroyed, because their runner needed the
+ * room.
+ */
 const insertEvicted = (app: TestControl, hours: number, fields: Fields) =>
   insert(app, {
     ...fields,

@@ -6,8 +6,8 @@ import type { SandboxRow } from './sandbox.ts'
 /** Maximum number of sandboxes for which the operator is shown why they cannot leave their runner. */
 const mostShown = 100
 /**
- * Maximum number of sandboxes that one sweep tries to move. They are chosen at random. So a sandbox that cannot move
- * does not block the others.
+ * Maximum number of sandboxes that one sweep tries to move from the emptied runner to others. They are chosen at
+ * random. So a sandbox that no other runner can take does not prevent the attempts for other sandboxes.
  */
 const mostTried = 20
 /** Seconds after a runner refused a start, until control tries that start again. */

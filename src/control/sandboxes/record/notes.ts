@@ -74,8 +74,8 @@ export const forgiveSilence = (
 
 /**
  * Writes the variables of a sandbox whose row is locked. Calls into the sandbox wait until its runner has the new
- * variables. The generation grows, so that the runner gets the variables. Exceptions: the state is `error`, or the
- * sandbox is to be destroyed.
+ * variables. The generation grows, so that the runner gets the variables. But if the state is `error`, or the sandbox
+ * is to be destroyed, the generation does not grow.
  */
 export const writeVariables = async (
   transaction: Transaction,

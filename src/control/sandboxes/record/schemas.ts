@@ -210,8 +210,8 @@ export const ForRunnerQuery = Type.Object({
   // with many sandboxes. Daytona's API has no `after`.
   after: Type.Optional(Type.String({ maxLength: 255 })),
   limit: Type.Optional(Type.Integer({ minimum: 1, maximum: 500 })),
-  // Daytona's API has no `envOnce`. If it is true, `env` is only in the record and not also in the assignment, because
-  // it may be large.
+  // For each sandbox, the runner gets the sandbox's fields and an `assignment`. With `envOnce`, the variables `env` are
+  // only among the fields and not in the `assignment` again, because they may be large. Daytona's API has no `envOnce`.
   envOnce: Type.Boolean({ default: false }),
 })
 

@@ -1,6 +1,6 @@
 // Asks runners to save stopped sandboxes in the archive store, in regions where the operator wants that. The whole
-// progress is in the rows of the sandboxes, so any control process can continue after another process has ended. A
-// runner's list contains a requested save until the runner has reported it as complete.
+// progress is in the rows of the sandboxes, so any control process can continue after another process has ended. While
+// a save is requested, each assignment of the sandbox that control sends to the runner contains the save.
 import { noteBase } from '#src/control/images/bases.ts'
 import type { RunningParts } from '#src/control/running.ts'
 import type { SavedDisk, UnsavedDisk } from '#src/wire/runner-link.ts'
