@@ -78,9 +78,9 @@ export class LaunchFailed extends Error {
 const timeoutMs = 60_000
 
 /**
- * Starts one launcher process, which then starts every command that this process runs. `ownCgroup`: file of the runner's cgroup
- * into which the launcher writes the ids of processes. The first such write is slow, so `expectStart` makes the launcher do it
- * early.
+ * Starts one launcher process (native/serve.c), which then starts every command that this process runs. `ownCgroup`: path of the
+ * file cgroup.procs of the runner's cgroup. The launcher must move the first process of each sandbox into another cgroup. Such a
+ * move is fast only shortly after another one. So a helper process of the launcher first moves itself, by a write to `ownCgroup`.
  */
 export const serveCommands = (launcher: string, ownCgroup: string | undefined): Disposable =>
   haveCommandsStartedBy([launcher, 'serve', ...(ownCgroup === undefined ? [] : [ownCgroup])])

@@ -88,7 +88,8 @@ suite('hostile SSH clients before the sign-in', () => {
     const flood = Array.from({ length: 200 }, stranger)
     const refused = flood.map((socket) => untilClosed(socket))
     await serves()
-    // The gateway keeps 16 of these connections open, because their clients may still sign in.
+    // The gateway closes 184 of the 200 connections. It keeps 16 open, the limit of one address, because their clients may still
+    // sign in.
     let count = 0
     await new Promise<void>((resolve) => {
       for (const closed of refused) {

@@ -45,8 +45,9 @@ const untilOver = async (held: HeldBody<unknown>, work: () => unknown): Promise<
 }
 
 /**
- * Not async on purpose: the state of an async function would keep `call.body` in memory even after `letGo`, and the limit of
- * bodies would be useless.
+ * Runs a handler with a call whose body the handler can free before it ends (`letGo`). This function must not be async: its state
+ * would keep `call.body` in memory until the end. The memory of freed bodies no longer counts towards the limit (held-bodies.ts),
+ * so it must really be free.
  */
 const runHolding = (run: ToolboxRoute['run'], call: Parameters<ToolboxRoute['run']>[0]): Promise<unknown> => {
   const held = new HeldBody(call.sandbox.id, call.body)

@@ -21,8 +21,8 @@ const allIn = (directory: string): string[] => [
 const from = (top: string, path: string): string[] => (path === top ? [top] : [...from(top, dirname(path)), path])
 
 /**
- * Throws a Complaint if programs without privileges cannot read the code. In node_modules, only the packages' own
- * directories are checked.
+ * Throws a Complaint, an error that is shown to the operator, if programs without privileges cannot read Alcove's code.
+ * In node_modules, only the packages' own directories are checked.
  */
 export const checkCodeIsReadable = (code: string, node = process.execPath): void => {
   const packages = join(code, 'node_modules')

@@ -1,5 +1,5 @@
-// Installs the system packages that Alcove needs and that are missing. If this is impossible, a Complaint lists them,
-// each with the reason for it.
+// Installs the system packages that Alcove needs and that are missing. If this is impossible, throws a Complaint: an
+// error for the operator that lists the missing packages, and says what needs each of them.
 import { spawnSync } from 'node:child_process'
 import { existsSync, readdirSync } from 'node:fs'
 import { missingCommands, type RequiredPackage, requiredPackages } from '#src/doctor/packages.ts'

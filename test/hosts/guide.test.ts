@@ -57,7 +57,8 @@ suite('the guide on many hosts', { skip: needsRoot }, () => {
   const machineOf = (name: string): Host => machines.get(name)!
 
   /**
-   * Runs the commands of the page's next step. If they start a server or a host, returns when it is ready, while it still runs.
+   * Runs the commands of the next step of the guide many-hosts.md. If these commands start a server or a host, the function returns
+   * when the server or host is ready, and leaves it running.
    */
   const follow = async (): Promise<Ran & { shown: string | undefined; started?: Started }> => {
     const step = steps[at++]

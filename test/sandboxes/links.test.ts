@@ -129,8 +129,8 @@ suite('links in the file system of a sandbox', () => {
         await box.try(`rm -rf way; ln -s ${host}/canary way`)
         for (const [name, perform] of callsOn(box, '.', 'way').slice(0, -1)) await check(name, await perform())
         assert.deepEqual(onHost(), before)
-        // If the target also exists in the sandbox, the calls must succeed and use the sandbox's own file. So the calls do not
-        // just refuse all links.
+        // If the absolute path to which the link points also exists in the sandbox, the calls must succeed with the sandbox's own
+        // file there. A toolbox that refuses every link would fail this test.
         if (isThere && what === 'an absolute one')
           assert.deepEqual(
             [statuses['list'], statuses['download'], statuses['upload'], statuses['move out']],

@@ -15,7 +15,9 @@ const dayTwo = readPage('docs/guides/day-two.md')
 
 suite('the README', () => {
   let server: Platform
-  /** An empty directory of a user with the SDK installed, and with no file of Alcove. */
+  /**
+   * The working directory of a user of the README. At first it contains only `node_modules` with the SDK, and no file of Alcove.
+   */
   const desk = mkdtempSync(join(tmpdir(), 'alcove-readme-'))
   before(async () => {
     server = await platform()

@@ -343,8 +343,9 @@ for _ in range(300):
     s = knock(); send(s, 0, bytes(changed), [null] * 3); s.close()
 print(sorted(results))
 s = knock(); send(s, 0, good, [null] * 3); print(s.recv(2), s.recv(2))`)
-    // All these requests are refused (7), except the request with an unusable working directory. The agent starts its command
-    // (`SUDO_STARTED`, 3), because the command may not need the directory.
+    // `said` shows the agent's answers to the malformed and incomplete requests above. 7 is a refusal. 3 (`SUDO_STARTED`) is the
+    // answer to the request with an unusable working directory: the agent starts its command, because the command may not need the
+    // directory.
     assert.equal(said, "[b'\\x03\\x00', b'\\x07\\x03']\nb'\\x03\\x00' b'\\x05\\x00'")
     assert.equal(await box.run('sudo whoami'), 'root')
   })

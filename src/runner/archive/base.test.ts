@@ -101,7 +101,8 @@ suite('base images that move between hosts through the store', { skip: needsRoot
     assert.deepEqual(two.configOf(image), one.configOf('default'))
     assert.deepEqual([two.bases(), changes], [one.bases(), 1])
     assert.deepEqual(two.list(), ['default'])
-    // A Dockerfile whose FROM is a snapshot made on this base sees the files of the base.
+    // `bringBase` prepares a build on host two, for a Dockerfile whose FROM names a snapshot on the fetched base. The
+    // build gets the files of the fetched base, and not those of host two's default image.
     const source = { kind: 'image', image } as const
     const { files } = await two.bringBase({ image: 'stage', source, maxGiB: 1 })
     assert.deepEqual([versionIn(two, 'stage'), files.includes('default')], ['one default', false])

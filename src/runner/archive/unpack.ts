@@ -144,7 +144,7 @@ const nameBase = async (place: string, image: string) => {
   await writeFile(path, image, { flag: 'wx', mode: 0o644 })
 }
 
-/** The file in `etc` that has the name of the base image. */
+/** Name of a file in a disk's directory `etc`. The content of the file is the name of the disk's base image. */
 const nameOfBaseFile = 'image'
 /** Maximum size of the name of a base image in `etc/image`, in KiB. The runner reads it as a whole. */
 const mostKiBOfName = 4

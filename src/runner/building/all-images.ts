@@ -243,8 +243,9 @@ export class AllImages {
     const brought = this.#brought
     const largeIds = idsNamedIn(dockerfile)
     const onLine = (line: string) => onText(`${line}\n`)
-    // The large user ids of the definition become a part of each line's cache key. Each sandbox gets only the large ids of its
-    // own definition. A line that was cached with other ids could contain files of users that the sandbox does not have.
+    // The large user ids that the definition names (`idsNamedIn`) become a part of each line's cache key. A sandbox can use all
+    // small ids, but only those large ids that its own definition names. A line that was cached with other large ids could contain
+    // files of users that the sandbox does not have.
     const withIds = ({ container, files }: { container: ContainerConfig; files: string }) => ({
       container,
       files: [files, ...largeIds].join(' '),

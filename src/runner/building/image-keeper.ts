@@ -1,8 +1,8 @@
 // Brings the images of this runner to the state that control wants, and reports the result.
 //
-// Each assignment describes the wanted state, so missed or repeated messages do no harm. A failed image is retried when control
-// sends its assignment again. When control sends its whole list, the failure is only reported again. An image in use is removed
-// when nothing uses it any more.
+// Each assignment describes the wanted state, so missed or repeated messages do no harm. Control can send the assignment of one
+// image, or the list of all assignments. If an image has failed, the assignment of this image alone starts a new attempt (`take`).
+// The list only makes the keeper report the failure again (`takeAll`). An image in use is removed when nothing uses it any more.
 import type { Logger } from '#src/kit/log.ts'
 import { FairQueue } from '#src/kit/queue.ts'
 import { ImageFailed } from '#src/runner/images/image-failed.ts'

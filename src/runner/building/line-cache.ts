@@ -327,7 +327,8 @@ export class LineCache {
       const bytes = sizes.get(line) ?? 0
       sizes.delete(line)
       this.#givenBack?.add('lines', isOld ? 'age' : 'pressure', bytes)
-      // Evicting this line frees at most `bytes`. If it frees fewer, the next call of `relieve` evicts more lines.
+      // `bytes` is the whole size of the line's disk, but data that other lines share stays. If too little was freed, the next call
+      // of `relieve`, a few seconds later, evicts more lines.
       missing -= bytes
       all.remove(line, bytes)
       own.remove(line, bytes)

@@ -170,8 +170,8 @@ export class Survey {
   }
 
   /**
-   * Returns the cache key of the last cached line below this stage: in the stage that FROM names, or further below if that stage
-   * has no lines. The stages below must have run.
+   * If this stage is built on another stage (FROM names that stage), returns the cache key of that stage's last cached line. If
+   * that stage has no lines, takes the stage on which it is built, and so on. All these stages must have run.
    */
   keptKeyBefore({ stage: { from } }: Looked): string | undefined {
     if (from === 'scratch' || !('stage' in from)) return undefined

@@ -113,7 +113,10 @@ async function* fileRecords(source: CopySource, files: WantedFiles): AsyncGenera
   }
 }
 
-/** Yields records about the files of an archive. A file that is not an archive is copied unchanged. */
+/**
+ * Yields the records and file contents from which the agent writes the files of unpacked archives. If one of the files is not an
+ * archive, the agent writes that file unchanged.
+ */
 async function* archiveRecords(
   source: CopySource,
   files: WantedFiles,

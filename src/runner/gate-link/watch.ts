@@ -16,7 +16,7 @@ export type WatchParts = {
   log: Logger
 }
 
-/** Milliseconds after which a sandbox that could not be read is read again. */
+/** Milliseconds until the next attempt to report a sandbox to the gate, if the runner could not read the sandbox's image. */
 const againMs = 1000
 
 const hereOf = async ({ host, configOf }: WatchParts, held: HeldSandbox): Promise<SandboxHere> => {

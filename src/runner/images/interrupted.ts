@@ -12,7 +12,7 @@ type Download = { origin: string; layers: string[] }
 const noteName = 'download.json'
 const keptForMs = 24 * 3600_000
 
-/** Directory in which the program that downloads puts layers. */
+/** Directory in which skopeo puts the layers that it downloads. */
 const downloadsTo = (scratch: string) => join(scratch, 'work/blobs/sha256')
 
 export class Interrupted {
@@ -37,8 +37,8 @@ export class Interrupted {
           // If the runner was killed while it unpacked the image, it had already moved the complete layers to `blobs`. They are
           // linked into `saved`.
           await saved.linkFrom(blobs.of(origin), digest)
-          // The program that downloads may write for another moment after its runner was killed. Its files are therefore copied
-          // and not moved.
+          // skopeo, which downloads the layers, may write for another moment after the runner was killed. Its files are therefore
+          // copied into `saved` and not moved.
           await saved.takeCopy(digest, downloadsTo(scratch))
         }
       } catch {}

@@ -157,8 +157,8 @@ export class Skopeo {
 
   /**
    * Asks the registry, without the password, to which server skopeo must send the organization's password. Throws if that server
-   * must not get the password (`kit/registry-realm.ts`). A registry gains nothing if it later names a different server to skopeo:
-   * the registry can ask skopeo for the password itself.
+   * must not get the password (`kit/registry-realm.ts`). A hostile registry can give this call an allowed server, and give skopeo
+   * another one later. It gains nothing: skopeo sends the password to the registry, too, if the registry asks for it.
    */
   async checkRealm(reference: Reference, asking: Asking & { login: RegistryLogin }): Promise<void> {
     const { registry } = reference

@@ -10,7 +10,7 @@ import type { Host } from '../host.ts'
 type SaverParts = {
   host: Pick<Host, 'save'>
   onSaved: (saved: SavedDisk) => void
-  /** Called at the first failure of a save, and not at later ones. */
+  /** Called when the first attempt of a save fails. The failures of its retries are only logged. */
   onUnsaved: (unsaved: UnsavedDisk) => void
   log: Logger
   /** Pauses in milliseconds before the retries of a save. All further retries use the last pause. */

@@ -25,7 +25,8 @@ export class Meters {
   }
 
   /**
-   * Records the sandbox's processor time now. Until the first call of `measureAll`, processor use is measured from this moment.
+   * Stores how much processor time the sandbox has used until now, if nothing is stored yet. The next call of `measureAll` returns
+   * the use since this moment.
    */
   begin(sandboxId: string) {
     const now = this.#marks.has(sandboxId) ? undefined : this.#mark(sandboxId)

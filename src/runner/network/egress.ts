@@ -23,9 +23,9 @@ type SandboxWithSecrets = { sandboxId: string; owner: string }
 
 const heapMiB = 512
 /**
- * Limit of the process's writable memory, including its heap. If the process exceeds this limit or the limit of its heap, it
- * ends and is started again. 2 GiB are enough for all connections that the proxy accepts: TLS needs about 100 KB for each side
- * of a connection. Node reserves another 512 MiB for machine code, of which it uses a small part.
+ * Limit of the writable memory of the process that is the proxy for secrets, including its heap. If the proxy exceeds this limit or
+ * the limit of its heap, it ends and is started again. 2 GiB are enough for all connections that the proxy accepts: TLS needs about
+ * 100 KB for each side of a connection. Node reserves another 512 MiB for machine code, of which it uses a small part.
  */
 const dataBytes = 2.5 * 1024 ** 3
 

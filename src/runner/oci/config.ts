@@ -30,7 +30,7 @@ export type SandboxConfig = {
    * machine, and the sandbox's own hostname, hosts, resolv.conf and machine-id.
    */
   own: string
-  /** Name of the agent's program in the directory `own`. */
+  /** Name of the file in the directory `own` (see above) that is the agent's program. */
   agent: string
   /** Path at which the launcher mounts the /sys that belongs to the sandbox's network namespace. */
   sys: string

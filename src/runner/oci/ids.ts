@@ -85,8 +85,9 @@ export const ownIds = (address: string, large: readonly IdGroup[] = []): IdRange
 }
 
 /**
- * Makes a map from ids on disks to ids on the host, in the format of uid_map (user_namespaces(7)). Files that belong to root of
- * the host, such as the overlay's own directories, still do so in the mount.
+ * Makes a map from ids on disks to ids on the host, in the format of uid_map (user_namespaces(7)), for the idmapped mounts of a
+ * running sandbox. The map keeps id 0: a file that belongs to root of the host on the disk, such as a directory of the overlay,
+ * belongs to root of the host in the mount, too.
  */
 export const mapToOwn = (ranges: readonly IdRange[]): string =>
   [{ inside: -uidBase, outside: 0, count: 1 }, ...ranges]

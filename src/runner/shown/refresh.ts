@@ -12,7 +12,10 @@ type Refreshed = { cgroup: Cgroup; directory: string; memoryGiB: number }
 
 type Entry = Refreshed & { shownBytes: number } & Counts
 
-/** Numbers of processes killed for want of memory, and of refused processes, since the cgroup was created. */
+/**
+ * Numbers since the sandbox's cgroup was created. `kills`: processes killed for want of memory. `refusals`: processes or threads
+ * that could not start because of the limit of processes.
+ */
 type Counts = { kills: number; refusals: number }
 
 export type RefresherListeners = {

@@ -165,7 +165,8 @@ suite('passing on a command’s output with `pour`', () => {
     const payload = await pour((piece, done) => {
       assert.equal(piece.type, 'output')
       const { data } = piece as { data: Buffer }
-      // Overwrite the bytes before the piece, as any consumer may do with the `headerBytes` bytes before a piece.
+      // A consumer of `pour` may overwrite the `headerBytes` bytes before the data of each piece of output, to put a header there.
+      // This consumer overwrites three of these bytes. `pour` must still give it the right bytes afterwards.
       Buffer.from(data.buffer, data.byteOffset - 3, 3).fill(1)
       return take(piece, done)
     })

@@ -24,7 +24,8 @@ const containersIn = (text: string): number => {
 }
 
 /**
- * Parses a chart line. Checks only that it is a JSON object with `type` and `value`; the program may put anything into `value`.
+ * Returns the chart in a chart line of the program's output; `undefined` if the line contains no chart. Checks only that the line
+ * is a JSON object with the `type` `chart` and an object as `value`. The program may put anything into that object.
  */
 const chartIn = (line: string): object | undefined => {
   try {

@@ -55,8 +55,8 @@ const takeTypescript = expression('local-typescript.cjs')
 const mayWantName = /__filename|__dirname|\bWorker\b/
 
 /**
- * Returns JavaScript that replaces the class `Worker`. The module has no file, so a worker that is started with the module's own
- * path or URL gets the module's text instead.
+ * Returns JavaScript that replaces the class `Worker`. `module`: the caller's code, which runs as a module without a file. If the
+ * code starts a worker with its own path or URL, there is no file to load, so the worker gets the text of `module` instead.
  */
 const workersOf = (module: string) =>
   "{const threads=require('worker_threads'),{Worker}=threads,own=new Set([__filename,import.meta.url,decodeURI(import.meta.url)," +
@@ -129,8 +129,9 @@ const inPython = (text: string, name: string) => `exec(compile(${text},'<${name}
 const needsMain = /import|__file__|coding[:=]/
 
 /**
- * Builds the program for Python. If the code needs main.py, the first line of standard input runs the text of main.py, and the
- * code follows. Code that draws charts gets charts.py in the same way.
+ * Builds the program that runs a caller's Python code. If our main.py must run the code (`needsMain`), Python gets the text of
+ * main.py in the first line of standard input, and the code after it. If the code also draws charts, our charts.py is in the first
+ * line, too.
  */
 export const pythonProgram = (code: string): Program => {
   if (!needsMain.test(code)) return { argv: ['python3', '-u', '-'], stdin: code.toWellFormed() }

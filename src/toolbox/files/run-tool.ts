@@ -17,7 +17,10 @@ type Tool = {
   complain?: (data: Buffer) => void
 }
 
-/** Runs a tool and returns its exit code, or `undefined` if `take` returned false. Throws the errors of `runToEnd`. */
+/**
+ * Runs a tool and returns its exit code. Returns `undefined` if the tool was ended because `take`, which receives the tool's
+ * output, returned false. Throws the errors of `runToEnd`.
+ */
 export const runTool = async (
   sandbox: ToolboxSandbox,
   deadline: Deadline,

@@ -72,8 +72,8 @@ const deathOf = ({ exitCode, signal }: Exit, shortage: OutOfMemory | undefined):
 const tell = (socket: WebSocket, message: object) => sendWhole(socket, JSON.stringify(message))
 
 /**
- * The value of a run's last expression, in the forms in which a notebook can show it, by media type. The worker sends them after
- * a run without an error.
+ * The value of a run's last expression, in the forms in which a notebook can show it, by media type. After a run without an error,
+ * they are sent by worker.py, which runs the code in the sandbox.
  */
 type Display = { formats?: Record<string, string> }
 

@@ -5,8 +5,8 @@
 type About = { id: string | null }
 
 /**
- * A message of the worker. `deadline`: in ms since 1970. `asked`: the random word that the gate sent when it asked whether the
- * worker is free (`Asking` in run.ts).
+ * A message from worker.py, the Python process in the sandbox that runs a context's code. `deadline`: in ms since 1970. `asked`:
+ * the random word that the gate sent when it asked whether the worker is free (`Asking` in run.ts).
  */
 export type WorkerMessage = About &
   (

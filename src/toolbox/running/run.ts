@@ -48,8 +48,9 @@ export const startWithin = (agent: Agent, spec: CommandSpec, deadline: Deadline)
 type TakeOutput = (data: Buffer, stream: Output['stream']) => void
 
 /**
- * Passes every piece of output to `take`, in order. At the deadline calls `stop`, which kills the command by default. If
- * `stop` does not kill the command immediately, `take` gets the output until the command ends. Throws the deadline's reason.
+ * Passes every piece of the command's output to `take`, in order, and returns how the command ended. At the deadline calls `stop`,
+ * which kills the command by default, and throws `deadline.signal.reason`, the Problem for the caller. If `stop` does not kill the
+ * command immediately, `take` still gets the output until the command ends.
  */
 export const followToEnd = async (
   command: RunningCommand,

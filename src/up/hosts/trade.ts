@@ -35,7 +35,8 @@ export class Refused extends Complaint {
 type Body = { message?: unknown } & Partial<HostCertificates>
 
 /**
- * Sends one request to a server. Throws a Complaint if the server does not answer, and Refused if the server refuses.
+ * Sends one request to control. Throws a Complaint, an error that is shown to the operator, if control does not answer.
+ * Throws Refused if control refuses the request.
  */
 export const askControl = async (
   url: URL,

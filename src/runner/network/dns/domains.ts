@@ -4,7 +4,10 @@ import { isDomainName } from '#src/wire/domain.ts'
 
 export const domainLimit = 10
 
-/** Whether `text` may be an entry of the list: a domain name in lower case with at least one dot, perhaps with `*.` before it. */
+/**
+ * Whether `text` may be an entry of a sandbox's list of allowed domains: a domain name in lower case with at least one dot, perhaps
+ * with `*.` before it.
+ */
 export const isDomain = (text: string) => text.length <= 253 && isDomainName(text.replace(/^\*\./, ''))
 
 /** Whether the list allows `name`, which must be in lower case and without a dot at its end, as `message.ts` returns it. */
