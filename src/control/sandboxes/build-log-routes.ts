@@ -21,7 +21,7 @@ const FollowQuery = Type.Object({ follow: Type.Boolean({ default: false }) })
 type Built = { path: string; organizationId: string; image: string; isBeingMade: () => Promise<boolean> }
 
 /**
- * Describes one of the two kinds that have build logs: snapshots or sandboxes. `made` and `until` are parts of
+ * Describes the build-log endpoints of one kind: of snapshots or of sandboxes. `made` and `until` are parts of
  * sentences in the OpenAPI descriptions of the endpoints.
  */
 type Logged<P extends TObject> = {

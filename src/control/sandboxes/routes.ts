@@ -36,8 +36,9 @@ export const sandboxRoutes = (parts: GateParts): ControlRoute[] => {
   const { database, clock, settings: server } = parts
   const record = (row: SandboxRow) => asRecord(row, server.proxyUrl)
   /**
-   * Returns a function that makes the reply to verbs after which the caller will probably call the toolbox. It tells
-   * the gates in advance that the caller may reach the sandbox, so that the first call is fast.
+   * Returns a function that makes the reply to a call after which the caller will probably use the sandbox's toolbox.
+   * The function also tells the gates in advance that the caller may use the toolbox, so that the first toolbox call is
+   * fast.
    */
   const opening = (request: FastifyRequest) => {
     const at = parts.clock.now()

@@ -76,7 +76,10 @@ const presentAndEvicted =
 type Where = {
   organizationId: string
   among: Among
-  /** Makes the LIKE pattern. The cursor listing matches prefixes; the paginated listing matches any part of a text. */
+  /**
+   * Makes the SQL LIKE pattern for a searched text. The cursor listing matches prefixes; the paginated listing matches
+   * any part of a value.
+   */
   match: (text: string) => string
 }
 
@@ -130,10 +133,10 @@ const between = (column: string, from: number | Date | null, to: number | Date |
 const fewStates = 4
 
 /**
- * Returns SQL conditions, each for one range of the index that PostgreSQL reads for the sort order of the listing. For
- * example, if the listing is sorted by `cpu`, the range is from `minCpu` to `maxCpu`. Each sandbox that matches the
- * filters is in exactly one range. A filter that the caller left out adds no text to a condition. So PostgreSQL reads
- * only the ranges, even with a plan that does not depend on the values (a generic plan).
+ * Returns one SQL condition for each range of the index that PostgreSQL must read. The index has the sort order of the
+ * listing. For example, if the listing is sorted by `cpu`, the range is from `minCpu` to `maxCpu`. Each sandbox that
+ * matches the filters is in exactly one range. If a filter is left out, the SQL text of the condition has no term for
+ * the filter. A term like `$1 is null or cpu >= $1` could make PostgreSQL read the whole index.
  */
 export const stretchesOf = (query: ListQuery): ((sql: Sql) => Piece)[] => {
   const size = (column: string, least: number | undefined, most: number | undefined) =>
@@ -171,7 +174,7 @@ export const pageConditions = (sql: Sql, organizationId: string, query: PageQuer
 
 export type Labels = Record<string, string>
 
-/** Reads the filter by labels. `undefined` if there is none. */
+/** Reads the filter by labels from the query. Returns `undefined` if the query has no such filter. */
 export const readLabels = (text: string | undefined): Labels | undefined => {
   if (text === undefined) return undefined
   const wrong = () => new Problem('bad_request', 'query.labels must be a JSON object of texts')

@@ -40,10 +40,11 @@ const pageColumns: Record<(typeof pageSorts)[number], string> = {
 }
 
 /**
- * Runs queries with plans for their actual values. A plan for any values reads far too much if a value is rare.
+ * Runs `work` in a transaction in which PostgreSQL plans each query for the actual values of its parameters. A plan
+ * that fits all values would read far too many rows if a value is rare.
  *
- * Sequential scans are disabled: they take ten times as long as the worst index. `tablePage`: the planner's cost of a
- * table page; an index page costs 1.1.
+ * Sequential scans are disabled: they take ten times as long as the worst index. `tablePage`: the cost that the planner
+ * assumes for reading one page of the table. For one page of an index, it assumes 1.1.
  */
 const asking = <T>(
   { transaction }: Database,
@@ -153,10 +154,10 @@ const hasLabels = (sql: Sql, labels: Labels): Piece =>
   sql`(select labels @> ${sql.json(labels)} from sandboxes labelled where labelled.id = sandboxes.id)`
 
 /**
- * Returns queries that find the ids of a page in different ways. `pick` chooses the one with the lowest estimated cost.
- * They are for filters with few matches: `look` has read the beginning of the index for the sort order, and has not
- * found enough. So each query finds all matches first and sorts them afterwards. `offset 0` prevents PostgreSQL from
- * reading the index for the sort order again instead.
+ * Returns SQL queries that each find the ids of a page. `pick` runs the query with the lowest estimated cost. The
+ * queries are for filters with few matches: `look` has read the beginning of the index for the sort order, and has not
+ * found enough matches. So each query finds all matches first and sorts them afterwards. `offset 0` prevents PostgreSQL
+ * from using the index for the sort order.
  *
  * Labels can be too large for an index, so the indexes for sorting contain only a short signature of a sandbox's labels
  * (`isSigned`). For a filter by labels there are two queries. The first uses the index of labels and reads each match
@@ -191,14 +192,14 @@ const costOf = async (sql: Sql, question: Piece): Promise<number> => {
 const costOfLook = 0.07
 
 /**
- * Maximum number of rows that are read before PostgreSQL is asked for the cost of other plans. Asking takes about as
- * long as reading this many rows.
+ * If a page needs at most this many rows in the order of the listing, `pick` reads them at once. For more rows, it
+ * first asks PostgreSQL for the costs of other queries, which takes about as long as reading this many rows.
  */
 const hopefulLook = 6000
 
 /**
- * Maximum number of rows that are read in the order of the listing. If more would be needed to fill a page, another
- * plan is used.
+ * Maximum number of rows that are read in the order of the listing. If a page would need more rows, `pick` runs one of
+ * the queries of `ways` instead.
  */
 const longestLook = 40_000
 
@@ -212,8 +213,8 @@ const pick = async (database: Database, question: Question): Promise<ListedRow[]
   const first = await look(database.sql, question, firstLook)
   if (first.isEnough) return first.rows
   return await asking(database, { tablePage }, async (sql) => {
-    // The number of rows that must be read for a full page, if matches are as frequent as in the first rows.
-    // `lookFurther` reads twice as many, because later matches may be rarer.
+    // The number of rows that must be read for a full page, if matches are as frequent in all rows as in the first
+    // 2000. `lookFurther` reads twice as many, because later matches may be rarer.
     const expected = firstLook * (question.limit / first.rows.length)
     const lookFurther = () => look(sql, question, Math.ceil(2 * expected))
     const hopeful = expected <= hopefulLook ? await lookFurther() : undefined

@@ -124,7 +124,8 @@ suite('GET /sandbox with thousands of sandboxes', () => {
       const stays = await sql<{ id: string }[]>`
         select id from sandboxes where state <> 'destroyed' and warm_pool_id is null and hashtext(id) % 3 = 0`
       const found = await walk(app, `sort=${sort}`, async (page) => {
-        // Changes the sort key of some sandboxes, and deletes some. The sandboxes in `stays` are not among them.
+        // Changes the sort key of some sandboxes, and deletes others. Sandboxes for which `hashtext(id) % 3 = 0` are
+        // left out: each of them must be listed exactly once.
         await sql`
           update sandboxes set ${column} = ${now}::timestamptz - (page.n - 50) * interval '1 day', version = version + 1
           from (select ${page * 7}::int as n) page
@@ -132,8 +133,7 @@ suite('GET /sandbox with thousands of sandboxes', () => {
         await sql`
           update sandboxes set state = 'destroyed', desired_state = 'destroyed'
           where hashtext(id) % 3 <> 0 and abs(hashtext(id)) % 53 = ${page}`
-        // Changes sandboxes in `stays`, but not the column by which the list is sorted. So the list must contain each of
-        // them exactly once.
+        // Changes other columns of the sandboxes that must be listed exactly once. Their sort key stays.
         await sql`
           update sandboxes set version = version + 1, labels = '{}', public = not public, state_changed_at = ${now}
           where hashtext(id) % 3 = 0 and abs(hashtext(id)) % 5 = ${page % 5}`

@@ -40,7 +40,10 @@ const mostUnderWay = 10_000
 export class ChangeFeed {
   readonly #emitter = new EventEmitter().setMaxListeners(0)
   readonly #underWay = new Map<string, SandboxRow>()
-  /** Sandboxes that this process claimed, and whose runner has not confirmed the claim yet. */
+  /**
+   * Warm sandboxes that this process gave to callers, and whose runners have not confirmed the claim yet. The key is
+   * the sandbox's id; the value names runner, sandbox and generation.
+   */
   readonly #claimed = new Map<string, string>()
   readonly #log: Logger
   #peers: Peers<Change | Renewal | Mishap> | undefined
@@ -133,8 +136,8 @@ export class ChangeFeed {
   }
 
   /**
-   * Called when a runner reports that it has applied this generation. Wakes those who wait for it. Returns true if the
-   * generation was that of a claim by this process.
+   * Called when a runner reports that it has applied this generation of a sandbox. Wakes the callers of `taken` that
+   * wait for this generation. Returns true if this process wrote the generation when it claimed the warm sandbox.
    */
   tellTaken(runnerId: string, sandboxId: string, generation: number): boolean {
     const taken = takenBy(runnerId, sandboxId, generation)
@@ -143,8 +146,8 @@ export class ChangeFeed {
   }
 
   /**
-   * Waits until the runner has applied the sandbox's current generation, at most `timeoutMs`. If the sandbox changes
-   * first, returns its new row.
+   * Waits until the runner has applied the sandbox's current generation, or the sandbox's row changes, at most
+   * `timeoutMs`. If this process changed the row, returns the new row.
    */
   async taken(sandbox: SandboxRow, timeoutMs: number): Promise<SandboxRow | undefined> {
     const event = takenBy(sandbox.runner_id ?? '', sandbox.id, sandbox.generation)

@@ -13,7 +13,7 @@ const namesWhere = (said: object) =>
 
 type Stored = { name: ColumnName; type: string; isNullable: boolean }
 
-/** The columns of the database that statements write, without those that the database computes. */
+/** Returns the columns of the table `sandboxes`, without those that the database computes. */
 const storedColumns = (app: TestControl): Promise<Stored[]> =>
   app.database.sql<Stored[]>`
     select column_name as name, data_type as type, is_nullable = 'YES' as "isNullable"
@@ -34,8 +34,8 @@ const samples: Record<string, string> = {
 }
 
 /**
- * Sample values of the JSON columns that contain lists. The create and the start of a sandbox read the fields of their
- * entries.
+ * Sample values of the JSON columns that contain lists. The entries need real fields, because the create and the start
+ * of a sandbox read them.
  */
 const lists: Partial<Record<ColumnName, string>> = {
   volumes: `'[{"volumeId": "sample", "mountPath": "/sample"}]'`,

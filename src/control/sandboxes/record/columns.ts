@@ -24,7 +24,10 @@ export const SandboxVolume = Type.Object({
   subpath: Type.Optional(Type.String()),
 })
 
-/** A mount, and what the sandbox's runner needs for it. `placed` is absent until the sandbox has a runner. */
+/**
+ * A mount of a volume in a sandbox, and what the sandbox's runner needs to know about the volume. `placed` is absent
+ * until the sandbox has a runner.
+ */
 export type PlacedMount = VolumeMount & { placed?: Pick<AssignedVolume, 'driver' | 'sizeGiB' | 'isNew'> }
 
 /**
@@ -33,13 +36,16 @@ export type PlacedMount = VolumeMount & { placed?: Pick<AssignedVolume, 'driver'
  */
 export const SandboxSecret = Type.Object({ variable: Type.String(), secretId: Type.String() })
 
-/** A secret of the organization. The sandbox's `variable` contains the secret's placeholder. */
+/**
+ * A secret that a sandbox uses. In the sandbox, the environment variable `variable` contains the placeholder instead of
+ * the secret's value.
+ */
 export type MountedSecret = { variable: string; secretId: string; placeholder: string }
 
 type Described = {
   /**
-   * `given`: a create must give the value. `may be given`: a create can give it. `default`: only the database sets it
-   * at first.
+   * Where the value in a new row comes from. `given`: the code that inserts the row must give it. `may be given`: that
+   * code can give it, otherwise the database sets its default. `default`: the database always sets its default.
    */
   begins: 'given' | 'may be given' | 'default'
   /** `copied`: a fork gets the value of its parent. `own`: a fork gets a new value. */
@@ -80,7 +86,7 @@ const column =
 const copied = { begins: 'given', fork: 'copied', gone: 'stays' } as const
 /** A column whose value a create gives. A fork gets a value of its own. */
 const own = { begins: 'given', fork: 'own', gone: 'stays' } as const
-/** A column that has its default at first and is written later. */
+/** A column that has the database's default in a new row, and is written later. */
 const later = { begins: 'default', fork: 'own', gone: 'stays' } as const
 
 const inLists = <const N extends string, S extends TSchema>(name: N, shape: S) =>
@@ -133,8 +139,8 @@ export const columns = {
   auto_pause_interval: column<number>()({ ...copied, shown: inLists('autoPauseInterval', Whole) }),
   auto_archive_interval: column<number>()({ ...copied, shown: inLists('autoArchiveInterval', Whole) }),
   auto_delete_interval: column<number>()({ ...copied, shown: inLists('autoDeleteInterval', Whole) }),
-  // End of the time to live. `verbs/fork.ts` gives a fork the end of its parent, or an earlier end if the region's
-  // limit requires it.
+  // The time at which the sandbox's time to live ends and the sandbox is destroyed. A fork gets the time of its parent,
+  // or an earlier time if the region's limit requires it (verbs/fork.ts).
   auto_destroy_at: column<Date | null>()({ ...own, shown: inLists('autoDestroyAt', Type.Optional(DateTime)) }),
   created_at: column<Date>()({ ...own, shown: inLists('createdAt', DateTime) }),
   updated_at: column<Date>()({ ...later, shown: inLists('updatedAt', DateTime) }),
@@ -194,7 +200,10 @@ export const columns = {
     isJson: true,
     shown: inRecords('secrets', Type.Optional(Type.Array(SandboxSecret))),
   }),
-  /** The certificate of the authority that the sandbox trusts for its secrets; null if it has never had one. */
+  /**
+   * The CA certificate that the sandbox trusts, so that it accepts the runner's proxy for secrets. Null if the sandbox
+   * has never had a secret.
+   */
   secret_authority: column<string | null>()({ ...copied, begins: 'may be given', gone: 'shed' }),
   /** Telemetry endpoint that the sandbox's creator gave. */
   otel_endpoint_override: column<string | null>()({
@@ -203,17 +212,17 @@ export const columns = {
     shown: inRecords('otelEndpointOverride', Type.Optional(Text)),
   }),
 
-  /** Telemetry endpoint in use, which may be that of the region. */
+  /** The telemetry endpoint that the sandbox uses: the one that its creator gave, or else that of the region. */
   otel_endpoint: column<string | null>()({ ...copied, begins: 'may be given' }),
   snapshot_id: column<string>()(copied),
   image: column<string>()(copied),
-  /** Command that runs at each start; null if the image has none. */
+  /** The entrypoint: the command that runs at each start. Null if the image has none. */
   entrypoint: column<string[] | null>()({ ...copied, gone: 'shed' }),
   version: column<number>()({ ...own, claim: 'kept' }),
   generation: column<number>()({ ...own, claim: 'kept' }),
   /**
-   * Calls into the sandbox wait until its runner has applied this generation. For example, a claim sets it, because
-   * the warm sandbox had no owner before.
+   * Calls that a gate forwards to the sandbox wait until its runner has applied this generation. For example, a claim
+   * sets this column, so that no call is run before the runner has the new owner's settings.
    */
   least_generation: column<number | null>()(later),
   stop_signal: column<'SIGTERM' | 'SIGKILL'>()(later),
@@ -229,7 +238,10 @@ export const columns = {
   archive_sha256: column<string | null>()(later),
   archive_bytes: column<number | null>()(later),
   archive_stored_bytes: column<number | null>()(later),
-  /** The base over which the archived disk lies (images/bases.ts). Null: every host of the region has it. */
+  /**
+   * Name of the base image below the archived disk, if a runner may have to fetch it from the store (images/bases.ts).
+   * Null: every host of the region has the base image.
+   */
   archive_base: column<string | null>()(later),
   archived_at: column<Date | null>()(later),
   /**
@@ -250,7 +262,7 @@ export const columns = {
 type Columns = typeof columns
 export type ColumnName = keyof Columns
 
-/** The names of those columns whose description in `columns` has the type `Said`. */
+/** The names of the columns whose description in `columns` fits the type `Said`. */
 type Where<Said> = { [N in ColumnName]: Columns[N] extends Said ? N : never }[ColumnName]
 
 /** The values of a sandbox's row in the database. */

@@ -1,16 +1,17 @@
-// Reads which sandboxes of an emptied runner can move, which are moving, and which cannot move.
+// Queries about a runner that is being emptied: which of its sandboxes can move to other runners, which are moving, and
+// which cannot move.
 import type { Piece, Sql } from '#src/control/storage/database.ts'
 import { statesHoldingDisk } from './lifecycle.ts'
 import type { SandboxRow } from './sandbox.ts'
 
-/** Maximum number of sandboxes for which the operator is shown why they cannot leave their runner. */
+/** Maximum number of sandboxes in the operator's list of sandboxes that cannot leave a runner, with the reasons. */
 const mostShown = 100
 /**
  * Maximum number of sandboxes that one sweep tries to move from the emptied runner to others. They are chosen at
  * random. So a sandbox that no other runner can take does not prevent the attempts for other sandboxes.
  */
 const mostTried = 20
-/** Seconds after a runner refused a start, until control tries that start again. */
+/** Seconds after which control tries again to start a moved sandbox that did not start. */
 const againAfterSeconds = 60
 
 /** SQL condition: the sandbox must stay on its runner, because one of its volumes is on the runner's own disk. */
@@ -22,8 +23,8 @@ const canMove = (sql: Sql, now: Date): Piece => sql`
     and (archive_not_before is null or archive_not_before <= ${now})`
 
 /**
- * Lists at most `mostTried` sandboxes that can move from the emptied runner to others. Sandboxes that do not run come
- * first.
+ * Lists at most `mostTried` sandboxes of a runner that is being emptied and that can move to other runners. Stopped and
+ * paused sandboxes come first.
  */
 export const listToMove = (sql: Sql, runnerId: string, now: Date): Promise<SandboxRow[]> =>
   sql<SandboxRow[]>`
@@ -37,8 +38,8 @@ export const countArchiving = async (sql: Sql, runnerId: string): Promise<number
 }
 
 /**
- * Lists some sandboxes that ran until their runner was emptied, and are archived or stopped at present, so they should
- * start again.
+ * Lists at most `mostTried` sandboxes that control must start again. They ran until control archived them to empty
+ * their runner. Those whose archive was refused are `stopped`.
  */
 export const listEmptying = (sql: Sql, now: Date): Promise<SandboxRow[]> => {
   const before = new Date(now.getTime() - againAfterSeconds * 1000)
@@ -51,8 +52,8 @@ export const listEmptying = (sql: Sql, now: Date): Promise<SandboxRow[]> => {
 }
 
 /**
- * Keeps a sandbox archived that would otherwise be started on another runner, because its runner was emptied. Returns
- * undefined for other sandboxes.
+ * Keeps a sandbox archived if control would otherwise start it on another runner, because its own runner is being
+ * emptied. Returns the sandbox's row, or undefined if control would not start the sandbox.
  */
 export const stayArchived = async (sql: Sql, id: string, now: Date): Promise<SandboxRow | undefined> => {
   const [row] = await sql<SandboxRow[]>`
@@ -62,7 +63,7 @@ export const stayArchived = async (sql: Sql, id: string, now: Date): Promise<San
   return row
 }
 
-/** Allows control to try again to move the runner's sandboxes, after an earlier move of them was refused. */
+/** Allows control to try again to move those sandboxes of a runner that could not be archived at an earlier attempt. */
 export const forgetRefusals = async (sql: Sql, runnerId: string): Promise<void> => {
   await sql`
     update sandboxes set emptying = null, archive_not_before = null

@@ -344,8 +344,8 @@ export const afterRefusal = (state: SandboxState, reported: Report['state']): Sa
   refusals[state]?.includes(reported) ? reported : undefined
 
 /**
- * Returns whether a change from state `from` to state `to` is a claim of a warm sandbox. No other move leads from
- * `from` to `to`.
+ * Returns whether a change from state `from` to state `to` is a claim of a warm sandbox. No other verb changes the
+ * state from `started` to `started`, or from `started` to `creating`.
  */
 export const isClaim = (from: SandboxState | null, to: SandboxState): boolean =>
   moves.some(([on, before, through]) => on.startsWith('claim') && before === from && through === to)

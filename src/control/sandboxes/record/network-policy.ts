@@ -68,7 +68,8 @@ export const checkAllowList = (given: string | null | undefined): string[] | nul
 const readDomain = (text: string): string | undefined => {
   const star = text.startsWith('*.') ? '*.' : ''
   const name = text.slice(star.length).replace(/\.$/, '')
-  // The URL parser would silently cut off a host name at one of these characters.
+  // Names with these characters are refused, because the URL parser would silently cut off the host name at one of
+  // them.
   if (/[%/\\?#@:[\]]/.test(name)) return undefined
   const ascii = domainToASCII(name)
   const isName = ascii.length <= 253 - star.length && isDomainName(ascii) && !isIPv4(ascii)

@@ -21,7 +21,7 @@ export const writeProgress = async (
     where id = ${id} and version = ${version}`
 }
 
-/** Stores the progress of an image on each sandbox that waits for it. */
+/** Stores the progress of making an image in the row of each sandbox that waits for this image. */
 export const writeImageProgress = async (sql: Sql, image: string, { progress, stuckAt }: Coming): Promise<void> => {
   await sql`
     update sandboxes set progress = ${sql.json(progress)}, stuck_at = ${stuckAt}
@@ -45,8 +45,8 @@ export const forgetDestroyed = async (sql: Sql, id: string): Promise<void> => {
 
 /** Removes a runner that is taken out of service from the rows of its destroyed and archived sandboxes. */
 export const leaveRunner = async (sql: Sql, runnerId: string, now: Date): Promise<void> => {
-  // A sandbox that is to be destroyed and has an archive is given to another runner of the region, if one exists, which
-  // deletes the archive.
+  // Assigns each sandbox that is to be destroyed and has an archive to another runner of the region, if one exists.
+  // That runner deletes the archive.
   await sql`
     update sandboxes set runner_id = other.id
     from runners gone cross join lateral (
@@ -59,9 +59,9 @@ export const leaveRunner = async (sql: Sql, runnerId: string, now: Date): Promis
 }
 
 /**
- * Returns a statement to run at the first message of a runner after its silence. The statement moves the last activity
- * of the runner's sandboxes forward by the silent time, so that the silence is not idle time. Nobody could use the
- * sandboxes meanwhile.
+ * Returns an SQL statement to run at the first message of a runner that was silent. The statement moves the last
+ * activity of the runner's sandboxes forward by the duration of the silence. So this time does not count as idle time,
+ * because nobody could use the sandboxes.
  */
 export const forgiveSilence = (
   sql: Sql,

@@ -28,7 +28,10 @@ export type SandboxRow = ColumnValues & {
   runner_heartbeat_at?: Date | null
   /** The time at which the sandbox's runner was marked as lost. */
   runner_lost_at?: Date | null
-  /** Address of the runner's toolboxes; `null` until the runner has connected for the first time. */
+  /**
+   * Address at which the runner serves the toolboxes of its sandboxes. `null` until the runner has connected for the
+   * first time.
+   */
   runner_address?: string | null
   /** The gate of the runner's host (`GateOfHost`). */
   runner_gate_id?: string | null
@@ -76,7 +79,10 @@ const buildInfoOf = ({ build, image, created_at, updated_at }: SandboxRow): Sand
         snapshotRef: image,
       }
 
-/** Converts columns whose shown value differs from the stored one. Null and undefined leave the field out. */
+/**
+ * Functions that compute the shown value of a column from the row, if it differs from the stored value. If a function
+ * returns null or undefined, the reply has no such field.
+ */
 const listedAs = {
   // The user of an image may include a group (`user:group`). Only the user is shown.
   os_user: (row) => row.os_user.replace(/:.*$/s, ''),
@@ -207,8 +213,9 @@ const languageOf = ({ labels }: SandboxRow): string => {
 }
 
 /**
- * Returns the sandbox's variables, including those for its secrets. If the sandbox's owner has set or removed such a
- * variable, the owner's choice stays.
+ * Returns the sandbox's environment variables. If it has secrets, these include the placeholders of the secrets, and
+ * variables that make programs trust the proxy for secrets. Callers can override the latter in `env`. Variables in
+ * `unset_env` are left out.
  */
 const envOf = ({ env, unset_env, secrets, secret_authority }: SandboxRow): Record<string, string> => {
   if (secrets.length === 0) return env

@@ -1,7 +1,7 @@
-// Saves: copies of stopped disks in the archive store, in regions with `savesStopped`
-// (docs/adr/0043-saved-at-stop.md). A save is an archive whose disk is still on its host, so it has the columns of an
-// archive. `save_state` shows whether the save has the present content of the disk. The trigger `forget_save` clears
-// it when the sandbox should run.
+// Saves: copies of stopped disks in the archive store, in regions with `savesStopped` (docs/adr/0043-saved-at-stop.md).
+// A save is an archive whose disk is still on its host, so it has the columns of an archive. The column `save_state`
+// shows whether the save has the present content of the disk. The database trigger `forget_save` clears the column when
+// the sandbox should run.
 import type { Sql } from '#src/control/storage/database.ts'
 import type { SavedDisk } from '#src/wire/runner-link.ts'
 import type { SandboxRow } from './sandbox.ts'
@@ -56,8 +56,8 @@ export const isSaveWanted = async (
 }
 
 /**
- * Stores that a save is complete, with its event. Changes nothing if the save is not requested any more, for example
- * because the sandbox should run.
+ * Stores that a save is complete, and adds an event to the timeline. Changes nothing if control no longer requests the
+ * save, for example because the sandbox should run.
  */
 export const writeSaved = async (
   sql: Sql,

@@ -31,7 +31,10 @@ export const SandboxRecord = Type.Object({ ...listed, ...recordedShapes })
 export type SandboxListItem = Static<typeof SandboxListItem>
 export type SandboxRecord = Static<typeof SandboxRecord>
 
-/** Lists of networks in one text, with commas between the items. An empty text means that there is no list. */
+/**
+ * Allowed networks and allowed domains, each as one text with commas between the items. An empty text means that there
+ * is no list.
+ */
 const networkLists = {
   networkAllowList: Type.Optional(Type.String({ maxLength: 1024 })),
   domainAllowList: Type.Optional(Type.String({ maxLength: 4096 })),
@@ -41,7 +44,7 @@ export const NetworkSettings = Type.Object({ networkBlockAll: Type.Optional(Type
 
 export type NetworkSettings = Static<typeof NetworkSettings>
 
-/** Each item maps variables to names of secrets. */
+/** Each item of the array maps names of environment variables to names of secrets. */
 const AskedSecrets = Type.Array(textMap({ names: 255, values: 128, most: 1000 }), { maxItems: 1000 })
 
 export const SandboxSecrets = Type.Object({ secrets: AskedSecrets })
@@ -269,7 +272,10 @@ export const ArchiveReport = Type.Object({
 /** The states that a runner can report. */
 export const reportable = ['started', 'stopped', 'paused', 'archived', 'destroyed', 'error'] as const
 
-/** The fields of Daytona's API, and those that only our runner sends (wire/runner-link.ts). */
+/**
+ * A report of a runner in the API. Some fields are in Daytona's API; only our runner sends the others
+ * (wire/runner-link.ts).
+ */
 export const UpdateSandboxState = Type.Object({
   state: SandboxState,
   errorReason: Type.Optional(Reason),

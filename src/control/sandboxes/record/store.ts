@@ -20,7 +20,7 @@ export type StateChange = {
   /** A sentence about why the state changed, for the timeline. */
   reason?: string | null
   cause?: Cause | null
-  /** Further columns that change in the same statement. */
+  /** Columns besides `state` that the same SQL statement writes. */
   set?: Partial<SandboxRow>
   /**
    * Commits without waiting until the change is on disk. If the change is lost, the runner repeats its report
@@ -49,8 +49,8 @@ export const nameTaken = (name: string | undefined, cause: unknown): Problem =>
 
 /**
  * Finds a sandbox of this organization that is neither destroyed nor an unclaimed warm one. A text that looks like an
- * id is compared with ids only. Otherwise somebody could give a sandbox the id of a deleted one as its name, and get
- * its calls.
+ * id is compared with ids only. Otherwise somebody could name a sandbox like the id of a deleted sandbox, and get the
+ * calls that are meant for the deleted one.
  */
 export const findSandbox = async (
   sql: Sql,
@@ -110,7 +110,10 @@ const event = (sql: Sql, from: SandboxState | null, change: StateChange, now: Da
   )
   select * from written`
 
-/** Marks JSON columns, because the driver does not recognize objects as JSON and takes arrays for text arrays. */
+/**
+ * Marks JSON columns for the database driver, because it does not recognize objects as JSON, and writes arrays as
+ * PostgreSQL text arrays.
+ */
 const asWritten = <T extends Partial<ColumnValues>>(sql: Sql, values: T): T => {
   const written = { ...values }
   for (const name of jsonColumns) {

@@ -64,7 +64,7 @@ suite('GET /sandbox/{sandboxIdOrName}/events', () => {
     const cause = { oomKilled: true, signal: 'SIGKILL', detail: 'It ran out of memory.\0' }
     runner.say({ type: 'mishap', sandboxId: 'nobody', cause })
     runner.say({ type: 'mishap', sandboxId: id, cause })
-    // A mishap changes no state that the test could wait for.
+    // The test polls the timeline, because a mishap changes no state that the test could wait for.
     let mishap: SandboxEvent | undefined
     for (const end = Date.now() + 20_000; mishap === undefined && Date.now() < end; )
       mishap = (await eventsOf(app, id)).find(({ from, to }) => from === to)

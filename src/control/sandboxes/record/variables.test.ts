@@ -35,13 +35,13 @@ suite('a change of the variables of a sandbox', () => {
       env: { A: 'no placeholder', NEW: '1' },
       unset_env: ['PATH', 'TOKEN'],
     })
-    // The variable TOKEN of the sandbox does not begin with the prefix. The TOKEN of the image does, but the sandbox's
-    // value replaces it, so nothing is removed.
+    // The value of the sandbox's variable TOKEN does not begin with the prefix. The value of the image's TOKEN does,
+    // but the sandbox's value replaces it, so nothing is removed.
     assert.equal(change({ env: { TOKEN: 'own' } }, { unsetValuePrefix: 'placeholder-' }), undefined)
     assert.equal(change({ env: { A: '1' } }, { unsetValuePrefix: '' }), undefined)
   })
 
-  test('a change that changes no variable returns undefined, so that the runner gets no assignment', () => {
+  test('`changeVariables` returns undefined if no variable changes, so that the runner gets no assignment', () => {
     assert.equal(change({ env: { A: '1' } }, { set: { A: '1' }, unset: ['B'] }), undefined)
     assert.equal(change({ unset_env: ['LANG'] }, { unset: ['LANG'] }), undefined)
   })

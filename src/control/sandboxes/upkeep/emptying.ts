@@ -1,6 +1,6 @@
 // Empties drained runners: archives their sandboxes in the object store, and starts them on other runners. The whole
 // progress is in the rows of the sandboxes, so any control process can continue after another process has ended. If a
-// caller starts, stops or deletes such a sandbox, nothing here acts on the sandbox any more.
+// caller starts, stops or deletes a sandbox that is being moved, this code no longer acts on the sandbox.
 
 import { findEmptied, listEmptied } from '#src/control/runners/service.ts'
 import type { RunningParts } from '#src/control/running.ts'
@@ -22,7 +22,7 @@ const reason = 'Its host is emptied.'
 const mostAtOnce = 4
 
 /**
- * Runs an attempt that may be refused, for example because no runner has room. Returns false if it was refused. The
+ * Runs `act`, which moves a sandbox. Returns false if the move is refused, for example because no runner has room. The
  * next sweep tries again.
  */
 const attempt = async (parts: RunningParts, row: SandboxRow, act: () => Promise<unknown>): Promise<boolean> => {
@@ -65,7 +65,7 @@ export const sweepEmptying = async (parts: RunningParts): Promise<void> => {
   for (const runnerId of await listEmptied(sql)) {
     let places = mostAtOnce - (await countArchiving(sql, runnerId))
     for (const row of places > 0 ? await listToMove(sql, runnerId, parts.clock.now()) : []) {
-      // Stops if the operator has cancelled the emptying of this runner meanwhile.
+      // Ends the loop if the operator has cancelled the emptying of this runner since the loop began.
       if (places === 0 || !(await findEmptied(sql, runnerId))) break
       if (await move(parts, row)) places -= 1
     }

@@ -9,7 +9,7 @@ import { listToGiveUp, type StateChange, writeState } from '../record/store.ts'
 
 const by = { kind: 'timer', id: 'lost-runner' } as const
 
-/** Maximum number of sandboxes of one runner that are given up in one sweep. */
+/** Maximum number of sandboxes of one lost runner that one sweep sets to `archived` or `error`. */
 const mostAtOnce = 500
 
 type LostRunner = { id: string; lastHeartbeatAt: Date }
@@ -35,13 +35,13 @@ const changeOf = (row: SandboxRow, runner: LostRunner, now: Date): StateChange =
 }
 
 /**
- * Gives up at most `mostAtOnce` sandboxes of a lost runner. The next sweep gives up the rest, and those that another
- * process changed during this sweep.
+ * Sets at most `mostAtOnce` sandboxes of a lost runner to `archived` or `error`. The next sweep handles the rest, and
+ * sandboxes that another process changed during this sweep.
  */
 export const giveUpOn = async ({ database, clock, changes }: RunningParts, runner: LostRunner): Promise<void> => {
   const now = clock.now()
   for (const row of await listToGiveUp(database.sql, runner.id, mostAtOnce)) {
-    // A sandbox that is in `error` and has no copy in the store keeps its reason.
+    // A sandbox that is in `error` already, and has no copy in the store, stays as it is and keeps its error reason.
     if (row.state === 'error' && copyInStore(row) === undefined) continue
     const written = await database.transaction(async (transaction) => {
       const moved = await writeState(transaction, row, changeOf(row, runner, now), now)

@@ -27,8 +27,8 @@ const wellAgain = { error_reason: null, recoverable: null, resize_from: null } a
 const onRunner = { archived_at: null, archive_not_before: null } as const
 
 /**
- * Returns whether a sandbox is to start again by itself: on another runner after its runner was emptied, or on its own
- * runner if it could not be archived.
+ * Returns whether control will start the sandbox again by itself, because its runner is being emptied: on another
+ * runner or, if it could not be archived, on its own runner.
  */
 const isMoving = ({ emptying }: SandboxRow): boolean => emptying === 'restart' || emptying === 'restarting'
 
@@ -40,8 +40,8 @@ const emptyingWhenStarted = ({ emptying, archived_at }: SandboxRow): SandboxRow[
   emptying === null || (emptying === 'restarting' && archived_at !== null) ? null : 'refused'
 
 /**
- * Returns the time from which timers of a stopped or archived sandbox run. Null if the sandbox is to start again by
- * itself, so that no timer deletes it before.
+ * Returns the value of `stopped_at`, from which the timers of a stopped or archived sandbox count. Null if control will
+ * start the sandbox again by itself, so that no timer deletes it before that.
  */
 const movedAt = (row: SandboxRow, at: Date): Date | null => (isMoving(row) ? null : at)
 
@@ -137,8 +137,8 @@ const refusalFor = (row: SandboxRow, to: SandboxRow['state'], report: GivenRepor
       desired_state: to as DesiredState,
       generation: row.generation + 1,
       ...(before ? { cpu: before.cpu, memory_gib: before.memoryGiB, disk_gib: before.diskGiB } : {}),
-      // The runner refused to restore an archive, so the sandbox stays archived. A caller has just wanted to use it, so
-      // its timers begin again.
+      // The runner refused to restore an archive, so the sandbox stays archived. A caller has just tried to start it,
+      // so its timers count from now.
       ...(to === 'archived' ? { stopped_at: movedAt(row, now) } : {}),
       ...(row.state === 'archiving'
         ? { archive_not_before: new Date(now.getTime() + archiveAgainMinutes * 60_000) }
@@ -166,8 +166,9 @@ const changeAfter = (row: SandboxRow, report: GivenReport, now: Date): StateChan
 }
 
 /**
- * Returns the row that this process last wrote, if the report is about its generation. This saves a query. If another
- * process has changed the row since, `applyReport` cannot write the new state, and reads the row.
+ * Returns the sandbox's row from the memory of this process, if the row has the generation of the report. This saves a
+ * query. If another process has changed the row in the database since, `applyReport` cannot write the new state, and
+ * reads the row.
  */
 const findWrittenHere = ({ changes }: RunningParts, runnerId: string, { sandboxId, generation }: GivenReport) => {
   const row = changes.findUnderWay(sandboxId)
@@ -191,12 +192,15 @@ const getReported = async (
  */
 const isToldAgain = ({ to, set }: StateChange) => (to === 'started' || to === 'paused') && set?.generation === undefined
 
-/** Applies a report. A stale report, or a report about another runner's sandbox, is refused and changes nothing. */
+/**
+ * Applies a report. A report about an older generation, or about another runner's sandbox, is refused and changes
+ * nothing.
+ */
 export const applyReport = async (parts: RunningParts, runnerId: string, report: GivenReport): Promise<void> => {
   const { database, clock, changes } = parts
   if (report.state === 'started' && report.refused === undefined && report.generation !== undefined) {
-    // A warm sandbox is `started` before and after a claim. So a report that confirms a claim changes no state, and
-    // only the waiting create must learn of it.
+    // A warm sandbox is `started` before and after a claim. So a report that confirms a claim changes no state. It only
+    // wakes the create that waits for it.
     if (changes.tellTaken(runnerId, report.sandboxId, report.generation)) return
   }
   if (report.state === 'destroyed' && report.generation !== undefined) {
@@ -212,8 +216,8 @@ export const applyReport = async (parts: RunningParts, runnerId: string, report:
     }
     const now = clock.now()
     const change = changeAfter(row, report, now)
-    // A report without a generation comes from the public API. Then the caller gets an error if the sandbox cannot
-    // enter the reported state.
+    // A report without a generation comes from a caller of the public API. That caller gets an error if the sandbox
+    // cannot enter the reported state.
     const isTold = report.generation === undefined && report.state !== row.state && report.state !== row.desired_state
     if (change === undefined && isTold) {
       throw new Problem('bad_request', `A sandbox that is ${row.state} cannot be ${report.state} by a report.`)

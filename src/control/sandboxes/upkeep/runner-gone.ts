@@ -1,5 +1,5 @@
-// Ends the sandboxes of a runner that was removed for good. Disks on the runner are lost. Archives in the store are
-// kept.
+// Changes the sandboxes of a runner that was removed for good. The disks on the runner are lost. A sandbox with a copy
+// in the store becomes `archived`, every other one `error`.
 
 import type { RunningParts } from '#src/control/running.ts'
 import { forgetLeftoversOn } from '../record/leftovers.ts'
@@ -29,8 +29,8 @@ const changeOf = (row: SandboxRow): StateChange => {
 }
 
 /**
- * Ends the sandboxes of a removed runner. Skips a sandbox whose row another process writes at the same moment. The
- * next call ends that sandbox.
+ * Sets the sandboxes of a removed runner to `archived`, `error` or, if their deletion was requested, `destroyed`. Skips
+ * a sandbox whose row another process writes at the same moment. The next call handles that sandbox.
  */
 export const endOnRunner = async (parts: RunningParts, runnerId: string): Promise<void> => {
   const { database, clock, changes } = parts

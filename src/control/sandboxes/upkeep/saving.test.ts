@@ -75,7 +75,7 @@ const makeWanted = async (app: TestControl, runner: SimulatedRunner) => {
 }
 
 suite('a region that saves stopped sandboxes', () => {
-  test('a save keeps its base in the store', async () => {
+  test('when a runner reports a save that needs a base, control keeps that base in the store', async () => {
     await using app = await startControl(options)
     await using runner = await connectRunner(app, shared)
     await setSaving(app, true)

@@ -4,7 +4,10 @@ import { startControl, type TestControl } from '#test/control/harness.ts'
 import { organizations } from '#test/control/people.ts'
 import { connectRunner, eventsOf, untilState } from '#test/control/simulated-runner.ts'
 
-/** The lease is so long that the runner is never silent, although the tests move the clock. */
+/**
+ * Time without a heartbeat after which a runner counts as silent. It is so long that the runner is never silent,
+ * although the tests move the clock.
+ */
 const options = { sandboxes: { createWaitSeconds: 20, momentMilliseconds: 20_000, leaseSeconds: 1_000_000 } }
 
 const create = async (app: TestControl, name: string): Promise<string> => {

@@ -13,7 +13,10 @@ import { type SandboxRow, sizeOf } from '../record/sandbox.ts'
 import { writeState } from '../record/store.ts'
 import { moveSandbox } from './move.ts'
 
-/** Maximum number of waiting sandboxes that one call reads and tries to place. */
+/**
+ * Maximum numbers of waiting sandboxes that one call of `placeWaiting` reads (`mostLookedAt`) and tries to place
+ * (`mostTried`).
+ */
 const mostLookedAt = 5000
 const mostTried = 500
 /**
@@ -47,9 +50,10 @@ export const checkMayWait = async (transaction: Transaction, organizationId: str
 type WaitingSandbox = Pick<SandboxRow, 'id' | 'organization_id' | 'image' | 'cpu' | 'memory_gib' | 'disk_gib'>
 
 /**
- * Places waiting sandboxes whose image is on a runner and whose image config is known. `sandboxId`: only that one. A
- * sandbox keeps waiting if no runner has room, or if its organization is suspended or at its quota. Takes one sandbox
- * of each organization after the other, so that sandboxes that never fit do not delay other organizations.
+ * Places waiting sandboxes whose image is on a runner and whose image config is known. `image`, `sandboxId`: places
+ * only the sandboxes of this image, or only this sandbox. A sandbox keeps waiting if no runner has room, or if its
+ * organization is suspended or at its quota. The organizations take turns, one sandbox at a time. So sandboxes that
+ * never fit do not delay those of other organizations.
  */
 export const placeWaiting = async (
   parts: RunningParts,
@@ -156,8 +160,8 @@ export const failWaiting = async (
 }
 
 /**
- * Shows the image's progress on the sandboxes that wait for it. While there is progress, they are not treated as
- * stuck.
+ * Stores the progress of making an image in the rows of the sandboxes that wait for it. While there is progress, the
+ * sandboxes are not treated as stuck.
  */
 export const showWaiting = async (
   { database, changes }: Pick<RunningParts, 'database' | 'changes'>,

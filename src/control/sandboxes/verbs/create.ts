@@ -85,7 +85,7 @@ type Plan = {
   size: Size
   ttlMinutes: number
   quota: Quota
-  /** The mounts of the sandbox. Undefined: it mounts no volumes. */
+  /** The volumes that the sandbox will mount, with their rows locked. Undefined: it mounts none. */
   mounts: HeldMounts | undefined
   secrets: HeldSecrets
 }

@@ -24,7 +24,10 @@ export const destroy = async (parts: RunningParts, sandbox: SandboxRow, occasion
   return isOver ? await endWithoutRunner(parts, row, occasion.by) : row
 }
 
-/** Ends a sandbox that never had a runner, so nothing has to be removed. */
+/**
+ * Sets a sandbox to `destroyed` that has no runner, or whose runner was removed for good. No host has to remove
+ * anything.
+ */
 export const endWithoutRunner = async (
   { database, clock, changes }: RunningParts,
   row: SandboxRow,

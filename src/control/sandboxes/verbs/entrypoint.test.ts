@@ -59,7 +59,7 @@ suite('the entrypoint of a sandbox', () => {
     await tell(app, await imageOf(app, 'kept'))
     await untilState(app, id, 'started')
     assert.deepEqual((await app.as('owner').get('/snapshots/kept')).body.entrypoint, ['/run', 'snapshot'])
-    // The sandbox has its own copy of the entrypoint, so the test deletes the snapshot.
+    // The test deletes the snapshot, to show that the sandbox has its own copy of the entrypoint.
     assert.equal((await app.as('owner').delete('/snapshots/own')).status, 200)
     await app.as('owner').post(`/sandbox/${id}/stop`)
     await untilState(app, id, 'stopped')

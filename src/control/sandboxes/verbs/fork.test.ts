@@ -154,7 +154,7 @@ suite('the tree of forks', () => {
     await untilState(app, chain[2]!, 'destroyed')
     assert.equal((await app.as('viewer').get('/sandbox/n3/parent')).status, 404)
     assert.deepEqual(await idsOf(app, 'n3/ancestors'), chain.slice(0, 2))
-    // If a row in the middle of the chain is deleted, the list of ancestors ends there. There is no error.
+    // If the row of the destroyed parent is deleted, the list leaves out the parent, without an error.
     await app.database.sql`delete from sandboxes where id = ${chain[2]!}`
     assert.deepEqual(await idsOf(app, 'n3/ancestors'), chain.slice(0, 2))
     assert.equal((await app.as('stranger').get('/sandbox/n3/ancestors')).status, 404)

@@ -192,7 +192,7 @@ export const getParent = async (
   return parent
 }
 
-/** Lists the ancestors that still exist, the root first and the parent last. */
+/** Lists the ancestors that exist at present, the oldest first and the parent last. */
 export const listAncestors = async (
   { database }: RunningParts,
   { organization }: Pick<Actor, 'organization'>,

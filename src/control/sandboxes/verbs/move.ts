@@ -21,7 +21,7 @@ export type Occasion = {
 }
 
 type MoveOptions = Occasion & {
-  /** Returns further columns that change with the state. */
+  /** Returns columns that the move writes together with the state. */
   set?: (sandbox: SandboxRow) => Partial<SandboxRow>
   /**
    * Runs in the move's transaction before the write. It may refuse the move, write related rows, and return more
@@ -50,7 +50,7 @@ const intent = (sandbox: SandboxRow, move: Move): Partial<SandboxRow> => ({
 })
 
 /**
- * Makes the move of `verb` from the state in `found`. Throws if the sandbox would exceed the organization's quota.
+ * Makes the move of the verb from the state in `found`. Throws if the sandbox would exceed the organization's quota.
  *
  * If the sandbox has changed since `found` was read, the row is read again, because the verb may be done already or be
  * impossible. Exception: if `by` is a timer, no move is made, and the next sweep decides again.

@@ -55,7 +55,7 @@ suite('POST /sandbox/:sandboxIdOrName/pause', () => {
     assert.equal(last.generation, 3)
   })
 
-  test('a paused sandbox can be stopped, and a restart of the host leaves it stopped', async () => {
+  test('a paused sandbox can be stopped, and becomes `stopped` if its host restarts', async () => {
     await using app = await startControl(waiting)
     await using runner = await connectRunner(app)
     const id = await create(app)
@@ -155,7 +155,7 @@ suite('POST /sandbox/:sandboxIdOrName/resize', () => {
     assert.deepEqual({ ...row }, { memory_gib: 1, error_reason: 'It would not.' })
   })
 
-  test('if a runner refuses a resize after the sandbox was recovered, the size is restored, with a reason', async () => {
+  test('if a runner refuses a resize after the sandbox was recovered, the old size is restored', async () => {
     await using app = await startControl({ sandboxes: { createWaitSeconds: 0 } })
     await using runner = await connectRunner(app)
     const id = await create(app)
@@ -324,7 +324,7 @@ suite('POST /sandbox/:sandboxIdOrName/archive', () => {
     assert.deepEqual(await states(), half)
     await app.sweep()
     assert.deepEqual(await states(), half)
-    // The automatic stop of `idle` does not wait for the automatic archives.
+    // The sandbox `idle` is stopped by its timer, although some sandboxes still wait for their automatic archive.
     await untilState(app, idle, 'stopped')
     const stopped = (await app.as('member').get('/sandbox?states=stopped&name=box')).body.items[0]
     assert.equal((await app.as('member').post(`/sandbox/${stopped.id}/start`)).status, 200)
@@ -471,7 +471,7 @@ suite('POST /sandbox/:sandboxIdOrName/autopause/:interval', () => {
     assert.deepEqual([pause?.by_id, pause?.reason], ['auto-pause', 'Paused after 5 minutes without activity.'])
   })
 
-  test('autopause answers 400 together with autostop or an immediate autodelete; 0 is always valid', async () => {
+  test('setting autopause answers 400 if autostop or an immediate autodelete is set; 0 is always valid', async () => {
     await using app = await startControl(waiting)
     await using _runner = await connectRunner(app)
     await create(app)
