@@ -50,8 +50,8 @@ const isAhead = (said: Partial<AccessAhead> | null): said is AccessAhead =>
   isAccess(said.access ?? null)
 
 /**
- * Largest allowed difference between control's clock and the gate's clock, in ms. If the time in an answer that control
- * sent ahead differs more, the gate ignores the answer and asks control.
+ * Largest allowed difference between control's clock and the gate's clock, in ms. An answer that control sends ahead
+ * contains its time. If that time differs more from the gate's clock, the gate ignores the answer and asks control.
  */
 const clockSkewMs = 50
 
@@ -125,7 +125,10 @@ export class AccessDesk implements AsyncDisposable {
     throw unavailable('control answered something that is no access')
   }
 
-  /** Asks control what the credentials of an upload may access. The answer is not cached. */
+  /**
+   * Asks control which organization's files the credentials of an upload (object storage) may access. The answer is not
+   * cached.
+   */
   async askForUpload({ accessKey, sessionToken }: UploadQuestion): Promise<UploadAccess> {
     if (this.#uploads >= openQuestions) throw unavailable('too many open questions')
     this.#uploads += 1

@@ -25,7 +25,7 @@ suite('settings of the gate', () => {
     )
   })
 
-  test('a gate with certificates and an https address of control needs no key; over http it does', () => {
+  test('a gate with certificates needs no key if control’s address is https; if it is http, a key is needed', () => {
     const { ALCOVE_PROXY_KEY: _key, ...withoutKey } = { ...needed, ALCOVE_CERTIFICATES_DIR: '/certificates' }
     const { certificatesDirectory, proxyKey } = loadConfig({
       ...withoutKey,

@@ -60,7 +60,7 @@ suite('limits of connections to the gate', () => {
     }
     let visits = 0
     const visit = async (organizationId: string, opened: 'public' | 'bearer' = 'public') => {
-      // Each visit gets a new sandbox, because the gate caches control's answers for a while.
+      // Each visit is to a new sandbox. For a sandbox that was visited before, the gate would use control's cached answer.
       visits += 1
       const sandboxId = `box-${visits}`
       sides.control.answer = () => sides.access({ organizationId, openedBy: opened, sandboxId })

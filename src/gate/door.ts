@@ -20,7 +20,10 @@ export const createDoor = (
   tickets: Pick<TicketChecks, 'check'>,
   gateId = localGateId,
 ): Door => ({
-  /** Checks the ticket, and returns the sandbox as `Sandboxes.find` does. Throws the refusal. */
+  /**
+   * Checks the ticket, and returns the sandbox as `Sandboxes.find` does. Throws a Problem if the ticket does not allow
+   * the call.
+   */
   enter: async (entering, need) => {
     const {
       organizationId,

@@ -1,6 +1,6 @@
-// Traces calls through the gate. The toolbox reports the routes of its own calls. For previews and other paths, no more
-// than the beginning of the path is recorded. The rest of the path belongs to the sandbox, and a preview's address may
-// contain a token.
+// Records calls through the gate for telemetry. For a call to the toolbox, the record names the sandbox, and the
+// toolbox adds the route. For a call to a preview, the record has only the word `preview`. A preview's path is not
+// recorded, because it belongs to the sandbox and may contain a token.
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { followCall } from '#src/http/followed-call.ts'
 import { decoded } from './query.ts'

@@ -9,8 +9,8 @@ import type { Destination } from './destination.ts'
 import { forward } from './forward.ts'
 
 /**
- * Returns a simulated connection to a server that answers and closes when it gets the last byte of a body. At that time
- * the write of the byte is still pending.
+ * Returns a simulated connection to a server that answers and closes when it gets the last byte of a request body. The
+ * callback for the write of that byte comes only after that.
  */
 const closesAtOnce = (lastBytes: string) => {
   let isOver = false
@@ -29,7 +29,7 @@ const closesAtOnce = (lastBytes: string) => {
   })
 }
 
-/** Starts a gate that forwards every call to this destination. */
+/** Starts a gate that forwards every call to the destination that `destinationOf` returns. */
 const startForwarding = async (destinationOf: (request: IncomingMessage) => Omit<Destination, 'path' | 'failure'>) => {
   const proxy = createServer((request, response) => {
     const failure = (cause: unknown) => new Problem('internal', undefined, { cause })

@@ -44,7 +44,7 @@ export type FrontBounds = {
   openOfOne?: number
   /** A toolbox answer is cut off if the caller reads none of it for this many milliseconds. */
   idleMs?: number
-  /** How long a connection stays open after its last answer. */
+  /** Maximum milliseconds for which a connection stays open after an answer that ends it, until the caller closes it. */
   lingerMs?: number
   connections?: ConnectionBounds
   /** Limits for slow request bodies to a toolbox. Bodies to previews have no such limits. */
@@ -114,8 +114,8 @@ export const createFront = ({
   const upgraded = new Set<Duplex>()
   let toolboxDescription: string | undefined
   /**
-   * Returns the runner's address for an upload. If control names a runner of another host, this host's runner is used,
-   * because all hosts have one store for uploads.
+   * Returns the address of the runner that stores an upload. If control names a runner of another host, this host's
+   * runner is used, because the runners of all hosts have one store for uploads.
    */
   const ownRunner = ({ runnerAddress, gateId: id = localGateId }: UploadAccess): string => {
     if (id === (gateId ?? localGateId)) return runnerAddress
@@ -360,8 +360,8 @@ export const createFront = ({
     ServerResponse: answersWithin(),
     maxHeaderSize: headBytes,
     ...headTimes,
-    // No limit of the total time, because a large upload may take long. Bodies that arrive too slowly have their own limits
-    // (`slow`).
+    // A request has no limit of its total time, because a large upload may take long. Bodies that arrive too slowly
+    // have their own limits (`slow`).
     requestTimeout: 0,
     keepAliveTimeout: 90_000,
     noDelay: true,

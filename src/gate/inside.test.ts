@@ -63,7 +63,7 @@ const wanted = { sandboxId: 'box', runnerAddress: 'unix:/nowhere', isStarted: tr
 const signer = newSigner()
 
 suite('a connection to a port inside a sandbox', () => {
-  test('a connection into a sandbox needs a ticket for this port of this sandbox', async () => {
+  test('a connection to a port in a sandbox needs a ticket for that port of that sandbox', async () => {
     let count = 0
     await using sides = await startSides(() => {
       count += 1
@@ -178,7 +178,7 @@ suite('a connection to a port inside a sandbox', () => {
     assert.equal(await inner.dial({ ...wanted, ticket }, 80), dialled)
   })
 
-  test('the answer of a server that closes before it has read the whole body arrives', async () => {
+  test('the caller gets the answer of a server that closes before it has read the whole request body', async () => {
     const closed = Promise.withResolvers<void>()
     await using sides = await startSides((socket) => {
       socket
@@ -191,7 +191,7 @@ suite('a connection to a port inside a sandbox', () => {
     const call = sides.request(['Host', 'x', 'Transfer-Encoding', 'chunked'], 'POST')
     const heard = once(call, 'response')
     call.write('some')
-    // The server has closed, and its answer was not read yet.
+    // Send more when the server has closed the connection and the test has not yet read its answer.
     closed.promise.then(() => call.write('more'))
     const [answer] = await heard
     const body = await answer.toArray()

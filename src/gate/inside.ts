@@ -81,8 +81,8 @@ export class Inside {
     if (!this.#open.take(id)) throw tooMany()
     try {
       const socket = await this.#dialWithin(socketPath, port)
-      // Close the whole connection when the server in the sandbox ends its side. A server that only stopped sending
-      // cannot be told from a server that has closed its socket and reads nothing more.
+      // Close the whole connection when the server in the sandbox stops sending. The gate cannot see whether the server
+      // still reads, or has closed its socket.
       socket.allowHalfOpen = false
       if (socket.destroyed) throw new NotStarted()
       socket.once('close', () => this.#open.give(id))

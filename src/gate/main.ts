@@ -23,8 +23,8 @@ import { TicketChecks } from './tickets.ts'
 import { calledBy } from './toolbox-calls.ts'
 
 /**
- * Milliseconds in which running calls can end before they are cut off. This is short enough that the gate stops within
- * 3 s, including the steps after this time.
+ * When the gate stops, running calls have this many milliseconds to end. Then they are cut off. The gate needs some
+ * time after that, and stops within 3 s in total.
  */
 const graceMs = 2000
 

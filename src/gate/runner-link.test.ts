@@ -14,7 +14,7 @@ const here = (id: string) => ({
   sandbox: { id, assignment: assignmentWith({ sandboxId: id }), status: 'started', socketPath: `/nowhere/${id}` },
 })
 
-/** Starts a runner that sends these frames to each gate, and then nothing more. */
+/** Starts a simulated runner that sends `frames` to each gate that connects, and nothing else. */
 const startRunner = async (frames: readonly Buffer[]) => {
   const directory = mkdtempSync(join(tmpdir(), 'alcove-runner-link-'))
   const path = join(directory, 'runner.sock')
@@ -66,8 +66,7 @@ suite('a wrong message of a runner to the gate', () => {
       const frames = [jsonFrameOf(here('before')), bad, jsonFrameOf(here('behind')), jsonFrameOf({ type: 'whole' })]
       await using runner = await startRunner(frames)
       using link = new RunnerLink(runner.path, silentLog())
-      // If the bad message had closed the connection, the gate would have connected again, and the loop would end too
-      // early.
+      // A second connection means that the bad message has closed the first. The loop then ends, and the assertion fails.
       while (!link.isCurrent && runner.connections < 2) await link.untilChanged('behind', 50)
       assert.deepEqual(
         ['before', 'bad', 'behind'].map((id) => link.get(id)?.socketPath),

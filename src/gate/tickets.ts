@@ -19,7 +19,7 @@ import {
 export type Need = { sandboxId: string } & ({ method: string; path: string } | { port: number })
 
 const keptTickets = 4096
-/** Minimum interval of the questions for keys. Callers with tickets of unknown keys cannot shorten it. */
+/** Minimum time in ms between two questions to control for its keys, however many tickets with unknown keys come. */
 const askEveryMs = 1000
 
 type TicketsParts = {
@@ -56,7 +56,7 @@ export class TicketChecks {
       this.#judge(ticket, need)
       return ticket
     } catch (error) {
-      // The ticket of an honest caller is refused only if control and gate disagree. Otherwise the ticket is forged.
+      // A refused ticket is worth a warning: either control and the gate disagree, or the ticket is forged.
       if (error instanceof Problem && error.status < 500) {
         this.#parts.log.warn({ cause: error.cause, sandboxId: need.sandboxId }, 'a call is refused for its ticket')
       }
@@ -64,7 +64,7 @@ export class TicketChecks {
     }
   }
 
-  /** Verifies a ticket's signature before a call brings the ticket, so that the call need not wait for it. */
+  /** Verifies a ticket's signature before a call brings the ticket, so that the call need not wait for the verification. */
   readAhead(text: string): void {
     if (!this.#read.has(text)) this.#readAnew(text).catch(() => {})
   }

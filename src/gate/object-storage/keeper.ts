@@ -56,7 +56,7 @@ export class ContextKeeper {
     await this.#ask({ ask: 'abort-upload', organizationId, hash, uploadId })
   }
 
-  /** Sends a request. If the body fails, throws the body's error. */
+  /** Sends a request to the runner. If reading `body` fails, throws the error of `body`. */
   async #ask<T>(request: GateRequest, body?: AsyncIterable<Buffer>): Promise<T> {
     const failed: { with?: unknown } = {}
     try {

@@ -17,7 +17,7 @@ import { checkSignature, readSignedCall } from './signature.ts'
 import { beginXml, completeXml, errorXml, listXml, partsIn } from './xml.ts'
 
 type ObjectStorageParts = {
-  /** Asks control what an upload's credentials may access. Throws the refusal. */
+  /** Asks control which organization's files the credentials of an upload may access. Throws control's refusal. */
   ask: (question: UploadQuestion) => Promise<UploadAccess>
   /** Returns the link to the runner that stores the upload. */
   linkFor: (upload: UploadAccess) => Pick<RunnerLink, 'ask'>

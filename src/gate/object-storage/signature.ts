@@ -9,7 +9,7 @@ export type SignedCall = {
   accessKey: string
   sessionToken: string
   region: string
-  /** The time in the format of `x-amz-date`. */
+  /** When the caller signed the call: the value of the header `x-amz-date`. */
   datetime: string
   signedHeaders: readonly string[]
   signature: string

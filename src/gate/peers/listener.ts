@@ -28,7 +28,7 @@ export type ListenerBounds = {
   renewMs?: number
   /** Maximum number of connections that have not shown the certificate of a gate. */
   mostUnproved?: number
-  /** Maximum number of connections of gates. */
+  /** Maximum number of connections of all other gates together. */
   mostProved?: number
 }
 

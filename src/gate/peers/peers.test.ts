@@ -121,7 +121,7 @@ suite('calls that a gate passes on to the gate of the sandbox’s host', () => {
     assert.equal(ports.size, 2)
   })
 
-  test('a WebSocket carries messages both ways, and its close reaches the other side', async () => {
+  test('a WebSocket through two gates carries messages both ways, and its close reaches the other side', async () => {
     await using two = await startTwo()
     const server = new WebSocketServer({ noServer: true })
     const closed = Promise.withResolvers<number>()
@@ -140,7 +140,7 @@ suite('calls that a gate passes on to the gate of the sandbox’s host', () => {
     assert.equal(await closed.promise, 4321)
   })
 
-  test('a preview reaches the port inside; the answer says if no server listens or the sandbox is stopped', async () => {
+  test('a preview through two gates gets the server’s answer, or an error: no server there, sandbox stopped', async () => {
     await using two = await startTwo()
     assert.deepEqual(await preview(two.near), { status: 200, text: 'hello from inside' })
     assert.deepEqual(two.far.dialled, ['box-id:3000'])
@@ -153,7 +153,7 @@ suite('calls that a gate passes on to the gate of the sandbox’s host', () => {
     assert.equal((await preview(two.near)).status, 409)
   })
 
-  test('if a caller reads nothing, the other gate’s toolbox stops sending; if it disconnects, the call ends', async () => {
+  test('if a caller stops reading, the other gate’s toolbox stops sending; if it leaves, the call ends', async () => {
     await using two = await startTwo()
     let sent = 0
     const ended = Promise.withResolvers<void>()
@@ -179,7 +179,7 @@ suite('calls that a gate passes on to the gate of the sandbox’s host', () => {
     await ended.promise
   })
 
-  test('an upload of many megabytes arrives whole, at the speed at which the toolbox reads', async () => {
+  test('a large upload through two gates arrives whole, at the speed at which the toolbox reads it', async () => {
     await using two = await startTwo()
     const bytes = 48 * 1024 * 1024
     two.far.toolbox.call = async (request, response) => {

@@ -46,7 +46,7 @@ const nameOf = (host: string) =>
     .replace(/^\[(.*)\]$/, '$1')
     .replace(/\.$/, '')
 
-/** Whether the name is one by which programs of this machine reach this machine. */
+/** Whether the host name means the machine that uses it: `localhost` or a loopback address. */
 const isLoopback = (name: string) => name === 'localhost' || name === '::1' || /^127(?:\.\d{1,3}){3}$/.test(name)
 
 /**

@@ -36,16 +36,19 @@ const ofWholeHost = new Set(['alt-svc', 'nel', 'report-to', 'service-worker-allo
 const neverOut = new Set(['set-cookie', 'location', 'clear-site-data'])
 
 type Names = {
-  /** The host name that is passed to the server inside. */
+  /** The preview's host name, with the sandbox's id in place of a token. The server inside gets it in `X-Forwarded-Host`. */
   host: string
   prefix: string
-  /** The host name for the server inside: in `Host`, and in `Origin` and `Referer` if they name this preview. */
+  /**
+   * The host name that the server inside gets in `Host`, and in `Origin` and `Referer` if they name this preview.
+   * Either `host` or `localhost`.
+   */
   called: string
   hide: (text: string) => string
 }
 
 /**
- * Returns the host name and path prefix for the server inside. A token in the address is a credential, so the server
+ * Returns the host names and path prefix for the server inside. A token in the address is a credential, so the server
  * sees the sandbox's id instead.
  */
 const namesOf = (address: PreviewAddress, { sandboxId, openedBy, hostInside }: Access): Names => {
@@ -116,7 +119,7 @@ const inward = (visit: Visit, isUpgrade: boolean): string[] => {
   ]
 }
 
-/** Returns the request target for the server inside. */
+/** Returns the path and query that the server inside gets, without credentials of Alcove. */
 const targetOf = (visit: Visit): string => {
   const { address, access } = visit
   const { hide } = namesOf(address, access)

@@ -3,7 +3,7 @@ import { suite, test } from 'node:test'
 import { startSides } from '../testing/simulated.ts'
 import { openedBy, previewHost, visit } from '../testing/visiting.ts'
 
-suite('previews of a server that must be called localhost', () => {
+suite('previews of a server that accepts only localhost as its host name', () => {
   const origin = `http://${previewHost}`
 
   test('with hostInside set to localhost, the server gets Host localhost:PORT, and X-Forwarded-Host as usual', async () => {

@@ -56,8 +56,8 @@ export const isAtId = (address: PreviewAddress, { sandboxId, openedBy }: Access)
   address.sandbox === sandboxId || openedBy === 'signed-preview'
 
 /**
- * Throws if the address has no sandbox id, but a name. Used for upgrades and calls with a body, which cannot be
- * redirected.
+ * Throws if the address contains the sandbox's name instead of its id. Used for upgrades and calls with a body, which
+ * cannot be redirected.
  */
 export const checkAtId = (address: PreviewAddress, access: Access): void => {
   if (isAtId(address, access)) return

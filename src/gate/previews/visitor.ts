@@ -66,10 +66,9 @@ const isOfVisitor = (request: IncomingMessage, { host, prefix }: PreviewAddress)
   if (from !== undefined && isPageOf(from, host)) return true
   if (!isLink(request)) return false
   const isNeighbour = from === undefined ? site === 'same-site' : isPageOfPreview(from)
-  // A link on another preview's page (a neighbour) leads to this preview. If that page shows this preview in a frame,
-  // it could overlay the frame and catch the visitor's clicks, so the cookie is not accepted. Without `Sec-Fetch-Site`,
-  // as over plain HTTP, the gate cannot see whether there is a frame. It then accepts the cookie only for requests that
-  // open a page.
+  // A neighbour is a page of another preview. If it shows this preview in a frame, it could overlay the frame and catch
+  // the visitor's clicks, so the cookie is not accepted there. Without `Sec-Fetch-Site`, as over plain HTTP, the gate
+  // cannot see whether there is a frame. It then accepts the cookie only for requests that open a page.
   if (isNeighbour && site !== undefined) return !isFramed(request)
   return !isNeighbour || isForPerson(request)
 }
