@@ -20,7 +20,7 @@ export type ConnectionBounds = {
    * whose call had no credential (a visit to a public preview), then the one whose call has lasted longest.
    */
   mostHeld?: number
-  /** Maximum number of connections from one network that have no accepted credential yet. */
+  /** Maximum number of connections from one network (an IPv4 address or an IPv6 /64) that have no accepted credential yet. */
   mostUnknownOfOne?: number
   /**
    * Maximum number of calls that a client may send on one connection before the server has answered the first
@@ -186,9 +186,9 @@ export class Connections {
   }
 
   /**
-   * Returns the connection to close for a newcomer. A sixteenth of all connections is kept for clients without a
-   * credential. If they have more, their idle connections are closed first. Otherwise idle connections with a credential are
-   * closed first.
+   * Returns the connection to close for a newcomer. A sixteenth of all connections is reserved for clients without a
+   * credential. If these clients have more than that, their idle connections are closed first. Otherwise idle
+   * connections with a credential are closed first.
    */
   #leastNeeded(newcomer: Connection): Connection {
     const unknown = this.#givesWay(this.#unknown, newcomer)

@@ -20,7 +20,7 @@ suite('slow bodies', () => {
       })()
       await assert.rejects(reading, /failed/)
       assert.equal(request.socket, null)
-      // Wait so long that a request would have been checked several times.
+      // Wait long enough that the speed of a body would be checked several times.
       await new Promise((resolve) => setTimeout(resolve, 60))
       assert.equal(slow, 0)
     } finally {
