@@ -19,8 +19,8 @@ const dayMs = 86_400_000
 
 /**
  * Returns the validity of a certificate that is made now. It uses the kernel's clock even if a test simulates another
- * time, because clients check certificates by the kernel's clock. It begins a day earlier, because a client's clock may
- * be slow.
+ * time, because clients check certificates by the kernel's clock. The validity begins a day before now, because a
+ * client's clock may be slow.
  */
 export const spanOf = (days: number): Span => ({
   notBefore: new Date(Date.now() - dayMs),
@@ -114,7 +114,7 @@ const usage = (bits: number, unused: number) => extension('2.5.29.15', true, nod
 const digitalSignature = usage(0x80, 7)
 const signsCertificates = usage(0x06, 1)
 
-/** Makes an authority, which may sign certificates of programs and no further authorities. */
+/** Makes an authority, which may sign certificates of programs, but not of other authorities. */
 export const makeAuthority = (name: string, span: Span): Certified => {
   const subject = { name, key: newKey() }
   const isAuthority = extension('2.5.29.19', true, sequence(isTrue, node(0x02, Buffer.from([0]))))

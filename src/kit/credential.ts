@@ -36,7 +36,7 @@ export const credentialFor = (
   return { headers: {}, tls: () => ({ ...files.options, servername: controlName }) }
 }
 
-/** Returns the function with which a Pool of undici opens its connections. */
+/** Returns the function with which a connection pool of undici (an HTTP client) opens its connections. */
 export const connectorFor = ({ tls }: Credential, timeout: number): buildConnector.connector => {
   if (tls === undefined) return buildConnector({ timeout })
   return (options, callback) => {
