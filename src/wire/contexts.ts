@@ -44,7 +44,7 @@ export type StoredContext = { hash: string; bytes: number; etag: string; storedA
  * `organizationId`.
  */
 export type ContextsInUse = {
-  /** The organization whose contexts these are. Absent: the contexts of all organizations. */
+  /** The organization whose contexts the message is about. Absent: it is about the contexts of all organizations. */
   organizationId?: string
   inUse: readonly { organizationId: string; hashes: readonly string[] }[]
 }

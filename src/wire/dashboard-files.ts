@@ -26,7 +26,7 @@ export const encodings = [
 ] as const
 
 /**
- * Returns the path of the file that says why there is no build, in one sentence. `up` writes the file when the build
- * has failed, and control shows the sentence.
+ * Returns the path of a file with one sentence: why the dashboard could not be built. `up` writes the file when a build
+ * of the dashboard has failed, and control shows the sentence.
  */
 export const reasonBeside = (directory: string): string => `${directory}.failed`

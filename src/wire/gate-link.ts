@@ -65,8 +65,8 @@ export const GateNewsSchema = Type.Union([
 ])
 
 /**
- * `count`: how many processes of a sandbox the kernel has killed for lack of memory. `spans`: each kill happened
- * between `after` and `until` of one of these spans.
+ * `count`: how many processes of a sandbox the kernel has killed for lack of memory. `spans`: time spans, in
+ * milliseconds since 1970, in each of which at least one process was killed.
  */
 export type MemoryKillsHere = { count: number; spans: readonly { after: number; until: number }[] }
 

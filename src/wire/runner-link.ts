@@ -108,8 +108,8 @@ export type Assignment = {
   /** Id of a sandbox on the same runner. The new sandbox gets a copy of that sandbox's current disk. */
   forkOf?: string
   /**
-   * The archive of the sandbox's disk. For the target `archived`, the runner writes it. A runner without the disk
-   * restores the disk from it.
+   * The archive of the sandbox's disk. For the target `archived`, the runner writes the archive. A runner that needs
+   * the disk and does not have it restores it from the archive.
    */
   archive?: ArchiveRef
   /**
@@ -145,7 +145,10 @@ export type Report = {
   errorReason?: string
   recoverable?: boolean
   cause?: Cause
-  /** Why the runner refused the change that this generation asks for. The sandbox is as it was before and still works. */
+  /**
+   * Why the runner refused the change that this generation asks for. The sandbox is as it was before the change was
+   * requested, and still works.
+   */
   refused?: string
   /** The archive that was written. Present only with the state `archived`. */
   archive?: WrittenArchive
@@ -155,11 +158,11 @@ export type Report = {
 export type WrittenArchive = Required<ArchiveRef> & {
   bytes: number
   storedBytes: number
-  /** The name of the base (docs/adr/0046) over which the disk lies. Absent: every host of the region has it. */
+  /** The name of the disk's base (docs/adr/0046): the image below the disk. Absent: every host of the region has that image. */
   base?: string
 }
 
-/** The names of bases: files of base images, which travel through the store as images do. */
+/** The form of the name under which the files of a base image are in the store. */
 export const baseName = /^base-[0-9a-f]{64}$/
 
 /** A stopped sandbox's disk is in the store, as `save` of its assignment asked. */
@@ -283,7 +286,7 @@ export type ImageReport = {
   /** Present if the runner has put the image into the store: the hash of its manifest. */
   stored?: {
     sha256: string
-    /** The name of the image's base, which is in the store too. Absent: every host of the region has it. */
+    /** The name of the base below the image's disk. The base is in the store too. Absent: every host of the region has it. */
     base?: string
   }
 }
