@@ -76,7 +76,7 @@ suite('the proxy for secrets', () => {
   })
 
   for (const version of ['1.1', '2']) {
-    test(`a secret is put into headers, Basic credentials, path and query over HTTP/${version}, not the body`, async () => {
+    test(`over HTTP/${version}, a secret is put into headers, Basic credentials, path and query, not the body`, async () => {
       const body = `{"key":"${api.placeholder}"}`
       const got = await get(
         ...[`--http${version}`, `https://api.test/bot${api.placeholder}/x?key=${api.placeholder}`],
@@ -303,7 +303,7 @@ suite('the proxy for secrets', () => {
       )
   })
 
-  test('at a closed port, a sandbox with a secret for the host gets an error answer, others a reset', async () => {
+  test('if a server’s port is closed, a sandbox with a secret for it gets an error answer, others a reset', async () => {
     const closed = createServer()
     await once(closed.listen(0, '127.0.0.1'), 'listening')
     destination = { address: '127.0.0.1', port: (closed.address() as AddressInfo).port }

@@ -47,7 +47,10 @@ const trustedByHost = (): SecureContext => {
 const mostContexts = 1000
 const contexts = new Map<string, SecureContext>()
 
-/** Returns the TLS settings for a certificate. They are cached, because making them takes a millisecond. */
+/**
+ * Returns the TLS settings with which the proxy shows a secret's certificate to programs. They are cached, because
+ * making them takes a millisecond.
+ */
 const contextOf = ({ certificate, privateKey }: KnownSecret): SecureContext => {
   const known = contexts.get(certificate)
   if (known !== undefined) return known
