@@ -23,7 +23,7 @@ suite('the sizes of the dashboard', { skip: needsRoot }, () => {
   })
   after(() => rmSync(scratch, { recursive: true, force: true }))
 
-  /** Lists the files that a browser must load before a chunk can run, including the chunk itself. */
+  /** Lists the files that a browser must load before it can run a chunk (a file of the bundle), including the chunk itself. */
   const filesOf = (name: string, found = new Set<string>()): Set<string> => {
     const chunk = chunks[name]
     assert.ok(chunk, `no chunk ${name}`)
