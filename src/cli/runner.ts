@@ -104,7 +104,7 @@ type Emptying = {
 
 const sandboxes = (count: number): string => (count === 1 ? '1 sandbox' : `${count} sandboxes`)
 
-/** Seconds between two requests to control for the progress of an emptying. */
+/** While `drain --move` empties a runner: seconds between two requests to control for the progress. */
 const lookAgainSeconds = 2
 
 /**
