@@ -1,4 +1,4 @@
-// A session channel: a command, a shell or sftp, in the sandbox of the connection.
+// An SSH channel of the kind `session`: it runs a command, a shell or sftp in the sandbox of the client's connection.
 import type { ServerChannel, Session } from 'ssh2'
 import type { RawData, WebSocket } from 'ws'
 import {
@@ -125,7 +125,7 @@ export class SshSession {
 
   #say(message: ToCommand): void {
     if (this.#early !== undefined) {
-      // Limit the number of messages, because a client may send any number of signals before its command runs.
+      // At most 64 messages wait for the start of the command. A client may send any number of signals before that.
       if (this.#early.length < 64) this.#early.push(message)
       return
     }
