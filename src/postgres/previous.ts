@@ -1,6 +1,6 @@
 // Ends the PostgreSQL processes that an earlier run of `up` has left. If `up` was killed, its PostgreSQL still runs. If
-// PostgreSQL's main process was killed, its child processes may live a moment longer. All of them must end first,
-// because two servers on one cluster destroy its data.
+// PostgreSQL's main process was killed, its child processes may live a moment longer. All of these processes must end
+// before a new PostgreSQL starts, because two servers on one cluster destroy its data.
 //
 // This file recognizes the processes by their name and working directory. A pid is not enough, because the kernel may
 // have given the pid to another process.
