@@ -1,5 +1,5 @@
 // Which folders ("rooms") may import which others, and which room writes which database table. walls.test.ts checks
-// that the code keeps to this.
+// that the code obeys these rules.
 
 /**
  * The folders and files of each program, in layers from the lowest to the highest. Each listed folder or file is a
