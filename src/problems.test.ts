@@ -4,8 +4,8 @@ import { noSandbox, noSnapshot, notStarted, Problem, type ProblemCode, problems,
 
 /**
  * Texts by which client programs recognize an error: they search for them in its message. Most of these programs
- * distinguish capitals. Sources: `@computesdk/daytona` 1.7, `@langchain/daytona` 0.1, `@mastra/daytona` 0.4, Harbor,
- * the n8n nodes and suna.
+ * distinguish upper and lower case. Sources: `@computesdk/daytona` 1.7, `@langchain/daytona` 0.1, `@mastra/daytona`
+ * 0.4, Harbor, the n8n nodes and suna.
  */
 const patterns: readonly (readonly [client: string, made: Problem, pattern: RegExp | string])[] = [
   ['ComputeSDK', noSandbox('box'), 'not found'],

@@ -72,8 +72,8 @@ export const isProblemCode = (word: unknown): word is ProblemCode =>
   typeof word === 'string' && Object.hasOwn(problems, word)
 
 /**
- * Codes of status 500 and above that do not mean a failure of Alcove. A caller, a sandbox or a caller's own server
- * causes them.
+ * Codes of status 500 and above that do not mean a failure of Alcove. Their cause is a caller, a sandbox, or a server
+ * that a caller runs.
  */
 const notOurs: ReadonlySet<ProblemCode> = new Set([
   'sandbox_silent',
@@ -98,8 +98,9 @@ export const logLevelOf = ({
 export const retryAfterSeconds: Partial<Record<ProblemCode, number>> = { snapshot_in_making: 5 }
 
 /**
- * Words by which client programs recognize an error. They search its message, because old SDKs gave them nothing else,
- * and some distinguish capitals. `Problem` adds the words of its status and code to each message that lacks them.
+ * Words by which client programs recognize an error. They search the message of an error, because old SDKs gave them
+ * nothing else. Some distinguish upper and lower case. `Problem` adds the words of its status and code to each message
+ * that lacks them.
  */
 const clientWords: {
   byStatus: Record<number, readonly string[]>

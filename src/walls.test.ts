@@ -19,8 +19,8 @@ import {
 import { rooms, writers } from './testing/rooms.ts'
 
 /**
- * Files that every part may import: the types of messages between programs, errors, and helpers without knowledge of
- * Alcove.
+ * Folders and files that every part of the code may import: messages between programs, errors, and helpers that know
+ * nothing of Alcove.
  */
 const ground = ['src/wire', 'src/problems.ts', 'src/kit']
 
@@ -58,7 +58,7 @@ const roomOf = (file: string): string | undefined => {
   return rooms[program]?.find((room) => isBelow(path, room))
 }
 
-suite('allowed imports and writers', () => {
+suite('what each part of the code may import, and which database tables it may write', () => {
   test('each import in the code names an existing file', () => {
     assert.ok(imports.length > 100)
     assert.deepEqual(imports.filter(({ target }) => !existsSync(join(root, target))).map(say), [])
