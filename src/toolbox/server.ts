@@ -29,8 +29,8 @@ export type Called = {
 
 type ToolboxParts = {
   /**
-   * Returns the sandbox of a call that the gate has allowed, or undefined if the sandbox is not on this host. Throws if
-   * the gate has not allowed the call.
+   * Returns the sandbox that a call names, or undefined if that sandbox is not on this host. Throws if the gate has not allowed the
+   * call.
    */
   calledBy: (request: IncomingMessage, sandboxId: string) => Promise<Called | undefined> | Called | undefined
   /** Default timeout of `process/execute`, in seconds. 0: no timeout. */

@@ -24,7 +24,7 @@ suite('an operation of `Agent` resolves before it closes its connection', { time
     const sockets = () => native.openPaths.filter((path) => path.startsWith('socket:')).length
     const before = sockets()
     for (const [name, step] of Object.entries(steps)) {
-      // In this turn of the event loop, the connections of the previous operation are closed.
+      // Wait one turn of the event loop, in which the connections of the previous operation are closed.
       await nextTurn()
       const closing = t.mock.method(Socket.prototype, 'destroy')
       await step()

@@ -91,7 +91,7 @@ suite('`exec` of the agent', () => {
       .trim()
       .split('\n')
       .map((line) => line.trim())
-    // Descriptor 3 is the directory that `ls` itself opened, so the command has only 0, 1 and 2.
+    // `ls` itself opens the directory as descriptor 3. So the shell gave it only the descriptors 0, 1 and 2.
     assert.deepEqual(lines.slice(0, 4), ['0', '1', '2', '3'])
     assert.deepEqual(lines.slice(4, 6), ['SigBlk:\t0000000000000000', 'SigIgn:\t0000000000000000'])
     assert.equal(lines[6], lines[7])
@@ -152,7 +152,7 @@ suite('`exec` of the agent', () => {
     assert.equal(stdout.slice(0, 64), createHash('sha256').update(stdin).digest('hex'))
   })
 
-  test('a command that copies 3 MiB of input to its output never blocks', async () => {
+  test('a command that copies 3 MiB of its input to its output is never blocked', async () => {
     await using native = await NativeAgent.start()
     const stdin = Buffer.alloc(3 * 1024 * 1024, 'echo ')
     assert.equal((await read(await native.agent.exec({ ...command('cat'), stdin }))).stdout.length, stdin.length)
@@ -247,7 +247,7 @@ suite('`exec` of the agent', () => {
     }
   })
 
-  test('closing a command’s connection kills its process group and leaves no zombie and no descriptor', async () => {
+  test('closing a command’s connection kills its process group, and leaves no zombie and no open descriptor', async () => {
     await using native = await NativeAgent.start()
     const before = native.openDescriptors
     const running = await native.agent.exec(shell('sleep 1000 & echo $!; sleep 1000'))
@@ -278,7 +278,7 @@ suite('`exec` of the agent', () => {
     await until(() => !existsSync(`/proc/${Number(stdout)}`), 'the orphan reaped')
   })
 
-  test('300 parallel commands each get their own output, and leave no process or descriptor', async () => {
+  test('300 parallel commands each get their own output, and leave no process and no open descriptor', async () => {
     await using native = await NativeAgent.start()
     const before = native.openDescriptors
     const answers = await Promise.all(

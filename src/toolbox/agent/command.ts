@@ -43,8 +43,8 @@ export class StartFailed extends Error {
 }
 
 /**
- * The output of a command. Only one reader may iterate over it. Unread output stays in the sandbox and blocks the
- * command. If the reader leaves its loop early, the command is killed, as by `close`.
+ * The output of a command. Only one reader may iterate over it. Unread output stays in the sandbox and blocks the command. If the
+ * reader leaves its loop before the end of the output, the command is killed.
  */
 export interface RunningCommand extends AsyncIterable<Output> {
   readonly pid: number

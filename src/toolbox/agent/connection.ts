@@ -75,8 +75,8 @@ const counted = <T extends Socket>(socketPath: string, connectTo: () => T): T =>
 }
 
 /**
- * Returns a new socket immediately, even if it is still connecting. Bytes that are written to it meanwhile are sent once it
- * is connected.
+ * Returns a new socket immediately, even if it is still connecting. Bytes that are written to the socket before it is connected are
+ * sent afterwards.
  */
 const openFresh = (socketPath: string): Socket =>
   counted(socketPath, () => heedless(connect({ path: socketPath, allowHalfOpen: true })))
@@ -95,14 +95,15 @@ export const openAhead = (sockets = new ReadySockets()): Disposable => {
 }
 
 /**
- * Opens a socket for one operation. The sockets for later operations are opened only after this operation has ended, so that they
- * do not delay it.
+ * Opens a socket for one operation. The sockets for later operations are opened only after this operation has ended, because
+ * opening them earlier would delay it.
  */
 const openSocket = (socketPath: string): Socket => {
   if (ready === undefined) return openFresh(socketPath)
   const socket = ready.take(socketPath) ?? openFresh(socketPath)
   return socket.once('close', (hadError) => {
-    // Open new sockets only if the agent still runs. If the agent closed the connection or caused an error, the agent has ended.
+    // Open new sockets only if the agent still runs. It has ended if the connection failed, or if the agent closed the connection
+    // first.
     if (!hadError && !socket.readableEnded) fillSoon(socketPath)
   })
 }
@@ -196,7 +197,8 @@ export class Connection {
   }
 
   /**
-   * Like `next`, but throws after 60 s without a frame. Not for answers that the agent sends only when a command writes or ends.
+   * Like `next`, but throws after 60 s without a frame. Do not use this for answers that the agent sends only when a command writes
+   * or ends.
    */
   async nextSoon(): Promise<Frame> {
     if (this.#frames.length > 0) return await this.next()
@@ -248,7 +250,7 @@ export class Connection {
     if (this.#socket.writable) this.#socket.write(encodeFrame(kind, payload))
   }
 
-  /** Sends a frame without copying its payload. Settles when the kernel has all of it, or the socket is gone. */
+  /** Sends a frame without copying its payload. Settles when the kernel has accepted the whole frame, or the socket is closed. */
   sendWhole(kind: number, payload: Uint8Array): Promise<void> {
     return new Promise((resolve) => {
       if (!this.#socket.writable) return resolve()
@@ -279,8 +281,8 @@ export class Connection {
 const longestRawAnswer = 64
 
 /**
- * Sends a request that the agent answers by an OK frame. After it, raw bytes go in both directions. Returns the fields of the OK
- * frame, and the socket, whose next byte is the first raw byte. Each direction ends on its own.
+ * Sends a request that the agent answers by an OK frame. After that frame, raw bytes go in both directions; either direction can
+ * end while the other continues. Returns the fields of the OK frame, and the socket, whose next byte is the first raw byte.
  */
 export const requestRaw = async (
   socketPath: string,

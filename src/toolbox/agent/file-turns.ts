@@ -8,8 +8,8 @@ import { AgentRefused } from './connection.ts'
 const places = new Budget<string | undefined>({ each: 1000, all: 10_000, sure: 10 })
 const waiting = { places, full: () => new AgentRefused('busy', 'EAGAIN') }
 /**
- * Maximum number of parallel operations per sandbox. Writes have a limit of their own and never wait for reads. Otherwise an
- * upload could wait for a read whose caller waits for that upload.
+ * Maximum number of parallel operations per sandbox. Reads and writes have separate limits, because a caller may pass a download on
+ * to an upload. With a common limit, the upload could wait for a place that the download occupies until the upload continues.
  */
 const queues = { write: new FairQueue({ ofOne: 64, waiting }), read: new FairQueue({ ofOne: 128, waiting }) }
 const longestWaitMs = 30_000

@@ -146,8 +146,8 @@ class Contents extends Readable {
   readonly #from: Inflow
   #left: number
   /**
-   * True: `_read` reads bytes of the file from the agent. False after `pipe` to a response: the bytes then go to the response
-   * directly, and `_read` does nothing.
+   * Whether `_read` reads bytes of the file from the agent. False after `pipe` to a response: then the bytes go directly to the
+   * response.
    */
   #isRead = true
   #isUnderWay = false
@@ -186,7 +186,7 @@ class Contents extends Readable {
     this.#isRead = false
     this.once('end', () => to.end())
     this.#passOn((bytes) => writeThrough(socket, bytes, () => this.#from.resume()))
-    // Without `resume`, this stream would not emit `end`, because nobody reads from it: the bytes go to the socket directly.
+    // Call `resume`, so that this stream emits `end`. Nobody reads from the stream, because the bytes go directly to the socket.
     this.resume()
     return to
   }
@@ -216,8 +216,8 @@ const read = async (socketPath: string, body: Buffer): Promise<FileContents> => 
 }
 
 /**
- * Time in ms that the agent gets to remove the unfinished file after a failed write. The call fails only after this time or the
- * removal. In a paused sandbox the file is removed only after the sandbox resumes.
+ * Time in ms that the agent gets to remove the unfinished file after a failed write. The caller gets the error when the file is
+ * removed, or when this time is over. In a paused sandbox the file is removed only after the sandbox resumes.
  */
 const removalMs = 1000
 

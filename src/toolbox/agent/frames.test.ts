@@ -84,7 +84,7 @@ suite('frames between the gate and the agent', () => {
 })
 
 suite('fields in the payload of a frame', () => {
-  test('`word` reads a number and returns the word at that position of a list; refuses it if there is none', () => {
+  test('`word` reads a position and returns the word of a list there; refuses a position without a word', () => {
     const words = ['waiting', 'running'] as const
     assert.equal(new FieldReader(Buffer.of(1)).word(words), 'running')
     assert.throws(() => new FieldReader(Buffer.of(2)).word(words), BadFrame)

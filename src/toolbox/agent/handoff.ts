@@ -11,7 +11,7 @@ export class Handoff<T> implements AsyncIterableIterator<T> {
   #wakeTaker: (() => void) | undefined
   #wakeGiver: (() => void) | undefined
 
-  /** `abandoned` is called when the consumer leaves its loop. */
+  /** The queue calls `abandoned` when the consumer leaves its loop and takes no more items. */
   constructor(capacity: number, abandoned: () => void) {
     this.#capacity = capacity
     this.#abandoned = abandoned

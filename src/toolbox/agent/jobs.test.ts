@@ -100,7 +100,8 @@ suite('`attach` to a job of the agent, and other calls for jobs', () => {
       }
       // Check the sum of both streams: the agent may read much of one stream before it reads the other.
       assert.ok(wholeLinesKept > 16, id)
-      // From every offset, the bytes that `attach` returns and the bytes that it reports as lost are all output up to the end.
+      // For every offset: the bytes that `attach` returns and the bytes that it reports as lost are together all bytes from that
+      // offset to the end of the output.
       for (const offset of [0, 100, 255, 256, 257, 1000, endOffset - 1].filter((at) => at < endOffset)) {
         const told = await collect(jobs.attach(id, offset))
         assert.equal(text(told).length + lost(told), endOffset - offset, `${id} from ${offset}`)
@@ -108,7 +109,7 @@ suite('`attach` to a job of the agent, and other calls for jobs', () => {
     }
   })
 
-  test('`keepBeginning` stores less if stdout and stderr alternate, and assigns each byte to its stream', async () => {
+  test('`keepBeginning` stores a shorter beginning if stdout and stderr alternate, each byte in its stream', async () => {
     await using native = await NativeAgent.start()
     const { jobs } = native.agent
     const program = 'import os\nfor i in range(40000):\n os.write(1, b"o"); os.write(2, b"e")'
@@ -224,7 +225,7 @@ suite('`attach` to a job of the agent, and other calls for jobs', () => {
     await stuck
     await collect(jobs.attach('stuck', 0))
     await assert.rejects(jobs.input('stuck', Buffer.from('x')), { stage: 'job', errno: 'ESRCH' })
-    // Repeat until ESRCH: a process can still be signalled after its death, until it is reaped.
+    // Send the signal again and again until the agent answers ESRCH. A dead process can still be signalled until it is reaped.
     const signalUntilRefused = async () => {
       for (;;) await jobs.signal('stuck', 9)
     }

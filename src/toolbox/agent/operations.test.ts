@@ -142,7 +142,7 @@ suite('`info` and `shutdown` of the agent', () => {
       if ('data' in event) shown += event.data.toString()
       if (shown.includes('ready> ')) break
     }
-    // This grace period is longer than the test's own limit: the shell ends in time only if it gets SIGHUP.
+    // The grace period is longer than the test's time limit. So the test passes only if SIGHUP ends the shell.
     await native.agent.shutdown(600_000)
   })
 

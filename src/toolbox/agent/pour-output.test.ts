@@ -18,7 +18,7 @@ const frame = fc.record(
   { noNullPrototype: true },
 )
 
-/** Joins consecutive output of the same stream. Leaves of all other frames only their kind. */
+/** Writes bytes as hexadecimal text. Joins consecutive bytes of the same stream. */
 const heard = (said: [who: string, bytes: Uint8Array][]): [string, string][] =>
   said.reduce<[string, string][]>((all, [who, bytes]) => {
     const text = Buffer.from(bytes).toString('hex')
@@ -28,7 +28,7 @@ const heard = (said: [who: string, bytes: Uint8Array][]): [string, string][] =>
     return all
   }, [])
 
-/** Returns a chunk with `headerBytes` unused bytes before it in memory. The chunks of a connection have them, too. */
+/** Returns a chunk that has `headerBytes` unused bytes before it in memory, like the chunks that a connection reads. */
 const chunkOf = (bytes: Uint8Array): Buffer => Buffer.concat([Buffer.alloc(headerBytes), bytes]).subarray(headerBytes)
 
 /**

@@ -1,4 +1,5 @@
-// Reads stored output without copying it. The buffer is filled again only after all of its pieces were consumed.
+// Reads stored output without copying it. All bytes arrive in one buffer, which is filled again only after its pieces were
+// consumed.
 import { AgentGone, answerTimeoutMs, closeSoon, openInflow, readRefusal } from './connection.ts'
 import {
   BadFrame,

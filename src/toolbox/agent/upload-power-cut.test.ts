@@ -16,15 +16,15 @@ const contents = 'what was uploaded'
 
 type Wish = { name: string; makeParents?: boolean; old?: string }
 
-/** Uploads a file. Returns the contents that the file has after every possible power cut. */
+/** Uploads a file. Returns the possible contents of the file after a power cut, for every moment at which the power can fail. */
 const uploadAndCut = async (native: NativeAgent, { name, old, ...options }: Wish) => {
   const path = join(native.directory, name)
   await using recorder = await Recorder.attach(native.pid)
   const half = Math.floor(contents.length / 2)
   const pieces = [contents.slice(0, half), contents.slice(half)].map((piece) => Buffer.from(piece))
   await native.agent.files(userInfo().username).write(path, pieces, options)
-  // Append the operation `told`: the gate got the agent's answer. strace may have ended before it recorded the sending of the
-  // answer.
+  // Append the operation `told`, which means that the gate got the agent's answer. strace may have ended before it could record
+  // that the agent sent the answer.
   const operations: Operation[] = [...(await recorder.stop()), { kind: 'told' }]
   assert.ok(
     operations.some((each) => each.kind === 'write' && each.bytes.length > 0),

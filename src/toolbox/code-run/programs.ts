@@ -15,14 +15,14 @@ const read = (name: string) => readFileSync(new URL(`./${name}`, import.meta.url
 const literal = (text: string) => JSON.stringify(text.toWellFormed())
 
 /**
- * JavaScript that reads the caller's code from standard input, so that process lists do not show it, and runs it by eval. With
- * `node -` instead, the code could not use `process.stdin`, and would not be the main module.
+ * JavaScript that reads the caller's code from standard input, so that process lists do not show the code, and runs it by eval. If
+ * `node -` ran the code, the code could not use `process.stdin`, and would not be the main module.
  */
 const reads = "process.execArgv.splice(0,2);require.main=module;(0,eval)(require('fs').readFileSync(0,'utf8'))"
 const node = ['node', '-e', reads, '--']
 const named = '\n//# sourceURL=[stdin]'
 
-/** JavaScript without one of these words is a script, not a module. Code with one of them may be a script or a module. */
+/** JavaScript that contains none of these words is a script, not a module. JavaScript that contains one of them may be either. */
 const mayBeModule = /\b(?:import|export|await)\b/
 
 /**
@@ -123,8 +123,9 @@ const drawsCharts = /\b(?:matplotlib|pylab|seaborn)\b/
 const inPython = (text: string, name: string) => `exec(compile(${text},'<${name}>','exec'),{'__name__':'<${name}>'})`
 
 /**
- * Matches Python code that must be run by main.py, a small program that runs the caller's code. Code with an import may look for
- * its own file, and a `coding` comment would be an error on standard input. Other code runs faster without main.py.
+ * Matches Python code that must be run by main.py, a small program that runs the caller's code. An imported module may look for the
+ * code's own file, which main.py provides. A `coding` comment would be an error on standard input. Other code runs faster without
+ * main.py.
  */
 const needsMain = /import|__file__|coding[:=]/
 

@@ -31,7 +31,7 @@ type RememberedCommand = {
  */
 const isNoOutcome = (error: unknown) => !(error instanceof Problem) || error.status === 429 || error.status >= 500
 
-/** Length of the command's output in an error. */
+/** Length of the command's output that the error contains; 0 if it contains none. */
 const outputIn = (error: unknown) => (error instanceof Problem ? (error.fields['output']?.length ?? 0) : 0)
 
 const hashOf = (body: unknown) => createHash('sha256').update(JSON.stringify(body)).digest('hex')

@@ -16,8 +16,8 @@ import type { ExecuteRequest, ExecuteResponse } from './schemas.ts'
 const shells = ['bash', 'sh'] as const
 
 /**
- * Longest command that is passed in a variable; the kernel accepts 128 KiB. A longer command is passed on the shell's standard
- * input, and then the command itself has an empty input.
+ * Maximum length in bytes of a command that is passed in an environment variable; the kernel accepts 128 KiB. A longer command is
+ * passed on the shell's standard input. The programs of the command have an empty standard input in both cases.
  */
 const variableBytes = 100 * 1024
 const evalStdin = 'eval "$(cat)"'

@@ -36,8 +36,8 @@ const copyOver = async (sandbox: ToolboxSandbox, deadline: Deadline, from: strin
   using complaint = new BoundedOutput(sandbox.assignment.organizationId, complaintBytes)
   const argv = ['mv', '-n', '-T', '--', operand(from), operand(to)]
   const exitCode = await runTool(sandbox, deadline, { argv, complain: (data) => complaint.add(data) })
-  // Another process may have made the destination meanwhile. `mv -n` then moves nothing and exits with 0. The failure is visible
-  // only because the source still exists.
+  // Another process may have made the destination meanwhile. Then `mv -n` moves nothing and exits with 0, as after a success. The
+  // source that still exists shows that nothing was moved.
   if (exitCode === 0 && (await exists(files, from))) throw taken()
   if (exitCode !== 0)
     throw new Problem('unprocessable', `The move of ${from} to ${to} failed. ${complaint.text()}`.trim())

@@ -11,7 +11,7 @@ import { until } from '../agent/testing/native-agent.ts'
 import { bulkDownload } from './bulk-download.ts'
 import { FilesRoom, refusal } from './testing/files-room.ts'
 
-/** A sysfs file whose reported size is 4096 bytes. */
+/** A file in sysfs. Its reported size is 4096 bytes, but its contents are shorter. */
 const loopbackMtu = '/sys/class/net/lo/mtu'
 const sizeless = { skip: !existsSync('/proc/kallsyms') && 'needs /proc/kallsyms' }
 const sum = (bytes: Buffer) => createHash('sha256').update(bytes).digest('hex')

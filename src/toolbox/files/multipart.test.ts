@@ -5,7 +5,7 @@ import { boundaryOf, readParts } from './multipart.ts'
 
 type Read = { name: string; contents: Buffer }
 
-/** Yields pieces, and overwrites each piece when the next one is requested. */
+/** Yields the bytes in pieces of these sizes. Overwrites each piece when the next one is requested. */
 async function* cut(bytes: Buffer, sizes: readonly number[]) {
   for (let at = 0, index = 0; at < bytes.length; index++) {
     const piece = Buffer.from(bytes.subarray(at, at + (sizes[index] ?? bytes.length)))

@@ -12,7 +12,10 @@ export class Records {
   #size = 0
   #count = 0
 
-  /** `ends`: the byte that ends the first record, the second record, and so on, in a cycle. */
+  /**
+   * `ends`: the bytes that end records, in turn. With two bytes, the first ends the records 1, 3, 5 and so on, and the second ends
+   * the records 2, 4, 6 and so on.
+   */
   constructor(ends: readonly number[], bound: number) {
     this.#ends = ends
     this.#bound = bound

@@ -3,8 +3,8 @@ import Type from 'typebox'
 import { LongText, longestText } from '#src/http/shapes.ts'
 
 /**
- * Maximum length of a path, above the kernel's limit. So it is the kernel that refuses a path that is too long. A call with a
- * list of paths then gets an error for that path only.
+ * Maximum length of a path. The kernel's limit is lower, so the kernel refuses a path that is too long. In a call with a list of
+ * paths, only that path then gets an error.
  */
 const longestPath = 16_384
 

@@ -1,4 +1,4 @@
-// Tests messages of git that not every machine can cause. The texts are what git prints under LC_ALL=C. The tests of
+// Tests error messages of git that a test cannot cause on every machine. The texts are what git prints under LC_ALL=C. The tests of
 // the endpoints cover git's other messages.
 import assert from 'node:assert/strict'
 import { suite, test } from 'node:test'

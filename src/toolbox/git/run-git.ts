@@ -16,7 +16,7 @@ const answerBytes = 16 * 1024 * 1024
 const complaintBytes = 64 * 1024
 
 /**
- * Maximum number of records in git's output, far more than 16 MiB of real file names contain. Without it, a hostile program
+ * Maximum number of records in git's output, far more than 16 MiB of real file names contain. Without this limit, a hostile program
  * in place of git could print empty records and keep the gate busy.
  */
 const mostRecords = 250_000
@@ -45,8 +45,8 @@ export type Git = {
 const quietly = {
   LC_ALL: 'C',
   GIT_TERMINAL_PROMPT: '0',
-  // Empty, so that no program prompts. If the variable were unset, git would look for other settings that name such a
-  // program.
+  // Empty, so that git starts no program that asks for a password. If the variable were unset, git would take such a program from
+  // its other settings.
   GIT_ASKPASS: '',
   SSH_ASKPASS: '',
   GIT_PAGER: 'cat',

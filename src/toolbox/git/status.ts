@@ -20,7 +20,7 @@ const words: Record<string, StatusWord> = {
  */
 const nameOf = (latin1: string) => Buffer.from(latin1, 'latin1').toString('utf8')
 
-/** Returns what follows the first `count` fields of a record. That part is a name and may contain spaces. */
+/** Returns the rest of a record after its first `count` fields. The rest is a file name, which may contain spaces. */
 const after = (record: string, count: number): string => {
   let at = 0
   for (let field = 0; field < count; field++) at = record.indexOf(' ', at) + 1

@@ -22,8 +22,8 @@ const contextsMax = 64
 const ringBytes = 16 * 1024 * 1024
 const prefix = 'python.'
 /**
- * Suffix of a context's second job name. Each restart uses the other of the two names, so the old job survives if the new one
- * fails to start.
+ * Suffix of the second job name of a context. A context uses its two job names in turn, one per restart, so the old job remains if
+ * the new one fails to start.
  */
 const second = '~'
 const program = readFileSync(new URL('./worker.py', import.meta.url), 'utf8')

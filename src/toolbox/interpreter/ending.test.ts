@@ -41,7 +41,7 @@ suite('the timeout of interpreter code', () => {
     await using box = await startToolbox()
     const contextId = await newContext(box)
     const { jobs } = box.native.agent
-    // Imitate a gate that was killed after it had sent the worker a run without end, whose deadline passed 4.9 s ago.
+    // Imitate a gate that was killed after it had sent endless code to the worker. The deadline of that code passed 4.9 s ago.
     const request = { id: 'of a runner', code: 'sum(range(10 ** 15))', envs: {}, deadline: Date.now() - 4900 }
     await jobs.input(`python.${contextId}`, Buffer.from(`${JSON.stringify(request)}\n`))
     const isEnded = async () => (await jobs.list()).every(({ state }) => state === 'ended')
@@ -95,10 +95,7 @@ suite('the end of an interpreter context’s Python', () => {
 })
 
 suite('interpreter runs that a killed gate left behind', () => {
-  /**
-   * Sends a request directly to the worker, as a gate would have done before its restart. The running gate does not know of
-   * this run.
-   */
+  /** Sends a request directly to the worker, as the gate that was killed did. So the running gate does not know of this run. */
   const askAsBefore = async (box: Toolbox, code: string, deadline: number | null) => {
     await printed(box, 'pass')
     const request = JSON.stringify({ id: 'of-the-one-before', code, envs: {}, deadline })

@@ -1,6 +1,6 @@
-// A run in a worker, from the request to its end. A worker does one run after the other. After a restart of the gate, a run that
-// the previous gate process began may still be running. So the gate waits for that run first, until the deadline that the worker
-// reports for it.
+// A run of code in a worker, the Python process of a context, from the request to the end. A worker does one run after the other.
+// After a restart of the gate, a run that the previous gate process began may still be running. So the gate waits for that run
+// first, until the deadline that the worker reports for it.
 import { randomUUID } from 'node:crypto'
 import { constants } from 'node:os'
 import { type Exit, isRefused, type Jobs } from '../agent/agent.ts'
@@ -155,7 +155,7 @@ const isBusy = async (jobs: Jobs, { job }: Context): Promise<boolean> => {
   return last !== undefined && last.id !== null && last.type !== 'done'
 }
 
-/** Waits until a run has ended that the gate began before the gate's own restart. Waits at most until the run's deadline. */
+/** Waits for the end of the run that the previous gate process began, at most until the deadline of that run. */
 const outwait = async (jobs: Jobs, context: Context): Promise<void> => {
   const { job } = context
   const deadline = new Deadline(jobs, job.id)

@@ -64,8 +64,8 @@ const flatten = (result: unknown, uri: string): LspSymbol[] =>
   })
 
 /**
- * In an answer, each symbol has a copy of the URI of the document that was asked about. All these copies together may have this
- * many bytes. The size of the language server's message limits everything else in the answer.
+ * Maximum total size in bytes of the copies of the document's URI in one answer. Each symbol has a copy. The size of the language
+ * server's message limits all other parts of the answer.
  */
 const uriBytes = 32 * 1024 * 1024
 

@@ -33,8 +33,8 @@ export const absolute = async (files: Files, path: string): Promise<string> =>
   posix.resolve(path.startsWith('/') ? '/' : await told(() => files.directory(), { path }), path)
 
 /**
- * Returns the absolute path of a relative path. The path is tried first from the working directory, then from the project,
- * because the SDK's documentation names the one for some calls and the other for others.
+ * Returns the absolute path of a relative path: from the working directory, or from the project if the file exists only there. The
+ * SDK's documentation names the working directory for some calls and the project for others.
  */
 const fromProject = async (files: Files, path: string, project: string): Promise<string> => {
   const here = await absolute(files, path)

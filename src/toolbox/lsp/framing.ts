@@ -9,8 +9,8 @@ const headerBytes = 4096
 const mostValues = 200_000
 
 /**
- * Thrown if the server broke the protocol or exceeded a limit. The error message is the end of a sentence that begins
- * "The language server …".
+ * Thrown if the server broke the protocol or exceeded a limit. The error message follows the words "The language server" in a
+ * sentence.
  */
 export class BadServer extends Error {
   override name = 'BadServer'

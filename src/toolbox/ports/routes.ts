@@ -28,8 +28,8 @@ const listPorts = async (sandbox: ToolboxSandbox, reply: FastifyReply) => {
     user: sandbox.assignment.user,
     mergeOutput: true,
   }
-  // The command prints two tables. If the sandbox has no IPv6, `cat` cannot read the second table; its error line is
-  // ignored.
+  // The command prints the tables of TCP sockets for IPv4 and IPv6. If the sandbox has no IPv6, `cat` prints an error instead of
+  // the second table, and this line is ignored.
   await runToEnd(sandbox.agent, spec, deadline, (data) => output.add(data)).catch((error) => {
     if (!(error instanceof StartFailed)) throw error
     throw callersFault(error, spec) ?? new Problem('unprocessable', 'This sandbox has no program that could tell.')

@@ -56,9 +56,9 @@ class Client {
     const { job, record } = this.#pty
     const begin = record.lazyStart ? startMark.length : 0
     const first = Math.max(begin, job.startOffset, job.endOffset - scrollbackBytes)
-    // A shell with `lazyStart` prints nothing until its first client connects. Then it first prints `startMark`, which clients do
-    // not get. `first` is at least the offset after `startMark`. So before `startMark` is printed, `first` is larger than the
-    // offset at which the output ends now.
+    // A shell with `lazyStart` prints `startMark` when its first client connects, before all other output. Clients do not get
+    // `startMark`. `first` is the offset of the first byte for this client. If `startMark` is not printed yet, the output still
+    // ends before `first`, so reading starts at that end and skips `markLeft` bytes.
     const from = Math.min(first, job.endOffset)
     let isCut = from > begin
     let markLeft = first - from

@@ -38,8 +38,7 @@ export const watchMemory = (sandbox: Sandbox) => {
     const until = Date.now()
     if (exitCode === 0 && until - from < fastMs) return undefined
     const { spans } = await killsOf(sandbox)
-    // Calls `Date.now()` again, because the time that the runner records for a kill may be a moment later than the
-    // kill.
+    // Use the present time as the end: the runner may record a kill a moment after it happened.
     return wasBetween(spans, from, Date.now()) ? shortageOf(sandbox) : undefined
   }
 }

@@ -16,7 +16,7 @@ const inJsonAtMost = 2
 const sureBytes = 64 * 1024
 
 /**
- * What outputs need beyond `sureBytes` comes from these 512 MiB, which all owners share. One owner may use at most as many bytes
+ * Memory for the outputs that need more than `sureBytes`: 512 MiB, which all owners share. One owner may use at most as many bytes
  * as it leaves free, so one owner alone gets 256 MiB. When few bytes are free, new outputs are cut earlier.
  */
 const shared = new Budget({ all: 512 * 1024 * 1024, ofFree: 1 })
@@ -103,7 +103,7 @@ export class BoundedOutput {
   }
 
   /**
-   * Returns the stored end of the output. Leaves out bytes at its beginning until its JSON text has at most `#endLimit *
+   * Returns the stored end of the output. Leaves out its first bytes, until the JSON text of the rest has at most `#endLimit *
    * inJsonAtMost` bytes.
    */
   #endBytes(): Buffer {

@@ -133,7 +133,7 @@ suite('GET /process/session/entrypoint/logs', () => {
       const { stdout, stderr, code, frames } = await following
       assert.deepEqual([stdout.toString(), stderr.toString(), code], ['one\ntwo\n', 'err\n', 1000])
       for (const frame of frames) assert.ok(['010101', '020202'].includes(frame.subarray(0, 3).toString('hex')))
-      // A socket without `follow` sends the present output, then closes.
+      // A socket without `follow` sends the output that exists, then closes.
       assert.equal((await follow(box.socket(`${path}/logs`))).stdout.toString(), 'one\ntwo\n')
     })
   }

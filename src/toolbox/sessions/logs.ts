@@ -11,7 +11,7 @@ import { keptOutputBytes } from '../agent/kept-output.ts'
 import { asTold } from './refusals.ts'
 import type { Logs } from './schemas.ts'
 
-/** The markers in a log. The bytes after a marker are output of that stream, until the next marker comes. */
+/** The markers in a log: one per stream. All bytes up to the next marker are output of the stream whose marker came last. */
 export const markers = { stdout: Buffer.of(1, 1, 1), stderr: Buffer.of(2, 2, 2) } as const
 
 type OutputEvent = Exclude<CommandEvent, { type: 'exit' }>

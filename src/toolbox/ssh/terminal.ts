@@ -71,7 +71,7 @@ class Terminal implements Running {
   hangUp(): void {
     this.#gone.abort()
     this.signal(constants.signals.SIGHUP)
-    // A stopped process does not react to SIGHUP before it continues.
+    // Continue the process: a stopped process reacts to SIGHUP only after it continues.
     this.signal(constants.signals.SIGCONT)
   }
 }
