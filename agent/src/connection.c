@@ -76,7 +76,7 @@ size_t connection_widen(struct connection *connection) {
   connection->out_room = OUT_ROOM(LONG_CHUNK);
   /*
    * Ask for a large send buffer of the socket, so that the peer wakes up less often, which saves processor time. The kernel may
-   * set a smaller one.
+   * give a smaller buffer.
    */
   setsockopt(connection->socket.fd, SOL_SOCKET, SO_SNDBUF, &(int){2 * LONG_CHUNK}, sizeof(int));
   return LONG_CHUNK;
@@ -353,8 +353,7 @@ static void on_connection(struct source *source, uint32_t events) {
     if (errno == EINTR || errno == ECONNABORTED) continue;
     if (errno != EAGAIN) {
       /*
-       * No descriptors or memory are left. Accepting is paused and retried later, because epoll would report the waiting
-       * connection again and again.
+       * Stop accepting for a while: no descriptor or memory is left, and epoll would report the waiting connection again and again.
        */
       source_watch(source, 0);
       timer_set(&accept_again, ACCEPT_AGAIN_MILLISECONDS, accept_more);

@@ -37,17 +37,14 @@ struct connection {
 /* Starts accepting on this listening socket. */
 void connections_start(int listening_fd);
 
-/*
- * Sends a short frame. Until the connection is drained again (`connection_is_drained`), all short frames together may have at
- * most 1 KiB.
- */
+/* Sends a short frame. All short frames that are not sent to the peer yet may have at most 1 KiB together. */
 void connection_send(struct connection *, uint8_t kind, const void *payload, uint32_t size);
 /* Prepares a short frame that is sent with the next frame or by `connection_flush`. Only one frame can wait at a time. */
 void connection_hold(struct connection *, uint8_t kind, const void *payload, uint32_t size);
 void connection_flush(struct connection *);
-/* Sends a FAILED frame, and ends the connection when that frame is written. */
+/* Sends a FAILED frame, and ends the connection after that frame. */
 void connection_fail(struct connection *, enum stage, int error_number);
-/* Ends the connection when everything is written. */
+/* Ends the connection after all its frames were sent. */
 void connection_end(struct connection *);
 void connection_close(struct connection *);
 
@@ -78,13 +75,13 @@ uint8_t *connection_keep_body(struct connection *, size_t *size);
 void request_free(uint8_t *body, size_t size);
 
 /*
- * Removes the socket from a connection that has sent everything, and frees the connection. For an operation that continues with
- * raw bytes. The peer must not have sent anything after the request yet.
+ * Returns the socket of a connection that has sent all its frames, and frees the connection. The calling operation continues with
+ * raw bytes. Call this only while the peer has sent nothing after its request.
  */
 int connection_take_over(struct connection *);
 /*
- * Gives back the place in the limit of connections that a socket from `connection_take_over` uses. Call this when the operation
- * closes that socket.
+ * Call this when an operation closes a socket from `connection_take_over`: that socket no longer counts towards the limit of
+ * connections.
  */
 void connection_slot_free(void);
 

@@ -1,7 +1,6 @@
 /*
- * Finds descendants: a pass over /proc reads the parent of each process, then children of marked processes are marked until
- * no more are found. A child that is forked during the pass is missed, so callers that kill repeat the pass until it finds no
- * process.
+ * Finds descendants: reads the parent of each process in /proc, then marks the children of marked processes until no more are
+ * found. A child that is forked while /proc is read is missed, so a function that kills searches again until it finds no process.
  */
 #include "descendants.h"
 

@@ -1,6 +1,6 @@
 /*
- * DIAL: connects to a port inside the sandbox, then relays raw bytes in both directions. Each direction ends separately. If one
- * side does not accept bytes immediately, at most the bytes of one read are buffered.
+ * DIAL: connects to a port inside the sandbox, then relays raw bytes in both directions. Either direction can end while the other
+ * continues. If one side does not accept bytes immediately, at most the bytes of one read are buffered.
  */
 #include <arpa/inet.h>
 #include <errno.h>
@@ -116,8 +116,8 @@ static void watch(struct tunnel *tunnel) {
     if (!tunnel->from[i].ended && !is_waiting(&tunnel->from[i])) events |= EPOLLIN;
     if (is_waiting(&tunnel->from[!i])) events |= EPOLLOUT;
     /*
-     * This end of the tunnel sends no more, but may still disconnect, so continue to watch it. Epoll reports errors and hang-ups
-     * with any set of events.
+     * Watch this end of the tunnel, which sends no more, until it disconnects. Epoll reports errors and hang-ups with any set of
+     * events.
      */
     if (!events && tunnel->from[i].ended) events = EPOLLERR;
     source_watch(&tunnel->end[i], events);

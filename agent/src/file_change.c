@@ -43,8 +43,8 @@ static char *next_slash(const char *path, char *from) {
 }
 
 /*
- * Returns whether the parent directory of the path exists. Usually it does, and the parts of a long path need not be looked up
- * one by one.
+ * Returns whether the parent directory of the path exists. If it exists, as usual, the other directories in the path need not be
+ * checked.
  */
 static bool has_parent(char *path) {
   char *last = NULL;
@@ -114,7 +114,7 @@ static void note_error(void) {
 
 static void remove_tree(int at, const char *name, int depth);
 
-/* Reads a directory once and removes each entry. An entry that cannot be removed is left, and its error noted. */
+/* Reads a directory once and removes each entry. If an entry cannot be removed, continues, and records the first such error. */
 static void remove_contents(int fd, int depth) {
   DIR *directory = fdopendir(fd);
   if (!directory) {

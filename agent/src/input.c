@@ -37,8 +37,8 @@ static void unlink_wait(struct input_wait *wait) {
 }
 
 /*
- * Removes a request that waited until the job accepts input. Returns its connection, which may stay open until the peer closes
- * it.
+ * Removes a request from the queue of requests that wait until the job accepts input, and frees the request. Returns its
+ * connection, which is still open.
  */
 static struct connection *finish(struct input_wait *wait) {
   struct connection *connection = wait->connection;

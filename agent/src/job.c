@@ -59,8 +59,10 @@ static void on_stderr(struct source *source, uint32_t events) {
   if (collect(job, 1, CHUNK)) record_wake(&job->record);
 }
 
-/* Collects the output that the first process left in the pipe. A background child may still write to the pipe, so the amount is
- * limited to what is there now. */
+/*
+ * Collects the output that the first process left in the pipe. Reads only the bytes that are in the pipe now, because a background
+ * child may write more at any time.
+ */
 static void collect_last(struct job *job, int which) {
   int waiting = 0;
   if (job->output[which].fd < 0) return;

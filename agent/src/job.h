@@ -1,6 +1,7 @@
 /*
- * Jobs: processes that outlive their connection and the runner. The output of a job is stored in a ring buffer on disk (ring.h)
- * until the job is removed. This file declares the table of jobs, and the functions for the parts of a job's life.
+ * Jobs: processes that continue after their connection has closed, and after the gate or the runner has ended. The output of a job
+ * is stored in a ring buffer on disk (ring.h) until the job is removed. This file declares the table of jobs, and the functions for
+ * the parts of a job's life.
  */
 #ifndef ALCOVE_JOB_H
 #define ALCOVE_JOB_H

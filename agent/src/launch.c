@@ -1,7 +1,6 @@
 /*
- * Starts a program in a new process. The order of the steps in that process matters: the session and the descriptors
- * are set first, then the user. Only then are the working directory and the program opened, so that the rights of the
- * program's user decide.
+ * Starts a program in a new process. The new process first sets its session and its descriptors, then becomes the program's user.
+ * Only then it opens the working directory and the program, so the kernel checks the rights of that user.
  */
 #include "launch.h"
 

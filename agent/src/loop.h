@@ -33,8 +33,8 @@ _Noreturn void loop_run(void);
 /* Takes over the descriptor. No event of the descriptor is watched yet. */
 void source_open(struct source *, int fd, void (*ready)(struct source *, uint32_t));
 /*
- * Sets the events to watch. With 0, epoll reports nothing, not even a hang-up. Use 0 while nothing can be sent: otherwise a peer
- * that has hung up would wake the loop all the time.
+ * Sets the events to watch. With 0, epoll reports nothing, not even a hang-up. Use 0 while nothing can be sent to the peer:
+ * otherwise epoll would report a hang-up of the peer again and again.
  */
 void source_watch(struct source *, uint32_t events);
 /* Stops watching and returns the descriptor. */

@@ -1,7 +1,7 @@
 /*
- * Output goes through two pipes of the agent. `taken` contains the output itself. `doubled`, with twice the capacity, contains a
- * frame header and a copy of the output. Both are empty after each use, and closed while unused, because the kernel limits the
- * total capacity of a user's pipes, and all sandboxes may be of one user.
+ * Output goes through two pipes of the agent (pages.h). The pipe `taken` contains the output itself. The pipe `doubled`, with twice
+ * the capacity, contains a frame header and a copy of the output. Both are empty after each use. They are closed while unused,
+ * because the kernel limits the total capacity of a user's pipes, and all sandboxes may be of one user.
  */
 #include "pages.h"
 

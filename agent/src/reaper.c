@@ -49,8 +49,8 @@ static void tell(pid_t pid, int status) {
   for (struct child *child = *bucket(pid); child; child = child->next)
     if (child->pid == pid) {
       /*
-       * Signal 0 only checks whether the group has members. While the group has members, the kernel gives its number to
-       * no other process or group.
+       * Signal 0 only checks whether the process group has members. While it has members, the kernel gives the number of the group
+       * to no other process or group.
        */
       child->group_left = kill(-pid, 0) == 0;
       reaper_forget(child);

@@ -155,8 +155,8 @@ static void on_answers(struct source *source, uint32_t events) {
 /* ---- start and end of sessions ---- */
 
 /*
- * The shell answers the agent over a pipe that is its standard output at first. Makes the shell move this pipe to another
- * descriptor, so that the output of commands cannot get into the pipe.
+ * Makes the shell move the pipe on which it answers the agent from standard output to another descriptor. So the output of commands
+ * cannot get into that pipe.
  */
 static void say_opening(struct session *session) {
   char *line = NULL;

@@ -72,7 +72,9 @@ struct session *session_find(const char *id);
 struct session *session_named(struct connection *, const char *id);
 bool sessions_are_full(void);
 void session_enlist(struct session *);
-/* Makes the session the owner of a started shell and of these descriptors, and starts watching them. */
+/*
+ * Makes the session the owner of a started shell and of the descriptors `lines`, `answers` and `report`, and starts watching them.
+ */
 void session_started(struct session *, pid_t, int lines, int answers, int report);
 /* Removes the session from the list, so that its id is free again. */
 void session_unlist(struct session *);

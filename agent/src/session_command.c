@@ -95,7 +95,10 @@ static void on_stderr(struct source *source, uint32_t events) {
   hear(owner_of(source, struct session_command, output[1]), 1);
 }
 
-/* Collects what is in the pipe at the command's end and no more, because background processes may write forever. */
+/*
+ * Collects the output that is in the pipe at the command's end, and no later output, because background processes may write
+ * forever.
+ */
 static void collect_last(struct session_command *command, int which) {
   int waiting = 0;
   if (command->output[which].fd < 0 || ioctl(command->output[which].fd, FIONREAD, &waiting) < 0) return;

@@ -21,7 +21,7 @@
  */
 static bool is_number_ours(const struct session *session) { return session->child.pid || !reaper_knows(session->group); }
 
-/* Records the session's processes. Returns true if it found more processes than the last time. */
+/* Records the session's processes. Returns true if it found more processes than the previous call. */
 static bool find_tree(struct session *session) {
   struct session_removal *removal = &session->removal;
   size_t before = removal->tree_size;

@@ -93,8 +93,9 @@ static bool counts_for_sandbox(void) {
 }
 
 /*
- * Sets the process limit that programs see (`ulimit -u`) to the control group's present limit plus one. So the control group
- * refuses first and counts the refusal. A resize may change the control group's limit.
+ * Sets the process limit that programs see (`ulimit -u`) to the present limit of the control group plus one. So the limit of the
+ * control group is reached first, and the control group counts the refusal. A resize of the sandbox may change the limit of the
+ * control group.
  */
 static void show_process_limit(void) {
   struct rlimit limit;

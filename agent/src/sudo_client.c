@@ -191,8 +191,8 @@ static void go_on(struct client *client) {
 }
 
 /*
- * Stops this process with the signal. Returns false if the kernel does not stop it: in an orphaned process group, no shell could
- * continue it.
+ * Stops this process with the signal. Returns false if the kernel does not stop the process: no shell could continue a process of
+ * an orphaned process group.
  */
 static bool stop_self(int number) {
   sigset_t one, waiting;
@@ -297,7 +297,10 @@ _Noreturn static void pass_on(struct client *client) {
   }
 }
 
-/* Asks the agent whether the caller may use sudo, prints the answer, and runs no command. */
+/*
+ * Asks the agent whether the caller may use sudo, and ends this process without running a command. Prints a refusal; with the
+ * option -l also the permission.
+ */
 static void ask(struct client *client, const struct sudo_options *sudo) {
   uint8_t answer[2];
   send_request(client, sudo, SUDO_ASK);

@@ -12,13 +12,16 @@
 
 #define COMMAND_MAX 4096 /* maximum of SUDO_COMMAND; a longer value may exceed the kernel's limit */
 
-/* Variables that are kept (env_keep of sudoers(5)). */
+/* Variables of the caller that the command gets (env_keep of sudoers(5)). */
 static const char *const kept[] = {"COLORS",     "DISPLAY", "DPKG_COLORS",     "HOSTNAME", "KRB5CCNAME",
                                    "LS_COLORS",  "PS1",     "PS2",             "XAUTHORITY", "XAUTHORIZATION",
                                    "XDG_CURRENT_DESKTOP"};
-/* Variables that are kept if the value has neither a slash nor a percent sign (env_check of sudoers(5)). */
+/*
+ * Variables of the caller that the command gets if `passes_check` allows the value: usually a value without a slash and a percent
+ * sign (env_check of sudoers(5)).
+ */
 static const char *const checked[] = {"COLORTERM", "LANG", "LANGUAGE", "LC_*", "LINGUAS", "TERM", "TZ"};
-/* Variables that are removed (env_delete of sudoers(5)). */
+/* Variables of the caller that the command does not get even with -E (env_delete of sudoers(5)). */
 static const char *const dangerous[] = {
     "BASHOPTS",   "BASH_ENV",     "CDPATH",       "ENV",           "FPATH",     "GLOBIGNORE",    "HOSTALIASES",    "IFS",
     "JAVA_TOOL_OPTIONS", "LD_*",  "LOCALDOMAIN",  "NLSPATH",       "NULLCMD",   "PATH_LOCALE",   "PERL5DB",        "PERL5LIB",
