@@ -40,8 +40,7 @@
 
 enum { failed = 125, path_limit = 4096 };
 
-// The new root is mounted at /sys in the private mount namespace. Every host has that directory, and the program needs no file
-// from it.
+// Directory of the new root in the private mount namespace. Every host has /sys, and the program needs no file of the host's /sys.
 static const char *const place = "/sys";
 
 static const char *current_word = "arguments";
@@ -65,7 +64,7 @@ static unsigned long number(const char *text) {
   return value;
 }
 
-// Returns the path in the new root, which is mounted at `place`. Each call overwrites the result of the previous call.
+// Returns the place of `path` in the new root: /sys/etc for /etc. Each call overwrites the result of the previous call.
 static const char *inside(const char *path) {
   static char buffer[path_limit];
   if (path[0] != '/') refuse("a path must be absolute");
@@ -136,7 +135,7 @@ static void show_if_there(const char *path, unsigned long flags) {
   if (access(path, F_OK) == 0) show(path, path, 0, flags);
 }
 
-// Shows only the process itself in /proc: no other processes of this user, and no kernel settings.
+// Shows in /proc only the process itself, without the other processes of this user and without kernel settings.
 static void show_own_process(void) {
   char own[32];
   snprintf(own, sizeof own, "/proc/%d", (int)getpid());
@@ -222,8 +221,8 @@ static void change_root(void) {
   if (syscall(SYS_pivot_root, ".", ".") == 0) {
     if (umount2(".", MNT_DETACH) < 0) fail("the host's root");
   } else {
-    // pivot_root fails if the host's root is an initial RAM disk, so use chroot then. A program without capabilities cannot leave
-    // a chroot.
+    // Use chroot, because pivot_root fails if the host's root is an initial RAM disk. A program without capabilities cannot leave a
+    // chroot.
     if (mount(".", "/", NULL, MS_MOVE, NULL) < 0) fail("the new root");
     if (chroot(".") < 0) fail("the new root");
   }
@@ -261,7 +260,7 @@ static void enter(char **arg) {
     snprintf(text, sizeof text, "alcove:x:%lu:\n", user);
     write_file("/etc/group", text);
   }
-  // A core dump would contain the keys that the program was given.
+  // Forbid core dumps: they would contain the keys that the program was given.
   if (setrlimit(RLIMIT_CORE, &(struct rlimit){0, 0}) < 0) fail("no core dumps");
   change_root();
   keep_bounding_set(low_ports ? CAP_NET_BIND_SERVICE : (unsigned long)-1);
@@ -275,7 +274,7 @@ static void enter(char **arg) {
 
 static void tie(char **arg) {
   if (prctl(PR_SET_PDEATHSIG, number(arg[0]), 0, 0, 0) < 0) fail(arg[0]);
-  // If the parent ended before `prctl`, the kernel sends no signal. So check the parent again.
+  // The kernel sends no signal if the parent ended before `prctl`. So check that it still is the parent.
   if (getppid() != parent) _exit(failed);
 }
 
@@ -290,7 +289,7 @@ static void close_the_rest(void) {
   unsigned kept = channel ? (unsigned)number(channel) : 2;
   if (kept > 3) syscall(SYS_close_range, 3, kept - 1, 0);
   if (syscall(SYS_close_range, kept < 3 ? 3 : kept + 1, ~0u, 0) == 0) return;
-  // On Linux before 5.9, which lacks close_range, close each descriptor.
+  // Linux before 5.9 has no close_range, so close each descriptor below 1024.
   for (unsigned each = 3; each < 1024; each++)
     if (each != kept) close((int)each);
 }

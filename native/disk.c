@@ -83,8 +83,8 @@ void delete_subvolume(char **arg) {
   close(parent);
 }
 
-// snapshot FROM TO: a subvolume with the current content of another one. Making the snapshot takes no longer for a large
-// subvolume.
+// snapshot FROM TO: makes a subvolume with the present contents of another one. That takes no longer for a large subvolume than for
+// a small one.
 void make_snapshot(char **arg) {
   const char *name;
   struct btrfs_ioctl_vol_args_v2 args;
@@ -123,8 +123,8 @@ static int is_harmless_capability(const uint32_t *data, ssize_t size) {
   return size == 6 * sizeof *data && le32toh(data[0]) >> 24 == version && is_of_sandbox(le32toh(data[5]));
 }
 
-// An overlay records the earlier name of a renamed directory in an attribute. Returns whether this record is harmless: one name,
-// or a path from the image's root without `.` and `..`.
+// Whether the attribute in which an overlay records the earlier name of a renamed directory is harmless. Harmless values are one
+// name, or a path from the image's root without `.` and `..`.
 static int is_harmless_redirect(const char *value, ssize_t size) {
   int is_path = size > 0 && value[0] == '/';
   ssize_t begin = is_path;
@@ -154,7 +154,8 @@ static int disarm_one(const char *path, const struct stat *status, int type, str
   (void)type;
   uint32_t data[16];
   const char *name = path + walk->base;
-  // nftw names entries relative to the current directory, except the directory at which it starts: its name is the whole path.
+  // nftw makes the directory of each entry the current directory, so the last part of the path is enough. At the top of the tree,
+  // use the whole path.
   if (walk->level == 0) name = path;
   ssize_t size = lgetxattr(name, "security.capability", data, sizeof data);
   if ((size >= 0 && !is_harmless_capability(data, size)) || (size < 0 && errno == ERANGE)) {
@@ -163,7 +164,7 @@ static int disarm_one(const char *path, const struct stat *status, int type, str
     fail(path);
   }
   disarm_overlay(name, path, status);
-  // Remove devices, except a character device 0, 0: with it, an overlay marks a removed file.
+  // Remove devices, except a character device with the number 0, 0, which in an overlay means that a file was removed.
   int is_device = S_ISBLK(status->st_mode) || (S_ISCHR(status->st_mode) && status->st_rdev != 0);
   if (is_device && unlink(name) < 0) fail(path);
   mode_t rights = status->st_mode & 07777;

@@ -49,7 +49,7 @@ static const int forbidden[] = {
 #ifdef SYS_kexec_file_load
     SYS_kexec_file_load,
 #endif
-    // Forbidden: observing the machine.
+    // Forbidden: watching the programs of the host, and reading the kernel's log.
     SYS_perf_event_open, SYS_fanotify_init, SYS_fanotify_mark, SYS_syslog, SYS_acct, SYS_lookup_dcookie,
     // Forbidden: key rings of the kernel.
     SYS_add_key, SYS_request_key, SYS_keyctl,
@@ -95,7 +95,7 @@ static void forbid(int call, int number) {
   answer(error(number));
 }
 
-// Allows a call only with these values of an argument. At the end, loads the call's number for the rule that follows.
+// Allows a call only if its argument has one of these values. At the end, loads the call's number again for the next rule.
 static void allow_only(int call, unsigned argument, const unsigned *values, unsigned char count, int otherwise) {
   unless_equal_skip((unsigned)call, (unsigned char)(count + 3));
   load_argument(argument);

@@ -82,8 +82,8 @@ static int is_as_wanted(const char *path, uid_t owner, const char *text, size_t 
   return is_so;
 }
 
-// file PATH OWNER TEXT: writes a file. Does nothing if the file has this owner and text already, because writing is much slower
-// than reading. PATH is in a directory that no sandbox can reach.
+// file PATH OWNER TEXT: writes a file, unless it already has this owner and text, because writing is much slower than reading. PATH
+// is in a directory that no sandbox can reach.
 static void write_file(char **arg) {
   uid_t owner = (uid_t)number(arg[1], 10);
   size_t length = strlen(arg[2]);
@@ -95,15 +95,15 @@ static void write_file(char **arg) {
   close(fd);
 }
 
-// new-file PATH OWNER TEXT: writes a file only if it is missing or empty. A power cut may leave an empty file.
+// new-file PATH OWNER TEXT: writes a file only if it is missing or empty. An empty file may remain after a power cut.
 static void write_new_file(char **arg) {
   struct stat found;
   if (stat(arg[0], &found) < 0 || found.st_size == 0) write_file(arg);
 }
 
-// listen PATH GID: opens the socket that the runtime passes on as descriptor 3. It accepts connections from now on, so no client
-// has to wait for PID 1. The group GID may connect. PATH is in a directory where only root can write, so nobody can replace the
-// socket.
+// listen PATH GID: opens the socket that the runtime passes on to PID 1 as descriptor 3. The socket accepts connections from now
+// on, so no client has to wait until PID 1 runs. The group GID may connect. PATH is in a directory where only root can write, so
+// nobody can replace the socket.
 static void listen_at(char **arg) {
   struct sockaddr_un address = {.sun_family = AF_UNIX};
   if (strlen(arg[0]) >= sizeof address.sun_path) refuse("the path of the socket is too long");
@@ -123,8 +123,8 @@ static void listen_at(char **arg) {
   }
 }
 
-// child-of PID: makes this process die when PID, the runner that started it, dies. That still applies after this
-// process has become the OCI runtime. Otherwise an abandoned start could continue while the next runner cleans up.
+// child-of PID: makes the kernel kill this process when PID, the runner that started it, dies, even after this process has become
+// the OCI runtime. Otherwise this start could continue while the next runner cleans up.
 static void die_with(char **arg) {
   if (prctl(PR_SET_PDEATHSIG, SIGKILL) < 0) fail("parent");
   if ((unsigned long long)getppid() != number(arg[0], 10)) refuse("the runner is gone");

@@ -43,8 +43,8 @@ static const struct {
     {"/dev/random", 1, 8}, {"/dev/urandom", 1, 9}, {"/dev/tty", 5, 0},
 };
 
-// Shows the host's devices in the sandbox. Called if this host allows no process to make devices. The runtime, crun, tries to
-// make the sandbox's root the owner of standard input and output, which are /dev/null. The read-only mount prevents this.
+// Gives the sandbox the host's devices, if this host allows no process to make devices. The runtime, crun, tries to make the
+// sandbox's root the owner of standard input and output, which are /dev/null. The read-only mount of /dev/null prevents this.
 static void keep_devices_of_host(void) {
   if (umount2("/dev", MNT_DETACH) < 0) fail("/dev");
   if (mount("/dev/null", "/dev/null", NULL, MS_BIND, NULL) < 0) fail("/dev/null");
@@ -103,14 +103,14 @@ void hide(char **arg) {
   if (mount("tmpfs", arg[0], "tmpfs", MS_NOSUID | MS_NODEV | MS_NOEXEC, options) < 0 && errno != ENOENT) fail(arg[0]);
 }
 
-// overlay OPTIONS PATH: mounts an overlay at PATH. Some program files, such as Debian's ping, have capabilities that a sandbox
-// may not have, and the kernel would refuse to start them. With nosuid the kernel ignores the capabilities of files. Nothing is
-// lost, because processes cannot gain privileges anyway.
+// overlay OPTIONS PATH: mounts an overlay at PATH with nosuid. Some program files, such as Debian's ping, have capabilities that a
+// sandbox may not have, and the kernel would refuse to start them. With nosuid the kernel ignores the capabilities of files.
+// Nothing is lost, because processes of a sandbox cannot gain privileges anyway.
 void mount_overlay(char **arg) {
   if (mount("overlay", arg[1], "overlay", MS_NODEV | MS_NOSUID, arg[0]) < 0) fail(arg[1]);
 }
 
-// bind FROM TO: shows FROM at TO, too (mount(2), MS_BIND).
+// bind FROM TO: makes the contents of FROM visible at TO as well (mount(2), MS_BIND).
 void mount_bind(char **arg) {
   if (mount(arg[0], arg[1], NULL, MS_BIND, NULL) < 0) fail(arg[0]);
 }

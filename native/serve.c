@@ -93,8 +93,8 @@ static _Noreturn void be_child(const struct question *question, char **arg, int 
   sigprocmask(SIG_SETMASK, &none, NULL);
   if (dup2(input, 0) < 0 || dup2(self->output, 1) < 0 || dup2(self->complaints, 2) < 0) _exit(failed);
   if (question->flags & are_steps) {
-    // Let the kernel kill this child when its parent ends, which ends together with the runner. Otherwise the child would carry out
-    // further steps of a start while the next runner cleans up.
+    // Let the kernel kill this child when the server process ends, which ends when the runner ends. Otherwise the child would carry
+    // out further steps of a start while the next runner cleans up.
     if (prctl(PR_SET_PDEATHSIG, SIGKILL) < 0 || getppid() != server) _exit(failed);
     (void)close_range(3, ~0U, 0);
     run_steps((int)question->count, arg);
@@ -105,8 +105,8 @@ static _Noreturn void be_child(const struct question *question, char **arg, int 
   _exit(127);
 }
 
-// Returns the bytes that a child has written to the file. The child shares the file's offset, so the current offset is
-// the number of bytes.
+// Returns the bytes that a child has written to the file. The child and this process share the file's offset, so the offset is the
+// number of these bytes.
 static char *contents(int fd, uint32_t *length) {
   off_t end = lseek(fd, 0, SEEK_CUR);
   if (end < 0) give_up("output");
@@ -245,7 +245,7 @@ int serve(const char *warm) {
   int signals = signalfd(-1, &ended, SFD_CLOEXEC | SFD_NONBLOCK);
   if (signals < 0) give_up("signals");
   for (;;) {
-    // If the maximum of children run, further requests wait in the socket.
+    // If `most_children` children run, further questions wait in the socket.
     struct pollfd ready[] = {{.fd = signals, .events = POLLIN}, {.fd = child_count < most_children ? 0 : -1, .events = POLLIN}};
     if (poll(ready, 2, watch_deadlines()) < 0 && errno != EINTR) give_up("poll");
     if (ready[0].revents) reap(signals);

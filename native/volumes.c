@@ -18,8 +18,8 @@ static int open_below(int directory, const char *name) {
   return (int)syscall(SYS_openat2, directory, name, &how, sizeof how);
 }
 
-// Gives a new directory to the sandboxes' root and lets all their users write. Sets the owner last. So if the host's root still
-// owns the directory, an earlier call was interrupted, and this call finishes the work.
+// Gives a new directory to the sandboxes' root, and lets all users of the sandboxes write to it. Sets the owner last: a directory
+// that still belongs to the host's root was left unfinished by an earlier call, and this call finishes it.
 static void finish_directory(int directory, uid_t owner, const char *about) {
   struct stat found;
   if (fstat(directory, &found) < 0) fail(about);
