@@ -28,8 +28,8 @@ const busyboxFiles = (): TarEntry[] => [
 ]
 
 /**
- * A `security.capability` attribute with CAP_NET_RAW, permitted and effective, as Debian's `ping` has it (version 2;
- * capabilities(7)).
+ * Value of a file's extended attribute `security.capability` that lets the program use raw sockets. Debian's `ping` has this
+ * value (CAP_NET_RAW, permitted and effective; capabilities(7), version 2).
  */
 const mayUseRawSockets = Buffer.from(Uint32Array.of(0x02000001, 1 << 13, 0, 0, 0).buffer)
 

@@ -7,20 +7,20 @@ import { type BaseContent, readContent } from './base-identity.ts'
 
 export type BringBase = {
   content: BaseContent
-  /** The directory to make. The directory above it exists. */
+  /** Directory to make for the files of the base image. Its parent directory exists. */
   rootfs: string
   mostBytes: number
   signal: AbortSignal
   onProgress: (done: { bytes: number; of: number }) => void
 }
 
-/** The archive store, as far as bases need it. */
+/** Functions of the archive store that base images need. */
 export type BaseTravel = {
-  /** Returns the hash of the tar stream of a directory. */
+  /** Packs a directory as a tar stream, and returns the hash of the stream. */
   hash: (rootfs: string) => Promise<string>
   /**
-   * Puts an image's files into the store, unless they are there. Undefined if the store would be lost together with this host: then
-   * the files are no safer in the store.
+   * Stores an image's files in the archive store, unless they are stored already. Undefined if a loss of this host would also
+   * lose the store: a copy there would protect nothing.
    */
   keep: ((content: BaseContent, rootfs: string) => Promise<void>) | undefined
   bring: (request: BringBase) => Promise<void>
@@ -35,8 +35,8 @@ export type BasePlace = { directory: string; tree: string }
 const contentName = 'content.json'
 
 /**
- * Writes `content.json` beside the files of an image. It contains `content` and the name of the tree, because a new tree can
- * begin as a copy of another tree's directory, with the `content.json` of that tree.
+ * Writes `content.json` beside the files of an image: `content` and the name of the image's tree. If the directory is copied for
+ * a new tree, the copy has this file too, and the name shows that it does not describe the new tree.
  */
 export const writeContent = async ({ directory, tree }: BasePlace, content: BaseContent): Promise<void> => {
   const path = join(directory, contentName)
@@ -44,7 +44,7 @@ export const writeContent = async ({ directory, tree }: BasePlace, content: Base
   await rename(`${path}.new`, path)
 }
 
-/** Reads the hash and the random number of the files from `content.json`. Undefined if the files have not been hashed. */
+/** Reads the hash and the random number of the files from `content.json`. Undefined if this tree's files have not been hashed. */
 export const readContentIn = ({ directory, tree }: BasePlace): BaseContent | undefined => {
   try {
     const stored = JSON.parse(readFileSync(join(directory, contentName), 'utf8')) as { tree?: unknown }

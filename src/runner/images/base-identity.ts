@@ -1,5 +1,5 @@
-// What identifies the files of a base image, so that a disk never lies over other files than those it was made on
-// (docs/adr/0046). Archives contain the identity. Another host may have written it, so every field is checked.
+// Identifies the files of a base image, so that a disk is used only with the base files from which it was made (docs/adr/0046).
+// An archive contains the identity of its base image. Another host may have written the archive, so every field is checked.
 import { createHash } from 'node:crypto'
 import { type ImageConfig, imageConfigBounds } from '#src/wire/runner-link.ts'
 
@@ -32,17 +32,17 @@ const digestShape = /^sha256:[0-9a-f]{64}$/
 const saltShape = /^[0-9a-f]{32}$/
 /** Maximum number of `largeIds`. An identity that another host wrote is refused if it has more. */
 const mostLargeIds = 1000
-/** The largest user id of Linux. The one above it means that there is no user. */
+/** The largest user id of Linux. The next number, 2^32 - 1, means "no user". */
 const largestId = 2 ** 32 - 2
 
 const sha256Of = (text: string) => createHash('sha256').update(text).digest('hex')
 
-/** Returns the name of the tree that a host makes of a base's files from the store. */
+/** Returns the name of the tree on a host that has fetched the base image from the archive store. */
 export const treeOfContent = ({ salt, sha256 }: BaseContent): string => sha256Of(`${salt} ${sha256}`)
-/** Returns the name of a base, under which its files are in the store. Messages to control also use this name. */
+/** Returns the name of a base image in the archive store. Messages to control use this name too. */
 export const nameOfContent = (content: BaseContent): string => `base-${treeOfContent(content)}`
 
-/** Name of the image over which restored disks with this base lie. */
+/** Returns the name that a base image gets on the host where disks over it are restored. */
 export const imageOfBase = ({ digest, tree, content, config, largeIds }: BaseIdentity): string => {
   const files = digest ?? [tree ?? null, content ? treeOfContent(content) : null]
   return `below-${sha256Of(JSON.stringify([files, config, largeIds]))}`
@@ -76,8 +76,8 @@ const readConfig = (value: unknown): ImageConfig | undefined => {
 }
 
 /**
- * Checks that a value is the identity of a base image (what identifies its files), and returns it. Undefined if a field is not
- * valid: another host may have written the value.
+ * Checks that a value is a valid identity of a base image, and returns it. Undefined if a field is invalid, because another host
+ * may have written the value.
  */
 export const readIdentity = (value: unknown): BaseIdentity | undefined => {
   if (!isObject(value)) return undefined

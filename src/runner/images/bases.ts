@@ -1,5 +1,6 @@
-// Knows what the base images on this host are, and finds or brings the base of a disk from another host (docs/adr/0046).
-// The files of a base image are hashed when a disk over it is packed for the first time. The hash is stored beside the files.
+// Identifies the base images on this host. When a disk comes from another host, its base image is found here or fetched from the
+// archive store (docs/adr/0046). The files of a base image are hashed when a disk over it is packed for the first time. The hash
+// is stored beside the files.
 import { randomBytes } from 'node:crypto'
 import { join } from 'node:path'
 import { FairQueue } from '#src/kit/queue.ts'
@@ -14,7 +15,9 @@ import type { Library } from './library.ts'
 type Parts = {
   generations: Generations
   library: Library
-  /** The archive store, as far as bases need it. Absent: there is no archive store, so `identityOf` returns undefined. */
+  /**
+   * Functions of the archive store that base images need. Absent: there is no archive store, so `identityOf` returns undefined.
+   */
   travel: BaseTravel | undefined
   configOf: (image: string) => ImageConfig | undefined
   /** Called when `Bases.names` returns another list than before. */
@@ -25,7 +28,8 @@ type Parts = {
 type Transfer = { signal: AbortSignal; onProgress: (progress: Progress) => void }
 
 /**
- * Milliseconds for which an unused base stays. A sandbox that is being restored may use it, although no disk refers to it yet.
+ * Milliseconds for which an unused base image stays on this host. A sandbox that is being restored may need it, although no disk
+ * refers to it yet.
  */
 const unusedForMs = 3_600_000
 
@@ -33,7 +37,7 @@ const isLayered = (tree: string) => /^[0-9a-f]{64}$/.test(tree)
 
 export class Bases {
   readonly #parts: Parts
-  /** The contents that are known, by tree. Undefined: the files have not been hashed. */
+  /** Hash and random number of the files of each tree, by the name of the tree. Undefined: the files have not been hashed. */
   readonly #contents = new Map<string, BaseContent | undefined>()
   readonly #hashing = new Map<string, Promise<BaseContent>>()
   /** Hashing reads all files of an image, so only one image is hashed at a time. */
@@ -41,7 +45,7 @@ export class Bases {
   readonly #keeping = new Map<string, Promise<void>>()
   /** Images that must not be removed now, with the number of callers that hold each. */
   readonly #held = new Map<string, number>()
-  /** The last removal of an unused image (`removeUnused`). `with` waits until it has ended. */
+  /** The last removal of an unused image (`removeUnused`). A restore waits until it has ended. */
   #removing: Promise<void> = Promise.resolve()
 
   constructor(parts: Parts) {
@@ -57,7 +61,7 @@ export class Bases {
   }
 
   /**
-   * Returns what identifies the files of an image. Before that, puts the files into the store if other hosts may need them there.
+   * Returns what identifies the files of an image. If other hosts may need the files, they are stored in the archive store first.
    * Undefined if the image is not on this host.
    */
   async identityOf(image: string): Promise<BaseIdentity | undefined> {
@@ -69,10 +73,9 @@ export class Bases {
     const config = this.#parts.configOf(image)
     if (tree === undefined || config === undefined) return undefined
     const said = { config, largeIds: library.largeIdsOf(image) }
-    // For an image from a registry, the digest identifies the files: control tells all hosts of the region to pull this digest. For
-    // an image that was built from a Dockerfile, `record.digest` is the digest of the image that FROM names. Hosts may have
-    // different digests for one FROM, because each host asks the registry for the digest of the tag. The content of the files
-    // identifies them instead.
+    // The files of an image from a registry are identified by its digest: control tells all hosts of the region to pull this
+    // digest. For an image that was built from a Dockerfile, `record.digest` is the digest of its FROM image. That digest may
+    // differ from host to host, so the content of the files identifies them.
     if (record?.digest !== undefined && !record.isBuilt) return { digest: record.digest, ...said }
     const place = { tree, directory: library.directoryOf(tree) }
     const content = await this.#contentOf(travel, place)
@@ -82,8 +85,8 @@ export class Bases {
   }
 
   /**
-   * Calls `use` with the name of an image on this host that has the files of this base. If this host does not have them, they
-   * are brought from the store first. Throws `ImageFailed` if they cannot be brought.
+   * Calls `use` with the name of an image on this host that has the files of the base image. If no image has them, fetches them
+   * from the archive store first. Throws `ImageFailed` if that fails.
    */
   async with<T>(identity: BaseIdentity, transfer: Transfer, use: (image: string) => Promise<T>): Promise<T> {
     const { library, onChange } = this.#parts
@@ -111,8 +114,8 @@ export class Bases {
   }
 
   /**
-   * Removes the images that `with` has made for restored disks, if no disk or template uses them (`inUse`) and the last restore
-   * with them is an hour ago. Returns their names.
+   * Removes images that were made only for restored disks, if no disk or template uses them (`inUse`) and their last restore
+   * ended at least an hour ago. Returns the names of the removed images.
    */
   async removeUnused(inUse: ReadonlySet<string>): Promise<string[]> {
     const { library, now } = this.#parts
@@ -126,7 +129,7 @@ export class Bases {
     return removed
   }
 
-  /** Finds the tree on this host that has the files of a base. */
+  /** Returns the name of the tree on this host that has the files of a base image. */
   #treeOf({ digest, tree, content }: BaseIdentity): string | undefined {
     if (digest !== undefined) return this.#parts.library.treeOfDigest(digest)
     if (tree !== undefined && this.#parts.library.hasTree(tree)) return tree

@@ -19,9 +19,7 @@ type BuildParts = {
   recipe: Recipe
   /** Path of the compressed file to write. */
   target: string
-  /**
-   * Empty directory that gets the image's files. So the caller need not unpack them from the compressed file `target` afterwards.
-   */
+  /** Empty directory for the files of the image. After the build, the caller need not unpack `target` to get them. */
   root: string
   /** Directory for temporary files. It is emptied first and removed afterwards. */
   workDir: string

@@ -1,11 +1,11 @@
-// Makes the lines of a build log about the download of an image's layers: at most eleven lines, however long the download takes.
+// Makes the progress lines of a build log about the download of an image's layers: at most ten, however long the download takes.
 import { asSize } from './limits.ts'
 
 type Download = { layers: number; bytes: number }
 
 /**
- * Returns a function that is called with the bytes and layers downloaded so far. It returns a line whenever another tenth of the
- * bytes has arrived.
+ * Returns a function that is called with the bytes and the number of layers downloaded so far. It returns a line for the log each
+ * time another tenth of all bytes has arrived.
  */
 export const createDownloadLines = ({ layers, bytes }: Download) => {
   let said = 0

@@ -18,7 +18,10 @@ import type { Skopeo } from './skopeo.ts'
 export type Resolved = {
   /** Digest to which the name refers now. It is the digest of a manifest, or of an index with a manifest for each platform. */
   digest: string
-  /** Reference, with digest, of the image for this host's platform. If the name refers to an index, the index lists it. */
+  /**
+   * Reference, with digest, of the image for this host's platform. If the image's name refers to an index, this image is one of
+   * the images in the index.
+   */
   image: Reference
   manifest: Manifest
   described: Described

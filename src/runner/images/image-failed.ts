@@ -35,14 +35,14 @@ export const failedAt = (place: string, error: unknown): unknown =>
     : error
 
 /**
- * Thrown if a server that a caller has named could not be reached. Neither its text nor its time may reveal whether a name
- * exists in the operator's network. Therefore all these errors have the same sentence, and callers get them only after
- * `notBefore`.
+ * Thrown if a server that a caller has named could not be reached. Neither the error nor its time may reveal whether a name
+ * exists in the operator's network. Therefore all these errors have the same text, and callers get them only after `notBefore`.
  */
 export class Unreached extends ImageFailed {
   /**
-   * Earliest time at which callers get this error, as `performance.now()`. The time since the job began (`begun`) is rounded up
-   * to a multiple of a fixed span, which is longer than the timeout of a request. So the time of the error reveals nothing.
+   * Earliest time at which callers get this error, as `performance.now()`. The time from the start of the job (`begun`) to the
+   * error is rounded up to a multiple of a fixed span. The span is longer than the timeout of a request. So every failure of a
+   * request is reported equally late.
    */
   readonly notBefore: number
 

@@ -64,8 +64,8 @@ export type Making = { maxBytes: number; signal: AbortSignal; say: (said: Said) 
 const originOfFiles = 'files'
 const originOfNothing = 'scratch'
 /**
- * Origin of the base images that a restored disk needs (`bringBelow`). The origin of a pulled image is its repository and never
- * this one, so no pulled image may use the files (trees) of these base images.
+ * Origin of the base images of restored disks (`bringBelow`). Pulled images have another origin, their repository, so they never
+ * use the files of these base images.
  */
 const originOfBases = 'bases'
 
@@ -96,7 +96,7 @@ type MakerParts = {
   filesDir: string | undefined
   limits: ImageLimits
   log: Logger
-  /** Brings the files of base images from the store. Absent: this host has no store. */
+  /** Fetches the files of base images from the archive store. Absent: this host has no archive store. */
   travel?: BaseTravel | undefined
 }
 
@@ -120,7 +120,8 @@ export class ImageMaker {
   }
 
   /**
-   * Makes the files of an image, with `scratch` as directory for temporary files. Calls `hold` before it uses a tree or a layer.
+   * Makes the files of an image. `scratch`: directory for temporary files. `hold` is called with each tree and layer before it is
+   * used.
    */
   async make(source: LibrarySource, making: Making, scratch: string, hold: Hold): Promise<Made> {
     switch (source.kind) {
@@ -177,7 +178,7 @@ export class ImageMaker {
     return { ...nothingOf(originOfBases), tree, sizeBytes: found?.sizeBytes ?? 0 }
   }
 
-  /** Brings the files of a base image, which another host has put into the store. */
+  /** Fetches the files of a base image that another host has stored in the archive store. */
   async #fromStore(content: BaseContent, { maxBytes, signal, say }: Making, hold: Hold): Promise<Made> {
     const { trees, limits, travel } = this.#parts
     if (travel === undefined) throw new ImageFailed('unsupported', 'This host has no archive store.')

@@ -23,7 +23,7 @@ export type StoredImage = Brought & {
   isUnfinished?: true
   /** The image exists only because cached lines of definitions were built on it. Lists of images do not contain it. */
   isBelowLines?: true
-  /** The image exists only because disks from other hosts lie over it (bases.ts). Lists of images do not contain it. */
+  /** The image exists only as the base of disks that came from other hosts (bases.ts). Lists of images do not contain it. */
   isBelowDisks?: true
   /** This host has built the image from a definition. */
   isBuilt?: true

@@ -391,7 +391,7 @@ suite('images from registries and files', { skip: cannotRun }, () => {
     await bring(library, 'one', from(reference))
     await library.remove('one')
     leavesNothing()
-    // Makes long paths among the files that a killed runner may leave.
+    // Creates long paths in the directories in which a killed runner may leave files.
     for (const place of ['image-trees/.old', 'image-work'])
       execFileSync('sh', [
         '-c',

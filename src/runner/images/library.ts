@@ -90,7 +90,7 @@ type LibraryParts = {
   sharesLayers?: boolean | undefined
   /** Size of the shared btrfs file system. Default: four fifths of the host's free space. */
   sharedBytes?: number | undefined
-  /** The archive store, as far as base images need it. Absent: bases are not brought. */
+  /** Functions of the archive store that base images need. Absent: base images are not fetched from it. */
   travel?: BaseTravel | undefined
 }
 
@@ -253,13 +253,13 @@ export class Library {
     return join(this.directoryOf(record.tree), 'rootfs')
   }
 
-  /** Returns the directory that contains the directory `rootfs` of a tree. */
+  /** Returns the directory of a tree. The files of the tree are in its subdirectory `rootfs`. */
   directoryOf(tree: string): string {
     const below = builtInBelow(tree)
     return below === undefined ? dirname(this.#trees.rootfsOf(tree)) : join(this.#records.directory, below)
   }
 
-  /** Finds the tree of an image of a registry. */
+  /** Returns the name of the tree of the registry image with this digest. */
   treeOfDigest(digest: string): string | undefined {
     return this.#records.all().find((record) => record.digest === digest)?.tree
   }
@@ -277,7 +277,7 @@ export class Library {
     return this.#records.all().map(({ tree }) => tree)
   }
 
-  /** Lists the images that `bringBelow` has made as bases of restored disks, and when each was last marked as used. */
+  /** Lists the images that are here only as bases of restored disks, and when each was last used. */
   listBelowDisks(): Promise<{ image: string; usedAt: number }[]> {
     const below = this.#records.all().filter(({ isBelowDisks }) => isBelowDisks)
     return Promise.all(below.map(async ({ image }) => ({ image, usedAt: await this.#records.usedAt(image) })))
@@ -288,9 +288,8 @@ export class Library {
   }
 
   /**
-   * Makes an image on this host as the base of restored disks. `identity` says which files and settings it has. Its files are
-   * those of `tree`. Without `tree`, they are fetched from the store. Lists of images do not contain this image. No error if it
-   * exists.
+   * Makes a base image for restored disks, with the settings in `identity`. Its files are those of `tree`; without `tree` they
+   * are fetched from the archive store. Lists of images do not contain the image. No error if it exists already.
    */
   async bringBelow(
     identity: BaseIdentity,
@@ -456,7 +455,10 @@ export class Library {
     }
   }
 
-  /** Removes an image. No sandbox may still have it as base image. The image's files are removed if no other image uses them. */
+  /**
+   * Removes an image. Must be called only when it is the base image of no sandbox. The files are removed if no other image uses
+   * them.
+   */
   async remove(image: string): Promise<void> {
     if (!imageNameShape.test(image)) return
     await this.open()

@@ -6,7 +6,7 @@ export type ImageLimits = {
   mostFiles: number
   /** Maximum number of files per GiB of the image's maximum size. The limit exists because even an empty file takes space. */
   filesPerGiB: number
-  /** Share of the file system that all images of one organization may use together. */
+  /** Share of the file system, from 0 to 1, that all images of one organization may use together. */
   shareOfOrganization: number
   /** Time limit in milliseconds of one download, and of unpacking one image. */
   timeoutMs: number
@@ -17,7 +17,7 @@ export type ImageLimits = {
   answerTimeoutMs: number
   /** Bytes that images must leave free on their disk for other uses of the host. */
   keepFreeBytes: number
-  /** Bytes of downloaded layers that are kept for later images. */
+  /** Maximum total bytes of the downloaded layers that this host keeps, so that later images need not download them again. */
   keptLayersBytes: number
   /** Maximum number of images that are fetched at the same time. Further requests are queued. */
   atOnce: number

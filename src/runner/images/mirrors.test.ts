@@ -7,7 +7,7 @@ import { cannotRun, file, layer, libraryRoom } from './testing/library-room.ts'
 import { makeImage } from './testing/oci-image.ts'
 import { TestRegistry } from './testing/registry.ts'
 
-suite('names of mirrors', () => {
+suite('the names of images in mirrors', () => {
   test('an image’s name in a mirror is the mirror’s address and path, then the image’s repository and tag', () => {
     const mirrors = readMirrors(['docker.io=cache:5000/hub', 'docker.io=second', 'ghcr.io=third']) ?? []
     const named = (name: string) => mirrored(parseReference(name), mirrors).map(formatReference)

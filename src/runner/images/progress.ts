@@ -2,8 +2,9 @@
 import type { Progress } from '#src/wire/runner-link.ts'
 
 /**
- * A phase of the build. `says`: the phase begins with a line that contains this text. `from` and `to`: the progress in percent at
- * the start and the end of the phase. `steps`: number of lines (`Get:`, `Unpacking`, `Setting up`) per package.
+ * A phase of the build. `says`: the phase begins with a line that contains this text. `step`: name of the phase for the operator.
+ * `from` and `to`: the progress in percent at the start and the end of the phase. `steps`: number of printed lines (`Get:`,
+ * `Unpacking`, `Setting up`) per package.
  */
 type Phase = { says: string; step: string; from: number; to: number; steps: number }
 
@@ -18,8 +19,8 @@ const phases: readonly Phase[] = [
 ]
 
 /**
- * Returns a function that takes one line at a time. It returns the progress if the line shows any. The progress never
- * decreases.
+ * Returns a function that is called with each printed line. It returns the progress, or undefined if the line shows none. The
+ * progress never decreases.
  */
 export const createProgressReader = (): ((line: string) => Progress | undefined) => {
   let phase: Phase | undefined

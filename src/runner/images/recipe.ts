@@ -155,8 +155,8 @@ export const recipeHash = (recipe: Recipe): string =>
 const pythonTests = '/usr/lib/python3/dist-packages/*/tests/*'
 
 /**
- * Keeps Debian's packages from compiling their Python files during installation: each would use one processor only, and Python's
- * test files, which the image omits, would be missing. `compilePython` compiles all files at the end, on all processors.
+ * Keeps Debian's packages from compiling their Python files during installation. A package would use only one processor for that,
+ * and would look for test files that the image omits. `compilePython` compiles all files at the end, on all processors.
  */
 const compileLater = [
   'chroot "$1" dpkg-divert --local --quiet --rename --divert /usr/bin/py3compile.later --add /usr/bin/py3compile',
@@ -164,9 +164,8 @@ const compileLater = [
 ].join(' && ')
 
 /**
- * Lets packages compile their Python files again when they are installed (undoes `compileLater`), and no longer leaves out Python's
- * test files (`pythonTests`). So packages that a user installs later in a sandbox are compiled as usual and have their tests. Then
- * compiles the Python files of the image.
+ * Compiles the Python files of the image. Before that, undoes `compileLater` and stops leaving out Python test files
+ * (`pythonTests`). Packages that a user installs in a sandbox are then compiled as usual and have their tests.
  */
 const compilePython = [
   'rm "$1/usr/bin/py3compile" && chroot "$1" dpkg-divert --local --quiet --rename --remove /usr/bin/py3compile',

@@ -12,8 +12,8 @@ const renewAfterMs = 30 * dayMs
 /** Time from a failed renewal of the default image to the next attempt. */
 const tryAgainMs = dayMs
 /**
- * Maximum age of an image file in the cache that another runner of this host has made. A renewal that nobody requested uses such
- * a file instead of a new build.
+ * Maximum age of a file in the host's cache of built images. A renewal that nobody requested uses such a file of another runner
+ * instead of a new build.
  */
 const sharedForMs = 7 * dayMs
 const lookEverySeconds = 3600

@@ -43,8 +43,8 @@ export class SharedWork<Said, Result> {
       if (--mine.wantedBy === 0) {
         mine.cancel.abort()
         if (this.#under.get(key) === mine) this.#under.delete(key)
-        // Waits until the cancelled work has ended. A caller who calls `run` with this key meanwhile starts new work, because the
-        // cancelled work was just removed from `#under`.
+        // Waits until the cancelled work has ended. If `run` is called with this key meanwhile, it starts new work, because the
+        // cancelled work is no longer in `#under`, the list of running work.
         await mine.result.then(release, () => {})
       }
     }

@@ -39,8 +39,9 @@ export type ImageStore = {
   /** Makes the built-in image unless it exists. Takes it from the machine's cache, or builds it. */
   ensureDefault(): Promise<void>
   /**
-   * Makes a new version of the built-in image, for new sandboxes. A file in the machine's cache is used if it is newer than
-   * `notBefore`. Until the new version is complete, and after a failure, the current version stays in use.
+   * Makes a new version of the built-in image, for new sandboxes. A file in the host's cache of built images is used if it is
+   * newer than `notBefore`. The current version stays in use until the new version is complete. If the new version cannot be
+   * made, the current one stays.
    */
   renewDefault(notBefore: Date, onProgress: (progress: Progress) => void): Promise<void>
   /** When the newest built-in image was made, and whether it has the current recipe. Undefined if there is no built-in image. */
@@ -92,7 +93,9 @@ export type ImageStore = {
    * with the configuration `config`.
    */
   complete(image: string, config: ContainerConfig): Promise<void>
-  /** Removes a fetched image. No sandbox may still have it as base image. No error if the image does not exist. */
+  /**
+   * Removes a fetched image. Must be called only when it is the base image of no sandbox. No error if the image does not exist.
+   */
   remove(image: string): Promise<void>
 }
 
@@ -122,7 +125,10 @@ export type ImageStoreOptions = {
   givenBack?: GivenBack
   now?: () => number
   build?: typeof buildImage
-  /** The archive store, as far as base images need it. Absent: their files are not hashed and not brought. */
+  /**
+   * Functions of the archive store that base images need. Absent: the files of images are neither hashed nor fetched from a
+   * store.
+   */
   travel?: BaseTravel | undefined
   /** Called when `ImageStore.bases` returns another list than before. */
   onBases?: () => void
@@ -296,7 +302,7 @@ const asConfig = ({ user, workDir = '/', env, entrypoint = [] }: ImageDescriptio
 
 type MakingDefault = {
   onProgress: (progress: Progress) => void
-  /** A file in the cache is used only if it is not older than this time. */
+  /** A file in the cache of built images is used only if it is not older than this time. */
   notBefore?: Date
   isInBackground?: boolean
 }

@@ -56,7 +56,7 @@ export class Sweeper {
     return this.#running
   }
 
-  /** Starts a sweep if the host's disk is filling, or if the last sweep was too long ago. */
+  /** Starts a sweep if the host's disk is filling, or if the last sweep ended more than `sweepEveryMs` ago. */
   async relieve(): Promise<void> {
     if (this.#stored.layers === 0) return
     const isDue = performance.now() - this.#sweptAt > sweepEveryMs
@@ -112,8 +112,8 @@ export class Sweeper {
   }
 
   /**
-   * Returns by how many bytes the stored downloaded layers may grow. A negative number says how much they must shrink. They must
-   * leave more space free than images, because they only save downloads.
+   * Returns by how many bytes the stored downloaded layers may grow. A negative number says by how much they must shrink. Layers
+   * must leave more of the disk free than images do, because layers only save downloads.
    */
   async #spareBytes(): Promise<number> {
     const { keepFreeBytes } = this.#parts.limits

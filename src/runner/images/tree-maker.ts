@@ -70,8 +70,8 @@ export class TreeMaker {
   }
 
   /**
-   * Finds the tree of these layers, if images of `origin` may use it. First calls `hold` with the name of that tree, and of the
-   * trees of the first 0, 1, 2, … of the layers. No sweep removes a tree with such a name, even if the tree is made later.
+   * Finds the tree of these layers, if images of `origin` may use it. First calls `hold` with the names of this tree and of the
+   * trees of its lowest 0, 1, 2, … layers. A sweep does not remove trees with these names, even those that are made later.
    */
   find(origin: string, diffIds: readonly string[], hold: (tree: string) => void): Named | undefined {
     const { trees } = this.#parts

@@ -89,8 +89,8 @@ export class Trees {
   }
 
   /**
-   * Whether a new tree can begin as a copy of the tree `name`. That needs the tree to be on the file system where copies share
-   * blocks with the original (`#sharing`), if this host has one.
+   * Whether a new tree can begin as a copy of the tree `name`. Only trees on the file system where copies share blocks with the
+   * original (`#sharing`) can be copied.
    */
   canBeCopied(name: string): boolean {
     return this.#sharing !== undefined && existsSync(join(this.#sharing.directory, name))
@@ -162,8 +162,8 @@ export class Trees {
   }
 
   /**
-   * Removes unused trees, and returns their bytes. A tree stays also if a used tree was copied from it. There is no `await`
-   * before an unused tree is renamed, so no caller can begin to use the tree meanwhile.
+   * Removes unused trees, and returns how many bytes they had. A tree from which a used tree was copied stays. There is no
+   * `await` before an unused tree is renamed, so no caller can begin to use the tree meanwhile.
    */
   async sweep(used: () => ReadonlySet<string>): Promise<number> {
     const inUse = this.#withThoseBelow([...used(), ...this.#held.keys()])

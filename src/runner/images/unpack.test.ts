@@ -46,7 +46,7 @@ const twin = (path: string, target: string): TarEntry => ({ path, type: '1', tar
 const whiteout = (path: string) => file(path.replace(/[^/]+$/, '.wh.$&'), '')
 const opaque = (path: string) => file(`${path}/.wh..wh..opq`, '')
 
-/** Value of `security.capability`, version 2, with one permitted capability. */
+/** Value of a file's extended attribute `security.capability`, version 2, with one permitted capability. */
 const mayBind = Buffer.from('0100000200040000000000000000000000000000', 'hex')
 const rootAs = (more: Partial<TarEntry>) => directory('./', more)
 

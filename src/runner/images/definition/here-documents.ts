@@ -34,7 +34,7 @@ export const isOnlyDocument = (text: string): boolean => /^<<-?["']?[\w.-]+["']?
 
 /**
  * Reads here-documents from `lines`, from index `at` on: one for each of the `openings` (`<<EOF`). Returns them and the index of
- * the line after the last of them, or the name of a delimiter that never comes.
+ * the line after them. If a here-document has no closing delimiter, returns that delimiter.
  */
 export const documentsAfter = (
   lines: readonly string[],

@@ -8,8 +8,8 @@ export type Origin = { stage: number } | { image: string }
 type Named = { name: string | undefined }
 
 /**
- * Names of snapshots that FROM and `--from` may refer to. A name in this set means the snapshot, even if no image can have such
- * a name.
+ * Names of snapshots that FROM and `--from` may refer to. A name in this set means the snapshot, even if it is not a valid name
+ * of an image.
  */
 type Snapshots = ReadonlySet<string>
 

@@ -8,8 +8,8 @@ export type Reading = {
   variables: Variables
   escapedBy: string
   /**
-   * Number of characters that may still be inserted for variables; each step of pattern matching uses one too. Without a limit, a
-   * short text could expand to a very long one: each ARG may contain the value of the ARG before it two times.
+   * Number of characters that the values of variables may still add; each step of pattern matching uses up one too. Without a
+   * limit, a short text could become very long: each ARG may contain the value of the ARG before it twice.
    */
   allowance: { left: number }
   /** Value used for a variable that is not set. Default: empty. */

@@ -9,7 +9,7 @@ type Answer = {
   type: string
   body: Buffer
   headers?: Record<string, string>
-  /** Number of bytes of the body after which the connection breaks. */
+  /** Number of bytes of the answer's body after which the connection breaks. */
   cutAfter?: number
 }
 
@@ -43,8 +43,8 @@ export class TestRegistry {
   }
 
   /**
-   * Stores an image or an index as `name`, which contains the tag, and the images `others` that an index lists. Returns the
-   * reference by which it can be pulled.
+   * Stores an image, or an index and the images (`others`) that it lists. `name`: repository and tag, such as `x:1`. Returns the
+   * reference by which the image can be pulled.
    */
   put(name: string, image: TestImage, ...others: TestImage[]): string {
     this.#names.set(name, image)
