@@ -1,4 +1,4 @@
-// Tests how the files of base images travel between two hosts through a store. Needs root.
+// Tests how the files of base images get from one host to another through the object store. Needs root.
 import assert from 'node:assert/strict'
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
@@ -107,7 +107,7 @@ suite('base images that move between hosts through the store', { skip: needsRoot
     const { files } = await two.bringBase({ image: 'stage', source, maxGiB: 1 })
     assert.deepEqual([versionIn(two, 'stage'), files.includes('default')], ['one default', false])
     await two.remove('stage')
-    // A disk that goes on to a third host, or back, lies over the same base.
+    // When the disk moves to a third host, or back to the first, it has the same base image.
     assert.deepEqual(await identityOf(two, image), identity)
     gets = []
     assert.equal(versionIn(one, await bring(one, identity)), 'one default')
@@ -253,7 +253,7 @@ suite('base images that move between hosts through the store', { skip: needsRoot
     assert.deepEqual([await identityOf(eleven, below), await identityOf(eleven, other)], [pulled, built])
   })
 
-  test('a copy of an image’s files has another identity than the image', async () => {
+  test('a copy of a base image’s files has another identity than the base image', async () => {
     const nine = await host('nine')
     await nine.bring({ image: 'empty', source: { kind: 'scratch' } as never, maxGiB: 1 })
     const identity = await identityOf(nine, 'empty')
@@ -270,7 +270,7 @@ suite('base images that move between hosts through the store', { skip: needsRoot
     assert.equal(other.tree, copy)
   })
 
-  test('a base that the store has lost is put there again, but not if its files have changed', async () => {
+  test('a base image that the store has lost is stored again, but not if its files have changed', async () => {
     const ten = await host('ten')
     const identity = await identityOf(ten)
     const image = nameOfContent(identity.content!)
@@ -293,7 +293,7 @@ suite('base images that move between hosts through the store', { skip: needsRoot
     assert.equal(puts, 2)
   })
 
-  test('one image is hashed at a time', async () => {
+  test('base images are hashed one at a time', async () => {
     let running = 0
     const most: number[] = []
     const hash = async (rootfs: string) => {
@@ -309,7 +309,7 @@ suite('base images that move between hosts through the store', { skip: needsRoot
     assert.deepEqual(most, [1, 1])
   })
 
-  test('a store on the own disk of a host gets no bases', async () => {
+  test('base images are not put into an archive store that is on the host’s own disk', async () => {
     const alone = await host('alone', { travel: travelThrough(store, launcher, false) })
     const { content } = await identityOf(alone)
     assert.ok(!existsSync(scratch.at(`store/images/${nameOfContent(content!)}`)))

@@ -1,6 +1,5 @@
-// Puts the files of base images into the store, and fetches them from there (docs/adr/0046). An archive of a disk that was made on
-// a base contains the hash of the base's files, packed as a tar stream. So files in the store that are not those of the base are
-// refused.
+// Stores the files of base images in the object store, and fetches them from there (docs/adr/0046). The archive of a disk
+// contains the hash of the files of its base image, packed as a tar stream. Files with another hash are refused.
 import { createHash } from 'node:crypto'
 import { type BaseContent, nameOfContent } from '../images/base-identity.ts'
 import { manifestKey } from './keys.ts'
@@ -9,10 +8,10 @@ import { packDisk } from './pack.ts'
 import type { ObjectStore } from './store.ts'
 import { readDisk } from './tar.ts'
 
-/** A base has one archive, because it never changes. */
+/** Id of the archive of a base image. A base image has only one archive, because it never changes. */
 export const archiveIdOfBase = 'base'
 
-/** Returns the hash of the tar stream of an image's files. */
+/** Packs the files of an image as a tar stream, and returns the hash of the stream. */
 export const hashFiles = async (rootfs: string): Promise<string> => {
   const hash = createHash('sha256')
   for await (const piece of readDisk({ rootfs })) hash.update(piece)
@@ -21,7 +20,7 @@ export const hashFiles = async (rootfs: string): Promise<string> => {
 
 type StoreParts = { store: ObjectStore; content: BaseContent; rootfs: string }
 
-/** Puts a base into the store, unless it is there. */
+/** Stores the files of a base image in the object store, unless they are stored already. */
 export const storeBase = async ({ store, content, rootfs }: StoreParts): Promise<void> => {
   const image = nameOfContent(content)
   const there = await store.get(manifestKey({ image }, archiveIdOfBase), maxManifestBytes)
@@ -29,7 +28,10 @@ export const storeBase = async ({ store, content, rootfs }: StoreParts): Promise
   await packDisk({ store, image, archiveId: archiveIdOfBase, disk: { rootfs }, expected: content.sha256 })
 }
 
-/** Returns whether this is the manifest of a base. A manifest is written last, and removed first. */
+/**
+ * Returns whether this is the manifest of the base image. If it is, the archive is complete, because the manifest is written last
+ * and removed first.
+ */
 const isOf = (manifest: Buffer, content: BaseContent): boolean => {
   try {
     return readManifest(manifest, { image: nameOfContent(content) }, archiveIdOfBase).sha256 === content.sha256

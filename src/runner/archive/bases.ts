@@ -1,4 +1,4 @@
-// Hashes the files of base images, puts them into the archive store and fetches them from there, for `src/runner/images`.
+// For `src/runner/images`: hashes the files of base images, stores them in the archive store and fetches them from there.
 import type { BaseTravel } from '../images/base-content.ts'
 import { ImageFailed } from '../images/image-failed.ts'
 import { hashFiles, storeBase } from './base.ts'
@@ -6,7 +6,10 @@ import { ArchiveFailed } from './failed.ts'
 import type { ObjectStore } from './store.ts'
 import { unpackBase } from './unpack.ts'
 
-/** `isShared`: the store is still there if this host is lost. So each disk copy in it needs its base image in it too. */
+/**
+ * `isShared`: the store survives the loss of this host. Another host can then restore disks from the store, so the store must
+ * contain their base images too.
+ */
 export const travelThrough = (store: ObjectStore, launcher: string, isShared: boolean): BaseTravel => ({
   hash: (rootfs) => hashFiles(rootfs),
   keep: isShared ? (content, rootfs) => storeBase({ store, content, rootfs }) : undefined,

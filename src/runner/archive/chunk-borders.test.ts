@@ -6,7 +6,7 @@ import { blockBytes, cutIntoChunks, maxChunkBytes } from './chunk-borders.ts'
 
 const MiB = 1024 * 1024
 
-/** Returns pseudo-random bytes, which are the same in each run of the test. */
+/** Returns pseudo-random bytes. Every run of the test gets the same bytes. */
 const noise = (bytes: number, seed = 1): Buffer => {
   const words = new Uint32Array(Math.ceil(bytes / 4))
   let state = seed

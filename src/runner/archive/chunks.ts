@@ -1,5 +1,5 @@
-// Stores and fetches chunks, which are compressed. Each chunk is read back after it was written, so that damage is noticed while
-// the disk still exists.
+// Stores chunks of archives in compressed form, and fetches them. Each chunk is read back after it was written, so that damage is
+// noticed while the disk still exists.
 import { webcrypto } from 'node:crypto'
 import { promisify } from 'node:util'
 import { constants, zstdCompress } from 'node:zlib'
@@ -18,8 +18,8 @@ const hashAside = async (content: Buffer<ArrayBuffer>): Promise<string> =>
   Buffer.from(await webcrypto.subtle.digest('SHA-256', content)).toString('hex')
 
 /**
- * Stores a chunk, unless the store has it already. Resolves when the stored chunk was read back without damage. `kept` contains
- * chunks of earlier archives, which were read back when they were written. They are not read again.
+ * Stores a chunk, unless the store has it already. Resolves when the stored chunk was read back without damage. `kept`: chunks of
+ * earlier archives. They were read back when they were written, and are not read again.
  */
 export const keepChunk = async (
   store: ObjectStore,
@@ -41,7 +41,9 @@ export const keepChunk = async (
   return { ...chunk, storedBytes: stored.length }
 }
 
-/** Returns undefined if the stored chunk is damaged, so that it is written again. Throws any other error. */
+/**
+ * Returns undefined if the error says that the stored chunk is damaged; the chunk is then written again. Throws any other error.
+ */
 const unlessDamaged = (error: unknown): undefined => {
   if (!(error instanceof ArchiveFailed) || error.why !== 'damaged') throw error
 }

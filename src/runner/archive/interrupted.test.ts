@@ -1,5 +1,5 @@
-// Tests what is left if packing or unpacking fails, or is killed at any moment. Also tests which rights tar has while it works on
-// a disk. Needs root.
+// Tests which files are left in the store or on the disk if packing or unpacking fails, or is killed at any moment. Also tests
+// which rights tar has while it works on a disk. Needs root.
 import assert from 'node:assert/strict'
 import { execFileSync, spawn } from 'node:child_process'
 import { once } from 'node:events'

@@ -1,16 +1,17 @@
-// Finds chunks of a sandbox that earlier archives have put into the store. A save trusts these chunks: to read them back, it
-// would download the whole disk at each stop. An archive reads every chunk back, because the disk is removed afterwards.
+// Finds the chunks of a sandbox that earlier archives have put into the object store. A save does not read these chunks back,
+// because it would then download the whole disk at each stop. An archive reads every chunk back, because the disk is removed
+// afterwards.
 import { ArchiveFailed } from './failed.ts'
 import { chunksOf, manifestsOf, type Owner, ownerOf } from './keys.ts'
 import { maxManifestBytes, readManifest } from './manifest.ts'
 import type { ObjectStore } from './store.ts'
 
-/** The compressed size of chunks in the store, by their hash. */
+/** Compressed size in bytes of each chunk in the object store, by the hash of the chunk. */
 export type KeptChunks = ReadonlyMap<string, number>
 
 /**
- * Returns each chunk that is in the manifest of a complete archive and that the store lists with the right size. The chunks were
- * read back when that archive was written.
+ * Returns the chunks that a complete archive contains and that the object store lists with the right size. They were read back
+ * when that archive was written.
  */
 export const findKept = async ({
   store,

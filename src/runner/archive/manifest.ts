@@ -21,7 +21,7 @@ export type Manifest = Owner & {
   sha256: string
   /** Chunks in the order of the stream. A chunk may occur several times. */
   chunks: readonly Chunk[]
-  /** The base image of the disk. Absent in archives of older runners, and in those of base images. */
+  /** The base image of the disk. Absent in archives of base images, and in archives that older versions of the runner made. */
   base?: BaseIdentity
 }
 
@@ -64,7 +64,7 @@ const parse = (content: Buffer): unknown => {
   }
 }
 
-/** Reads a manifest. Throws `ArchiveFailed` if it does not belong to this archive or has an unknown format version. */
+/** Parses a manifest. Throws `ArchiveFailed` if it belongs to another archive or has an unknown format version. */
 export const readManifest = (content: Buffer, owner: Owner, archiveId: string): Manifest => {
   const damaged = (what: string) => new ArchiveFailed('damaged', `The archive's table of contents ${what}.`)
   const found = parse(content)

@@ -1,5 +1,5 @@
-// Packs a disk into the store. The caller may remove the local disk only after `packDisk` resolves. If packing is interrupted, it
-// can be repeated: chunks that the store already has are only verified.
+// Packs a disk into the object store. The caller may remove the local disk only after `packDisk` resolves. If packing is
+// interrupted, it can be repeated: chunks that are stored already are only verified.
 import { createHash } from 'node:crypto'
 import type { WrittenArchive } from '#src/wire/runner-link.ts'
 import { type BaseIdentity, nameOfContent } from '../images/base-identity.ts'
@@ -31,13 +31,19 @@ type PackParts = Owner & {
   disk: Packable
   /** The base image of the disk. */
   base?: BaseIdentity | undefined
-  /** The hash that the tar stream must have. If it has another one, no archive is written. */
+  /** Hash that the tar stream must have. If the stream has another hash, packing fails and no archive is made. */
   expected?: string
-  /** Maximum number of chunks that are compressed and stored at a time. Default: 3. Each of them is in memory twice. */
+  /**
+   * Maximum number of chunks that are compressed and stored at the same time. Default: 3. Two copies of each of these chunks are
+   * in memory.
+   */
   chunksAtOnce?: number
   /** Chunks that earlier archives have stored and verified. They are not stored again, and not read back to verify them. */
   kept?: KeptChunks
-  /** Called after each stored chunk with the total so far: bytes of the disk, and bytes in the store. */
+  /**
+   * Called after each stored chunk. `bytes`: how much of the disk's tar stream is stored so far. `storedBytes`: the compressed
+   * size of that part in the store.
+   */
   onProgress?: (safe: { bytes: number; storedBytes: number }) => void
   signal?: AbortSignal
 }
@@ -45,7 +51,7 @@ type PackParts = Owner & {
 export const packDisk = async (parts: PackParts): Promise<Archive> => {
   const { store, archiveId, disk, base, expected, chunksAtOnce = 3, kept, onProgress, signal } = parts
   const owner = ownerOf(parts)
-  // Throws, before any work is done, if one of the ids cannot be part of a key.
+  // Check the ids before any work is done: this throws if one of them cannot be a part of a key.
   manifestKey(owner, archiveId)
   const whole = createHash('sha256')
   const chunks: Chunk[] = []

@@ -4,10 +4,7 @@ import { setTimeout as wait } from 'node:timers/promises'
 import { ArchiveFailed } from './failed.ts'
 import type { ObjectStore } from './store.ts'
 
-/**
- * Pauses between attempts, in milliseconds. If the store stays down, the error is thrown after minutes, because each attempt has
- * a timeout too.
- */
+/** Pauses between attempts, in milliseconds. Each attempt has a timeout too, so it may take minutes until the error is thrown. */
 const standardWaitsMs = [200, 1_000, 3_000, 8_000]
 
 export const patient = (store: ObjectStore, waitsMs: readonly number[] = standardWaitsMs): ObjectStore => {
@@ -40,7 +37,8 @@ export const patient = (store: ObjectStore, waitsMs: readonly number[] = standar
     put: (key, content, signal) => again(() => store.put(key, content, signal), signal),
     get: (key, limit, signal) => again(() => store.get(key, limit, signal), signal),
     remove: (key, signal) => again(() => store.remove(key, signal), signal),
-    // If a list is cut off, it is requested again from the beginning, so an object may be listed twice.
+    // If a request for a list fails midway, the list is requested again from the beginning. An object may therefore be listed
+    // twice.
     async *list(prefix, signal) {
       for (let tried = 1; ; tried += 1) {
         try {

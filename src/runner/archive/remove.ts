@@ -26,8 +26,8 @@ export const removeArchives = async ({ store, keep, signal, ...parts }: RemovePa
 }
 
 /**
- * Returns the keys of all objects that the archive `keep` consists of. Throws if the manifest cannot be read, because then any
- * object might belong to the archive.
+ * Returns the keys of all objects of the archive `keep`. Throws if the manifest cannot be read: without it, nobody knows which
+ * objects belong to the archive.
  */
 const keysOf = async (store: ObjectStore, owner: Owner, keep: string, signal: AbortSignal | undefined) => {
   const key = manifestKey(owner, keep)

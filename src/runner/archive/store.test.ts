@@ -164,7 +164,7 @@ suite('a store in S3', { skip: withoutS3 }, () => {
     s3 = await startS3('archives')
   })
   after(() => s3.stop())
-  // Here a page has seven objects, so that the lists in these tests have several pages.
+  // The store lists objects in pages of seven, so that the lists in these tests have several pages.
   promises(() => new S3Store(s3.address, 7))
 
   const refusals: [string, Partial<S3Address>, RegExp][] = [

@@ -18,7 +18,7 @@ import { ArchiveFailed } from './failed.ts'
 
 /** The two parts of a sandbox's disk that an archive contains. They must be in one directory. */
 export type DiskParts = { upper: string; etc: string }
-/** What can be packed: a disk, or the directory with the files of a base image. */
+/** A directory that can be packed: a disk, or the files of a base image. */
 export type Packable = DiskParts | { rootfs: string }
 
 /**
@@ -101,7 +101,7 @@ const look = (walk: string[]): Promise<string> =>
     throw new ArchiveFailed('disk', 'The disk cannot be read.', { cause })
   })
 
-/** Throws if the disk contains paths that tar could pack but never restore. */
+/** Throws if the disk contains a path that tar can pack but cannot restore. */
 const refuseWhatCannotReturn = async (holder: string, parts: readonly string[]) => {
   const tooLong = ['-regextype', 'posix-extended', '-regex', `.{${maxPathBytes + 1},}`, '-print', '-quit']
   const walk = ['env', `--chdir=${holder}`, 'find', ...parts, ...tooLong]

@@ -28,7 +28,10 @@ type UnpackParts = Owner & {
    * and have the disk's size limit.
    */
   disk: DiskParts
-  /** Name of the disk's base image on this host. Absent: the disk keeps the name in the archive. */
+  /**
+   * Name that the disk's base image has on this host. It replaces the name that is recorded in the archive. Absent: the recorded
+   * name stays.
+   */
   below?: string
   onProgress?: (done: { bytes: number; of: number }) => void
   signal?: AbortSignal
@@ -63,7 +66,7 @@ export const baseOfArchive = async (
 ): Promise<BaseIdentity | undefined> =>
   (await openManifest(parts.store, ownerOf(parts), parts.archive, parts.signal)).base
 
-/** Brings the files of a base image from the store, as the directory `rootfs`, completely or not at all. */
+/** Fetches the files of a base image from the object store into the directory `rootfs`, completely or not at all. */
 export const unpackBase = async ({
   content,
   rootfs,
@@ -86,7 +89,7 @@ export const unpackBase = async ({
   })
 }
 
-/** Yields the pieces of a stream. Throws at its end if it has another hash. */
+/** Yields the pieces of a stream. After the last piece, throws if the hash of the stream is not `sha256`. */
 async function* withHash(pieces: AsyncIterable<Buffer>, sha256: string) {
   const hash = createHash('sha256')
   for await (const piece of pieces) {
@@ -98,8 +101,8 @@ async function* withHash(pieces: AsyncIterable<Buffer>, sha256: string) {
 }
 
 /**
- * Unpacks a tar stream in a directory of its own. `check` examines what was unpacked, and returns a function that moves it to
- * where it belongs.
+ * Unpacks a tar stream into a new directory. `check` examines the unpacked files, and returns a function that moves them to their
+ * final place.
  */
 const unpackInto = async (
   holder: string,
@@ -123,7 +126,7 @@ const unpackInto = async (
     // power cut.
     await sync(place)
     await move()
-    // Sync before returning, because the caller may remove the archive then.
+    // Sync before returning, because the caller may then remove the archive.
     await sync(holder)
   } catch (error) {
     signal?.throwIfAborted()
@@ -135,8 +138,8 @@ const unpackInto = async (
 }
 
 /**
- * Writes the name that the base image of a disk has on this host. The old file is removed first, because it may be one of
- * several names of a file of the sandbox.
+ * Writes into the disk the name that its base image has on this host. The old file is removed first, because it may be a hard
+ * link to another file of the sandbox.
  */
 const nameBase = async (place: string, image: string) => {
   const path = join(place, 'etc', nameOfBaseFile)
@@ -146,7 +149,10 @@ const nameBase = async (place: string, image: string) => {
 
 /** Name of a file in a disk's directory `etc`. The content of the file is the name of the disk's base image. */
 const nameOfBaseFile = 'image'
-/** Maximum size of the name of a base image in `etc/image`, in KiB. The runner reads it as a whole. */
+/**
+ * Maximum size in KiB of the file `etc/image`, which contains the name of the base image. The size is limited because the runner
+ * reads the whole file into memory.
+ */
 const mostKiBOfName = 4
 
 /**
@@ -164,7 +170,7 @@ const refuseWhatNoDiskHas = async (place: string) => {
 
 const isNoDirectory = ['-maxdepth', '0', '!', '-type', 'd', '-print', '-quit']
 
-/** Throws if find(1) finds something in an unpacked archive. */
+/** Searches an unpacked archive with find(1), which gets the arguments `walk`. Throws if a file is found. */
 const refuseIfFound = async (place: string, walk: readonly string[]) => {
   const found = await runCommand(['env', `--chdir=${place}`, 'find', ...walk], {
     background: true,

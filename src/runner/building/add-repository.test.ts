@@ -25,7 +25,7 @@ suite('ADD of a git repository', { skip }, () => {
   let from: string
   let at: string
   let count = 0
-  /** Number of objects that the server announces. Undefined: the server announces the true number. */
+  /** Number of git objects that the server announces. Undefined: the server announces the true number. */
   let saidObjects: number | undefined
   const commits: Record<string, string> = {}
   const work = mkdtempSync(join(tmpdir(), 'alcove-repository-'))

@@ -20,7 +20,7 @@ import { idsNamedIn } from '../oci/ids.ts'
 import { type ImageBuilder, isStageName } from './image-builder.ts'
 import { isLineName } from './line-cache.ts'
 
-/** What is reported about an image on this runner. */
+/** Facts about an image on this runner that are reported to control. */
 export type Known = Pick<ImageReport, 'digest' | 'sizeBytes' | 'leastDiskBytes' | 'config'>
 
 /** The methods of the image store that `AllImages` needs. */
@@ -55,7 +55,7 @@ export type BroughtImages = {
    */
   complete(image: string, config: ContainerConfig): Promise<void>
   remove(image: string): Promise<void>
-  /** Names of the base images on this host whose files this host may have put into the store. */
+  /** Names of the base images whose files this host has hashed, and may have stored in the object store. */
   bases?(): string[]
 }
 
@@ -152,8 +152,8 @@ export class AllImages {
     if (template === undefined) {
       if (this.#brought.rootfsOf(image) === undefined) return undefined
       const config = this.#brought.configOf(image)
-      // For the built-in image, `find` returns nothing, but `configOf` returns its configuration. For an image that is still
-      // being built, both return nothing.
+      // The built-in image has no description, so only its configuration is returned. For an image that is still being built,
+      // nothing is returned.
       return this.#brought.find(image) ?? (config && { config })
     }
     const { base, sizeBytes } = template
@@ -188,17 +188,20 @@ export class AllImages {
     return this.find(image) ?? {}
   }
 
-  /** Returns whether this runner has the base image that the source needs. */
+  /**
+   * Returns whether this runner can make an image from `source` now. To fetch an image from the object store, it needs the base
+   * image of that image.
+   */
   hasBaseOf(source: ImageSource): boolean {
     return source.kind !== 'store' || this.#brought.rootfsOf(this.#brought.newest(source.base)) !== undefined
   }
 
-  /** Puts a snapshot of a sandbox into the store, for other runners. */
+  /** Stores a snapshot of a sandbox in the object store, so that other runners can fetch it. */
   async store(image: string, signal: AbortSignal): Promise<{ sha256: string; base?: string }> {
     return await this.#host.storeTemplate(image, signal)
   }
 
-  /** Removes a snapshot of a sandbox from the store. */
+  /** Removes a snapshot of a sandbox from the object store. */
   async removeStored(image: string): Promise<void> {
     await this.#host.removeStoredTemplate(image)
   }
@@ -212,8 +215,8 @@ export class AllImages {
     if (template === undefined && this.#brought.rootfsOf(image) === undefined) return true
     if (template?.base === image) {
       if ((await this.#host.basesInUse(image)).has(image)) return false
-      // Remove the image from `#brought` before its template. If the runner is killed between the two steps, the next runner
-      // removes the template.
+      // Remove the base image first, and then the template over it. If the runner is killed between the two steps, the next
+      // runner removes the template.
       await this.#brought.remove(image)
       await this.#removeTemplate(image, template)
       return true
@@ -253,8 +256,8 @@ export class AllImages {
     try {
       const config = await this.#builder.build({
         ...{ image, plan, contexts, maxGiB, organizationId, signal, onProgress, onText },
-        // Replaces the name of the default image by the name of its newest version, once. All stages then use that version, even
-        // if a newer one is made during the build.
+        // Replaces the name of the default image by the name of its newest version, once for the whole build. All stages use that
+        // version, even if a newer one is made during the build.
         snapshots: snapshots && this.#pinned(snapshots),
         bringBase: async (name, source) => {
           const request = { image: name, maxGiB, organizationId, logins, largeIds, signal, onProgress, onLine }

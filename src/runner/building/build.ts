@@ -1,5 +1,6 @@
-// Builds one definition. First the survey (survey.ts) finds the base image of each stage and the number of its cached lines.
-// Then the last stage is built, after the stages that it needs. Stages that do not need each other are built at the same time.
+// Builds one definition. First, `survey.ts` finds the base image of each stage and the number of its cached lines. Then the
+// stages that the last stage needs are built, and then the last stage. Stages that do not need each other are built at the same
+// time.
 import { FairQueue } from '#src/kit/queue.ts'
 import type { CopySource } from '#src/runner/copying/source.ts'
 import { type BuildStep, type Origin, originsOf, type Stage } from '#src/runner/images/definition/plan.ts'
@@ -16,7 +17,7 @@ import { type BuildAgent, type BuildHost, Workplace } from './workplace.ts'
 const GiB = 1024 ** 3
 /** Maximum number of lines of one build that run at the same time. */
 const linesAtOnce = 2
-/** Limit for the disks of all stages of a build together, as a multiple of the size limit of the image. */
+/** Maximum size of the disks of all stages of a build together, as a multiple of the maximum size of the image. */
 const shareOfStages = 3
 
 export type BuildParts = {
@@ -88,7 +89,10 @@ export class Build {
     }
   }
 
-  /** Waits until all stages have ended. If one fails, the others are cancelled, and its error is thrown when all have ended. */
+  /**
+   * Waits until all stages have ended. If a stage fails, the others are cancelled. When all have ended, throws the error of the
+   * failed stage.
+   */
   async #untilFailure(all: readonly Promise<unknown>[]): Promise<void> {
     const fail = (error: unknown) => {
       if (this.#failure !== undefined) return
@@ -100,7 +104,9 @@ export class Build {
     if (this.#failure !== undefined) throw this.#failure.error
   }
 
-  /** Builds a stage, after the stages that it needs. No deadlock is possible, because stages need only earlier stages. */
+  /**
+   * Builds a stage, after the stages that it needs. No two stages wait for each other, because a stage needs only earlier stages.
+   */
   #start(looked: Looked): Promise<void> {
     const { index } = looked.stage
     const known = this.#runs.get(index)
@@ -208,11 +214,14 @@ export class Build {
     if (isKept) looked.keptKey = key
   }
 
-  /** Makes the image from the disk of the last stage. If another stage is built on this stage, makes a template from its disk. */
+  /**
+   * Makes the image from the disk of the last stage. From the disk of any other stage, makes a template if a later stage is built
+   * on it.
+   */
   async #keepDisk({ stage }: Looked, place: Workplace): Promise<void> {
     const { image, plan } = this.#request
     if (stage === plan.stages.at(-1)) {
-      // The image must not contain the build's own directory, in which cache mounts and scripts are.
+      // The image must not contain the directory in which the build keeps cache mounts and scripts.
       await removeOwn(place)
       await place.stop()
       await place.snapshot(image, image)

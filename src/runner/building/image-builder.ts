@@ -21,7 +21,7 @@ export type BaseSource =
   | { kind: 'image'; image: string }
 
 export type BuildRequest = {
-  /** Name of the built image. The base image over which the disk of the built image lies is fetched under this name, too. */
+  /** Name of the image to build. Its base image is fetched under this name too. */
   image: string
   plan: Plan
   /** The files that the caller sent with the definition, for its COPY lines. */
@@ -39,8 +39,8 @@ export type BuildRequest = {
    */
   organizationId?: string | undefined
   /**
-   * Fetches the base image of a stage, or an image that is a source of files. `files` identifies the image's files: images with
-   * equal `files` have equal files.
+   * Fetches the base image of a stage, or an image from which only files are copied. `files`: text that identifies the files of
+   * the image. Two images with equal text have equal files.
    */
   bringBase: (image: string, source: BaseSource) => Promise<{ container: ContainerConfig; files: string }>
   /** Resolves the name of an image in a registry to the digest that the image has now. */

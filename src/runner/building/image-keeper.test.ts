@@ -118,7 +118,7 @@ suite('the keeper of images on a runner', () => {
     assert.deepEqual(kept.reports, [{ image: 'tool', state: 'present', digest: 'sha256:abc' }])
   })
 
-  test('when control asks, a snapshot is put into the store once, and its hash in the store is reported', async () => {
+  test('if control asks for it, a snapshot is put into the object store once, and its hash there is reported', async () => {
     using kept = startKeeper()
     kept.images.here.set('copy', { sizeBytes: 3 })
     const asked = wanted('copy', { source: { kind: 'sandbox', sandboxId: 'box', isMade: true }, toStore: true })
@@ -132,7 +132,7 @@ suite('the keeper of images on a runner', () => {
     ])
   })
 
-  test('an image that could not be put into the store is tried again a minute later', async () => {
+  test('if an image cannot be put into the object store, the runner tries again a minute later', async () => {
     using kept = startKeeper()
     kept.images.here.set('copy', { sizeBytes: 3 })
     kept.images.before = () => {
@@ -213,7 +213,7 @@ suite('the keeper of images on a runner', () => {
     assert.deepEqual(kept.images.passwords, [['old'], ['new'], undefined])
   })
 
-  test('an image is not removed while a sandbox uses it; control’s next list after that removes the image', async () => {
+  test('an image is not removed while a sandbox uses it; later, control’s next list of images removes it', async () => {
     using kept = startKeeper()
     kept.images.here.set('tool', {})
     kept.images.inUse.add('tool')
@@ -238,7 +238,7 @@ suite('the keeper of images on a runner', () => {
       await kept.settled()
     }
     assert.deepEqual(kept.said(), ['tool present'])
-    // This assignment contains the image's source, so the keeper answers with a report, although the image is present.
+    // An assignment with the source of the image gets a report, even if the image was already reported as present.
     kept.keeper.take(wanted('tool'))
     await kept.reported(2)
     kept.keeper.takeAll([known])

@@ -30,7 +30,7 @@ type Entry = {
 }
 
 const standardLanes = {
-  /** Maximum number of images that are fetched or built at the same time. Further ones are queued. */
+  /** Maximum number of images that are fetched or built at the same time. More images than that are queued. */
   long: 3,
   /** Maximum number of images that are fetched or built at the same time for one organization. */
   longOfOne: 2,
@@ -39,11 +39,11 @@ const standardLanes = {
    * are present.
    */
   short: 4,
-  /** Maximum number of images that are put into the store at the same time. */
+  /** Maximum number of images that are put into the object store at the same time. */
   storing: 1,
 }
 
-/** Milliseconds between two attempts to put an image into the store. */
+/** Milliseconds between two attempts to put an image into the object store. */
 const storeAgainMs = 60_000
 
 /** Minimum time in milliseconds between two progress reports of an image. */
@@ -89,7 +89,7 @@ export class ImageKeeper implements Disposable {
     for (const [image, { working }] of this.#entries) if (!working && !names.has(image)) this.#entries.delete(image)
   }
 
-  /** Puts an image into the store, if control asks for it. Control repeats the request until it gets the report. */
+  /** Puts an image into the object store, if control asks for it. Control repeats its request until it gets the report. */
   #store({ image, target, toStore, organizationId: owner }: ImageAssignment) {
     const { images, report, log, now } = this.#parts
     if (target === 'absent') this.#stores.get(image)?.aborter.abort()

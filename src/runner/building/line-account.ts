@@ -1,5 +1,5 @@
-// Computes the maximum disk space that cached lines can take: all bytes of each line, plus the bytes of their base images, each
-// counted once.
+// Computes how much disk space cached lines take at most: all bytes of each line, and the bytes of their base images. A base
+// image of several lines is counted once.
 
 type OnBase = { base: string }
 

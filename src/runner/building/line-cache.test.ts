@@ -22,7 +22,9 @@ import { type LineCache, type LineLimits, standardLineLimits } from './line-cach
 
 const skip = needsRoot || needsBusybox
 
-/** Limits that ignore the free space of this machine's disk, which must not influence the tests. */
+/**
+ * Limits of the line cache without a minimum of free disk space, so that the disk of this machine does not influence the tests.
+ */
 const roomy: LineLimits = { ...standardLineLimits, freeShare: 0 }
 const none: Partial<LineLimits> = { keptMs: -1 }
 
@@ -192,8 +194,8 @@ suite('a line of a Dockerfile that has not changed', { skip }, () => {
     assert.deepEqual([second.cached, second.output], [[3, 4, 6], first.output])
     assert.doesNotMatch(second.log, /Stage 0/)
     assert.match(second.log, /^\[build\] Line 3: cached: RUN cat/m)
-    // The added line copies another file from the stage `build`. The lines of `build` are not run again, because the disk after
-    // its last line is cached.
+    // The added line copies `/a` from the stage `build`. The lines of that stage are not run again, because the disk after its
+    // last line is cached.
     const again = await build(stages('COPY --from=build /a /again'), 'cat /out /again')
     assert.deepEqual([again.cached, again.output], [[3, 4, 6], `${first.output}\n${first.output}`])
     const changed = await build(
@@ -277,7 +279,7 @@ suite('a line of a Dockerfile that has not changed', { skip }, () => {
     assert.deepEqual([again.cached, again.output], [[2, 3, 5, 7, 8], 'two'])
   })
 
-  test('the cache key of a RUN contains the id of its secret; cache mounts keep files even if RUN is cached', async () => {
+  test('a RUN’s cache key contains its secret’s id; a cache mount keeps its files even if the RUN is cached', async () => {
     const definition = [
       `FROM ${from}`,
       'RUN --mount=type=cache,target=/cache echo kept > /cache/x',
@@ -291,7 +293,7 @@ suite('a line of a Dockerfile that has not changed', { skip }, () => {
     assert.deepEqual([cached, output], [[2, 3], 'kept'])
     const other = definition.map((line) => line.replaceAll('token', 'other'))
     assert.deepEqual((await build(other)).cached, [2])
-    // Another organization must not see the files in this organization's cache, whatever id its own cache mount has.
+    // The cache mounts of another organization must not show the files of this organization, whatever their ids are.
     const ids = ['/cache', '../caches', '../../../..'].map(
       (id) => `RUN --mount=type=cache,id=${id},target=/c ls -A /c >> /seen`,
     )
@@ -391,7 +393,7 @@ suite('a line of a Dockerfile that has not changed', { skip }, () => {
     assert.deepEqual((await build(many(), 'true', { organizationId: 'two' })).cached, [2, 3])
     await evict({ freeShare: 2 })
     assert.deepEqual([lines.usage().lines, store.listBelowLines()], [0, []])
-    // While the pool is nearly full, no further line is cached.
+    // While too little of the disk is free, no line is cached.
     await build(many())
     assert.equal(lines.usage().lines, 0)
     const { sandboxId } = await box.started({ image: kept.image, isNew: true, user: 'root' })

@@ -1,6 +1,8 @@
 // The cache of lines. A cached line is a copy of a build's disk after a line of a definition has run. A later build continues
-// from the last line that has not changed. A cached line is a template. The template's name contains the organization and the
-// line's key, and the template gets it when it is complete and synced. So no other record is needed.
+// from the last line that has not changed.
+//
+// A cached line is stored as a template, whose name contains the organization and the cache key of the line. The template gets
+// this name only when it is complete and synced, so no other record is needed.
 //
 // Cached lines only save time, and only builds of their organization use them. They are evicted when they are too old, when they
 // are more than the limits allow, and when the disks of sandboxes need the space.
@@ -58,7 +60,7 @@ type Line = CachedLine & {
   /** Hash of the organization's id. */
   owner: string
   key: string
-  /** Key of the earlier cached line from which this line's build continued. */
+  /** Cache key of the cached line that comes before this one in its build. */
   before: string
   base: string
   usedAt: number
@@ -114,8 +116,8 @@ export class LineCache {
   /** Owner and key of each line that is being cached or removed at this moment. */
   readonly #busy = new Set<string>()
   /**
-   * Queue for recording and removing base images. One runs at a time, because a base image must not be removed while it is being
-   * recorded.
+   * Queue of the tasks that record or remove a base image of cached lines. Only one of them runs at a time, so that no base image
+   * is removed while it is being recorded.
    */
   readonly #oneBase = new FairQueue({ atOnce: 1 })
   readonly #comingBases = new Map<string, number>()
@@ -154,7 +156,10 @@ export class LineCache {
     return cache
   }
 
-  /** Whether lines are cached on this host. That is so only on btrfs, because elsewhere a copy of a disk takes time and space. */
+  /**
+   * Whether lines are cached on this host. They are cached only on btrfs, because on other file systems a copy of a disk takes
+   * time and space.
+   */
   get isUseful(): boolean {
     return this.#host.capabilities.hardDiskLimit
   }
@@ -248,8 +253,8 @@ export class LineCache {
         this.#log.warn({ err }, 'cached lines of Dockerfiles could not be swept')
       }
     }
-    // Nothing may `await` between the last check of `#mustSweep` and this line. Otherwise a call of `sweep` in between would
-    // start no sweep.
+    // There must be no `await` between the last check of `#mustSweep` and this line. Then each call of `sweep` either is noticed
+    // by that check or starts a new sweep.
     this.#sweeping = undefined
   }
 
@@ -277,7 +282,10 @@ export class LineCache {
     }
   }
 
-  /** Bytes that must be freed so that the pool has enough space for the disks of sandboxes. Negative if the pool has enough. */
+  /**
+   * Returns how many bytes must be freed so that the pool has enough space for the disks of sandboxes. Negative if more than
+   * enough is free.
+   */
   async #missingBytes(): Promise<number> {
     const { freeBytes, wholeBytes } = await this.#host.room()
     return Math.min(this.#limits.freeBytes, wholeBytes * this.#limits.freeShare) - freeBytes

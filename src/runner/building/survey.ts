@@ -1,5 +1,5 @@
-// Examines the stages of a definition before any line runs. Finds the base image of each stage, the cache keys of its lines, and
-// how many of its lines are cached.
+// Examines the stages of a definition before any of its lines runs. Finds the base image of each stage, the cache keys of the
+// lines of the stage, and how many of these lines are cached.
 import { type BuildStep, originsOf, type Stage } from '#src/runner/images/definition/plan.ts'
 import { failedAt } from '#src/runner/images/image-failed.ts'
 import type { ContainerConfig } from '#src/runner/images/manifest.ts'
@@ -20,7 +20,7 @@ export const stageName = (image: string, of: string | number): string => `${imag
 /** The line cache, and the organization whose lines a build may use. */
 export type OwnLines = { lines: LineCache; organizationId: string }
 
-/** A stage of a Dockerfile, and what the class `Survey` has found out about it. */
+/** A stage of a Dockerfile, with its base image and its cached lines. */
 export type Looked = {
   stage: Stage
   steps: readonly BuildStep[]
@@ -31,7 +31,7 @@ export type Looked = {
   from: string | undefined
   /** The base image of the stage's disk, and text that identifies the image's files. */
   base: { image: string; files: string }
-  /** Cache keys of the disk after each line of the stage. Undefined where a key cannot be computed before the lines run. */
+  /** Cache keys of the disk after each line of the stage. A key is undefined if it can be computed only after lines have run. */
   keys: (string | undefined)[]
   /** Cache key of the disk on which the first line of the stage runs. */
   firstKey: string | undefined
@@ -76,7 +76,7 @@ export class Survey {
     this.#onKept = onKept
   }
 
-  /** Returns what the survey has found out about a stage. `look` must have resolved for that stage. */
+  /** Returns what was found out about a stage. Must be called only after `look` has resolved for that stage. */
   get(index: number): Looked {
     return this.#looked.get(index) as Looked
   }
@@ -138,8 +138,8 @@ export class Survey {
     let { firstKey: key, keptKey } = looked
     for (const step of steps) {
       let fetched: string[] | undefined
-      // A download is needed to compute this line's key. Skip the download if the cache has no line that continues from the last
-      // cached one: then this line cannot be cached either.
+      // The key of this line depends on the content of a download. If the cache has no line after the last cached one, this line
+      // is not cached either, and the download is skipped.
       if (mayChange(step) && lines.hasAfter(organizationId, keptKey)) fetched = await this.#fetchDigests(step)
       key = await this.#keyAfter(key, step, fetched)
       keys.push(key)
@@ -185,8 +185,8 @@ export class Survey {
   }
 
   /**
-   * Returns the cache key of the disk after the line that has just run. A download may have had another content than at the
-   * beginning of the build. The returned key then differs from the one in `keys`.
+   * Returns the cache key of the disk after the line that has just run. If a download of the line had another content than before
+   * the build, this key differs from the key in `keys`.
    */
   async keyAfterRun(
     { keys, firstKey, done }: Looked,
@@ -261,8 +261,8 @@ export class Survey {
   }
 
   /**
-   * Returns the name that a stage's base image gets on this host. The base below the last stage gets the name of the image that
-   * is built. All others get a name that marks them for removal after the build.
+   * Returns the name that a stage's base image gets on this host. The image below the disk of the last stage gets the name of the
+   * image that is built. Base images of other stages get a name by which they are removed after the build.
    */
   #nameOfBase({ index }: Stage): string {
     const { image, plan } = this.#request
@@ -284,8 +284,8 @@ export class Survey {
   }
 
   /**
-   * Returns the image's reference with its digest, if `#identityOf` has resolved the reference during this build. Otherwise
-   * returns the reference unchanged.
+   * Returns the image's reference with its digest, if the digest was requested during this build. Otherwise returns the reference
+   * unchanged.
    */
   async pinned(reference: string): Promise<string> {
     return (await this.#identities.get(reference)) ?? reference

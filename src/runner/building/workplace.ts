@@ -82,8 +82,8 @@ export class Workplace {
   }
 
   /**
-   * Makes a template of the sandbox's disk. `otherBase`: base image to record for the template instead of the disk's base image.
-   * The files of both base images must be equal.
+   * Makes a template of the sandbox's disk. `otherBase`: name of an image with the same files as the disk's base image. The
+   * template then has this image as its base image.
    */
   snapshot(template: string, otherBase?: string): Promise<void> {
     return this.#host.snapshot(this.id, template, otherBase)

@@ -12,7 +12,7 @@ export const fails = (why: Why, message: RegExp) => (error: unknown) => {
   return true
 }
 
-/** Returns an object with the methods of a store, some of which a test can then replace. */
+/** Returns a copy of a store in which a test can replace methods. */
 export const bound = (store: ObjectStore): ObjectStore => ({
   put: store.put.bind(store),
   get: store.get.bind(store),
