@@ -1,4 +1,5 @@
-// Tests uploads that are begun but never completed or aborted. Tests of the upload calls themselves are in test/object-storage/.
+// Tests uploads of context files that are begun, but neither completed nor aborted. The upload calls themselves are tested in
+// test/object-storage/.
 import assert from 'node:assert/strict'
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
@@ -87,7 +88,7 @@ suite('open uploads of context files', () => {
     time.now += 1
     await contexts.beginUpload(named('1'))
     await assert.rejects(contexts.beginUpload(named('1')), tooMany)
-    // The expired upload does not count any more. Aborting this upload must not lower the number of open uploads a second time.
+    // The expired upload does not count any more. When it is aborted, the number of open uploads must not go down a second time.
     await contexts.abort(named('1'), left)
     await assert.rejects(contexts.beginUpload(named('1')), tooMany)
   })
@@ -109,7 +110,7 @@ suite('open uploads of context files', () => {
     assert.deepEqual([...ids].sort(), [going, fresh].sort())
     await assert.rejects(putPart(named('1'), left), { code: 'not_found' })
     await contexts.complete(named('1'), going, [{ number: 1, etag }])
-    // An image has been using this context for long. Now one more upload of the context is begun and abandoned.
+    // Begin one more upload of this context and abandon it. The context stays, because an image uses it.
     await contexts.beginUpload(named('1'))
     time.now += 30 * hour
     assert.equal(await sweep(), 1)

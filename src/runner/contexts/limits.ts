@@ -2,15 +2,18 @@
 import { mostParts } from '#src/wire/contexts.ts'
 
 export type ContextLimits = {
-  /** Maximum size in bytes of a context, as the caller sends it. */
+  /** Maximum size in bytes of a context, in the form in which the caller sends it. */
   largestBytes: number
-  /** Maximum size in bytes of all contexts of an organization, in the compressed form in which they are stored. */
+  /** Maximum size in bytes of all contexts of one organization together, in the compressed form in which they are stored. */
   bytesOfOrganization: number
   contextsOfOrganization: number
   partsOfUpload: number
-  /** Maximum number of uploads that an organization may have begun and not ended. Each may have `partsOfUpload` parts. */
+  /**
+   * Maximum number of open uploads of one organization: begun, and neither completed nor aborted. Each may have `partsOfUpload`
+   * parts.
+   */
   uploadsOfOrganization: number
-  /** Maximum number of uploads that all organizations together may have begun and not ended. */
+  /** Maximum number of open uploads of all organizations together. */
   uploads: number
   /** Maximum number of request bodies that are read at the same time. Each takes about 16 MiB of memory. */
   atOnce: number

@@ -1,6 +1,6 @@
-// Counts the uploads that callers of this process have begun and not ended. Their number is limited, because a caller can begin
-// an upload without sending data, and each upload leaves objects in the store. An abandoned upload counts as open until it is old
-// enough to be removed.
+// Counts the open uploads of this process: begun by a caller, and neither completed nor aborted. Their number is limited, because
+// a caller can begin an upload without sending data, and each upload leaves objects in the object store. An abandoned upload
+// counts as open until it is old enough to be removed.
 import { Budget } from '#src/kit/budget.ts'
 import { Problem } from '#src/problems.ts'
 import { type ContextName, partsOf } from './keys.ts'

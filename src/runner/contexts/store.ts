@@ -59,8 +59,8 @@ export class ContextStore {
   }
 
   /**
-   * Lists the complete contexts whose hash begins with `beginning`. Each listed context counts as requested now, so it is kept
-   * for another `keptMs`.
+   * Lists the complete contexts whose hash begins with `beginning`. Listing a context counts as a request for it, so an unused
+   * context stays for about `keptMs` more.
    */
   async list(organizationId: string, beginning: string): Promise<StoredContext[]> {
     const found: StoredContext[] = []
@@ -77,7 +77,7 @@ export class ContextStore {
   }
 
   async #hashesOf(organizationId: string, beginning: string): Promise<string[]> {
-    // Usually a caller gives the whole hash of one context. Then the store need not be listed.
+    // Usually a caller gives the whole hash of one context. The object store then need not be listed.
     if (isContextName({ organizationId, hash: beginning })) return [beginning]
     const { hashes } = await this.#usageOf(organizationId)
     return [...hashes].filter((hash) => hash.startsWith(beginning)).sort()
@@ -204,8 +204,8 @@ export class ContextStore {
   }
 
   /**
-   * Stores a whole context, or a part of one, as chunks. `known`: the list of chunks that exists if this context is stored
-   * already. Then the caller's bytes are read, but not stored again.
+   * Stores a whole context, or a part of one, as chunks. `known`: the list of chunks of this context, if it is stored already.
+   * The bytes of the caller are then read, but not stored again.
    */
   async #keep(name: ContextName, pieces: Body, known?: Table): Promise<Part> {
     const hash = createHash('sha256')

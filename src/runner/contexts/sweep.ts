@@ -1,13 +1,13 @@
-// Removes contexts that no image uses and nobody has requested recently. Also removes abandoned uploads, even of a context that
-// stays. Any runner that uses the store may do this at any time.
+// Removes contexts that no image uses and that nobody has requested recently. Removes abandoned uploads, too, even of a context
+// that stays. Every runner that uses the object store may do this at any time.
 import type { ContextsInUse } from '#src/wire/contexts.ts'
 import { allOf, begunKey, type ContextName, nameOf, prefixOf, root, tableKey, uploadIn } from './keys.ts'
 import type { ContextStore } from './store.ts'
 import { largestTable, readMoment } from './table.ts'
 
 /**
- * Returns when the context was last requested or, if it is incomplete, when it was begun. Undefined if neither is recorded: the
- * objects are then left from an interrupted removal.
+ * Returns when the context was last requested or, if it is incomplete, when it was begun. Undefined if neither is recorded: then
+ * an earlier removal of the context was interrupted.
  */
 const lastWanted = async (contexts: ContextStore, name: ContextName): Promise<number | undefined> => {
   const table = await contexts.find(name)
@@ -16,8 +16,8 @@ const lastWanted = async (contexts: ContextStore, name: ContextName): Promise<nu
 }
 
 /**
- * Removes a context. Its list of chunks (`context.json`) is removed first: without it, nobody sees the context. The time at which
- * the context was begun (`begun.json`) is removed last.
+ * Removes a context. First removes its list of chunks (`context.json`), so that nobody sees the context any more. Last removes
+ * the record of when the context was begun (`begun.json`).
  */
 const remove = async ({ store }: ContextStore, name: ContextName): Promise<void> => {
   await store.remove(tableKey(name))

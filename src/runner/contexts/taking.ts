@@ -49,8 +49,8 @@ export class Taking {
         yield piece.value
       }
     } finally {
-      // Do not wait for `return`, which may resolve only when the caller sends another byte. A silent caller would then block
-      // this upload forever.
+      // Do not wait for `return`: it may resolve only when the caller sends another byte. If the caller stays silent, this upload
+      // would never end.
       void pieces.return?.()?.catch(() => {})
     }
   }

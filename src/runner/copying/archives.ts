@@ -43,7 +43,7 @@ async function* bounded(pieces: AsyncIterable<Buffer>, mostBytes: number): Async
 }
 
 /**
- * Yields records about the files in the archive, from which the agent creates these files below `directory` (see
+ * Yields a record for each file in the archive. From the records, the agent creates the files below `directory` (see
  * `unpackRecord`).
  */
 export async function* unpackedFrom(

@@ -1,4 +1,4 @@
-// Reads the files that a caller sent with a definition from the object store. They pass through this process, and are never
+// Reads from the object store the files that a caller sent with a definition. The files pass through this process, and are never
 // written to a disk of this host.
 
 import { createHash } from 'node:crypto'
@@ -29,7 +29,7 @@ export class ContextSource implements CopySource {
     this.#parts = parts
   }
 
-  /** Opens the files that came with a definition. Throws before the build begins if one of them is not in the store. */
+  /** Opens the files that came with a definition. Throws before the build begins if one of them is not in the object store. */
   static async open(parts: Parts): Promise<ContextSource> {
     const source = new ContextSource(parts)
     const { contexts, of } = parts
@@ -97,7 +97,8 @@ export class ContextSource implements CopySource {
     wanted.add(node.content, { path: '', mode: 0, modifiedSeconds: 0 })
     const read: Buffer[] = []
     for await (const { pieces } of this.contents(wanted)) for await (const piece of pieces) read.push(piece)
-    // The file is decoded as Latin-1. Its patterns are compared with names in a tar, which are kept with one character per byte.
+    // The file is decoded as Latin-1, which makes one character of each byte. Names in a tar are decoded in the same way, so the
+    // patterns in the file can be compared with them.
     return Buffer.concat(read).toString('latin1')
   }
 }
@@ -118,8 +119,8 @@ const removeIgnored = async (root: DirectoryNode, patterns: Patterns, turns: Eve
 }
 
 /**
- * Explains an error of the store to the caller. If the uploaded files are damaged, the caller can upload them again. In any
- * other case the operator has to repair the store.
+ * Turns an error of the object store into an error for the caller. If the uploaded files are damaged, the caller can upload them
+ * again. In any other case the operator has to repair the store.
  */
 const asSaid = (error: unknown): unknown => {
   if (!(error instanceof ArchiveFailed)) return error

@@ -16,7 +16,7 @@ export type Copying = {
   files: Files
   /** The files that were downloaded from the URLs of an ADD line, in the order of the URLs. */
   fetched?: readonly Fetched[]
-  /** Maximum number of bytes that the files of unpacked archives may have. */
+  /** Maximum size in bytes of one archive after decompression. */
   mostBytes: number
   signal: AbortSignal
 }

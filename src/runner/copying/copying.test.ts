@@ -54,7 +54,7 @@ const extension = (flag: string, content = ''): Buffer => {
   blocks.write(`${sum(blocks.subarray(0, 512)).toString(8).padStart(6, '0')}\0 `, 148)
   return blocks
 }
-/** Makes a field of a pax header, with a length of 10 to 99 characters. */
+/** Makes a field of a pax header. The length at the beginning of the field must have two digits. */
 const pax = (text: string): string => `${text.length + 4} ${text}\n`
 const failing = (failure: string) => ({ name: 'ImageFailed', failure })
 
@@ -90,7 +90,7 @@ suite('reading a tar', () => {
     }
   })
 
-  test('`readTar` refuses a tar that is cut off, damaged or has devices, and throws only errors of one kind', async () => {
+  test('`readTar` refuses a tar that is cut off, damaged or has devices; all its errors are `ImageFailed`', async () => {
     const tar = tarOf([file('a', 'a'.repeat(2000)), { path: 'd', type: '5' }])
     for (const [bytes, message] of [
       [tar.subarray(0, 300), /cut off/],
@@ -134,7 +134,7 @@ suite('the files that were sent with a definition', () => {
       await assert.rejects(treeOf(tarOf([file(path)])), failing('corrupted'), path)
     await assert.rejects(treeOf(tarOf([{ path: 'l', type: '1', target: '../../etc/passwd' }])), failing('corrupted'))
     await assert.rejects(treeOf(tarOf([{ path: 'l', type: '1', target: 'none' }])), failing('corrupted'))
-    // These few entries have such long paths that they would create very many directories.
+    // The paths of these few entries are so long that they would create very many directories.
     const deep = new Tree()
     const entry = { type: 'file', target: '', mode: 0, uid: 0, gid: 0, modifiedSeconds: 0, size: 0 } as const
     assert.throws(() => {
@@ -144,7 +144,7 @@ suite('the files that were sent with a definition', () => {
     assert.deepEqual([tree.find('/etc/shadow')?.kind, tree.find('b')?.kind], ['file', 'file'])
   })
 
-  test('files are found through symbolic links, but no link leads out of the tree', async () => {
+  test('COPY follows symbolic links in the sent files, but no link leads out of these files', async () => {
     const link = (path: string, target: string): Entry => ({ path, type: '2', target })
     const entries = [file('d/f'), link('to-f', 'd/f'), link('to-d', '/d'), link('out', '../../../d'), link('a', 'b')]
     const tree = await treeOf(tarOf([...entries, link('b', 'a'), link('gone', '/etc/passwd'), link('d/up', '..')]))
@@ -316,7 +316,7 @@ suite('the files that ADD unpacks', () => {
       assert.ok(bomb.length < 10_000, program)
       await assert.rejects(unpack(bomb), failing('too-large'), program)
     }
-    // This archive has a dictionary that is larger than the memory limit of the program that decompresses.
+    // An archive with a dictionary that is larger than the memory limit of the program that decompresses.
     const greedy = execFileSync('xz', ['-c', '--lzma2=dict=512MiB'], { input: tar })
     await assert.rejects(unpack(greedy), failing('corrupted'))
     const wide = execFileSync('zstd', ['-c', '--ultra', '--long=31', '-22'], { input: tar })

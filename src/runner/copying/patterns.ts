@@ -30,7 +30,7 @@ const matches = (parts: readonly Part[], names: readonly string[]): boolean => {
       const part = parts[place]
       if (part === 'any directories') {
         next.add(place)
-        // `**` may also match no directory.
+        // `**` may match zero directories, too.
         places.add(place + 1)
       } else if (part !== undefined && isMatch(name, part)) next.add(place + 1)
     }
@@ -44,7 +44,7 @@ const matches = (parts: readonly Part[], names: readonly string[]): boolean => {
 
 export class Patterns {
   readonly #patterns: readonly Pattern[]
-  /** Whether a pattern begins with `!`. In that case something below an excluded directory may be included. */
+  /** Whether any of the patterns begins with `!`. Such a pattern may include a file in an excluded directory. */
   readonly hasExceptions: boolean
 
   /** `lines`: the patterns in their order. The last pattern that matches a path decides whether the path is excluded. */
@@ -60,7 +60,7 @@ export class Patterns {
     if (this.#patterns.length === 0) return false
     const names = path.split('/')
     let isLeftOut = false
-    // If a match would not change the result so far, the pattern need not be compared.
+    // A pattern is compared only if a match would change the result of the patterns before it.
     for (const { parts, isException } of this.#patterns)
       if (isLeftOut === isException && matches(parts, names)) isLeftOut = !isException
     return isLeftOut

@@ -16,11 +16,11 @@ const notOfTheImage = new Set([
   ...['/proc', '/sys', '/dev', '/etc/hosts', '/etc/hostname', '/etc/resolv.conf', ownDirectory],
 ])
 const mostLinks = 40
-/** Maximum number of directory levels that one call of the agent lists. */
+/** Maximum number of directory levels that the agent lists in one call. */
 const deepest = 64
 /**
- * Number of files that are opened ahead, while an earlier file is being copied. Otherwise each of many small files would cost the
- * time of one call of the agent.
+ * Number of files that are opened ahead, while an earlier file is being copied. Without this, many small files would take long,
+ * because each needs a call of the agent.
  */
 const ahead = 16
 
@@ -69,7 +69,7 @@ export class SandboxSource implements CopySource {
     }
   }
 
-  /** Adds to `tree` everything below `source`, and each directory or link on the way to it. */
+  /** Adds to `tree` everything below the path `source`, and each directory and link on that path. */
   async #load(tree: Tree, source: string): Promise<void> {
     const todo = source.split('/')
     let at: string[] = []
@@ -102,8 +102,8 @@ export class SandboxSource implements CopySource {
     const turns = new EventLoopTurns(this.#signal)
     const todo = [start.length === 0 ? '' : `/${start.join('/')}`]
     for (let directory = todo.pop(); directory !== undefined; directory = todo.pop()) {
-      // All paths that must not be copied are in `/` and `/etc`. These two directories are therefore listed one level at a time,
-      // and others as a whole.
+      // All paths that must not be copied are in `/` and `/etc`. Therefore these two directories are listed one level at a time,
+      // and other directories with everything below them.
       const depth = directory === '' || directory === '/etc' ? 1 : deepest
       for await (const entry of this.#files.list(Buffer.from(directory || '/', 'latin1'), depth)) {
         await turns.next()

@@ -41,8 +41,8 @@ export type WantedFile = { path: string; mode: number; modifiedSeconds: number; 
 const keyOf = ({ tar, file }: Pick<Content, 'tar' | 'file'>): string => `${tar}:${file}`
 
 /**
- * The files to copy. A file is identified by two numbers: that of the tar, and that of the file in the tar. If a file is needed
- * at several paths, it is written once and linked.
+ * The files to copy. A file is identified by two numbers: the number of its tar, and the number of the file in that tar. If a
+ * file is needed at several paths, it is written once, and the other paths are hard links to it.
  */
 export class WantedFiles {
   readonly #wanted = new Map<string, [WantedFile, ...WantedFile[]]>()
@@ -71,12 +71,15 @@ export class WantedFiles {
 }
 
 export type Selection = {
-  /** Directories and links to create. First all directories, each before the directories in it. Then the links. */
+  /**
+   * Directories and symbolic links to create. All directories come before the links, and each directory before the directories in
+   * it.
+   */
   made: readonly CreatedEntry[]
   files: WantedFiles
   /**
-   * Files that a source matches and that are unpacked if they are archives. A file may be in `files`, too, if another source is
-   * the directory that contains it.
+   * Files to unpack if they are archives: those that a source matches. A file may be in `files`, too, if another source is the
+   * directory that contains it.
    */
   unpacked: WantedFiles
   fileCount: number
@@ -149,8 +152,8 @@ export const select = async (
   const below = (directory: string, name: string) => (directory === '/' ? `/${name}` : `${directory}/${name}`)
 
   /**
-   * Throws if the copy has too many files. Called after each file is found and not only at the end: many patterns may match the
-   * same files again and again, so the lists here could grow without limit.
+   * Throws if the copy has too many files. Called after each file that is found: many patterns may match the same files again and
+   * again, and without a limit the lists would use all memory.
    */
   const checkCount = (count = made.length + links.length + fileCount) => {
     if (count > 2 * mostEntries) throw new ImageFailed('too-many-files', 'it means too many files')

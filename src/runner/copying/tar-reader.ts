@@ -50,7 +50,9 @@ class Source {
     return taken
   }
 
-  /** Reads exactly `size` bytes. Undefined if the stream has ended before them. Throws if it ends within them. */
+  /**
+   * Reads exactly `size` bytes. Undefined if no byte is left in the stream. Throws if some bytes are left, but fewer than `size`.
+   */
   async whole(size: number): Promise<Buffer | undefined> {
     const parts: Buffer[] = []
     for (let left = size; left > 0; ) {
@@ -96,8 +98,8 @@ const fieldsRead = new Set(['path', 'linkpath', 'size', 'uid', 'gid', 'mtime'])
 const sparseFields = 'GNU.sparse.'
 
 /**
- * Reads the fields of a pax header, which have the form `length name=value`. Other work can run in between, because the caller
- * who packed the tar decides how many fields there are.
+ * Reads the fields of a pax header, which have the form `length name=value`. A hostile tar may have very many fields, so other
+ * work can run in between.
  */
 const readPax = async (content: Buffer, into: Map<string, string>, turns: EventLoopTurns): Promise<void> => {
   for (let at = 0; at < content.length; ) {

@@ -1,4 +1,4 @@
-// Gives ADD the files of a tar file on this host, such as the tar file of a git repository.
+// Lets ADD copy the files in a tar file on this host, such as the tar file of a git repository.
 import { EventLoopTurns } from '#src/kit/yield.ts'
 import type { WantedFiles } from './selection.ts'
 import type { Contents, CopySource } from './source.ts'

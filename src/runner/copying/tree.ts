@@ -47,7 +47,10 @@ export class Tree {
   readonly #keepsOwners: boolean
   #entries = 0
 
-  /** `keepsOwners`: files have the owners that the tar entries name. Otherwise they have the owner of the COPY line, or root. */
+  /**
+   * `keepsOwners`: files keep the owners that the tar entries name. Otherwise they get the owner that the COPY line names, or
+   * root.
+   */
   constructor({ keepsOwners = false } = {}) {
     this.#keepsOwners = keepsOwners
   }
@@ -82,7 +85,7 @@ export class Tree {
   }
 
   /**
-   * Counts an entry. Throws if there are too many. A directory that exists only because it is in the path of an entry counts
+   * Counts an entry. Throws if the tree has too many entries. A directory that is only a part of the path of another entry counts
    * too.
    */
   #count() {
@@ -91,7 +94,7 @@ export class Tree {
       throw new ImageFailed('too-many-files', `There are more than ${mostEntries} files and directories.`)
   }
 
-  /** Returns the directory at this path, and makes it if necessary. A file in its place is replaced. */
+  /** Returns the directory at this path. If there is none, makes it; a file at this path is replaced. */
   #directoryAt(parts: readonly string[]): DirectoryNode {
     let node = this.root
     for (const part of parts) {
