@@ -3,14 +3,14 @@ import { notPublicIpv4 } from '#src/kit/networks.ts'
 import { type Cidr, overlap, parseCidr } from './cidr.ts'
 import { type Range, rangeBits } from './names.ts'
 
-/** All IPv4 addresses that are not public. Control checks addresses against this list, too. */
+/** All IPv4 addresses that are not public. */
 export const closedRanges = notPublicIpv4
 
 type Closed = readonly (typeof notPublicIpv4)[number][]
 
 /**
- * Networks that are closed to sandboxes on every host. Their addresses are valid only on the host itself or on its own links.
- * resolvers.ts therefore leaves out resolvers with such addresses.
+ * Networks that are closed to sandboxes on every host. Their addresses mean something only on the host itself or on networks that
+ * it is attached to. Sandboxes therefore use no DNS resolver with such an address (resolvers.ts).
  */
 export const ofNoHost = [
   '0.0.0.0/8',
@@ -31,8 +31,8 @@ const blocksOf = (texts: readonly string[]) => texts.map(parseCidr).filter((bloc
 type Reachable = { range: Range; opened: readonly string[]; ofHost: readonly string[] }
 
 /**
- * Whether DNS answers may contain this address. Addresses in closed networks are removed from answers. The firewall rules check
- * every packet as well, and also block the host's own addresses.
+ * Whether DNS answers may contain this address. Addresses in closed networks are removed from DNS answers. In addition, the
+ * firewall rules check every packet. They also block the host's own addresses, which this function does not know.
  */
 export const isOpenable = (text: string, { range, opened, ofHost }: Reachable): boolean => {
   const address = parseCidr(text)

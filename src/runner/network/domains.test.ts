@@ -122,7 +122,8 @@ if (!isPrivateHost) {
       const slot = await slotWith(named('*.example.com'))
       const targets = [metadata, lan, sibling.address, slot.gateway, '127.0.0.1', '0.0.0.0', '224.0.0.1', wayOut]
       await names.say({ 'rebind.example.com': { addresses: [...targets, web.api] } })
-      // The answer may contain the host's own public address, because the firewall rules close that address anyway.
+      // The DNS answer may contain the host's own public address. The sandbox cannot reach it, because the firewall rules close
+      // it.
       assert.deepEqual(((await ask(slot.name, dns, 'rebind.example.com')) as string[]).sort(), [wayOut, web.api].sort())
       await isOpen(slot, web.api)
       await Promise.all([metadata, lan, sibling.address, slot.gateway, wayOut].map((to) => isClosed(slot, to)))
@@ -184,7 +185,7 @@ if (!isPrivateHost) {
       assert.equal(await from(slot.name), 'ECONNREFUSED', 'and these by port 53 only')
     })
 
-    test('an address that DNS opened is closed when its time is over, unless a connection uses it', async () => {
+    test('an address that DNS opened is closed when its time is over; if a connection uses it, it stays open', async () => {
       await pool.close()
       pool = await openPool({ openTime: { leastSeconds: 1, graceSeconds: 1 } })
       const slot = await slotWith(named('api.example.com', 'other.test'))
@@ -228,7 +229,7 @@ if (!isPrivateHost) {
       assert.deepEqual(answer, [web.api])
     })
 
-    test('opened addresses stay open after the runner is killed; the next runner’s resolver opens further ones', async () => {
+    test('addresses that DNS opened stay open if the runner is killed; the next runner’s DNS opens new ones', async () => {
       await pool.close()
       const script =
         `import { openNetworkPool } from ${JSON.stringify(import.meta.resolve('./pool.ts'))}\n` +

@@ -1,5 +1,6 @@
-// Runs the proxy that puts secrets into requests of sandboxes (src/egress). The proxy is started when a sandbox first has
-// secrets. Tells the proxy which secrets the sandbox at each address may use, and to which organization the sandbox belongs.
+// Runs the proxy that puts secrets into requests of sandboxes (src/egress). The proxy is started when the first sandbox with
+// secrets needs it. For each sandbox with secrets, the runner sends the proxy the sandbox's address, its secrets and its
+// organization.
 import { confined, users } from '#src/kit/confined.ts'
 import type { Logger } from '#src/kit/log.ts'
 import { nodeCommand, ownCode } from '#src/kit/own-code.ts'
@@ -13,7 +14,7 @@ type EgressParts = {
   address: string
   /** Redirects connections of sandboxes with secrets to the port on which the proxy for secrets listens. */
   lead: (port: number) => Promise<void>
-  /** Adds a sentence to the timeline of a sandbox, for its owner. */
+  /** Adds a sentence to the timeline of a sandbox, when the proxy could not serve one of its connections. */
   onTrouble: (sandboxId: string, sentence: string) => void
   log: Logger
 }
@@ -23,9 +24,9 @@ type SandboxWithSecrets = { sandboxId: string; owner: string }
 
 const heapMiB = 512
 /**
- * Limit of the writable memory of the process that is the proxy for secrets, including its heap. If the proxy exceeds this limit or
- * the limit of its heap, it ends and is started again. 2 GiB are enough for all connections that the proxy accepts: TLS needs about
- * 100 KB for each side of a connection. Node reserves another 512 MiB for machine code, of which it uses a small part.
+ * Limit in bytes of the writable memory of the proxy's process. If the process exceeds this limit or the limit of its heap, it
+ * ends and is started again. 2 GiB are enough for all connections that the proxy accepts: TLS needs about 100 KB for each side of
+ * a connection. In addition, Node reserves 512 MiB for machine code, of which it uses a small part.
  */
 const dataBytes = 2.5 * 1024 ** 3
 
@@ -84,8 +85,8 @@ export class Egress {
   }
 
   /**
-   * Stores secrets that control has sent. With `askedAt`, they are control's complete list, which the runner requested at that
-   * time.
+   * Stores secrets that control has sent. If `askedAt` is given, `news` is control's list of all secrets of this runner's
+   * sandboxes, which the runner requested at that time.
    */
   learn(news: SecretsOfRunner, askedAt?: number): void {
     this.#secrets.take(news, askedAt)

@@ -58,7 +58,7 @@ export type Firewall = {
    * Returns the opened addresses.
    */
   openName: (slot: number, name: string, addresses: readonly string[], seconds: number) => Promise<string[]>
-  /** Updates the networks of the host that are closed to sandboxes, if they have changed. */
+  /** Reads again to which networks the host belongs. If they have changed, updates the rules that close them to sandboxes. */
   followHost: () => Promise<void>
   /** Loads this instance's nft table again if somebody deleted it. */
   restoreIfGone: () => Promise<void>
@@ -190,8 +190,8 @@ export const openFirewall = async (parts: RulesetParts, log: Logger, time = open
     }
   }
 
-  // Changes of the nft table run one after the other. If a change fails, the table differs from `rules`. Then the whole table is
-  // loaded again from `rules`, and the change is retried.
+  // Changes of the nft table run one after the other. If a change fails, the table differs from the runner's copy (`rules`). Then
+  // the whole table is loaded again from the copy, and the change is retried.
   let last: Promise<unknown> = Promise.resolve()
   const inTurn = <T>(run: () => Promise<T>): Promise<T> => {
     const turn = last.then(run)
@@ -225,8 +225,9 @@ export const openFirewall = async (parts: RulesetParts, log: Logger, time = open
     }
   }
 
-  // While a change runs, addresses to open are collected and then opened together. If that fails, they are opened slot by slot,
-  // so that a slot with too many open addresses does not affect others.
+  // Requests to open addresses that come while the nft table is being changed are collected, and then carried out in one
+  // transaction. If that fails, each request is carried out by itself, so that a slot with too many open addresses does not
+  // affect other slots.
   const waiting: { opening: Opening; opened: PromiseWithResolvers<void> }[] = []
   const openWaiting = async () => {
     const batch = waiting.splice(0)

@@ -1,7 +1,7 @@
-// Turns on packet forwarding of the host, which sandboxes need to reach the outside, and restores the setting later. Docker, ufw
-// and others have nft chains that drop forwarded packets by default (policy `drop`). No rule in Alcove's own table can override
-// that. Two rules that accept the packets of sandboxes are therefore added to each such chain. Their comment is the name of
-// Alcove's table.
+// Turns on packet forwarding of the host, which sandboxes need to reach the outside. Turns it off again when Alcove's network is
+// removed, if it was off before. Docker, ufw and other programs have nft chains that drop forwarded packets by default (policy
+// `drop`). No rule in Alcove's own table can override that. Two rules that accept the packets of sandboxes are therefore added to
+// each such chain. Their comment is the name of Alcove's table.
 import { readFile, writeFile } from 'node:fs/promises'
 import type { Logger } from '#src/kit/log.ts'
 import { runCommand } from '#src/kit/run-command.ts'

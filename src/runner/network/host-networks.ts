@@ -1,5 +1,6 @@
-// Finds the host's gateways and the networks to which the host belongs. They are closed to sandboxes, even if their addresses
-// are public. They are read from all routing tables and addresses of the host, at the start and after each change.
+// Finds the host's gateways and the networks to which the host belongs, in all of its routing tables and addresses. Sandboxes
+// cannot reach these networks, even if their addresses are public. They are read when the runner starts, and after each change of
+// routes or addresses.
 import { type ChildProcess, spawn } from 'node:child_process'
 import { createInterface } from 'node:readline'
 import type { Logger } from '#src/kit/log.ts'
@@ -89,7 +90,7 @@ export class HostNetworksWatch {
     monitor.on('error', (error) => this.#log.error({ err: error }, 'changes of the host’s routes cannot be followed'))
     monitor.once('close', () => {
       if (this.#closed) return
-      // Call `changed` after the restart, because changes may have been missed while the watching process was down.
+      // When `ip monitor` has been started again, call `changed`: the host's networks may have changed while it did not run.
       this.#timer = setTimeout(() => {
         this.#timer = undefined
         this.#start()

@@ -41,7 +41,7 @@ const startProgram = async (limitMiB = 1024) => {
 }
 
 suite('`LastingProgram` keeps a helper program of the runner running', { skip: needsRoot }, () => {
-  test('if a program ends, it is started again; the new process gets the first messages (`begin`) again', async () => {
+  test('if a program ends, it is started again, and the new process gets the same first messages', async () => {
     await using started = await startProgram()
     const { program, hear, pid } = started
     const again = hear('first')

@@ -14,7 +14,7 @@ type LastingProgramParts<To, From extends { type: string }> = {
    * Called each time before the program is started. For example, adds to the host the address on which the program will listen.
    */
   prepare: () => Promise<unknown>
-  /** Returns the first messages for each new process. */
+  /** Returns the messages that each new process of the program gets first, such as the domain lists of all sandboxes. */
   begin: () => Iterable<To>
   /** Called when the process listens. `serve` resolves when the returned promise has resolved. */
   onServing: (word: Extract<From, Serving>) => Promise<void>

@@ -6,9 +6,9 @@ import { netnsDir, slotOfLink, slotOfNetns } from './names.ts'
 type Link = { ifname: string; mtu: number }
 
 type SlotsOnHost = {
-  /** Slots that have both a network namespace and a link to the host. */
+  /** Numbers of the slots that have both a network namespace and a network interface on the host. */
   whole: Set<number>
-  /** Slots that have a network namespace, a link to the host, or both. */
+  /** Numbers of the slots that have a network namespace, a network interface on the host, or both. */
   any: Set<number>
 }
 

@@ -102,8 +102,8 @@ export const makeSlots = async (where: Where, numbers: readonly number[], backgr
 }
 
 /**
- * Lets this process be the only one that makes slots of the instance. Waits until processes of an earlier runner have made the
- * slots that they have begun to make. From now on such processes make no slots. Returns the name that `makeSlots` needs.
+ * Makes this runner the only process that makes slots of the instance. First waits until processes of an earlier runner have made
+ * the slots that they have begun. After that they can begin no others. Returns the name that `makeSlots` needs.
  */
 export const becomeMaker = async (instance: string): Promise<string> => {
   const maker = randomUUID()

@@ -30,7 +30,7 @@ export const writeNotes = async (instance: string, notes: Notes) => {
 export const removeNotes = async (instance: string) => {
   await rm(fileOf(instance), { force: true })
   await rm(lockFile(instance), { force: true })
-  // The directory may still contain other files of the instance. Whichever code removes the last file also removes the
+  // Fails if the directory still contains other files of the instance. The code that removes the last of them also removes the
   // directory.
   await rmdir(dirOf(instance)).catch(() => {})
 }

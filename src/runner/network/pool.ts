@@ -1,4 +1,5 @@
-// A pool of network namespaces (slots). Slots are made ahead, so that a sandbox can start without waiting for one.
+// The network namespaces ("slots") of this runner's sandboxes. Some slots are made before a sandbox needs them, so that its start
+// need not wait.
 //
 // Guarantees: a used slot is deleted and never given to another sandbox. Slots survive the end of the runner, and the next
 // runner finds them. No slot reaches the host, another sandbox, link-local or private addresses (see README.md).
@@ -36,14 +37,14 @@ export type NetworkPool = {
   /** Takes over a slot that an earlier runner made. Undefined if any part of the slot is missing. */
   adopt(name: string): Slot | undefined
   /**
-   * Applies a policy, also to open connections, before it resolves. Throws RangeError if the policy has an invalid CIDR block or
-   * domain. `organizationId`: organization for whose limit the connections count. `sandboxId`: the sandbox whose secrets these
-   * connections may use, if the policy allows secrets.
+   * Applies a policy to a slot. When this resolves, the policy is in force, also for open connections. Throws RangeError if the
+   * policy has an invalid CIDR block or domain. `organizationId`: organization for whose limit the connections count.
+   * `sandboxId`: the sandbox whose secrets these connections may use, if the policy allows secrets.
    */
   apply(slot: Slot, policy: NetworkPolicy, organizationId?: string, sandboxId?: string): Promise<void>
   /**
-   * Passes secrets from control to the proxy for secrets. With `askedAt`, they are control's complete list, which the runner
-   * requested at that time.
+   * Passes secrets from control to the proxy for secrets. If `askedAt` is given, `news` is control's list of all secrets of this
+   * runner's sandboxes, which the runner requested at that time.
    */
   learnSecrets(news: SecretsOfRunner, askedAt?: number): void
   /** Deletes the slot. A second call does nothing. */
@@ -201,7 +202,7 @@ class SlotPool implements NetworkPool {
     const domains = policy.blockAll ? [] : (policy.domains ?? null)
     const serving = domains === null ? undefined : resolver.serve()
     // Wait until Alcove's resolver runs. Without the resolver, a program in the sandbox would wait seconds for each DNS answer.
-    // `blockAll` is also applied if the resolver cannot start, because it needs no resolver to block packets.
+    // If the resolver cannot start, `blockAll` is applied anyway, because the firewall blocks packets without it.
     await (policy.blockAll ? serving?.catch(() => {}) : serving)
     await firewall.apply(n, policy)
     await firewall.assign(n, organizationId)

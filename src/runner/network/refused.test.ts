@@ -100,7 +100,7 @@ if (!isPrivateHost) {
       }
     })
 
-    test('if a sandbox sends too many refused packets, they get no answer; those of other sandboxes still do', async () => {
+    test('if a sandbox sends too many forbidden packets, they are dropped; other sandboxes still get refusals', async () => {
       const slot = await slotWith(nothing)
       const flood = `const dgram = require('node:dgram').createSocket('udp4')
         dgram.bind(() => { for (let n = 0; n < 2000; n += 1) dgram.send('x', 80, '${web.listed}'); setTimeout(() => dgram.close(), 50) })`
@@ -118,8 +118,8 @@ if (!isPrivateHost) {
 
     test('with `block all` no name resolves, and the DNS answer comes immediately', async () => {
       const slot = await slotWith(nothing)
-      // The first question may be sent several times. Alcove's resolver starts only with the first sandbox that needs it, so it
-      // may not be ready.
+      // Alcove's resolver is started when the first sandbox needs it, so it may not be ready yet. The first question is therefore
+      // retried.
       await ask(slot.name, web.other, 'example.com')
       assert.equal(await ask(slot.name, web.other, 'example.com', 'A', 1), 'ENOTFOUND')
       assert.equal(await ask(slot.name, web.other, 'example.com', 'AAAA', 1), 'ENOTFOUND')

@@ -110,7 +110,7 @@ export const readRules = async (instance: string, range: Range): Promise<Map<num
   return rules
 }
 
-/** Returns the number of each slot's organization, as it is in Alcove's nft table (`markOf`). */
+/** Returns, for each slot, the number that stands for its organization in Alcove's nft table (`markOf`). */
 export const readOrganizations = async (instance: string): Promise<Map<number, number>> => {
   const elements = await elementsOf<[{ concat: [string, string] }, number]>('map', tableOf(instance), 'organizations')
   const known = elements.map(([{ concat: key }, mark]) => [slotOfLink(instance, key[0]), Number(mark)] as const)

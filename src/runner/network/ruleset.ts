@@ -58,7 +58,8 @@ const refusals = 'limit rate over 100/second burst 200 packets'
 const mostAddresses = 4_096
 
 /**
- * Maximum number of organizations in a set. There may be one for each slot, and others whose last connections are still tracked.
+ * Maximum number of organizations in a set of the nft table. There may be one for each slot, and others whose last connections
+ * the kernel still tracks.
  */
 const mostOrganizations = 16_384
 
@@ -72,7 +73,8 @@ const askRules = (range: Range, ports: Ports) =>
   )
 
 /**
- * Matches connections to port 443 from sandboxes with secrets. Used after the policy of the sandbox has allowed the connection.
+ * Matches connections to port 443 from sandboxes with secrets. The rules use this after the policy of the sandbox has allowed the
+ * connection.
  */
 const proxied = 'iifname . ip saddr @proxied tcp dport 443'
 
@@ -125,8 +127,8 @@ export const rulesetText = ({ instance, range, resolvers, opened }: RulesetParts
 
     'add chain inet $T refuse',
     // The chain first refuses packets to the host, to other sandboxes and to addresses that nobody can open. Then it accepts
-    // packets to networks that the operator has opened. The chain runs early: rules of other programs, such as Docker's for
-    // published ports, have not yet replaced an address of the host by another address.
+    // packets to networks that the operator has opened. The chain sees the original destination: it runs before rules of other
+    // programs, such as Docker's for published ports, replace an address of the host by another one.
     ...chainOf('guard', '', [
       'fib daddr type { broadcast, multicast, anycast } drop',
       'fib daddr type != unicast goto refuse',
@@ -262,8 +264,8 @@ export const namedOf = (slot: number) => `named${slot}`
 const namedSize = 65_536
 
 /**
- * An address that a DNS answer has opened stays open while a connection uses it: for this many seconds after the last packet. If
- * the DNS answer has opened it for longer, that time applies.
+ * An address that a DNS answer has opened stays open for at least this many seconds after the last packet to it, even if the time
+ * of the DNS answer is over.
  */
 const inUseSeconds = 600
 

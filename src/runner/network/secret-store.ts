@@ -10,9 +10,9 @@ export class SecretStore {
   readonly #uses = new Map<string, Use>()
 
   /**
-   * Stores secrets that control has sent. Ignores a secret with an older version than the stored one, and a sandbox with an
-   * older generation. `askedAt`: the message is control's complete list, which was requested at this time. Sandboxes that are
-   * missing in that list lose their secrets.
+   * Stores secrets that control has sent. Ignores a secret with an older version than the stored one, and a sandbox with an older
+   * generation. If `askedAt` is given, the message is control's list of all secrets of this runner's sandboxes, which was
+   * requested at that time. Sandboxes that are missing in that list lose their secrets.
    */
   take({ secrets, sandboxes }: SecretsOfRunner, askedAt?: number, now = Date.now()): void {
     for (const secret of secrets) {

@@ -25,7 +25,7 @@ type Name = { end: number; name: string | undefined }
 
 /**
  * Reads the name after the header, label by label, up to the root label. A compression pointer is an error: it refers to an
- * earlier name, and there is none.
+ * earlier name in the message, and a question has no name before it.
  */
 const readName = (message: Buffer): Name | undefined => {
   const labels: string[] = []
@@ -50,8 +50,8 @@ const isQuery = (message: Buffer) =>
   message.length >= headerBytes && message.length <= mostQuestionBytes && (message.readUInt8(2) & 0x80) === 0
 
 /**
- * Reads the question of a message. Returns an error code if the answer must contain only that code. Returns undefined if no
- * answer may be sent, because the message is itself an answer or is too short.
+ * Reads the question of a message. If the message contains no question that can be answered, returns the error code to answer
+ * with. Returns undefined if no answer may be sent, because the message is itself an answer, or is too short or too long.
  */
 export const readQuestion = (message: Buffer): Question | Code | undefined => {
   if (!isQuery(message)) return undefined

@@ -76,7 +76,7 @@ const codeOf = (answer: Buffer) => (answer[3] ?? 0) & 15
 const countOf = (answer: Buffer) => answer.readUInt16BE(6)
 
 suite('the resolver for sandboxes with a list of domains', () => {
-  test('the resolver answers only with addresses that were opened before, and with a TTL of at most 300 s', async () => {
+  test('the resolver answers only with addresses that the firewall has opened, and a TTL of at most 300 s', async () => {
     const opened: unknown[] = []
     using server = await serve({
       open: async (...all) => {
@@ -128,7 +128,8 @@ suite('the resolver for sandboxes with a list of domains', () => {
       },
     })
     const many = Array.from({ length: 64 }, () => framed(question('api.example.com')))
-    // Over TCP a connection has only one question at a time, so 64 questions at the same time have to be sent by UDP.
+    // A TCP connection has only one question at a time, and a sandbox may have only 8 connections. So the test sends 64 questions
+    // over UDP.
     const socket = createSocket('udp4')
     for (const message of many) socket.send(message.subarray(2), server.udp, address)
     await full

@@ -38,8 +38,8 @@ const mostAddresses = 64
  */
 const mostSeconds = 300
 /**
- * Limits of questions that are being answered. `each`: for one sandbox. `all`: for all sandboxes together. `sure`: number that
- * each sandbox may have even if other sandboxes have used up `all`.
+ * Maximum numbers of questions that are being answered at the same time. `each`: of one sandbox. `all`: of all sandboxes
+ * together. `sure`: of one sandbox, when other sandboxes have used up `all`.
  */
 const mostAtOnce = { each: 64, all: 2048, sure: 4 }
 const mostConnections = { each: 8, all: 1024, sure: 1 }

@@ -8,8 +8,8 @@ export type ToResolver =
    */
   | { type: 'sandbox'; sandbox: string; domains: readonly string[] | null }
   /**
-   * Answer to the request `open` with this `id`: the addresses that the runner has opened in the firewall. The answer to the
-   * sandbox contains only these addresses. `null`: no address could be opened.
+   * The runner's answer to the resolver's request `open` with this `id`: the addresses that the runner has opened in the
+   * firewall. The resolver's answer to the sandbox contains only these addresses. `null`: no address could be opened.
    */
   | { type: 'opened'; id: number; addresses: readonly string[] | null }
 

@@ -64,7 +64,10 @@ const bashIn = (netns: string | undefined, script: string, seconds: number) => {
   return runCommand([...enter, 'timeout', String(seconds), 'bash', '-c', script])
 }
 
-/** Whether a TCP connection gets the text that a listener sends first. If success is expected, the timeout should be long. */
+/**
+ * Whether a TCP connection gets the text that a listener sends first. `seconds`: how long to wait for it; long if the test
+ * expects success.
+ */
 export const reaches = (from: string | undefined, address: string, port: number, seconds: number): Promise<boolean> =>
   bashIn(from, `exec 3<>/dev/tcp/${address}/${port} && read -r line <&3 && [ "$line" = hello ]`, seconds).then(
     () => true,
