@@ -68,17 +68,20 @@ export type SudoPolicy = { user: string; path: string }
 const shownFiles = [
   { name: 'meminfo', inside: '/proc/meminfo' },
   { name: 'cpuinfo', inside: '/proc/cpuinfo' },
-  // From this file the C library learns the number of processors (sysconf(3), _SC_NPROCESSORS_ONLN).
+  // The C library reads the number of processors from this file (sysconf(3), _SC_NPROCESSORS_ONLN).
   { name: 'online', inside: '/sys/devices/system/cpu/online' },
 ] as const
 
 /**
- * Name of the script that keeps the sandbox's PATH in login shells. `/etc/profile` runs scripts in alphabetical order, so this
- * script runs last.
+ * Name of the script that sets the sandbox's PATH in login shells. `/etc/profile` sets another PATH first, and then runs scripts
+ * in alphabetical order, so this script runs last.
  */
 export const loginPathScript = 'zz-alcove-path.sh'
 
-/** Files that are mounted over the image's `/etc`: the name of each in the directory `own`, and its path below `/etc`. */
+/**
+ * Files that are mounted in `/etc` over the files of the image: the name of each in the directory `own`, and its path below
+ * `/etc`.
+ */
 const ownEtcFiles = [
   ...['hostname', 'hosts', 'resolv.conf', 'machine-id'].map((name) => [name, name] as const),
   [loginPathScript, `profile.d/${loginPathScript}`],
@@ -127,8 +130,8 @@ const mount = (destination: string, type: string, source: string, ...options: st
 })
 
 const mounts = ({ agent, own, sys, memoryGiB, cgroupVersion, volumes }: SandboxConfig) => [
-  // Volumes are mounted first. If a symbolic link in the sandbox leads a volume to /proc, /sys or /dev, a later mount hides the
-  // volume.
+  // Volumes are mounted before everything else. A symbolic link in the sandbox may lead the mount of a volume to /proc, /sys or
+  // /dev. The real /proc, /sys and /dev are then mounted over the volume and hide it.
   ...volumes.map(({ from, mountPath }) => mount(mountPath, 'bind', from, 'bind', 'nosuid', 'nodev')),
   mount('/proc', 'proc', 'proc', 'nosuid', 'noexec', 'nodev'),
   mount('/dev', 'tmpfs', 'tmpfs', 'nosuid', 'strictatime', 'mode=755', 'size=1m', `nr_inodes=${memoryFiles.dev}`),
@@ -181,8 +184,8 @@ const blockIO = ({ major, minor, bytesPerSecond: rate }: DiskSpeed) => ({
 })
 
 /**
- * Returns the compiled filter of system calls for a sandbox. If the sandbox has volumes, a further filter is put before `base64`.
- * Filters can be joined, because their jumps are relative.
+ * Returns the compiled filter of system calls for a sandbox. `base64` is the filter that every sandbox has. For a sandbox with
+ * volumes, a second filter is put before it. Filters can be joined, because their jumps are relative.
  */
 const filterFor = (base64: string, { volumes }: SandboxConfig): string =>
   volumes.length === 0 ? base64 : Buffer.concat([makeVolumeFilter(), Buffer.from(base64, 'base64')]).toString('base64')

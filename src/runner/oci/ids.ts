@@ -85,16 +85,15 @@ export const ownIds = (address: string, large: readonly IdGroup[] = []): IdRange
 }
 
 /**
- * Makes a map from ids on disks to ids on the host, in the format of uid_map (user_namespaces(7)), for the idmapped mounts of a
- * running sandbox. The map keeps id 0: a file that belongs to root of the host on the disk, such as a directory of the overlay,
- * belongs to root of the host in the mount, too.
+ * Makes a map from ids on disks to ids on the host, in the format of uid_map (user_namespaces(7)). Files that belong to root of
+ * the host on the disk, such as the overlay's own directories, also belong to root of the host in the mount.
  */
 export const mapToOwn = (ranges: readonly IdRange[]): string =>
   [{ inside: -uidBase, outside: 0, count: 1 }, ...ranges]
     .map(({ inside, outside, count }) => `${inside + uidBase} ${outside} ${count}\n`)
     .join('')
 
-/** Returns the numbers in a `user` or `user:group`. */
+/** Returns the numeric ids in a text `user` or `user:group`. Names are left out. */
 export const idsIn = (user: string): number[] =>
   user
     .split(':')

@@ -9,8 +9,9 @@ export type Runtime = {
   readonly name: string
   readonly version: string
   /**
-   * Steps that start the sandbox described in `bundle`. The agent's socket becomes descriptor 3. The steps must be the last
-   * steps of a launch, and run in the mount namespace of that launch. The runtime writes errors to a log in the bundle.
+   * Returns the launcher's steps that start the sandbox described in `bundle`. The agent's socket becomes descriptor 3. They must
+   * be the last steps of a launch, and run in the mount namespace of that launch. The runtime writes errors to a log in the
+   * bundle.
    */
   stepsToRun(sandboxId: string, bundle: string): Step[]
   /** Returns the runtime's error message after a failed start, as text for users. Undefined if there is none. */
@@ -69,8 +70,8 @@ export const openCrun = async ({ launcher, root, hiddenMounts, mountPoint }: Run
       try {
         await runSteps(launcher, [...hideMounts(hiddenMounts), ...exec('delete', '--force', sandboxId)])
       } catch (error) {
-        // The runtime's state may be incomplete. The processes of the sandbox have ended, so it is enough to remove the
-        // directory.
+        // crun may fail because its state is incomplete. The processes of the sandbox have ended, so it is enough to remove the
+        // state's directory.
         if (!(error instanceof LaunchFailed)) throw error
       }
       await rm(state, { recursive: true, force: true })

@@ -40,9 +40,11 @@ const flag = (call: string, argument: number, bit: number, errno: number): Forbi
   errno,
 })
 
-/** Maximum size in bytes of an extended attribute. An access control list (acl(5)) with 125 entries has this size. */
+/**
+ * Maximum size in bytes of an extended attribute that a program may set. An access control list (acl(5)) with 125 entries fits.
+ */
 const mostAttributeBytes = 1004
-/** Maximum number of descriptors for which one call may wait. */
+/** Maximum number of file descriptors for which one call may wait. */
 const mostPolled = 2048
 
 /** The argument `type` of `socket`, without its flags (`SOCK_NONBLOCK`, `SOCK_CLOEXEC`). */

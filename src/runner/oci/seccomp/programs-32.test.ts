@@ -87,7 +87,7 @@ suite('the seccomp filter of 32-bit programs', () => {
     assert.equal(answers('pselect6_time64', 2049), EINVAL)
   })
 
-  test('the 32-bit filter leaves calls of other architectures to the next filter; arm64 has no such filter', () => {
+  test('the 32-bit filter leaves 64-bit calls to the next filter; on arm64 there is no 32-bit filter', () => {
     for (const architecture of [0xc000003e, 0xc00000b7, 0]) {
       assert.equal(answerOf(filter, 11, [], architecture), undefined)
       assert.equal(answerOf(filter, 21, [], architecture), undefined)

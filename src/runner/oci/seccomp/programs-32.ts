@@ -33,7 +33,7 @@ const more: readonly Refusal[] = [
   { reason: 'Programs of 16 bits do not run here.', calls: ['vm86', 'vm86old'], errno: ENOSYS },
 ]
 
-/** 64-bit calls whose arguments are restricted, and the further 32-bit calls that do the same work. */
+/** Names of 64-bit calls with restricted arguments, each with the 32-bit calls that do the same work. */
 const forms: Readonly<Record<string, readonly string[]>> = {
   mmap: ['mmap2'],
   select: ['_newselect'],
