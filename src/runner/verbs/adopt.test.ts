@@ -120,7 +120,7 @@ suite('a runner that starts after another runner has ended or was killed', { ski
     const { sandboxId } = assignment
     const init = identityOf(box.pidOf(sandboxId))
     await box.close()
-    // Changes the journal to its state between the launch and the last write to `run.json`.
+    // Changes `run.json` to what it contains after the launch, before the start of the sandbox is complete.
     const path = join(box.directory, 'runner/sandboxes', sandboxId, 'run.json')
     const { pid: _, startTime: __, ...run } = JSON.parse(readFileSync(path, 'utf8'))
     writeFileSync(path, JSON.stringify(run))
@@ -146,7 +146,7 @@ suite('a runner that starts after another runner has ended or was killed', { ski
     await box.host.destroy(sandboxId)
   })
 
-  test('the next runner keeps a stopped sandbox stopped', async () => {
+  test('a sandbox that was stopped when its runner ended is still stopped in the next runner', async () => {
     const assignment = await box.started()
     await box.host.stop(assignment)
     await box.close()
@@ -191,7 +191,7 @@ suite('a runner that starts after another runner has ended or was killed', { ski
           else while (box.host.get(sandboxId)?.status === 'started') await delay(10)
         } else assert.deepEqual(pids, [], `${afterMs} ms: ${status}`)
         if (status === undefined) assert.deepEqual(await box.tracesOf(sandboxId), [], `${afterMs} ms`)
-        // Control sends the assignment again to a runner that restarts. This time it must succeed.
+        // The test requests the verb again, as control does after a restart of the runner. This time the verb must succeed.
         if (verb === 'destroy') await box.host.destroy(sandboxId)
         else await box.host[verb](assignment)
         assert.equal(box.host.get(sandboxId)?.status, { start: 'started', stop: 'stopped', destroy: undefined }[verb])

@@ -82,7 +82,7 @@ const findAlive = async (machine: Machine, sandboxId: string, { spec, run }: Ent
 
   const started: Spec = spec.status === 'started' ? spec : { assignment: spec.assignment, status: 'started' }
   // The network policy is applied again. The kernel may have lost rules while no runner ran. Moreover, the kernel stores no
-  // domain names, so the names that the policy allows must be set again.
+  // domain names, so the resolver must get the names that the policy allows again.
   const applied = machine.network.apply(slot, spec.assignment.network, spec.assignment.organizationId, sandboxId)
   if (!isComplete) {
     // The start was interrupted after the launch. The network policy, the entrypoint and the last write to `run.json` may

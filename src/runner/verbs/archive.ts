@@ -46,7 +46,7 @@ export const archiveDisk = async (
   return archived
 }
 
-/** Returns what identifies the files over which the disk of a sandbox lies. */
+/** Returns what identifies the files of the base image below the disk of a sandbox. */
 export const identityOfBase = async (
   { pool, images }: Machine,
   { sandboxId, image }: Assignment,
@@ -56,7 +56,7 @@ export const identityOfBase = async (
   return await untilAborted(images.identityOf?.(base) ?? Promise.resolve(undefined), signal)
 }
 
-/** Throws if the sandbox has no disk here, or if the disk could not be restored from an archive. */
+/** Throws if the sandbox has no disk on this host, or if an archive of its disk could not be restored later. */
 export const checkCanReturn = async ({ pool }: Machine, { sandboxId, diskGiB }: Assignment): Promise<void> => {
   if (!(await pool.exists(sandboxId))) throw new NotRecoverable('The disk of the sandbox is gone.')
   checkReturns(await extentOf(pool.diskOf(sandboxId)), pool.hardDiskLimit ? diskGiB : undefined)

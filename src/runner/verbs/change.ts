@@ -40,8 +40,8 @@ export const changeSandbox = async (
     ...(refused === undefined ? {} : { refused }),
   }
   // New variables must be on the disk before the change is reported. Otherwise a runner that is killed afterwards would lose
-  // them. The claim of a warm sandbox need not wait: if the claim is lost, no call reaches the sandbox until control has sent the
-  // claim again.
+  // them. The claim of a warm sandbox need not wait for the disk. If a power cut loses the claim, no call reaches the sandbox
+  // until control has sent the claim again.
   const isUpdateOfVariables = !assignment.isWarm && !hasSameVariables(assignment, wanted)
   if (refused !== undefined || isUpdateOfVariables) await machine.journal.rewriteSpec(sandboxId, changed)
   else if (!isDeepStrictEqual(lasting(assignment), lasting(wanted)))

@@ -27,7 +27,7 @@ export const startEntrypoint = async (parts: Parts, assignment: Assignment): Pro
     await startInside({ assignment: { ...assignment, env }, agent }, entrypoint, config?.workdir)
   }
   const starting = start().catch((err: unknown) => log.info({ err, sandboxId }, 'its entrypoint could not be run'))
-  // An agent that does not answer in time has received the request. So it starts the entrypoint as soon as it can.
+  // Even if the agent has not answered in time, it has received the request, and starts the entrypoint as soon as it can.
   if (!(await settlesWithin(starting, answersWithinMs)))
     log.info({ sandboxId }, 'its entrypoint does not start in time')
 }

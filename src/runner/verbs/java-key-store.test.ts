@@ -5,7 +5,7 @@ import { rootCertificates } from 'node:tls'
 import { certificatesIn, javaKeyStore } from './java-key-store.ts'
 
 suite('a key store of Java', () => {
-  test('a text of PEM certificates becomes one entry for each, with the checksum that Java computes', () => {
+  test('each certificate of a PEM text becomes an entry of a key store, with the checksum that Java computes', () => {
     const pem = `# a comment\n${rootCertificates.slice(0, 3).join('\n')}\nrest`
     const store = javaKeyStore(certificatesIn(pem))
     assert.equal(store.readUInt32BE(0), 0xfeedfeed)
@@ -16,7 +16,7 @@ suite('a key store of Java', () => {
     for (const der of certificatesIn(pem)) assert.ok(store.includes(der))
   })
 
-  test('for a text without certificates the key store is empty', () => {
+  test('a key store that is made from a text without certificates is empty', () => {
     assert.equal(javaKeyStore(certificatesIn('-----BEGIN CERTIFICATE-----\n*\n-----END')).readUInt32BE(8), 0)
   })
 })

@@ -87,7 +87,7 @@ suite('pausing a sandbox', { skip: needsRoot }, () => {
     assert.equal(box.host.get(sandboxId)?.assignment.generation, 101)
   })
 
-  test('a sandbox that is paused may be paused again, and then has the newer generation', async () => {
+  test('a second pause of a paused sandbox succeeds, and the sandbox then has the newer generation', async () => {
     const assignment = await box.started()
     await Promise.all([box.host.pause(paused(assignment)), box.host.pause(paused(assignment))])
     await box.host.pause(paused(paused(assignment)))
@@ -164,7 +164,7 @@ suite('pausing a sandbox', { skip: needsRoot }, () => {
     assert.equal((await box.run(assignment.sandboxId, 'echo here')).output, 'here')
   })
 
-  test('a restart of the machine ends a paused sandbox, and the sandbox’s cause says so', async () => {
+  test('a restart of the machine ends a paused sandbox, and the cause of its end names the restart', async () => {
     const assignment = await box.started()
     await box.host.pause(paused(assignment))
     await box.close()

@@ -148,7 +148,7 @@ suite('saving the disk of a stopped sandbox', { skip: needsRoot }, () => {
       const saved = await box.host.save(order.assignment)
       assert.ok(saved)
       assert.deepEqual(archivesOf(assignment), ['one.json'])
-      // A restore from the save returns the same disk.
+      // A restore from the save makes a disk with the same files.
       const { id, sha256 } = saved
       await box.host.archive({ ...assignment, isNew: false, generation: 3, target: 'archived', archive: { id } })
       await box.host.start({ ...assignment, isNew: false, generation: 4, archive: { id, sha256 } })

@@ -23,7 +23,7 @@ export const saveDisk = async (
   const kept = await findKept({ store, sandboxId, signal })
   const disk = pool.diskOf(sandboxId)
   const base = await identityOfBase(machine, assignment, signal)
-  // Only one chunk at a time, so that Node's thread pool has free threads for verbs that callers wait for.
+  // Packs only one chunk at a time, so that Node's thread pool has free threads for verbs that callers wait for.
   const saved = await packDisk({ store, sandboxId, archiveId, disk, base, chunksAtOnce: 1, kept, signal })
   signal.throwIfAborted()
   await removeOlder(machine, sandboxId, archiveId, signal)

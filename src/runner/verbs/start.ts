@@ -78,7 +78,7 @@ export const startSandbox = async (machine: Machine, assignment: Assignment, fro
       span('launch', {}, () => launch(machine, assignment, { slot, bundle, base, ids }, rootfs, makeDisk)),
       span('journal', {}, () => journal.writeSpec(sandboxId, { assignment, status: 'started' })),
       span('network policy', {}, () => network.apply(slot, assignment.network, assignment.organizationId, sandboxId)),
-      // If the disk was copied, the copy must be safe on the disk before the start is reported.
+      // If the sandbox's disk is a copy, the copy must be on the storage device before the start is reported.
       ...(isCopied ? [span('disk settles', {}, () => machine.pool.settleDisks())] : []),
     ])
     const [init] = await allSettledOrThrow([
@@ -245,7 +245,7 @@ const volumesOf = ({ places }: Machine, { volumes = [] }: Assignment) =>
 /**
  * Returns the map of the sandbox's user ids to ids of the host. If owners of files cannot be mapped, all sandboxes have the same
  * ids (`sharedIds`). Otherwise the map contains all ids below `commonIds`, the owners of the image's files, and the numeric users
- * that the image and the caller name. If these are more ids than a map can have, it has no such users.
+ * that the image and the caller name. If a map cannot contain so many ids, those numeric users are left out.
  */
 const idsOf = (
   { mapsOwners, images, volumes: store }: Machine,
@@ -311,8 +311,8 @@ const launch = async (
 }
 
 /**
- * Steps that write the sandbox's own files of `/etc`. The sandbox may change these files but cannot see the directory that
- * contains them.
+ * Returns steps that write the sandbox's own files of `/etc`, such as `hosts`. The sandbox may change these files but cannot see
+ * the directory `etc` of its disk, which contains them.
  */
 const ownEtc = (etc: string, hostname: string, resolvers: readonly string[], login: string): Step[] => {
   const hosts = `127.0.0.1\tlocalhost\n::1\tlocalhost ip6-localhost ip6-loopback\n127.0.1.1\t${hostname}\n`

@@ -10,10 +10,13 @@ import type { Assignment } from '#src/wire/runner-link.ts'
 import { clearSandbox } from './clear.ts'
 
 const graceMs = 10_000
-/** Time that the runner waits for the agent's answer after `graceMs`, in which processes may end. */
+/** Processes may take `graceMs` to end. After that, the runner waits this many milliseconds more for the agent's answer. */
 const answerMs = 2_000
 
-/** Stops a sandbox. `hurry` resolves if a forced stop or a destroy is requested meanwhile; the waiting time then ends early. */
+/**
+ * Stops a sandbox. `hurry` aborts if a forced stop or a destroy is requested meanwhile; the processes then get no more time to
+ * end.
+ */
 export const stopSandbox = async (
   machine: Machine,
   assignment: Assignment,

@@ -1,7 +1,7 @@
-// Makes the programs in a sandbox trust the certificate authority of its organization. The runner's proxy that puts secrets into
-// requests has certificates of this authority. The agent, as root of the sandbox, adds the authority to the image's files of
-// trusted authorities and writes the files that environment variables name (wire/secrets.ts). If that fails, the sandbox still
-// starts, but its programs refuse the proxy's certificates.
+// Makes the programs in a sandbox trust the certificate authority of its organization. The proxy for secrets shows certificates
+// of this authority to the sandbox. The agent, as root of the sandbox, adds the authority to the image's files of trusted
+// authorities and writes the files that environment variables name (wire/secrets.ts). If that fails, the sandbox starts anyway,
+// but its programs refuse the proxy's certificates.
 import { rootCertificates } from 'node:tls'
 import { settlesWithin } from '#src/kit/settles-within.ts'
 import type { Machine } from '#src/runner/machine/machine.ts'
