@@ -7,7 +7,7 @@
 const MiB = 1024 ** 2
 
 export type ExperimentParts = {
-  /** Returns the bytes of kernel memory that no limit counts, at this moment. */
+  /** Returns how many bytes of kernel memory count towards no memory limit at this moment. */
   uncharged: () => number
   /**
    * Freezes a sandbox until `release` aborts. Resolves with true when the sandbox is frozen, or with false if it cannot be
@@ -17,16 +17,18 @@ export type ExperimentParts = {
   delay: (ms: number) => Promise<unknown>
 }
 
-/** Growth in bytes that can be distinguished from other changes of the host's memory. */
+/** Smallest growth in bytes that can be distinguished from other changes of the host's memory. */
 const tellingBytes = 8 * MiB
 const stepMs = 50
 const longestWindowMs = 2000
 /**
- * How often memory must grow while one sandbox runs alone. Another cause may make memory grow at that moment once, but hardly
- * three times.
+ * A sandbox is the cause if memory grows this many times while the sandbox runs alone. Another cause may make memory grow at that
+ * moment once, but hardly three times.
  */
 const timesToGrow = 3
-/** Suspects run one after the other, each while the others are frozen. Maximum time in milliseconds for all of them together. */
+/**
+ * Maximum time in milliseconds for which suspects run in one experiment, one after the other, each while the others are frozen.
+ */
 const longestMs = 4000
 
 /**
@@ -43,8 +45,8 @@ const awaitGrowth = async ({ uncharged, delay }: ExperimentParts, windowMs: numb
 }
 
 /**
- * Waits while all sandboxes in question are frozen. Returns the bytes of uncharged memory after that. Undefined if memory has
- * grown meanwhile.
+ * Waits `ms` milliseconds while all suspects are frozen. Returns the bytes of uncharged memory after that. Undefined if that
+ * memory has grown meanwhile.
  */
 const settle = async ({ uncharged, delay }: ExperimentParts, ms: number): Promise<number | undefined> => {
   const before = uncharged()
@@ -54,8 +56,8 @@ const settle = async ({ uncharged, delay }: ExperimentParts, ms: number): Promis
 }
 
 /**
- * Returns the sandbox that makes memory grow. `suspects`: the most suspected sandbox comes first. A suspect that cannot be
- * frozen now is left out.
+ * Returns the sandbox that makes uncharged memory grow, if the experiment finds one. `suspects`: the most suspected sandbox comes
+ * first. A suspect that cannot be frozen now is left out.
  */
 export const findGrower = async (parts: ExperimentParts, suspects: readonly string[]): Promise<string | undefined> => {
   const growsInMs = await awaitGrowth(parts, longestWindowMs)

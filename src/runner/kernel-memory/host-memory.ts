@@ -4,7 +4,7 @@ import { cgroupAt } from '../cgroup/cgroup.ts'
 import type { CgroupLayout } from '../cgroup/layout.ts'
 
 export type KernelMemory = {
-  /** Bytes of the kernel that it cannot free when memory is short. */
+  /** Bytes of kernel memory that the kernel cannot free when memory is short. */
   unreclaimable: number
   /** Bytes of caches that the kernel can free when memory is short. */
   reclaimable: number
@@ -19,7 +19,8 @@ export type KernelMemory = {
  * buffers.
  *
  * `unreclaimable` does not include compressed swap, which has a limit of its own, or memory that the hypervisor has taken back
- * (balloon). `atHandBytes`: free pages that each processor keeps for itself. `MemFree` lacks these pages, so they are added.
+ * (balloon). `atHandBytes`: bytes of free pages that each processor keeps for itself. They are free memory, but `MemFree` does
+ * not contain them.
  */
 export const parseKernelMemory = (
   meminfo: string,
@@ -63,9 +64,15 @@ export const readKernelMemory = (): KernelMemory => {
 export const parseSocketPages = (sockstat: string): number =>
   [...sockstat.matchAll(/^(?:TCP|UDP): .*\bmem (\d+)$/gm)].reduce((sum, [, pages]) => sum + Number(pages), 0)
 
-/** Bytes of data in the sockets of this host. Most of it belongs to the host's own programs, which wait for slow readers. */
+/**
+ * Returns the bytes of data in all sockets of this host. Most of the data is in sockets of the host's own programs, whose clients
+ * read slowly.
+ */
 export const socketBytes = (): number => parseSocketPages(readFileSync('/proc/net/sockstat', 'utf8')) * pageBytes
 
-/** Bytes of kernel memory that no limit counts: unreclaimable memory, minus what is charged to control groups. */
+/**
+ * Returns the bytes of kernel memory that count towards no memory limit: unreclaimable memory, minus what is charged to control
+ * groups.
+ */
 export const unchargedBytes = (layout: CgroupLayout, { unreclaimable }: KernelMemory): number =>
   unreclaimable - (cgroupAt(layout, '/').kernelMemory() ?? 0)

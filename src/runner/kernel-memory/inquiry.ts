@@ -1,6 +1,6 @@
-// Finds the sandbox that makes uncharged memory (kernel memory that no limit counts) grow slowly, if sockets.ts and experiment.ts
-// have not found it. While memory grows, this inquiry freezes sandboxes and measures from time to time (trial.ts). It ends when a
-// sandbox is found, when the growth stops, or when no sandbox is the cause.
+// Finds the sandbox that makes uncharged memory (kernel memory that counts towards no memory limit) grow slowly, if sockets.ts
+// and experiment.ts have not found it. While memory grows, this inquiry freezes sandboxes and measures from time to time
+// (trial.ts). It ends when a sandbox is found, when the growth stops, or when no sandbox is the cause.
 import { findGrownSlabs, sumSlabs } from './slabs.ts'
 import { Trial, type TrialParts } from './trial.ts'
 
@@ -10,7 +10,7 @@ export type InquiryParts = TrialParts & {
   now: () => number
 }
 
-/** If memory grows more slowly than this part of the first measured speed, the inquiry ends. */
+/** The inquiry ends if memory grows at less than this part of the speed at which it grew before the inquiry. */
 const leastPart = 1 / 4
 /** Maximum number of measurements (`Trial.bout`) of one inquiry. With the usual pauses they take an hour and a half. */
 const mostBouts = 200

@@ -11,7 +11,7 @@
 import type { ExperimentParts } from './experiment.ts'
 
 export type TrialParts = ExperimentParts & {
-  /** How long each group of sandboxes may run during a measurement, in milliseconds. */
+  /** Time in milliseconds for which each group of sandboxes runs during a measurement. */
   runMs: number
   random?: () => number
 }
@@ -40,7 +40,7 @@ const boutsForAll = 12
 const boutsAlone = 30
 /** A sandbox counts as the cause only if at least this part of the growth of uncharged memory comes from it. */
 const leastShare = 1 / 3
-/** Factor: a measured growth above the expected growth (`#expected`) times this factor has another cause and is ignored. */
+/** A growth of more than this many times the expected growth (`#expected`) has another cause, so the measurement is ignored. */
 const mostTimesExpected = 8
 
 /**
@@ -86,9 +86,9 @@ export class Trial {
   }
 
   /**
-   * Returns how certainly memory grows more while one group of sandboxes runs than while the other does: the mean of the measured
-   * differences divided by its standard error. The error is computed from the results of all sandboxes, because a few results of
-   * one sandbox may be nearly equal by chance.
+   * Returns how certain it is that memory grows more while one group of sandboxes runs than while the other group runs: the mean
+   * of the measured differences divided by its standard error. The error is computed from the results of all sandboxes, because a
+   * few results of one sandbox may be nearly equal by chance.
    */
   #certaintyOf(differences: Differences): number {
     const { count, mean, scatter } = differences

@@ -22,11 +22,11 @@ import { type FullSockets, findFullSockets } from './sockets.ts'
 
 const MiB = 1024 ** 2
 const everySeconds = 0.5
-/** While memory does not grow, the kernel time of the sandboxes is read only at every 20th check. */
+/** While uncharged memory does not grow, only every 20th check reads how much CPU time the kernel has spent for each sandbox. */
 const quietLooks = 20
 
 const standardBounds = {
-  /** Sandboxes are examined when the kernel memory that no limit counts has grown by this many bytes. */
+  /** Sandboxes are examined when uncharged memory has grown by this many bytes. */
   grownBytes: 128 * MiB,
   /** When memory has grown by this many bytes, `Ledger.note` blames the sandboxes that ran meanwhile. */
   blamedBytes: 16 * MiB,
@@ -42,14 +42,17 @@ const standardBounds = {
  */
 const shortPauseMs = 2000
 
-/** Number of sandboxes whose kernel time is read in one turn of the event loop. With more, other requests would have to wait. */
+/** Number of sandboxes that are examined in one turn of the event loop. With more, other requests would have to wait. */
 const atOnce = 50
 
 export type Evidence = FullSockets | 'growth'
 
 export type KernelMemoryWatchParts = Pick<ExperimentParts, 'holdStill'> & {
   layout: CgroupLayout
-  /** Called if a sandbox uses too much kernel memory that no limit counts. Called again at later checks if it still does. */
+  /**
+   * Called if a sandbox uses too much kernel memory that counts towards no memory limit. Called at each later check, too, as long
+   * as the sandbox does.
+   */
   onTooMuch: (sandboxId: string, evidence: Evidence) => void
   log: Logger
   bounds?: Partial<typeof standardBounds>
@@ -179,10 +182,11 @@ export class KernelMemoryWatch {
     this.#looksSinceNote = 0
   }
 
-  /** Looks for the sandbox that makes memory grow. Returns whether one was found. */
+  /** Looks for the sandbox that makes uncharged memory grow. Returns whether one was found and reported. */
   async #find(grown: number): Promise<boolean> {
     if (await this.#findFullSockets()) return true
-    // Only sandboxes that have used kernel time are suspects, because no other can have allocated kernel memory.
+    // Only sandboxes for which the kernel has spent CPU time are suspects, because no other sandbox can have allocated kernel
+    // memory.
     const suspects = this.#ledger.suspects()
     const grower = await findGrower(
       { uncharged: () => this.#ownUncharged(), holdStill: this.#parts.holdStill, delay },
