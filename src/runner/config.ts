@@ -44,7 +44,7 @@ export type RunnerConfig = {
   registryAuthFile: string | undefined
   /** Interval in seconds at which the use of sandboxes is reported to control. 0 disables the reports. */
   meterSeconds: number
-  /** Speed limit of a sandbox's disk, which applies to reads and to writes separately. 0: no limit. */
+  /** Speed limit of each sandbox's disk in MiB per second, which applies to reads and to writes separately. 0: no limit. */
   diskMebibytesPerSecond: number
   /** Whether sandboxes have sudo. */
   offersSudo: boolean

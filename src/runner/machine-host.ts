@@ -58,7 +58,7 @@ class MachineHost implements Host {
   readonly capabilities: RunnerCapabilities
   readonly #machine: Machine
   readonly #held: Map<string, Adopted>
-  /** Base images of running sandboxes, cached at the first request for each. */
+  /** Names of the base images of running sandboxes, by sandbox. A name is stored when it is first needed. */
   readonly #images = new Map<string, string>()
   readonly #verbs = new VerbQueue()
   readonly #listeners: ((sandboxId: string, cause: Cause) => void)[] = []
@@ -363,7 +363,10 @@ class MachineHost implements Host {
     await this.#rest(assignment, spec)
   }
 
-  /** Applies an assignment to a sandbox that does not run: sets the limit of its disk and writes its journal. */
+  /**
+   * Applies an assignment to a sandbox that does not run: sets the size limit of its disk, and writes the assignment to the
+   * journal.
+   */
   async #rest(assignment: Assignment, { assignment: before, cause }: Spec) {
     const { pool } = this.#machine
     const { sandboxId, diskGiB } = assignment
@@ -385,7 +388,7 @@ class MachineHost implements Host {
     })
   }
 
-  /** Writes the spec of a sandbox that does not run. */
+  /** Writes the spec of a sandbox that does not run to the journal. */
   async #write(sandboxId: string, spec: Spec) {
     await this.#machine.journal.writeSpec(sandboxId, spec)
     this.#hold(sandboxId, { spec })

@@ -25,7 +25,7 @@ suite('the runner’s journal', () => {
     assert.deepEqual(readdirSync(join(directory, 'a')).sort(), ['run.json', 'spec.json'])
   })
 
-  test('`rewriteSpecLate` reaches the disk before later writes; if it fails, its callback gets the error', async () => {
+  test('what `rewriteSpecLate` writes is on the disk before later writes; its callback gets an error of it', async () => {
     await journal.writeSpec('late', spec)
     for (const errorReason of ['1', '2']) journal.rewriteSpecLate('late', { ...spec, errorReason }, assert.ifError)
     await journal.rewriteSpec('late', { ...spec, errorReason: '3' })

@@ -106,5 +106,5 @@ export class FaultInside extends Error {
   override readonly name = 'FaultInside'
 }
 
-/** Returns the sentence about a failure for users. The error itself, with its cause, goes only to the log. */
+/** Returns the sentence about an error that users see. The error itself, with its cause, is only logged. */
 export const reasonOf = (error: unknown): string => (error instanceof Error ? error.message : String(error))

@@ -52,7 +52,9 @@ export type HostParts = {
   useBtrfs?: boolean
   /** Size of the pool's image file, for a host where it does not exist yet. */
   poolBytes?: number
-  /** Speed limit of a sandbox's disk, which applies to reads and to writes separately. 0 (default): no limit. */
+  /**
+   * Speed limit of each sandbox's disk in MiB per second, which applies to reads and to writes separately. 0 (default): no limit.
+   */
   diskMebibytesPerSecond?: number
   /** False: sandboxes have no sudo. */
   offersSudo?: boolean

@@ -26,7 +26,7 @@ const wanted = {
   '/proc/sys/net/ipv4/neigh/default/gc_thresh1': 16_384,
   '/proc/sys/net/ipv4/neigh/default/gc_thresh2': 32_768,
   '/proc/sys/net/ipv4/neigh/default/gc_thresh3': 65_536,
-  // Memory for compiled system call filters, of which each sandbox has one. The unit is bytes.
+  // Maximum bytes of all compiled system call filters together. Each sandbox has such a filter.
   '/proc/sys/net/core/bpf_jit_limit': 528_482_304,
   '/proc/sys/kernel/pid_max': 4_194_304,
   '/proc/sys/kernel/threads-max': 4_194_304,
