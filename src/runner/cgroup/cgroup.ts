@@ -22,8 +22,8 @@ export interface Cgroup {
   /** Returns whether the cgroup is frozen, or a freeze was requested and is not complete yet. */
   isFrozen(): Promise<boolean>
   /**
-   * Sets limits of a running sandbox. If the memory in use exceeds the new memory limit, throws `MemoryInUse` and changes no
-   * limit.
+   * Sets the CPU and memory limits of a running sandbox. If the memory in use exceeds the new memory limit, throws `MemoryInUse`
+   * and changes no limit.
    */
   limit(compute: Compute): Promise<void>
   /**
@@ -70,7 +70,7 @@ export class MemoryInUse extends Error {
 }
 
 /**
- * Maximum number of checks while waiting for the kernel. It needs some milliseconds to kill or freeze processes, or longer if a
+ * Maximum number of checks whether the kernel has killed or frozen the processes. It needs some milliseconds, or longer if a
  * process is writing to a disk.
  */
 const settleAttempts = 400
@@ -361,7 +361,8 @@ class CgroupV1 implements Cgroup {
     try {
       await write(this.#file('memory', 'memory.kmem.tcp.limit_in_bytes'), bytes)
     } catch (error) {
-      // EBUSY: more memory is in use, so the earlier limit stays. ENOENT: this kernel does not have such a limit.
+      // EBUSY: socket buffers use more than the new limit, so the earlier limit stays. ENOENT: this kernel does not have such a
+      // limit.
       if (!hasCode(error, 'EBUSY', 'ENOENT')) throw error
     }
   }

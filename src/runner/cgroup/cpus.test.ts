@@ -26,7 +26,7 @@ suite('the processors that sandboxes are assigned', () => {
     assert.deepEqual(spread.take('e', 1), [0])
   })
 
-  test('a sandbox with more CPUs than before keeps all its processors; one with fewer CPUs keeps some', () => {
+  test('a sandbox keeps its processors when it gets more CPUs, and some of them when it gets fewer CPUs', () => {
     const spread = new CpuSpread([0, 1, 2, 3])
     spread.take('other', 1)
     assert.deepEqual(spread.take('a', 1), [1])
