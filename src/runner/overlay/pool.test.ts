@@ -119,7 +119,7 @@ for (const useBtrfs of [true, false])
       for (const id of ['sly', 'slyer']) await pool.remove(id)
     })
 
-    test('a template still exists after its disk was removed and the pool reopened; a half-made one does not', async () => {
+    test('a template stays when the disk it was made of is removed; after a restart, no half-made one is left', async () => {
       await pool.makeTemplate('tool', 'b', 'base')
       await pool.remove('b')
       const half = join(pool.diskOf('a').upper, '../../../templates/.coming-half')

@@ -95,7 +95,7 @@ suite('renaming directories of an image in a sandbox', { skip: needsRoot }, () =
     for (const each of [first, fork, copy]) await box.host.destroy(each.sandboxId)
   })
 
-  test('root in a sandbox cannot show other directories by setting overlay attributes such as `redirect`', async () => {
+  test('root in a sandbox cannot set overlay attributes (`redirect`) that make a path show other files', async () => {
     const assignment = await box.started({ user: 'root' })
     const { sandboxId } = assignment
     await box.run(sandboxId, 'mkdir -m 755 /trap /trap2; true > /file')
@@ -118,7 +118,7 @@ suite('renaming directories of an image in a sandbox', { skip: needsRoot }, () =
     await box.host.destroy(sandboxId)
   })
 
-  test('an image with forged overlay attributes (`redirect`) cannot make a sandbox show other directories', {
+  test('forged overlay attributes (`redirect`) in an image cannot make a path show other files of the image', {
     skip: !existsSync('/bin/busybox') && 'needs busybox-static',
   }, async () => {
     const target = Buffer.from('/secret')
