@@ -179,12 +179,15 @@ const ContextsInUseShape = Compile(UsedContexts)
 
 export const isContextsInUse = (value: unknown): value is ContextsInUse => ContextsInUseShape.Check(value)
 
-/** An entry of control's list: the assignment of a sandbox to this runner, and the state that control has recorded for it. */
+/**
+ * An entry of control's list of this runner's sandboxes: a sandbox's assignment, and the state that control has recorded for the
+ * sandbox.
+ */
 export type ListedSandbox = { assignment: Assignment; state: SandboxState }
 
 /**
- * An entry of control's list of which only the sandbox's id can be read. The runner leaves that sandbox as it is, and does not
- * treat it as a stranger.
+ * An entry of control's list of sandboxes that is invalid apart from the sandbox's id. The runner leaves that sandbox as it is,
+ * and does not treat it as a stranger.
  */
 export type UnreadableSandbox = { sandboxId: string }
 
@@ -207,16 +210,16 @@ const TracedShape = Compile(Traced)
 
 export const isWelcome = (message: unknown): boolean => WelcomeShape.Check(message)
 
-/** Returns the trace context of a message from control. Empty if it is missing or invalid. */
+/** Returns the trace context of a message from control, for telemetry. Empty if the message has none or an invalid one. */
 export const placeIn = (message: TracePlace): TracePlace => {
   const { traceparent, tracestate } = message
   return TracedShape.Check(message) ? { traceparent, tracestate } : {}
 }
 
-/** The shapes of all messages that control may send. */
+/** The shapes of all messages that control may send to a runner. A test checks that each part of them has a maximum size. */
 export const heard = [Assigned, AssignedImage, AssignedRemoval, ToldSecrets, UsedContexts, Welcome, Traced]
 
-/** Reads an entry of control's list. Undefined if it has no valid id of a sandbox. */
+/** Reads an entry of control's list of sandboxes. Undefined if the entry has no valid id of a sandbox. */
 export const readListed = (value: unknown): ListedSandbox | UnreadableSandbox | undefined => {
   const record = (value ?? {}) as { id?: unknown } & Partial<ListedSandbox>
   const { assignment, state } = record

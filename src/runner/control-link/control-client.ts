@@ -21,8 +21,8 @@ import {
 } from './assignment.ts'
 
 /**
- * Number of sandboxes on a page of the list. A page usually has a few hundred KiB. If every sandbox has as many variables and
- * labels as allowed, it has about 25 MiB.
+ * Number of sandboxes on a page of control's list of sandboxes. A page usually has a few hundred KiB. If every sandbox has as
+ * many variables and labels as allowed, a page has about 25 MiB.
  */
 const pageSize = 200
 const listBytes = 256 * 1024 * 1024
@@ -33,13 +33,12 @@ export type Delivery = 'taken' | 'refused'
 
 const tooLarge = () => new Error('control answered more than the runner reads')
 
-/** An entry of control's list that was not checked yet. */
+/** An entry of control's list of sandboxes, before it is checked. */
 type UncheckedRecord = { id?: unknown; env?: unknown; assignment?: object }
 
 /**
- * Control's list has an entry for each sandbox, which contains the sandbox's assignment. The current version of control sends `env`
- * only in the entry, and older versions also in the assignment. Copies `env` from the entry into the assignment if the assignment
- * lacks it.
+ * Returns an entry of control's list of sandboxes with `env` in its assignment. The current version of control sends `env` beside
+ * the assignment, and older versions also in the assignment.
  */
 const withOwnEnv = (record: UncheckedRecord): UncheckedRecord =>
   record?.assignment ? { ...record, assignment: { env: record.env, ...record.assignment } } : record
@@ -71,8 +70,8 @@ export class ControlClient implements AsyncDisposable {
   }
 
   /**
-   * Fetches all pages of the list. Changes during that time may be missing in the list, but control sends them over the link as
-   * well.
+   * Fetches all pages of control's list of this runner's sandboxes. Changes during that time may be missing in the list, but
+   * control sends them over the link as well.
    */
   async list(): Promise<(ListedSandbox | UnreadableSandbox)[]> {
     const all: (ListedSandbox | UnreadableSandbox)[] = []
@@ -88,7 +87,8 @@ export class ControlClient implements AsyncDisposable {
     const told = await this.#read(`/api/sandbox/for-runner?envOnce=true&limit=${pageSize}${beyond}`)
     const page = told.map((record) => {
       const listed = readListed(withOwnEnv(record))
-      // If an entry has no id, the whole list is refused. Without the entry, the runner would treat that sandbox as a stranger.
+      // If an entry has no id, the whole list is refused. If only the entry were ignored, the runner would treat its sandbox as a
+      // stranger.
       if (listed === undefined) throw new Error('control answered a sandbox without a name')
       return listed
     })

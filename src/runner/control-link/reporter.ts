@@ -58,8 +58,8 @@ export class Reporter implements Disposable {
   }
 
   /**
-   * Compares reports with control's list, which was requested at `askedAt`. A report is dropped if the list shows that control
-   * has received it. All other reports are sent again.
+   * Compares reports with control's list of this runner's sandboxes, which was requested at `askedAt`. A report is dropped if the
+   * list shows that control has received it. All other reports are sent again.
    */
   confirm(listed: readonly (ListedSandbox | UnreadableSandbox)[], askedAt: number): void {
     const known = new Map(listed.map((one) => [idOf(one), one]))
