@@ -126,7 +126,7 @@ suite('after a power cut', { skip: needsRoot }, () => {
     await box.host.removeTemplate('lost')
   })
 
-  test('a disk that has lost the record of its base image starts with the base image of its snapshot', async () => {
+  test('a sandbox whose disk has lost the record of its base image starts with that of its snapshot', async () => {
     const { sandboxId } = await parent()
     await box.host.snapshot(sandboxId, 'whole')
     const child = await box.started({ isNew: true, image: 'whole' })

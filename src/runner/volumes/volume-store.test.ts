@@ -183,7 +183,7 @@ suite('a volume on the disk of the runner', { skip: needsRoot }, () => {
     const gone = volumeAt('/data')
     await assert.rejects(startWith(box, [used(gone, '/data')]), /is not where it was/)
     assert.equal(existsSync(pathOf(gone)), false)
-    // The state after a kill of a runner that had done only the first step of making a volume.
+    // Makes what a runner leaves that was killed after the first step of making a volume.
     const half = volumeAt('/data')
     execFileSync('btrfs', ['subvolume', 'create', pathOf(half)], { stdio: 'ignore' })
     const one = await startWith(box, [half])
@@ -244,7 +244,7 @@ suite('a volume in a directory of the operator', { skip: needsRoot }, () => {
       assert.equal(statSync(join(own, data.volumeId, 'a/file')).uid, uidBase + 1000)
       await one.host.destroy(first.sandboxId)
       await two.host.destroy(second.sandboxId)
-      // The state after a runner was killed while it removed the volume.
+      // Makes what a runner leaves that was killed while it removed the volume.
       mkdirSync(join(own, `.leaving-${data.volumeId}`))
       await Promise.all([one, two].map(({ host }) => host.removeVolume(data)))
       await one.host.removeVolume(data)
