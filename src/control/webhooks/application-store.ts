@@ -6,8 +6,7 @@ export type Application = {
   organizationId: string
   provider: ProviderKind
   /**
-   * The id of the application at the webhook provider, where it represents the organization. Null until `initialize`
-   * (provider.ts) has succeeded.
+   * Id of the organization's application at the webhook provider. Null until `initialize` (provider.ts) has succeeded.
    */
   applicationId: string | null
   lastError: string | null
@@ -40,8 +39,8 @@ export const lockApplication = async (transaction: Transaction, organizationId: 
 export type Initialized = { applicationId: string } | { error: string; retryAt: Date }
 
 /**
- * Stores whether the organization could be created as an application at the provider. `retry_count`: the number of
- * attempts, but 0 if the first attempt succeeded.
+ * Stores the result of an attempt to find or create the organization's application at the provider. `retry_count`
+ * counts the attempts, except a first attempt that succeeded.
  */
 export const writeInitialization = async (
   sql: Sql,
@@ -72,7 +71,9 @@ export const writeInitialization = async (
   return row as Application
 }
 
-/** Lists organizations that could not be created as applications at Svix, if it is time to try again. */
+/**
+ * Lists organizations whose application could not be created at this provider, and for which the next attempt is due.
+ */
 export const listToRetry = (
   sql: Sql,
   provider: ProviderKind,
@@ -84,8 +85,8 @@ export const listToRetry = (
     where retry_at <= ${now} and provider = ${provider} order by retry_at limit 20`
 
 /**
- * Moves the retry time to `next`. If several processes try this, only one of them gets true. That process
- * makes the attempt.
+ * Sets the time of the next attempt to `next`, if an attempt is due. If several processes call this at the same time,
+ * only one of them gets true. That process makes the attempt that is due.
  */
 export const takeRetry = async (sql: Sql, organizationId: string, now: Date, next: Date): Promise<boolean> => {
   const rows = await sql`
@@ -110,7 +111,10 @@ export const writeLastError = async (sql: Sql, organizationId: string, error: st
     update webhook_applications set last_error = ${error}, updated_at = ${now} where organization_id = ${organizationId}`
 }
 
-/** Stores whether any endpoint is active. Call it in the transaction that changed the endpoints. */
+/**
+ * Stores whether the organization has an enabled endpoint. If it has none, no messages are stored for it. Call it in
+ * the transaction that changed the endpoints.
+ */
 export const writeListening = async (transaction: Transaction, organizationId: string): Promise<void> => {
   await transaction`
     update webhook_applications set is_listening = exists (
@@ -118,7 +122,10 @@ export const writeListening = async (transaction: Transaction, organizationId: s
     where organization_id = ${organizationId}`
 }
 
-/** Marks which applications get messages. An application at a former provider gets none. */
+/**
+ * Marks for which organizations messages are stored. `provider`: the provider that this server uses now. For an
+ * organization whose application is at another provider, no messages are stored.
+ */
 export const listenFor = async (sql: Sql, provider: ProviderKind | undefined): Promise<void> => {
   await sql`
     update webhook_applications set is_listening = wanted

@@ -1,4 +1,4 @@
-// A message that is sent to an endpoint of an organization.
+// The delivery of one webhook message to one endpoint, and its outcome.
 import type { Message } from './event.ts'
 
 export type Delivery = {
@@ -18,6 +18,6 @@ export type Outcome =
   | { kind: 'failed'; status: number | null; error: string | null }
   | { kind: 'gone'; status: number; error: string }
 
-/** Returns a sentence about the failure, for the list of attempts. */
+/** Returns a sentence that says why an attempt failed. */
 export const sentenceOf = ({ status, error }: { status: number | null; error: string | null }): string =>
   error ?? `It answered ${status}.`

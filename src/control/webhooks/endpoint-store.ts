@@ -1,5 +1,5 @@
-// The SQL of the webhook endpoints that control itself sends to, so without Svix. Queries for a caller always select by
-// the caller's organization.
+// The SQL of the webhook endpoints to which control itself sends messages. Endpoints at Svix are not stored here.
+// Queries for a caller always select by the caller's organization.
 import type { Sql, Transaction } from '#src/control/storage/database.ts'
 import type { WebhookEvent } from './event.ts'
 
@@ -10,7 +10,7 @@ export type Endpoint = {
   description: string
   /** The kinds of events that the endpoint gets. Empty: all kinds. */
   events: WebhookEvent[]
-  /** The signing secret, encrypted. `previousSecret` is encrypted too. */
+  /** The signing secret, encrypted. `previousSecret`: the secret before the last rotation, encrypted too. */
   secret: string
   previousSecret: string | null
   previousSecretUntil: Date | null

@@ -44,8 +44,8 @@ export const asEndpointView = (endpoint: Endpoint) => ({
 })
 
 /**
- * Throws if control does not send webhooks itself (the embedded sender, embedded.ts): another provider, Svix, stores
- * the endpoints itself.
+ * Throws if control does not send webhooks itself (embedded.ts): webhooks are off, or Svix sends them and stores the
+ * endpoints.
  */
 const checkEmbedded = ({ provider }: WebhookParts): void => {
   if (provider?.kind === 'embedded') return
@@ -178,7 +178,7 @@ export const rotateSecret = async (parts: WebhookParts, organizationId: string, 
   return made
 }
 
-/** Returns the secrets that sign messages at present, newest first. */
+/** Returns the secrets with which messages to an endpoint are signed at present, newest first. */
 export const secretsOf = ({ encryption }: WebhookParts, endpoint: Endpoint, now: Date): string[] => {
   const { id, secret, previousSecret, previousSecretUntil } = endpoint
   const isOldKept = previousSecret !== null && previousSecretUntil !== null && previousSecretUntil > now

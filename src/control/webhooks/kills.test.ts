@@ -5,7 +5,7 @@ import { runKills } from '#test/control/webhook-kills.ts'
 suite('a kill of control between the commit of a change and the sending of its message', () => {
   // This test kills control a few times. `node bench/webhook-kills.ts` kills it 200 times, each time between a commit
   // and its message.
-  test('if control is killed after a commit, its webhook still arrives; a rolled-back change sends none', async () => {
+  test('the webhook of a committed change arrives even if control is killed; a rolled-back change has none', async () => {
     const { kills, strictlyBetween, committed } = await runKills(['held', 5, 'held', 20])
     assert.deepEqual([kills, strictlyBetween], [4, 2])
     assert.ok(committed >= 4)

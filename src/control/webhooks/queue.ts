@@ -1,7 +1,7 @@
-// The queue of webhook deliveries, shared by all control processes. A message tells of one event. `dispatch` makes a
-// delivery of it for each endpoint that wants it, and marks the message as dispatched. A message waits until it is
-// marked, so a message whose transaction commits late is found too. A process takes deliveries for `leaseSeconds`; if
-// it ends before it has sent them, another process takes them.
+// The queue of webhook deliveries, shared by all control processes. A message describes one event. `dispatch` makes one
+// delivery of the message for each endpoint that wants the event, and then marks the message as dispatched. It looks
+// for messages without this mark, so it also finds a message whose transaction commits late. A process takes deliveries
+// for `leaseSeconds`. If the process ends before it has sent them, another process takes them.
 //
 // The deliveries to one endpoint about one sandbox or snapshot are a lane: they are sent in order, and only the first
 // of them has a `due_at`.
@@ -43,7 +43,7 @@ export const lockQueue = async (transaction: Transaction): Promise<void> => {
 export const dispatch = async (transaction: Transaction, provider: ProviderKind, now: Date): Promise<number> => {
   const [found] = await transaction`select 1 from webhook_messages where not is_dispatched limit 1`
   if (found === undefined) return 0
-  // With this lock, only one process at a time turns messages into deliveries, in the order of their ids. So an
+  // With this lock, only one process at a time turns messages into deliveries, in the order of the messages' ids. So an
   // endpoint gets the messages about one sandbox or snapshot in the order of the events.
   await lockQueue(transaction)
   const rows = await transaction`
@@ -82,15 +82,18 @@ export type Claim = {
    */
   room: number
   share: number
-  /** Endpoints and organizations that have enough deliveries under way. None of their deliveries is taken. */
+  /**
+   * Endpoints and organizations to which this process sends as many deliveries at present as it may. None of their
+   * deliveries is taken.
+   */
   busyEndpoints: readonly string[]
   busyOrganizations: readonly string[]
   now: Date
 }
 
 /**
- * Takes due deliveries from the queue, a few per endpoint, so that no other process sends them. Endpoints and
- * organizations are chosen in random order.
+ * Takes due deliveries from the queue, at most `perEndpointAtOnce` per endpoint. During the lease, no other process
+ * sends them. Endpoints and organizations are chosen in random order.
  */
 export const claim = async (
   sql: Sql,
@@ -208,7 +211,10 @@ export const giveUp = async (transaction: Transaction, endpointId: string, now: 
     where endpoint_id = ${endpointId} and state = 'waiting'`
 }
 
-/** Queues a message again because a user requested it. Other deliveries do not delay it. */
+/**
+ * Queues a message for an endpoint again, because a user requested it. The delivery does not wait for other deliveries.
+ * Returns false if the organization has no such message.
+ */
 export const sendAgain = async (
   transaction: Transaction,
   endpoint: { id: string; organizationId: string },
@@ -241,8 +247,8 @@ const mostMessages = 1_000_000
 export const mostWaiting = 10_000
 
 /**
- * Deletes messages that are too old or too many, with their attempts. Messages that are still to be sent are not
- * deleted.
+ * Deletes messages that are older than `daysKept`, and the oldest messages if there are more than `most`, with their
+ * attempts. Messages that are still to be sent are not deleted.
  */
 export const forgetOld = async (sql: Sql, now: Date, most = mostMessages): Promise<void> => {
   const before = later(now, -daysKept * 86_400)

@@ -38,7 +38,7 @@ const happen = async (
     on conflict (id) do update set state = excluded.state, updated_at = now()`
 }
 
-/** Returns the states in the received messages about one subject, in order. */
+/** Returns the states of one snapshot, in the order in which the receiver got messages about them. */
 const statesOf = ({ received }: Receiver, subject: string): string[] =>
   received
     .filter(({ payload }) => payload.id === subject)

@@ -9,8 +9,8 @@ const secretBytes = 32
 export const newSecret = (): string => `whsec_${randomBytes(secretBytes).toString('base64')}`
 
 /**
- * Returns the headers, with a signature for each secret, newest first. A receiver needs to know only one of the
- * secrets.
+ * Returns the headers of a message to a receiver, with a signature by each secret, newest first. A receiver needs to
+ * know only one of the secrets.
  */
 export const signedHeaders = (
   secrets: readonly string[],

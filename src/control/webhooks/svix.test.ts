@@ -34,7 +34,7 @@ const fits = (body: unknown, { needs, may = {} }: Shape): boolean => {
   return fields.every(isKnown) && Object.keys(needs).every((name) => Object.hasOwn(body as object, name))
 }
 
-/** The only queries that the Svix client and our code send. */
+/** The query strings that the Svix client and our code send. The fake server refuses all others. */
 const queries = ['', '?get_if_exists=true', '?limit=1', '?with_content=false']
 
 /**

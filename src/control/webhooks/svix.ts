@@ -1,4 +1,4 @@
-// A provider with the public API of Svix: Svix itself, or its server at another address.
+// A webhook provider with the public API of Svix: Svix itself, or a server of the operator with this API.
 import { ApiException, Svix } from 'svix'
 import type { Logger } from '#src/kit/log.ts'
 import { findApplication, writeHasEndpoints, writeLastError } from './application-store.ts'

@@ -108,7 +108,7 @@ suite('the portal page', () => {
     assert.equal((await ask('')).status, 401)
     assert.equal((await ask('/endpoints/ep_x')).status, 401)
     assert.equal((await ask('?token=x')).status, 401)
-    // The token of a link is not accepted as a session.
+    // The token of a portal link is not accepted as the cookie of a session.
     assert.equal((await ask('', `alcove_webhooks=${token}`)).status, 401)
     app.clock.advance({ minutes: 10 })
     assert.equal((await ask(`?token=${token}`)).status, 401)

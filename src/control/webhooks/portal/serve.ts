@@ -90,8 +90,8 @@ export const servePortal = async (server: FastifyInstance, parts: WebhookParts):
   }
 
   /**
-   * The forms of the page. `action`: the API call that makes the same change, for the audit log. `run` makes the
-   * change, and returns a function that sends the reply after the audit row is written.
+   * All forms of the portal's pages. `action`: the API call that makes the same change, for the audit log. `run` makes
+   * the change, and returns a function that sends the reply after the audit row is written.
    */
   const forms: { path: string; action: string; run: (form: Form) => Promise<() => FastifyReply> }[] = [
     {
