@@ -32,7 +32,7 @@ suite('a definition that uses a snapshot as a base', () => {
     assert.equal((await sourceOf(app, 'two', 'FROM docker.io/library/default\n')).snapshots, undefined)
   })
 
-  test('a build answers 400 if its base is a snapshot that is not active', async () => {
+  test('POST /snapshots and POST /sandbox answer 400 if FROM names a snapshot that is not active', async () => {
     await using app = await startControl()
     await sourceOf(app, 'unready', 'FROM alpine\n')
     const buildInfo = { dockerfileContent: 'FROM unready\n' }

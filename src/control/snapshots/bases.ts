@@ -1,5 +1,5 @@
-// Snapshots as bases of definitions. A name in FROM or `--from` is first looked up as a snapshot of the organization.
-// If there is no such snapshot, it is an image of a registry.
+// Lets a definition use snapshots as base images. A name in FROM, `--from` or `--mount` is first looked up as a
+// snapshot that the organization sees. If there is no such snapshot, it is an image of a registry.
 import type { Sql } from '#src/control/storage/database.ts'
 import { Problem } from '#src/problems.ts'
 import type { Definition } from '#src/wire/runner-link.ts'
@@ -17,8 +17,8 @@ const mostNames = 100
 const nameShape = /^[\w.-]{1,100}$/
 
 /**
- * Finds names that may be snapshots. A found name can be something else, for example a build stage. The runner parses
- * the Dockerfile properly.
+ * Finds the names in a Dockerfile that may be names of snapshots. A found name can be something else, for example a
+ * stage of the Dockerfile. Only the runner parses the Dockerfile completely.
  */
 const namesIn = (dockerfile: string): { name: string; isArg: boolean }[] => {
   const after = (keyword: RegExp) => [...dockerfile.matchAll(keyword)].map(([, name = '']) => name)

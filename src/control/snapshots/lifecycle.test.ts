@@ -150,7 +150,8 @@ suite('the states of a snapshot', () => {
       snapshotStates.filter((state) => !reached.has(state)),
       ['removing'],
     )
-    // Each of these events ends the making of a snapshot, so no snapshot stays in the making forever.
+    // From each state in which a snapshot is being made, each of these events leads to another state. So no snapshot
+    // stays in such a state forever.
     for (const state of statesInMaking) {
       for (const on of ['arrive', 'refuse', 'fail', 'give-up'] as const) assert.notEqual(endingOf(on, state), 'stays')
     }

@@ -50,7 +50,10 @@ export const failSnapshots = async (transaction: Transaction, image: string, rea
   await moveSnapshots(transaction, 'fail', transaction`image = ${image}`, { now, reason })
 }
 
-/** Records that the image makes progress, so that its snapshots are not treated as stuck. */
+/**
+ * Applies a runner's report of progress with an image to the snapshots of the image, so that they are not treated as
+ * stuck.
+ */
 export const noteProgress = async (sql: Sql, image: string, now: Date): Promise<void> => {
   await moveSnapshots(sql, 'progress', sql`image = ${image}`, { now })
 }

@@ -29,9 +29,12 @@ export const Snapshot = Type.Object({
   buildInfo: Type.Optional(BuildInfo),
   /** Regions where sandboxes can be made from the snapshot. Absent: all regions. */
   regionIds: Type.Optional(Type.Array(Type.String())),
-  /** Permanent reference of the image: a digest, or the name of an image that was made here. */
+  /**
+   * Permanent reference of the image: a digest, or the name of an image that was built on this server or made from a
+   * sandbox.
+   */
   ref: Type.Optional(Type.String()),
-  /** Progress of the runner in pulling or building the image. Absent while no runner works on it. */
+  /** How far a runner is with pulling or building the image. Absent while no runner does so. */
   progress: Type.Optional(Type.Object({ step: Type.String(), percent: Type.Number() })),
 })
 

@@ -35,8 +35,8 @@ export const asView = (snapshot: Snapshot) => ({
 })
 
 /**
- * Returns the permanent reference of an image. An image that was built here, or made from a sandbox, has no digest.
- * Its name is the reference, because names of images are never reused.
+ * Returns the permanent reference of an image. An image that was built on this server, or made from a sandbox, has no
+ * digest. Its name is the reference, because names of images are never reused.
  */
 const refOf = ({ digest, state, image }: Snapshot) => {
   if (digest !== null) return { ref: digest }

@@ -10,7 +10,10 @@ const sizes = [
   ['daytona-large', 4, 8, 10],
 ] as const
 
-/** Inserts a snapshot of our organization. A snapshot of all organizations has the same name and another size. */
+/**
+ * Inserts a snapshot of the organization `ours`. The tests choose the name of a general snapshot, which has another
+ * size.
+ */
 const addOwn = ({ database: { sql } }: TestControl, name: string) => sql`
   insert into snapshots (organization_id, name, state, image, cpu, memory_gib, disk_gib)
   values (${organizations.ours}, ${name}, 'active', 'default', 3, 5, 7)`

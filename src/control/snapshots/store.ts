@@ -32,10 +32,13 @@ export type Snapshot = {
   dockerfile: string | null
   /** Hashes of the files that came with the definition. */
   contextHashes: string[] | null
-  /** Digest of the image; null if the image was made here. */
+  /** Digest of the image. Null if the image was built on this server or made from a sandbox. */
   digest: string | null
   progress: Progress | null
-  /** Region of the image. Null for the built-in snapshot, which is in all regions. */
+  /**
+   * The region in which sandboxes can be made from the snapshot. Null for the built-in snapshot, which all regions
+   * have.
+   */
   regionId: string | null
 }
 
@@ -104,15 +107,15 @@ const withImage = (sql: Sql) => sql`
   from snapshots left join images on images.name = snapshots.image`
 
 /**
- * The end of a query for the snapshot with this id or, if the text does not look like an id, with this name. A snapshot
- * of the organization is preferred to one of the same name that all organizations see.
+ * SQL text for the end of a query: selects the snapshot with this id or, if the text does not look like an id, with
+ * this name. A snapshot of the organization is preferred to one of the same name that all organizations see.
  */
 const named = (sql: Sql, organizationId: string, idOrName: string) => sql`
   where ${visible(sql, organizationId)} and (snapshots.id = ${idOrName}
     or snapshots.name = ${isIdLike(idOrName) ? null : idOrName}::text)
   order by snapshots.id = ${idOrName} desc, snapshots.organization_id is null limit 1`
 
-/** Finds a snapshot in any state. Returns `undefined` if the organization sees none. */
+/** Finds a snapshot in any state. Returns `undefined` if the organization sees no snapshot with this id or name. */
 export const findSnapshotByIdOrName = async (
   sql: Sql,
   organizationId: string,

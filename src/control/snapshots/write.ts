@@ -46,8 +46,8 @@ const sizes = [
 ] as const
 
 /**
- * Inserts the snapshots of all organizations: those of the built-in image, in several sizes, and `desktop`. Existing
- * rows stay, but `desktop` gets the Dockerfile of this release.
+ * Inserts the general snapshots, which all organizations see: those of the built-in image, in several sizes, and
+ * `desktop`. Existing rows stay, but `desktop` gets the Dockerfile of this release.
  */
 export const ensureBuiltIn = async (transaction: Transaction, name: string): Promise<void> => {
   for (const size of [{ ...sizes[0], name }, ...sizes])
@@ -70,13 +70,14 @@ type Change = {
   /** Why the snapshot failed. Absent if it did not fail. */
   reason?: string
   /**
-   * Values from the image. A null leaves the snapshot's value unchanged. A snapshot that has an entrypoint keeps it.
+   * Values that the snapshot gets from its image. For each null, the snapshot keeps its present value. A snapshot that
+   * has an entrypoint keeps it.
    */
   image?: { sizeGiB: number | null; user?: string | null; entrypoint?: string[] | null }
 }
 
 /**
- * Applies the event to those snapshots of `which` whose state has a move for it. Other snapshots stay unchanged.
+ * Applies an event to the snapshots that `which` selects. Only snapshots in a state with a move for the event change.
  * Returns the ids of the moved snapshots.
  */
 export const moveSnapshots = async (
