@@ -20,7 +20,7 @@ suite('the states of a volume', () => {
     )
   })
 
-  test('a volume whose deletion was requested ends deleted, even if its runner is lost', () => {
+  test('a volume whose deletion was requested becomes `deleted`, even if its runner is then removed', () => {
     const ends = [...movesOn('remove'), ...movesOn('lose-runner')].filter(({ from }) => from === 'pending_delete')
     assert.deepEqual(new Set(ends.map(({ to }) => to)), new Set(['deleted']))
   })

@@ -16,7 +16,7 @@ const checkText = (field: string, text: string) => {
   if (/\p{Cc}|\p{Cs}/u.test(text)) throw new Problem('bad_request', `${field} must not contain control characters`)
 }
 
-/** Reads a mount path. A slash at the end is accepted, as by most tools. */
+/** Reads a mount path. A slash at the end is accepted and removed. */
 const readMountPath = (given: string): string => {
   const refuse = (why: string) => new Problem('bad_request', `volumes: mountPath ${why}`)
   checkText('volumes: mountPath', given)

@@ -245,7 +245,7 @@ suite('POST /sandbox with volumes', () => {
     }
   })
 
-  test('if a runner is lost, its volumes are in error, or deleted if that was requested', async () => {
+  test('if the runner of a volume is removed, the volume is in error, and can be deleted', async () => {
     await using app = await startControl(waiting)
     await using _local = await connectRunner(app, { images: [] })
     await using _far = await addRunner(app, 'far')

@@ -10,13 +10,16 @@ export { holdVolumesOn } from './store.ts'
 
 type Runner = { id: string; regionId: string }
 
-/** Maximum number of removals in one list. The runner reads the list again until no removals are left. */
+/**
+ * Maximum number of volumes in one reply that lists the volumes to remove. The runner reads the list again until it is
+ * empty.
+ */
 const mostListed = 1000
 
 const isOfRunner = (sql: Sql, runner: Runner) => sql`
   ((driver = 'disk' and runner_id = ${runner.id}) or (driver = 'directory' and region_id = ${runner.regionId}))`
 
-/** Lists the volumes that the runner should remove. Volumes that have waited longest come first. */
+/** Lists the volumes whose files the runner should remove. Volumes whose deletion was requested earliest come first. */
 export const listForRunner = async (
   { database: { sql } }: Pick<RunningParts, 'database'>,
   runner: Runner,

@@ -11,7 +11,10 @@ export type VolumeRow = {
   state: VolumeState
   error_reason: string | null
   size_gib: number
-  /** The driver. Null, like the region, until a sandbox mounts the volume for the first time. */
+  /**
+   * How the files are stored: on the disk of one runner (`disk`), or in the operator's shared directory (`directory`).
+   * Null, like the region, until a sandbox mounts the volume for the first time.
+   */
   driver: VolumeDriver | null
   region_id: string | null
   /** The runner that has the files. Null for the driver `directory`, which every runner of the region reaches. */
@@ -38,7 +41,9 @@ export const insertVolume = async (
   }
 }
 
-/** Maximum number of volumes in one answer. The quota of an organization is far below this number. */
+/**
+ * Maximum number of volumes in the reply to GET /volumes. An organization's quota of volumes is far below this number.
+ */
 const mostListed = 10_000
 
 /** Lists volumes, newest first. */
@@ -77,7 +82,7 @@ export const holdVolumes = (
       and (id = any(${idsOrNames as string[]}) or (name = any(${idsOrNames as string[]}) and state in ${transaction(namedStates)}))
     order by id for no key update`
 
-/** Locks the volumes whose files are on the runner. */
+/** Locks the volumes whose files are on the runner, until the transaction ends. Returns their number. */
 export const holdVolumesOn = async (transaction: Transaction, runnerId: string): Promise<number> => {
   const { count } = await transaction`
     select from volumes where runner_id = ${runnerId} and state <> 'deleted' order by id for no key update`
