@@ -35,9 +35,9 @@ const isOfSize = (row: SandboxRow, size: Pick<RequestedColumns, 'cpu' | 'memory_
   row.cpu === size.cpu && row.memory_gib === size.memory_gib && row.disk_gib === size.disk_gib
 
 /**
- * Writes the new owner and settings of the sandbox, which keeps running. Calls wait until the runner has applied the
- * change. If the size changes, the state is `creating` until then, because the runner may be unable to resize the
- * sandbox.
+ * Writes the new owner and settings of the sandbox, which keeps running. Calls that a gate forwards to the sandbox wait
+ * until the runner has applied the change. If the size changes, the state is `creating` until then, because the runner
+ * may be unable to resize the sandbox.
  */
 export const claimWarm = async (
   transaction: Transaction,

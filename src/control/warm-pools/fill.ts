@@ -1,7 +1,8 @@
 // Keeps warm pools at their size: creates missing sandboxes, and deletes surplus ones.
 //
-// Filling has the lowest priority: it waits while callers wait for their own sandboxes. A create of a caller may evict
-// unclaimed warm sandboxes. So when control chooses a runner for a caller, it ignores the load of these sandboxes.
+// Filling has the lowest priority: it waits while callers wait for their own sandboxes. If a create of a caller needs
+// the room of unclaimed warm sandboxes, these are destroyed. So when control chooses a runner for a caller's sandbox,
+// it ignores the load of unclaimed warm sandboxes.
 
 import { randomUUID } from 'node:crypto'
 import { newSecret } from '#src/control/auth/secret.ts'
@@ -113,8 +114,8 @@ const asRefusal = (error: unknown): Problem => {
 }
 
 /**
- * If no other control process is working on the pool: starts a missing warm sandbox, and returns those that are
- * superfluous or broken.
+ * If no other control process is working on the pool: starts one missing warm sandbox, and returns the pool's warm
+ * sandboxes that are superfluous or broken.
  */
 const step = async (parts: RunningParts, poolId: string): Promise<Next> =>
   await parts.database.transaction(async (transaction): Promise<Next> => {

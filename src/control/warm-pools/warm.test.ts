@@ -7,7 +7,7 @@ import { connectRunner, untilState } from '#test/control/simulated-runner.ts'
 
 const waits = { createWaitSeconds: 20 }
 
-/** Sweeps until the pools have no more to do. */
+/** Runs sweeps until all warm sandboxes are started and a sweep changes nothing. Returns their number. */
 const fill = async (app: TestControl) => {
   let before = ''
   for (;;) {
@@ -67,8 +67,8 @@ suite('a warm pool', () => {
       [made.name, made.state, made.env, made.labels, made.cpu, made.autoStopInterval, made.warmPoolId],
       ['mine', 'started', { A: '1' }, { b: '2' }, 2, 7, undefined],
     )
-    // This create closes the network, so control answered only after the runner had applied the sandbox's new settings.
-    // So the runner must have got them: `runner.asked` contains them.
+    // This create blocks the network, so control replied only after the runner had applied the sandbox's new settings.
+    // So `runner.asked` contains the assignment with these settings.
     const [told] = runner.asked.slice(before).filter(({ sandboxId }) => sandboxId === made.id)
     assert.deepEqual([told?.env, told?.network.blockAll, told?.cpu, told?.isNew ?? false], [{ A: '1' }, true, 2, false])
     assert.deepEqual(await idsOf(app), [made.id])
@@ -320,7 +320,7 @@ suite('the warm pools of the server itself', () => {
     assert.equal(await fill(app), 3)
     app.clock.advance({ hours: 2 })
     assert.equal(await fill(app), 0)
-    // No organization ever saw these sandboxes, because they had no owner.
+    // The organization never saw these warm sandboxes, because the server's own warm sandboxes have no owner.
     const [seen] = await app.database.sql<{ count: number }[]>`
       select count(*) from sandboxes where warm_pool_id is not null and organization_id = ${organizations.ours}`
     assert.equal(seen?.count, 0)
@@ -384,7 +384,7 @@ suite('POST /warm-pools', () => {
     assert.equal(await status({ snapshot: 'default', pool: 1 }), 409)
     assert.equal(await status({ snapshot: 'none', pool: 1 }), 400)
     assert.equal(await status({ snapshot: 'default', pool: 1, target: 'none' }), 404)
-    // A pool is refused where a create with the same snapshot and region would be refused.
+    // A pool is refused if a create with the pool's snapshot and region would be refused.
     await app.database.sql`update regions set enforces_quota = true where id = 'local'`
     assert.equal(await status({ snapshot: 'default', pool: 1 }), 403)
     const now = app.clock.now()
