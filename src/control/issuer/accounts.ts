@@ -1,4 +1,4 @@
-// Local accounts, which an operator makes. If control generates a password, it is shown only once.
+// Local accounts, which an operator makes. If control generates a password, the password is shown only once.
 import { Problem } from '#src/problems.ts'
 import { announceCredentialChange, type Callers } from '../auth/callers.ts'
 import { readEmail } from '../auth/claims.ts'
@@ -38,12 +38,12 @@ export const addAccount = async (parts: AccountParts, body: { email: string; nam
   return { id: user.id, email: user.email, name: user.name }
 }
 
-/** Finds the user who owns an address. */
+/** Finds the user with an e-mail address. Throws 404 if there is none, and 409 if the user may not own the address. */
 const findOwner = async ({ database }: AccountParts, email: string) => {
   const user = await findUserByEmail(database.sql, email)
   if (user === undefined) throw new Problem('not_found', 'Nobody has this e-mail address.')
-  // Only an identity provider of an organization has verified this address. Somebody else than the owner of the address
-  // may sign in through that provider, and would share the account with the owner.
+  // Only an organization's identity provider has verified this e-mail address. The provider may let somebody else sign
+  // in with the address, who would then share the account with its owner.
   if (user.emailVerified && !user.ownsAddress) {
     throw new Problem(
       'conflict',
@@ -54,8 +54,8 @@ const findOwner = async ({ database }: AccountParts, email: string) => {
 }
 
 /**
- * Sets a password. If the body has none, a password is generated. All sessions of the user end. Access tokens that the
- * user has stay valid until they expire.
+ * Sets a user's password. Generates one if the body contains none. Ends all sessions of the user. Access tokens of the
+ * user stay valid until they expire.
  */
 export const givePassword = async (parts: AccountParts, body: { email: string; password?: string }) => {
   checkSignsInHere(parts)
@@ -71,7 +71,7 @@ export const givePassword = async (parts: AccountParts, body: { email: string; p
   return { email: user.email, password }
 }
 
-/** Makes a link with which a user can sign in once. An earlier link of the user stops working. */
+/** Makes a one-time URL with which a user can sign in. An earlier URL of the user stops working. */
 export const giveLink = async (parts: AccountParts, body: { email: string }) => {
   checkSignsInHere(parts)
   const user = await findOwner(parts, body.email)

@@ -1,12 +1,12 @@
-// Deletes records of our own issuer. This file does not load oidc-provider, because most servers never need that
-// package.
+// Deletes rows that Alcove's own issuer has stored, such as sessions. Does not load the package oidc-provider, because
+// most servers never need it.
 import type { Sql } from '../storage/database.ts'
 
 export const sweepRecords = async (sql: Sql): Promise<void> => {
   await sql`delete from issuer_records where expires_at <= now()`
 }
 
-/** Deletes all records that keep this user signed in at our own issuer. */
+/** Deletes all rows that keep this user signed in at Alcove's own issuer. */
 export const endSessions = async (sql: Sql, userId: string): Promise<void> => {
   await sql`delete from issuer_records where account_id = ${userId}`
 }

@@ -105,7 +105,7 @@ suite('signing in at the embedded issuer', () => {
     const me = await app.with(access).get('/users/me')
     assert.deepEqual([me.status, me.body.id], [200, userId('owner')])
     assert.equal(decodeJwt(body['id_token']!)['nonce'], 'nonce-1')
-    // An ID token has the issuer, the audience and the key of an access token, but calls with it are refused.
+    // An ID token has the same issuer, audience and signing key as an access token, but the API refuses it.
     assert.equal(await statusWith(body['id_token']!), 401)
   })
 
@@ -122,7 +122,7 @@ suite('signing in at the embedded issuer', () => {
     const fields = { grant_type: 'authorization_code', code, code_verifier: verifier, redirect_uri: dashboard }
     const { status, body } = await tokens(fields)
     assert.equal(status, 200, JSON.stringify(body))
-    // While the session lasts, this browser gets another code. `prompt=none` forbids the issuer to show a sign-in page.
+    // While the session lasts, this browser gets a new code without a sign-in page, which `prompt=none` forbids.
     const silent = authorizeUrl(challenge, { redirect_uri: dashboard, prompt: 'none' })
     assert.match((await browser.get(silent)).location ?? '', /\/dashboard\/\?code=/)
     const leave = new URLSearchParams({ id_token_hint: body['id_token']!, post_logout_redirect_uri: dashboard })
@@ -211,7 +211,7 @@ suite('signing in at the embedded issuer', () => {
     }
   })
 
-  test('a sign-in gets the same 401 for a wrong password and an unknown address; pages escape the address', async () => {
+  test('a sign-in gets the same 401 for a wrong password and an unknown e-mail address; pages escape it', async () => {
     const { challenge } = startPkce()
     const browser = openBrowser(base)
     const form = await browser.follow(await browser.get(authorizeUrl(challenge)))
@@ -247,8 +247,8 @@ suite('signing in at the embedded issuer', () => {
     assert.match(policy, /default-src 'none'/)
     assert.match(policy, /frame-ancestors 'none'/)
     assert.equal(form.headers.get('cache-control'), 'no-store')
-    // Under `no-referrer`, browsers would send `Origin: null` with the form. The issuer would then refuse the form as
-    // sent from another site.
+    // With the policy `no-referrer`, browsers would send `Origin: null` with the sign-in form. The issuer would then
+    // refuse the form, as if another site had sent it.
     assert.equal(form.headers.get('referrer-policy'), 'same-origin')
   })
 
@@ -337,7 +337,7 @@ suite('signing in at the embedded issuer', () => {
     assert.equal(await statusWith(body['access_token']!), 401)
   })
 
-  test('a session lasts for minutes if a browser has only opened the form, and for hours after a sign-in', async () => {
+  test('an issuer session lasts minutes if a browser has only opened the form, and hours after a sign-in', async () => {
     const { sql } = app.database
     const longest = async () => {
       const [row] = await sql<{ minutes: number }[]>`
@@ -353,7 +353,7 @@ suite('signing in at the embedded issuer', () => {
     assert.ok((await longest()) > 11 * 60)
   })
 
-  test('the size of a device’s record does not depend on the user agent that the device sends', async () => {
+  test('what the issuer stores for a device sign-in is not larger if the device sends a long User-Agent', async () => {
     const { sql } = app.database
     const lengthFor = async (agent: string) => {
       await sql`delete from issuer_records where model = 'DeviceCode'`
@@ -391,7 +391,7 @@ suite('signing in at the embedded issuer', () => {
     return statuses
   }
 
-  test('wrong passwords from other addresses do not stop a user from signing in, in a known or a new browser', async () => {
+  test('wrong passwords from other IP addresses do not stop a user from signing in, even in a new browser', async () => {
     const email = 'viewer@example.com'
     await setPassword(app.database.sql, userId('viewer'), password, app.clock.now())
     const known = openBrowser(base)
@@ -403,7 +403,8 @@ suite('signing in at the embedded issuer', () => {
     const fresh = openBrowser(base, '127.0.0.20')
     assert.deepEqual(await tryAs(fresh, await begin(fresh), email, 1, 'mistyped'), [401])
     assert.deepEqual(await tryAs(fresh, await begin(fresh), email, 1, password), [303])
-    // Other browsers have used up the attempts of this IP address, so only a known browser can sign in from it.
+    // The wrong passwords above have used up the attempts of 127.0.0.11 for this user. In a known browser (one in which
+    // the user has signed in before), the user can still sign in from that IP address.
     const neighbour = openBrowser(base, '127.0.0.11')
     neighbour.cookies.set('alcove_browser', known.cookies.get('alcove_browser')!)
     assert.deepEqual(await tryAs(neighbour, await begin(neighbour), email, 1, password), [303])
@@ -416,14 +417,14 @@ suite('signing in at the embedded issuer', () => {
     assert.equal(strange.at(-1), 429, 'a browser is known for one account only')
   })
 
-  test('a failed sign-in gets the same answer for an account, an account without a password, and no account', async () => {
+  test('a failed sign-in gets the same answer if the account exists, has no password, or does not exist', async () => {
     await using fresh = await startControl({ settings: { identity: testSettings.identity } })
     const at = await fresh.listen()
     await setPassword(fresh.database.sql, userId('owner'), password, fresh.clock.now())
     const seen: { index: number; status: number; words: string }[] = []
     const addresses = ['owner@example.com', 'admin@example.com', 'nobody@example.com'] as const
     for (const [index, email] of addresses.entries()) {
-      // Seven IP addresses fail so often with one name that the name is treated as attacked.
+      // Seven IP addresses send so many wrong passwords for one e-mail address that this address counts as attacked.
       for (let n = 0; n < 7; n += 1) {
         const stranger = openBrowser(at, `127.0.${index + 1}.${n + 1}`)
         const form = await begin(stranger)
@@ -450,7 +451,7 @@ suite('signing in at the embedded issuer', () => {
     assert.equal((await fillIn(browser, await begin(browser), 'a\0@example.com')).status, 400)
   })
 
-  // This test must be the last one, because it uses up the attempts of its address.
+  // Must be the last test of this suite: after it, the IP address from which most tests sign in has no attempts left.
   test('after twenty wrong passwords from one IP address, a sign-in answers 429', async () => {
     const { challenge } = startPkce()
     const browser = openBrowser(base)

@@ -1,5 +1,5 @@
-// Our own OpenID Connect issuer. It is used if the operator configures no other issuer. This file replaces its signing
-// keys when they are due, and serves its pages below /oidc.
+// Alcove's own OpenID Connect issuer. It is used if the operator configures no other issuer. Serves its pages below
+// /oidc, and replaces its signing keys when they are due.
 import type { IncomingMessage } from 'node:http'
 import type { FastifyInstance, FastifyRequest } from 'fastify'
 import { createLocalJWKSet, errors, type JWTVerifyGetKey } from 'jose'
@@ -33,20 +33,20 @@ const begunElsewhere = 'This step of signing in has ended, or was begun elsewher
 
 const sweepMilliseconds = 60 * 1000
 /**
- * Longest URL, and longest body, in bytes. Clients send far less. What oidc-provider stores for a call is limited by
- * this, too.
+ * Maximum length of a URL, and of a body, in bytes. Clients send far less. The limit also bounds what oidc-provider
+ * stores for one call.
  */
 const longest = 4096
 /**
- * Maximum number of calls per address and minute for which oidc-provider stores something. A sign-in makes two to five
- * such calls.
+ * Maximum number of calls per client IP address and minute that make oidc-provider store something. One sign-in makes
+ * two to five such calls.
  */
 const mostBegunPerMinute = 300
 const leavesNothing = /^\/oidc\/(?:token|jwks|\.well-known|interaction)(?:[/?]|$)/
 const reloadMilliseconds = 1000
 
 /**
- * Replaces the host and protocol headers by those of the configured URL, because a proxy or an attacker may have set
+ * Sets the host and protocol headers of a request to those of the configured URL. A proxy or an attacker may have set
  * others.
  */
 const sayWhere = (request: IncomingMessage, { host, protocol }: URL) => {
@@ -64,7 +64,7 @@ export const openIssuer = async (parts: Parts): Promise<EmbeddedIssuer> => {
   let kids = ''
   let loadedAt = 0
 
-  /** Reads the keys again, because another process may have replaced a key. */
+  /** Reads the signing keys from the database again, because another control process may have replaced a key. */
   const load = async () => {
     loadedAt = performance.now()
     keys = await ensureKeys(parts)
@@ -93,8 +93,8 @@ export const openIssuer = async (parts: Parts): Promise<EmbeddedIssuer> => {
     const path = request.url ?? ''
     response.setHeader('content-security-policy', contentSecurityPolicy)
     response.setHeader('x-content-type-options', 'nosniff')
-    // Under `no-referrer`, browsers would send `Origin: null` with our own forms, and sign-in-form.ts would refuse the
-    // forms.
+    // With the policy `no-referrer`, browsers would send `Origin: null` with our own forms, and sign-in-form.ts would
+    // refuse the forms.
     response.setHeader('referrer-policy', 'same-origin')
     response.setHeader('cache-control', 'no-store')
     const [, uid] = /^\/oidc\/interaction\/([\w-]{1,64})$/.exec(path.split('?')[0]!) ?? []
@@ -137,7 +137,7 @@ export const openIssuer = async (parts: Parts): Promise<EmbeddedIssuer> => {
           const isLong = request.url.length > longest || Number(request.headers['content-length'] ?? 0) > longest
           if (isLong) throw new Problem('too_large', `Signing in takes no more than ${longest} bytes.`)
         })
-        // oidc-provider and the sign-in form read the bodies of requests themselves.
+        // Turns off the parsing of bodies, because oidc-provider and the sign-in form read the bodies themselves.
         scope.removeAllContentTypeParsers()
         scope.addContentTypeParser('*', (_request, _body, done) => done(null, undefined))
         scope.all(`${issuerPath}/*`, async (request, reply) => {

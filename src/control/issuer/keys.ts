@@ -82,7 +82,8 @@ export const ensureKeys = async (parts: KeyParts): Promise<IssuerKeys> =>
       const id = randomUUID()
       signing.unshift(await make('signing', id, await newSigningKey(id)))
     }
-    // A key signs until a newer key exists. It is deleted when the last token that it has signed has expired.
+    // A key is used for signing until a newer key exists. It is deleted when the last token that was signed with it has
+    // expired.
     const over = signing.filter(
       (_, index) => index > 0 && now - signing[index - 1]!.row.created_at.getTime() >= toldFor,
     )

@@ -32,7 +32,7 @@ export const contentSecurityPolicy = [
   "base-uri 'none'",
 ].join('; ')
 
-/** Renders a page. `body` is trusted HTML. */
+/** Renders a page. `body` is inserted as HTML, without escaping. */
 const page = (title: string, body: string): string =>
   `<!doctype html><html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width">` +
   `<title>${escaped(title)}</title><style>${style}</style></head><body><main><p class="product">Alcove</p>` +

@@ -13,7 +13,7 @@ const counted = (algorithm: 'argon2id', hashing: Hashing, then: (error: Error | 
   hashings.push(hashing)
   argon2(algorithm, hashing as never, then as never)
 }
-// Replaces argon2 before the tested module imports it.
+// Replaces `crypto.argon2` by a counting function before passwords.ts imports it.
 crypto.argon2 = counted as never
 syncBuiltinESMExports()
 const { signsInTo, setPassword } = await import('./passwords.ts')
@@ -39,8 +39,8 @@ suite('signing in with a password', () => {
       const found = await signsInTo(account, password, 'other')
       return { found, messages: hashings.map(({ message }) => String(message)), costs: hashings.map(costOf) }
     }
-    // The module itself makes one hash, to compare with the passwords of unknown accounts. This call waits for that
-    // hash, so that the checks below do not see it.
+    // passwords.ts makes one hash when it is loaded, to compare with the passwords of unknown accounts. This call waits
+    // for that hash, so that the calls below do not count it.
     await work('nobody@example.com', 'x')
     const right = await work('owner@example.com', 'twelve letters at least')
     assert.deepEqual([right.found, right.messages], [userId('owner'), ['twelve letters at least']])

@@ -71,7 +71,10 @@ export const newPassword = (): string => {
   return text.match(/.{5}/g)!.join('-')
 }
 
-/** A hash that belongs to no account. It makes refusing an unknown address as slow as refusing a wrong password. */
+/**
+ * A hash of no account. Passwords for an unknown e-mail address are compared with it, so that this takes as long as a
+ * wrong password.
+ */
 const nobodys = hashPassword(randomBytes(16).toString('hex'))
 nobodys.catch(() => {})
 
@@ -84,7 +87,7 @@ export const findAccount = async (sql: Sql, email: string): Promise<Account | un
 }
 
 /**
- * Returns the id of the account if the password is right. If there is no such account, the call takes as long as with a
+ * Returns the id of the account if the password is right. If `account` is undefined, the call takes as long as with a
  * wrong password.
  */
 export const signsInTo = async (

@@ -21,8 +21,8 @@ const sessionCookie = 'alcove_session'
 const minute = 60
 const day = 24 * 60 * minute
 /**
- * Lifetime in seconds of a sign-in that is begun but not completed. All have the same lifetime, so records.ts finds the
- * oldest by when they expire.
+ * Lifetime in seconds of a sign-in that is begun but not completed. All such sign-ins have this lifetime, so the one
+ * that expires first is the oldest (records.ts).
  */
 const begun = 15 * minute
 
@@ -164,8 +164,8 @@ export const createProvider = (parts: ProviderParts, keys: IssuerKeys): Provider
   // configured URL.
   provider.proxy = true
   provider.use(async (ctx, next) => {
-    // A browser posts the form at `/device` in the session in which it has opened the form. If the session has expired,
-    // or another browser posts the form, oidc-provider would report an internal error. The answer here is clearer.
+    // The form at `/device` must be posted in the browser session that opened it. If that session has expired, or
+    // another browser posts the form, oidc-provider would report an internal error. The answer here is clearer.
     const session = ctx.cookies.get(sessionCookie)
     if (ctx.method === 'POST' && ctx.path === '/device' && !(session && (await provider.Session.find(session)))) {
       ctx.status = 400
@@ -175,7 +175,7 @@ export const createProvider = (parts: ProviderParts, keys: IssuerKeys): Provider
     }
     await next()
   })
-  // Without this handler, Koa prints the stack of every error. An interrupted request is enough for that.
+  // Without this handler, Koa would print a stack trace for every error, even for an interrupted request.
   ;(provider as EventEmitter).on('error', (error) =>
     log.debug({ err: error }, 'a call of the embedded issuer broke off'),
   )

@@ -1,5 +1,5 @@
-// Remembers the caller's network during a call to our own issuer, because oidc-provider does not pass the caller's
-// address on to its storage.
+// Remembers the caller's network during a call to Alcove's own issuer. The code that stores the issuer's rows reads it
+// here, because oidc-provider does not tell that code who calls.
 import { AsyncLocalStorage } from 'node:async_hooks'
 import { networkOf } from '#src/kit/network-of.ts'
 import { siteGroups } from '../rate-limits/address-key.ts'

@@ -6,7 +6,7 @@ import { beginFrom } from './record-source.ts'
 import { recordsIn } from './records.ts'
 
 suite('the stored records of the embedded issuer', () => {
-  test('above the limit, the oldest sign-in record without an account is deleted, but none with an account', async () => {
+  test('above the limit of sign-in records, the oldest one without an account is deleted', async () => {
     await using app = await startControl()
     const { database, encryption } = app.parts
     const records = recordsIn(database, encryption, 2)('Session')
@@ -21,7 +21,7 @@ suite('the stored records of the embedded issuer', () => {
     assert.deepEqual(await found(), [true, true, true, false])
     await records.upsert('third', {}, 90)
     assert.deepEqual(await found(), [true, false, true, true])
-    // The record gets an account when the user signs in.
+    // Writes an account into the record "second", as happens when the user signs in.
     await records.upsert('second', { accountId: 'bob' }, 60)
     await records.upsert('first', {}, 120)
     assert.deepEqual(await found(), [true, true, true, true])
@@ -45,7 +45,7 @@ suite('the stored records of the embedded issuer', () => {
     assert.equal(row?.['count'], 5)
   })
 
-  test('a begun sign-in is stored with the client’s address, not with the address of a trusted proxy', async () => {
+  test('a begun sign-in is stored with the client’s IP address, not with that of a trusted proxy', async () => {
     await using app = await startControl({ settings: { identity: testSettings.identity } })
     const { server } = app.app
     await server.inject({ method: 'GET', url: '/oidc/device', remoteAddress: '198.51.100.7' })

@@ -1,4 +1,4 @@
-// The storage of oidc-provider: one table for all its kinds of records.
+// Stores the data of oidc-provider, such as sessions and codes, in one table of the database.
 import { type Adapter, type AdapterPayload, errors } from 'oidc-provider'
 import { hashKey } from '../auth/secret.ts'
 import type { Database } from '../storage/database.ts'
@@ -45,7 +45,7 @@ export const recordsIn = (
 
   /**
    * Deletes the oldest begun sign-ins of the network that has begun the most. An attacker who fills the table therefore
-   * loses only their own. The query is slow, so it deletes more than needed, and need not run again soon.
+   * loses only their own. The query is slow. It deletes more rows than needed, so that it runs less often.
    */
   const makeRoom = async () => {
     const [{ begun }] = await sql<[{ begun: number }]>`
@@ -87,7 +87,7 @@ export const recordsIn = (
     findByUid: (uid) => findBy(model, 'uid_hash', uid),
     findByUserCode: (userCode) => findBy(model, 'user_code_hash', userCode),
     consume: async (id) => {
-      // If a code is used twice at the same time, the second use is refused.
+      // If two calls use a code at the same time, only one of them updates the row, and the other is refused.
       const consumed = await sql`
         update issuer_records set consumed_at = now()
         where model = ${model} and id_hash = ${hashKey(id)} and consumed_at is null`

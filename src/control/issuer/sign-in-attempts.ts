@@ -104,8 +104,8 @@ export const createSignInAttempts = (counters: SharedCounters): SignInAttempts =
     if (browser !== undefined) {
       const counted = await byBrowser.add(browser)
       if (counted.consumedPoints <= allowed.browser) return async () => void (await byBrowser.giveBack(browser))
-      // A known browser has a limit of its own (`allowed.browser`). Attempts above this limit are counted like those of a new
-      // browser.
+      // A known browser first uses its own limit (`allowed.browser`). Wrong passwords above that limit are counted like
+      // those of a new browser.
     }
     return await countNewBrowser(address, name)
   }

@@ -98,8 +98,8 @@ export const createSignInForm = ({
   return async (visit, uid) => {
     const { request, response } = visit
     const action = `${issuerPath}/interaction/${uid}`
-    // The cookie contains the id of the sign-in that this browser has begun. A path with another id comes from somebody
-    // else's link, and is refused.
+    // The cookie contains the id of the sign-in that this browser has begun. If the path contains another id, somebody
+    // else has begun that sign-in, and it is refused.
     const details = await (await provider()).interactionDetails(request, response)
     if (details.uid !== uid || details.prompt.name !== 'login') throw new Error('another interaction')
     const refuse = (status: number, complaint: string, email?: string) =>

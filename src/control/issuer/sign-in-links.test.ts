@@ -47,7 +47,7 @@ suite('one-time links', () => {
       ...changes,
     })}`
   const isBack = (url: string) => url.startsWith(dashboard)
-  /** Opens a link as the dashboard's page does: the page sends the browser to the issuer with the token of the link. */
+  /** Opens a one-time link as the dashboard does: the browser goes to the issuer with the token of the link. */
   const open = async (browser: Browser, link: string, changes: Record<string, string> = {}): Promise<Page> =>
     await browser.follow(await browser.get(authorizeUrl({ link, ...changes })), isBack)
   const isSignedIn = ({ location }: Page) => location?.startsWith(`${dashboard}?code=`) ?? false
@@ -61,13 +61,13 @@ suite('one-time links', () => {
     return decodeJwt(((await reply.json()) as { access_token: string }).access_token).sub
   }
 
-  test('a link signs in its user once, without a page; the second time, the sign-in form is shown', async () => {
+  test('a one-time link signs in its user without a page; if it is used again, the sign-in form is shown', async () => {
     const link = await make()
     const browser = openBrowser(base)
     const page = await open(browser, link)
     assert.ok(isSignedIn(page), page.html)
     assert.equal(await userOf(page), userId('owner'))
-    // The browser keeps its session, and is a known browser from now on.
+    // The browser is still signed in, and now has the cookie of a known browser.
     assert.ok(isSignedIn(await browser.follow(await browser.get(authorizeUrl({ prompt: 'none' })), isBack)))
     assert.ok(browser.cookies.has('alcove_browser'))
     const other = openBrowser(base)
@@ -78,7 +78,7 @@ suite('one-time links', () => {
     assert.ok(isSignedIn(await other.follow(filled, isBack)))
   })
 
-  test('if 20 browsers open one link at the same time, exactly one is signed in', async () => {
+  test('if 20 browsers open one one-time link at the same time, exactly one browser is signed in', async () => {
     const link = await make()
     // Each browser has its own IP address, so that no rate limit changes the result.
     const browsers = Array.from({ length: 20 }, (_, n) => openBrowser(base, `127.7.${n}.1`))
@@ -90,7 +90,7 @@ suite('one-time links', () => {
     assert.equal(pages.filter(({ status }) => status === 401).length, 19)
   })
 
-  test('a link becomes invalid after 24 hours, or if its user is deleted or gets a new link', async () => {
+  test('a one-time link becomes invalid after 24 hours, or if its user is deleted or gets a new link', async () => {
     const refused = async (link: string) => (await open(openBrowser(base), link)).status === 401
     const first = await make()
     const second = await make()
@@ -103,13 +103,13 @@ suite('one-time links', () => {
     assert.ok(isSignedIn(await open(openBrowser(base), await make())))
   })
 
-  test('a link signs in its user, and signs out another user of the same browser', async () => {
+  test('a one-time link signs in its user, and signs out another user of the same browser', async () => {
     const browser = openBrowser(base)
     assert.equal(await userOf(await open(browser, await make('stranger@example.com'))), userId('stranger'))
     assert.equal(await userOf(await open(browser, await make())), userId('owner'))
     const now = await browser.follow(await browser.get(authorizeUrl({ prompt: 'none' })), isBack)
     assert.equal(await userOf(now), userId('owner'))
-    // A sign-in with a password also replaces the user whom a link has signed in.
+    // Signs in another user with a password. That user replaces the user whom the one-time link has signed in.
     assert.equal(await userOf(await open(browser, await make('stranger@example.com'))), userId('stranger'))
     const form = await browser.follow(await browser.get(authorizeUrl({ prompt: 'login' })))
     const filled = await browser.follow(await browser.post(formOf(form).action, { email: owner, password }), isBack)
@@ -152,7 +152,7 @@ suite('one-time links', () => {
     assert.match(over.html, /Too many attempts/)
   })
 
-  test('the audit log names who made a link and who signed in with it; only a hash of the link is stored', async () => {
+  test('the audit log names who made a one-time link and who used it; only a hash of the link is stored', async () => {
     const link = await make()
     assert.ok(isSignedIn(await open(openBrowser(base), link)))
     const rows = await app.database.sql`
