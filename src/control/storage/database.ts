@@ -1,4 +1,5 @@
-// The database connections of control. Rows have the columns' snake_case names; each store maps them to its own types.
+// Control's connections to the database. Rows have the columns' snake_case names. The file `store.ts` of each module
+// converts them to the types of that module.
 import postgres from 'postgres'
 import { span } from '#src/kit/telemetry/telemetry.ts'
 import { connectionFrom } from '#src/postgres/url.ts'
@@ -14,7 +15,7 @@ export type Transaction = postgres.TransactionSql<Types>
 /** A fragment of SQL to insert into a query. */
 export type Piece = postgres.Fragment
 
-/** A pool of connections, with a function that runs transactions on it. */
+/** A pool of connections: `sql` runs single queries, `transaction` runs transactions. */
 type Asking = {
   sql: postgres.Sql<Types>
   /** Runs `work` in one transaction. `work` must send all its queries through the given transaction. */
@@ -37,12 +38,12 @@ const pool = {
   /** Connection timeout in seconds. */
   connect_timeout: 10,
   // Maximum number of queries that wait on one connection: so many that it is never reached. At this maximum, the
-  // driver (3.4.9) would run queries of others inside a transaction (`execute()` in connection.js).
+  // driver (3.4.9) would run queries of other callers inside a transaction (`execute()` in connection.js).
   max_pipeline: 2 ** 30,
   // Connections are closed only after a failure, never because of age or idleness: see `replaceable.ts`.
   idle_timeout: 0,
   max_lifetime: null,
-  // Seconds until the next attempt after a lost connection, at most 0.5. The driver's default grows to 20 s.
+  // Seconds before a lost connection is opened again, at most 0.5. The driver's default grows to 20 s.
   backoff: (attempt: number) => Math.min(0.05 * 2 ** attempt, 0.5),
 }
 

@@ -29,7 +29,8 @@ suite('encrypting secrets', () => {
     assert.throws(() => decrypt('otel-config:theirs', secret), UnreadableSecret)
     for (let at = 0; at < secret.length; at++) {
       const changed = `${secret.slice(0, at)}${secret[at] === 'A' ? 'B' : 'A'}${secret.slice(at + 1)}`
-      // The last base64url character contains unused bits. If only these change, the encrypted bytes are the same.
+      // Skips the last base64url character: some of its bits are unused, so a changed character can stand for the same
+      // bytes.
       if (at === secret.length - 1) continue
       assert.throws(() => decrypt('otel-config:ours', changed), UnreadableSecret, changed)
       assert.throws(() => decrypt('otel-config:ours', secret.slice(0, at)), UnreadableSecret)

@@ -12,13 +12,13 @@ export type Encryption = {
   /** Throws `UnreadableSecret` for anything that was not encrypted for this purpose by one of our keys. */
   decrypt: (purpose: string, secret: string) => string
   /**
-   * Returns whether the secret was encrypted with the key that encrypts at present. If not, it should be encrypted
-   * again, so that the older key can be removed.
+   * Returns whether the secret was encrypted with the first key. If not, the caller should encrypt it again, so that
+   * the older key can be removed.
    */
   isCurrent: (secret: string) => boolean
   /**
-   * Returns 32 secret bytes that are different for each purpose. They are computed from the purpose and from the key
-   * that encrypts, so they are equal in all processes.
+   * Returns 32 secret bytes that are different for each purpose. They are computed from the purpose and from the first
+   * key, so they are equal in all control processes.
    */
   derive: (purpose: string) => Buffer
 }

@@ -1,5 +1,5 @@
-// Limits history tables by number of rows, in addition to age. These tables grow with every action, and a caller can
-// repeat an action without end.
+// Limits the number of rows of history tables, such as the audit log. Deleting old rows is not enough: every action
+// adds rows, and a caller can repeat an action without end.
 import type { Piece, Sql } from './database.ts'
 
 /** Tables whose rows have an `organization_id`, each with the column that says when a row was written. */
@@ -48,7 +48,7 @@ const findLargest = async (sql: Sql, history: History, count: number) => {
 
 /**
  * If a table has more than `most` rows, deletes the oldest rows of the organization with the most rows. So an
- * organization that makes many rows loses only its own. `mayGo`: SQL condition for rows that may be deleted. Default:
+ * organization that adds many rows loses only its own. `mayGo`: SQL condition for rows that may be deleted. Default:
  * all rows.
  */
 export const deleteBeyond = async (
@@ -62,7 +62,8 @@ export const deleteBeyond = async (
   const largest = await findLargest(sql, history, count)
   if (largest === undefined) return
   const { organizationId } = largest
-  // Two different conditions, because PostgreSQL uses no index for `is not distinct from`.
+  // The organization's id can be null, and PostgreSQL uses no index for `is not distinct from`. So null needs a
+  // condition of its own.
   const isTheirs = organizationId === null ? sql`organization_id is null` : sql`organization_id = ${organizationId}`
   await sql`
     delete from ${sql(history)} where ctid = any(array(

@@ -55,8 +55,8 @@ export const createListener = (url: string, connection: Options<never>): Listene
     isCatchingUp = true
     while (!isClosed) {
       try {
-        // If the connection is lost during this loop, a new connection replaces it, which does not listen on the
-        // channels that the loop has already passed. Then LISTEN is sent again for all channels.
+        // If the connection is lost during this loop, a new one replaces it. The new connection does not listen on the
+        // channels that the loop has already passed, so the loop runs again for all channels.
         const before = closes
         for (const channel of channels.keys()) await ask(channel)
         if (closes === before) break

@@ -18,7 +18,7 @@ const directoryOf = async (files: Record<string, string>) => {
 }
 
 suite('`migrate`', () => {
-  test('`migrate` applies each migration once to an empty database, and nothing at its second run', async () => {
+  test('`migrate` applies each migration once to an empty database; its second run changes nothing', async () => {
     await using opened = await openTestDatabase('empty')
     const names = (await readMigrations()).map(({ name }) => name)
     assert.deepEqual(await migrate(opened.database), names)
@@ -46,8 +46,9 @@ suite('`migrate`', () => {
           max(bit_count(label_signature::bit(64)))::int as bits from sandboxes`
       return found
     }
-    // `label_signature` has 64 bits. Before migration 31, each label of a sandbox sets one of them; no sandbox here has
-    // more than four labels. Migration 31 computes the signatures anew: each label then sets up to three bits.
+    // `label_signature` has 64 bits. Before migration 31, each label of a sandbox sets one bit of the signature. The
+    // sandboxes here have at most four labels, so at most four bits are set. After migration 31, each label sets up to
+    // three bits.
     assert.deepEqual(await reckoned(), { right: 100, bits: 4 })
     await migrate(opened.database)
     const { right, bits } = await reckoned()

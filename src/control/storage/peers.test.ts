@@ -32,7 +32,7 @@ const openPeer = async (url: string) => {
   }
 }
 
-/** Collects all messages on the channel. */
+/** Listens on the PostgreSQL channel `news`. Returns an array that collects all its messages. */
 const listenIn = async (database: Database) => {
   const said: { from: string; news: News[] }[] = []
   await database.listen('news', (text) => said.push(JSON.parse(text)))
@@ -72,8 +72,8 @@ suite('messages between control processes', () => {
     const said = await listenIn(opened.database)
     now += 60_000
     alone.peers.tell({ n: 1 })
-    // The process sends its next regular `hello` message over the same connection. All messages that it sent before
-    // would arrive before this `hello`.
+    // Makes the process send its regular hello message. If it had sent news before, the news would arrive first,
+    // because both use one connection.
     t.mock.timers.tick(10_000)
     for (const end = Date.now() + 20_000; said.length === 0 && Date.now() < end; )
       await new Promise((resolve) => setImmediate(resolve))
@@ -81,7 +81,8 @@ suite('messages between control processes', () => {
       said.map(({ news }) => news),
       [[]],
     )
-    // Another process sends a `hello` message. From then on, it receives messages immediately.
+    // Starts a second process, which sends a hello message. From then on, the first process sends its news to the
+    // second.
     t.mock.timers.reset()
     await using late = await openPeer(opened.url)
     for (const end = Date.now() + 20_000; late.heard.length === 0 && Date.now() < end; ) {

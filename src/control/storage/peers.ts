@@ -35,7 +35,7 @@ type PeersParts<News> = {
 export class Peers<News extends object> {
   readonly #parts: PeersParts<News>
   readonly #self = randomUUID()
-  /** For every other control process: when its last message arrived. */
+  /** For every other control process: when its last message arrived here. */
   readonly #heardAt = new Map<string, number>()
   #untold: string[] = []
   #isTelling = false
@@ -104,7 +104,7 @@ export class Peers<News extends object> {
     if (said === undefined || said.from === this.#self) return
     const isNew = !this.#heardAt.has(said.from)
     this.#heardAt.set(said.from, performance.now())
-    // A new process gets a reply immediately, so that it knows that this process exists.
+    // The sender is new here. Sends it a message immediately, so that it knows that this process exists.
     if (isNew) void this.#send([[]])
     for (const news of said.news) this.#parts.onNews(news as News)
   }

@@ -2,7 +2,7 @@
 // a write connects again, but never writes again, so its queries wait forever (`closed()` in connection.js does not
 // clear the write timer). So a pool that has lost a connection gets no new queries. Its running queries may finish for
 // a while, and new queries go to a new pool.
-/** Only `end` is called in this file. Callers use all other methods of the driver's pool. */
+/** The only method of the driver's pool that this file calls itself. Callers use the other methods. */
 type Pool = { end: (options: { timeout: number }) => Promise<void> } & object
 
 type Replaceable<P> = { sql: P; close: (seconds: number) => Promise<void> }
@@ -32,7 +32,8 @@ export const openReplaceable = <P extends Pool>(
     return pool
   }
   let current = openNext()
-  // The proxy's target is never called. It is a function, because only then the proxy can be called.
+  // The target of this JavaScript `Proxy` is never called. It is a function so that the `Proxy` can be called like a
+  // function.
   const sql = new Proxy((() => {}) as unknown as P, {
     apply: (_target, _self, args) => Reflect.apply(current as unknown as () => unknown, undefined, args),
     get: (_target, name) => Reflect.get(current, name),

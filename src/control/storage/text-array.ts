@@ -1,6 +1,6 @@
-// PostgreSQL's `text[]` in its text format (manual §8.15.6). By default the driver queries the array types on every new
-// connection. No code awaits that query, so a connection that broke at that moment ended the whole program. Our tables
-// have only arrays of text, so the query is not needed.
+// Reads and writes PostgreSQL's type `text[]` in its text format (manual §8.15.6). By default the driver would query
+// all array types on every new connection, and an error of that query could end the whole program. Our tables have only
+// arrays of text, so that query is turned off.
 
 /**
  * Writes an array as text, for example `{"a","b \"c\""}`. Every item is quoted, so that no item is read as NULL or
