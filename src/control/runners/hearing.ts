@@ -29,8 +29,8 @@ export const hearRegions = async (
 }
 
 /**
- * Marks runners that have been silent for `minutes` as lost, and returns their ids. In a region that has itself been
- * reachable for less than `minutes`, no runner is marked.
+ * Marks runners that have been silent for `minutes` as lost, and returns their ids. Skips a region if control has
+ * received heartbeats from half of its runners for less than `minutes`.
  */
 export const markLost = async (
   sql: Sql,
@@ -47,7 +47,7 @@ export const markLost = async (
   return rows.map(({ id }) => id)
 }
 
-/** Marks a silent runner as lost because the operator asked. Returns false if the runner is not silent. */
+/** Marks a silent runner as lost, because the operator has given it up. Returns false if the runner is not silent. */
 export const declareLost = async (sql: Sql, id: string, before: Date, now: Date): Promise<boolean> => {
   const { count } = await sql`
     update runners set lost_at = coalesce(lost_at, ${now}), is_silent = true, updated_at = ${now},

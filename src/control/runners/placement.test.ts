@@ -46,8 +46,8 @@ suite('placement among many runners', () => {
     await using app = await startWith(Object.fromEntries(names(12).map((id) => [id, 3])))
     const statuses = await Promise.all(Array.from({ length: 20 }, () => create(app)))
     assert.deepEqual(new Set(statuses), new Set([200]))
-    // The last resources are filled by creates one after the other, because a create skips a runner that another
-    // create has locked.
+    // Fills the last free resources by one create after the other. Concurrent creates could fail although there is
+    // room, because a create skips a runner that another create has locked.
     for (let left = 16; left > 0; left -= 1) assert.equal(await create(app), 200)
     assert.equal(await create(app), 503)
     assert.deepEqual(await placedOn(app), Object.fromEntries(names(12).map((id) => [id, 3])))

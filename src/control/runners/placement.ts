@@ -14,18 +14,21 @@ export type Overcommit = { cpu: number; memory: number; disk: number }
 type Load = { cpu: number; memory_gib: number; disk_gib: number }
 
 /**
- * `warm`: the load of a runner includes its unclaimed warm sandboxes, so that another warm sandbox fits beside them.
- * Undefined: their load is left out, because every other sandbox may evict them.
+ * `warm`: the unclaimed warm sandboxes of a runner count as load, so that a new warm sandbox does not take their place.
+ * Undefined: they do not count, because any other new sandbox may evict them.
  */
 type CountsWarm = 'warm' | undefined
 
-/** `volumes`: the driver of new volumes; null if the runner cannot mount any. */
+/** `volumes`: where the runner stores new volumes (on its disk or in a shared directory). null: it cannot mount volumes. */
 type RunnerRow = { id: string; cpu: number; memory_gib: number; disk_gib: number; volumes: VolumeDriver | null }
 
-/** A runner whose row is locked until the transaction ends, with the load of its sandboxes. `image`: the requested image. */
+/**
+ * A runner whose row is locked until the transaction ends. `load`: the CPU, memory and disk that its sandboxes and
+ * volumes use. `image`: the requested image.
+ */
 export type HeldRunner = RunnerRow & { load: Load; image: string | null }
 
-/** `sandboxId`: a sandbox that is left out of the load of its runner. */
+/** `sandboxId`: a sandbox that does not count as load of its runner. */
 type Counting = { sandboxId?: string | null | undefined; countsWarm?: CountsWarm }
 
 const add = (one: Load, other: Load): Load => ({
@@ -39,7 +42,7 @@ const nothing: Load = { cpu: 0, memory_gib: 0, disk_gib: 0 }
 /** Maximum number of runners that a create locks at first. */
 const sampleSize = 4
 
-/** `skips`: leaves out runners that another transaction has locked, instead of waiting for them. */
+/** `skips`: skips runners that another transaction has locked, instead of waiting for the locks. */
 type Locking = { skips?: boolean }
 
 const hold = async (
@@ -48,9 +51,9 @@ const hold = async (
   { sandboxId = null, countsWarm }: Counting,
   { image = null, skips = false }: Locking & { image?: string | Piece | null } = {},
 ): Promise<HeldRunner[]> => {
-  // The second statement is sent at the same time, but runs after the first has its locks. So it counts the sandboxes
-  // of transactions that had the locks before. Rows are locked in the order of ids, so that two placements cannot
-  // deadlock.
+  // The second statement is sent at the same time, but PostgreSQL runs it after the first one has locked the runners.
+  // So it also counts sandboxes that another transaction placed just before. Rows are locked in the order of ids, so
+  // that two placements cannot deadlock.
   const [runners, loads] = await Promise.all([
     transaction<(RunnerRow & { image: string | null })[]>`
       select id, cpu, memory_gib, disk_gib, volumes, ${image}::text as image from runners where ${which}
@@ -73,7 +76,7 @@ const hold = async (
       where runner_id in (select id from seen) and state <> 'deleted'`,
   ])
   const loadsOf = Map.groupBy(loads, ({ runner_id }) => runner_id)
-  // A runner without a row in `loads` is left out, because its load is unknown.
+  // Leaves out a runner for which the second statement returned no row, because its load is unknown.
   return runners.flatMap((runner) => {
     const ofRunner = loadsOf.get(runner.id)
     return ofRunner === undefined ? [] : [{ ...runner, load: ofRunner.reduce(add, nothing) }]
@@ -100,11 +103,11 @@ const hasRoom = (runner: HeldRunner, wanted: RequestedSize, overcommit: Overcomm
 /** What the volumes of a sandbox require of its runner. */
 export type VolumesNeed = {
   /**
-   * The name of a volume for error messages: the volume that decides which runner is possible, or else any of the
-   * volumes.
+   * The name of one of the volumes, for error messages. If one of the volumes decides which runner is possible, it is
+   * that one.
    */
   name: string
-  /** The runner that has the volumes. Null: no runner has them yet, or they are in the shared directory. */
+  /** The runner on whose disk the volumes are. null: no runner has them yet, or they are in the shared directory. */
   runnerId: string | null
   /** True if some volumes are in the directory that all runners of the region mount. */
   isInDirectory: boolean
@@ -126,7 +129,10 @@ const canMount = ({ id, volumes }: HeldRunner, need: VolumesNeed | undefined): b
   return need.runnerId === null || need.runnerId === id
 }
 
-/** The requested size, with the disk space of new volumes if they are on the runner's own disk. */
+/**
+ * Returns the requested size. Adds the size of the new volumes to its disk space if the runner stores volumes on its
+ * own disk.
+ */
 const withVolumes = ({ volumes: need, ...wanted }: Place, { volumes }: HeldRunner): RequestedSize => ({
   ...wanted,
   diskGiB: wanted.diskGiB + (volumes === 'disk' ? (need?.newGiB ?? 0) : 0),
@@ -141,8 +147,8 @@ const noRunnerMounts = ({ name, runnerId }: VolumesNeed): Problem =>
   )
 
 /**
- * Selects the runners on which a sandbox can be placed. `sandboxId`: leaves out runners with a leftover of this
- * sandbox.
+ * What a runner must have, so that a sandbox can be placed on it. `sandboxId`: leaves out runners with a leftover of
+ * this sandbox.
  */
 type Candidates = {
   regionId: string
@@ -152,8 +158,8 @@ type Candidates = {
 }
 
 /**
- * SQL condition for ready runners of the region that have the image. If one runner has the volumes, only that runner
- * matches.
+ * SQL condition for ready runners of the region that have the image. If the volumes are on the disk of one runner, only
+ * that runner matches.
  */
 const canTake = (transaction: Transaction, { regionId, image, volumes, sandboxId }: Candidates) => {
   const whole = sandboxId
@@ -216,8 +222,8 @@ export const pickRunner = async (
 }
 
 /**
- * Returns whether `runnerId` has enough free resources and could be locked. `held`: the runners that are locked
- * already.
+ * Returns whether the runner `runnerId` has enough free resources for a sandbox and can be locked. `held`: the runners
+ * that this transaction has locked already.
  */
 export const hasRoomOn = async (
   transaction: Transaction,
@@ -250,7 +256,7 @@ export const reserveRunner = async (
 
 /**
  * Returns whether a sandbox should wait for its image. True if no ready runner has the image, but a ready runner of the
- * region has not yet tried to fetch or build it, or is doing so.
+ * region may still get it: the runner is fetching or building the image, or has not tried yet.
  */
 export const isImageComing = async (
   transaction: Transaction,
@@ -286,16 +292,13 @@ const nobodyHas = async (transaction: Transaction, { regionId, image }: { region
   return new Problem('no_room', `No runner with this snapshot is ready now.${why}`)
 }
 
-/**
- * Checks the free resources of the sandbox's own runner. Used for a sandbox that has a disk, because it stays on that
- * runner.
- */
+/** Checks that a sandbox fits on the runner that has its disk already. Throws if it does not fit. */
 export const checkRoom = async (
   transaction: Transaction,
   runnerId: string | null,
   /**
-   * The sandbox whose present size is not counted, because `wanted` replaces that size. `null`: the sandbox uses
-   * nothing on the runner yet.
+   * The sandbox whose present size does not count as load, because `wanted` replaces that size. `null`: the sandbox
+   * uses nothing on the runner yet.
    */
   sandboxId: string | null,
   wanted: RequestedSize,

@@ -23,7 +23,8 @@ suite('GET /sandbox/for-runner', () => {
     assert.equal(status, 200)
     assert.deepEqual(
       body.map((each: { id: string; assignment: unknown }) => [each.id, each.assignment]),
-      // The sandbox has been started. From now on, a missing disk means that the disk was lost.
+      // A sandbox that has been started is not new any more (`isNew`). If its disk is missing from now on, the disk was
+      // lost.
       [[id, { ...runner.asked[0], isNew: false, isRunning: true }]],
     )
   })
@@ -96,12 +97,12 @@ suite('PUT /sandbox/:sandboxId/state', () => {
     const id = await create(app)
     const { sql } = app.database
     const state = async () => (await app.as('member').get('/sandbox/box')).body.state
-    // Writes what another process would write if it marked the sandbox as stuck.
+    // Changes the row as another control process does when it finds that the sandbox is stuck.
     await sql`update sandboxes set state = 'error', error_reason = 'late', version = version + 1 where id = ${id}`
     assert.equal((await report(app, id, { state: 'started', generation: 1 })).status, 200)
     assert.equal(await state(), 'started')
     await app.as('member').post('/sandbox/box/stop')
-    // Writes what another process would write if a caller started the sandbox.
+    // Changes the row as another control process does when a caller starts the sandbox.
     await sql`
       update sandboxes set state = 'starting', desired_state = 'started', generation = 3, version = version + 1
       where id = ${id}`
@@ -169,7 +170,7 @@ suite('PUT /sandbox/:sandboxId/state', () => {
     assert.equal((await app.as('member').post('/sandbox/box/start')).body.errorReason, undefined)
   })
 
-  test('control shortens a reported reason that is long, and removes characters that cannot be stored', async () => {
+  test('control shortens a runner’s long error reason, and removes characters that it cannot store', async () => {
     await using app = await startControl(waiting)
     await using runner = await connectRunner(app)
     const id = await create(app)
@@ -188,7 +189,7 @@ suite('PUT /sandbox/:sandboxId/state', () => {
     assert.equal(errorReason.length, 2000)
   })
 
-  test('a sandbox becomes `error` if its runner reports that it is gone; it cannot be recovered', async () => {
+  test('a sandbox becomes `error` if its runner reports the sandbox gone; then it cannot be recovered', async () => {
     await using app = await startControl(waiting)
     await using _runner = await connectRunner(app)
     const id = await create(app)

@@ -83,5 +83,5 @@ export const Runner = Type.Object({
   updatedAt: Type.String(),
 })
 
-/** The reply when a runner asks which runner it is. */
+/** The reply to a runner that asks for its own id and region. */
 export const OwnRunner = Type.Object({ id: Type.String(), regionId: Type.String() })

@@ -1,4 +1,4 @@
-// The functions about runners that other modules may use. Only this module uses its storage.
+// The functions about runners that other modules may use. Other modules must not use `store.ts` of this module.
 export { declareLost, hearRegions, listLost, markLost } from './hearing.ts'
 export {
   decommission,

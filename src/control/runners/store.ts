@@ -21,7 +21,7 @@ export const findDatabaseId = async (sql: Sql): Promise<string> => {
   return row!.id
 }
 
-/** Inserts the runner. If it exists, only its key is replaced. */
+/** Inserts the runner. If the runner has a row already, only the hash of its key is replaced. */
 export const ensureRunner = async (
   sql: Sql,
   runner: RunnerIdentity & { keyHash: string },
@@ -34,7 +34,8 @@ export const ensureRunner = async (
 }
 
 /**
- * `now`: the time of the heartbeat. `silentBefore`: a runner was silent if its last heartbeat is older than this time.
+ * `now`: the time of the present heartbeat. `silentBefore`: if the previous heartbeat is older than this, the runner
+ * was silent.
  */
 type HeartbeatTimes = { silentBefore: Date; now: Date }
 
@@ -145,7 +146,7 @@ export type RunnerView = RunnerIdentity & {
   isEmptied: boolean
   silentSince: Date | null
   lostAt: Date | null
-  /** Only for a lost runner. `givenUp`: number of its sandboxes in `error`. `leftovers`: number of its leftovers. */
+  /** Number of the runner's sandboxes that are in `error` because the runner is lost (`givenUp`), and of its leftovers. */
   givenUp: number
   leftovers: number
 }
@@ -198,7 +199,7 @@ export const lockRunner = async (transaction: Transaction, id: string): Promise<
 }
 
 /**
- * `isDrained`: drains a runner, or ends the draining; then the state of the runner depends on its heartbeats.
+ * `isDrained`: true drains the runner, false ends the draining; the state of the runner then depends on its heartbeats.
  * `isEmptied`: control also archives the runner's sandboxes and starts them on other runners. Returns whether the
  * runner exists.
  */
