@@ -1,5 +1,5 @@
-// The open links of runners to this process. A message may be lost if the runner has no link or reads slowly. That does
-// no harm, because control sends assignments again: when the runner connects, and at each sweep.
+// The open links of runners to this control process. A message may be lost if the runner has no link or reads slowly.
+// That does no harm, because control sends assignments again when the runner connects, and at each sweep.
 import type { WebSocket } from 'ws'
 import { placeHeaders } from '#src/kit/telemetry/telemetry.ts'
 import type { Access } from '#src/wire/access.ts'
@@ -7,8 +7,8 @@ import type { GateOfHost } from '#src/wire/hosts.ts'
 import type { Assignment, ToRunner } from '#src/wire/runner-link.ts'
 
 /**
- * Maximum bytes that wait to be sent over one link. Above it, control closes the link. The runner then opens a new link
- * and reads all its assignments again.
+ * Maximum bytes that wait to be sent over one link. If more wait, control closes the link. The runner then opens a new
+ * link and reads all its assignments again.
  */
 const mostBufferedBytes = 8 * 1024 * 1024
 

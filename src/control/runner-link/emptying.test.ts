@@ -54,7 +54,7 @@ const targetsOf = (runner: SimulatedRunner, id: string) =>
   runner.asked.filter(({ sandboxId }) => sandboxId === id).map(({ target }) => target)
 
 suite('PATCH /runners/{runnerId}/scheduling with `move: true`', () => {
-  test('a running sandbox is moved to another host and keeps its preview token; a stopped one is archived', async () => {
+  test('emptying a host moves running sandboxes, which keep their preview token, and archives stopped ones', async () => {
     let running = ''
     let resting = ''
     await using server = await startWith(async (app) => {
@@ -130,7 +130,7 @@ suite('PATCH /runners/{runnerId}/scheduling with `move: true`', () => {
     assert.deepEqual(new Set(targetsOf(local, id)), new Set(['started']))
   })
 
-  test('a sandbox that cannot be archived is started again on its host, and listed among those that stay', async () => {
+  test('a sandbox that cannot be archived runs on its emptied host again, and is listed as staying there', async () => {
     let id = ''
     await using server = await startWith(async (app) => {
       id = await make(app, { autoDeleteInterval: 0 })
@@ -149,14 +149,14 @@ suite('PATCH /runners/{runnerId}/scheduling with `move: true`', () => {
       (await progressOf(app, 'local')).staying.map(({ sandboxId }: { sandboxId: string }) => sandboxId),
       [id],
     )
-    // The operator asks again to empty the host, so control tries again to archive the sandbox.
+    // The operator asks again to empty the host. Control then tries again to archive the sandbox, and now succeeds.
     local.behave(() => ({ type: 'do' }))
     await drain(app, 'local')
     await sweepUntil(app, async () => (await look(app, id)).runnerId === 'other')
     await untilState(app, id, 'started')
   })
 
-  test('an ephemeral sandbox that could not be moved is deleted when it ends by itself', async () => {
+  test('an ephemeral sandbox that could not be moved off its host is deleted when it ends by itself', async () => {
     let id = ''
     await using server = await startWith(async (app) => {
       id = await make(app, { autoDeleteInterval: 0 })
@@ -240,7 +240,7 @@ suite('PATCH /runners/{runnerId}/scheduling with `move: true`', () => {
     await untilState(app, started, 'started')
     assert.equal((await look(app, started)).runnerId, 'local')
     assert.deepEqual(targetsOf(other, deleted), [])
-    // The move of the host's sandboxes goes on, so the started sandbox is moved too.
+    // Control is still emptying the host "local", so it moves the started sandbox to the host "other".
     local.behave(() => ({ type: 'do' }))
     await sweepUntil(app, async () => (await look(app, started)).runnerId === 'other')
   })
@@ -265,7 +265,7 @@ suite('PATCH /runners/{runnerId}/scheduling with `move: true`', () => {
     assert.deepEqual(targetsOf(other, id), [])
   })
 
-  test('if the drain is undone, no more sandboxes are moved, and those that were being moved run again', async () => {
+  test('if an operator undoes a drain, no more sandboxes are moved, and those being moved run again', async () => {
     const ids: string[] = []
     await using server = await startWith(async (app) => {
       for (let count = 0; count < 6; count++) ids.push(await make(app))

@@ -34,8 +34,8 @@ const isRunnerOf = (image: Image, runner: Runner): boolean =>
   image.runnerId === null ? image.regionId === runner.regionId : image.runnerId === runner.id
 
 /**
- * Maximum length in characters of a stored reason. A longer reason is cut, because it may quote a very long text from
- * an unknown registry.
+ * Maximum length in characters of a stored error reason. A longer reason is cut, because it may quote a very long text
+ * from an unknown image registry.
  */
 const longestReason = 2000
 const reasonOf = ({ errorReason }: ImageReport): string =>
@@ -61,8 +61,8 @@ export const applyImageReport = async (parts: RunningParts, runner: Runner, repo
     await holdImage(transaction, report.image)
     const image = await findImage(transaction, report.image)
     if (image === undefined || !isRunnerOf(image, runner)) return []
-    // An error about a base is ignored, because archives in the store may still need the base. Only a control of an earlier
-    // version, which runs at the same time, asks a runner to make a base, and the runner then reports an error.
+    // Ignores an error about a base, because archives in the store may still need the base. Such an error comes when a
+    // control process of an older version, which runs beside this one, asks the runner to make a base.
     if (image.source.kind === 'base' && report.state === 'error') return []
     switch (report.state) {
       case 'absent':
@@ -91,8 +91,8 @@ export const applyImageReport = async (parts: RunningParts, runner: Runner, repo
   for (const { from, row } of settled) changes.announce(from, row)
   if (report.state === 'present') await placeWaiting(parts, { image: report.image })
   if (travels) await pushImage(parts, report.image)
-  // The runner removed a needed image, because its list of images was outdated. It reads the list again only in half a
-  // minute, so control sends the assignment now.
+  // The runner has removed a needed image, because its list of needed images was old. It reads a new list only in half
+  // a minute, so control sends the assignment of the image now.
   if (report.state === 'absent' && (await isImageNeeded(database.sql, report.image)))
     await pushImage(parts, report.image)
 }
@@ -144,7 +144,7 @@ const activate = async (transaction: Transaction, image: Image, report: ImageRep
   const leastGiB = inGiB(report.leastDiskBytes)
   if (await refuseWhatCannotBe(transaction, image.name, { sizeGiB, leastGiB }, now))
     await dropImage(transaction, image.name, now)
-  // A snapshot of a sandbox keeps the sandbox's user, which can differ from the user in the image.
+  // A snapshot that was made of a sandbox keeps the sandbox's user. The user in the image may be another.
   const isCopy = image.source.kind === 'sandbox' || image.source.kind === 'store'
   const user = config === undefined || isCopy ? null : config.user || 'root'
   const entrypoint = config && config.entrypoint.length > 0 ? [...config.entrypoint] : null
@@ -164,7 +164,8 @@ const fail = async (
   if (await isOnRunner(transaction, image.name)) return false
   if (await writeFailedOn(transaction, image.name, runnerId)) return false
   await failSnapshots(transaction, image.name, reason, now)
-  // The image is not tried again until a caller asks for it. Otherwise a registry that refuses would be asked for ever.
+  // Runners do not try the image again until a caller asks for it. Otherwise they would ask a registry that refuses
+  // again and again.
   await writeWanted(transaction, image.name, false, now)
   return true
 }

@@ -1,5 +1,5 @@
-// Marks runners without heartbeats as silent, gives up the sandboxes of lost runners, and ends the sandboxes of removed
-// runners.
+// Marks runners without heartbeats as silent. Gives up the sandboxes of lost runners: they become archived if a copy is
+// in the store, otherwise `error`. Ends the sandboxes of removed runners.
 
 import { noteSilence } from '#src/control/sandboxes/record/timeline.ts'
 import { giveUpOn } from '#src/control/sandboxes/upkeep/lost-runner.ts'
@@ -8,7 +8,7 @@ import { silentBefore } from '../runners/leases.ts'
 import { hearRegions, listGoneWithSandboxes, listLost, markLost, markUnresponsive } from '../runners/service.ts'
 import type { RunningParts } from '../running.ts'
 
-/** Gives up the sandboxes of all lost runners. If control was killed in the middle of that, the next call continues. */
+/** Gives up the sandboxes of all lost runners. If control was killed before the end, the next call gives up the rest. */
 export const giveUpOnLost = async (parts: RunningParts): Promise<void> => {
   for (const runner of await listLost(parts.database.sql)) await giveUpOn(parts, runner)
 }
@@ -19,8 +19,8 @@ export const sweepLeases = async (parts: RunningParts): Promise<void> => {
   const heard = await hearRegions(database.sql, parts, now)
   const silent = await database.transaction(async (transaction) => {
     const marked = await markUnresponsive(transaction, silentBefore(parts), now)
-    // While most runners of a region are silent, control is probably cut off from the region. Then the silence is not
-    // written to the timelines of sandboxes.
+    // While most runners of a region are silent, probably the network between control and the region is down. Then the
+    // silence is not written to the timelines of sandboxes.
     const noted = marked.filter(({ regionId }) => heard.includes(regionId)).map(({ id }) => id)
     if (noted.length > 0) await noteSilence(transaction, noted, now)
     return marked
@@ -31,6 +31,6 @@ export const sweepLeases = async (parts: RunningParts): Promise<void> => {
   const lost = await markLost(database.sql, { regionIds: heard, minutes: settings.lostAfterMinutes, now })
   for (const runnerId of lost) log.error({ runnerId }, 'a runner is lost; its sandboxes are given up')
   await giveUpOnLost(parts)
-  // Ends sandboxes on removed runners. A sandbox that changed at the moment of the removal may still name the runner.
+  // Ends sandboxes that still name a removed runner, because they changed at the moment of its removal.
   for (const runnerId of await listGoneWithSandboxes(database.sql)) await endOnRunner(parts, runnerId)
 }

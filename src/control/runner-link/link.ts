@@ -1,5 +1,5 @@
-// Handles the link of a runner. Control stores the data that the runner sends about itself, applies its reports, and
-// sends it assignments. Every message of a runner is validated.
+// Handles the link of a runner. Control stores what the runner sends about itself, applies its reports, and sends it
+// assignments. Every message of a runner is validated.
 
 import Type from 'typebox'
 import { Compile } from 'typebox/compile'
@@ -143,8 +143,8 @@ const FromRunnerShape = Type.Union([
 const shape = Compile(FromRunnerShape)
 
 /**
- * Maximum number of a runner's messages that wait to be handled. Above it, control closes the link, and the runner
- * connects again.
+ * Maximum number of one runner's messages that wait to be handled. If more wait, control closes the link, and the
+ * runner connects again.
  */
 const mostWaiting = 10_000
 
@@ -192,8 +192,8 @@ export const serveRunnerLink = (
     } catch (error) {
       if (!(error instanceof Problem)) throw error
       log.info({ sandboxId: report.sandboxId, runnerId, why: error.message }, 'a report was refused')
-      // A report on an older generation means that the runner has not received the newer assignment, so control sends
-      // that assignment again.
+      // A report for an older generation means that the runner does not have the newest assignment of the sandbox, so
+      // control sends that assignment again.
       const row = await findSandboxById(database.sql, report.sandboxId)
       if (row?.runner_id === runnerId) links.push(runnerId, asAssignment(row))
     }

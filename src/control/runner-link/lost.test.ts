@@ -13,7 +13,8 @@ import {
 const options = { sandboxes: { createWaitSeconds: 20, leaseSeconds: 120 } }
 
 /**
- * Advances the clock in steps that are shorter than a lease. After each step, the runners in `heard` send a heartbeat.
+ * Advances the clock in steps of 100 seconds, which is less than `leaseSeconds`. After each step, the runners in
+ * `heard` send a heartbeat, so they do not become silent.
  */
 const pass = async (app: TestControl, minutes: number, heard: Record<string, SimulatedRunner>) => {
   for (let seconds = 0; seconds < minutes * 60; seconds += 100) {
@@ -113,7 +114,7 @@ suite('a lost host', () => {
     assert.deepEqual([typeof lostAt, givenUp, leftovers, state], ['string', 2, 0, 'unresponsive'])
   })
 
-  test('when a lost host is back, it is ready again, and its intact sandboxes leave the state `error`', async () => {
+  test('when a lost host connects again, it is ready, and its intact sandboxes leave the state `error`', async () => {
     await using app = await startControl(options)
     await using local = await connectRunner(app)
     await using far = await join(app, 'far')
@@ -146,7 +147,8 @@ suite('a lost host', () => {
     await untilState(app, id, 'started')
     assert.equal((await look(app, id)).runnerId, 'local')
     await app.database.sql`update sandboxes set env = '{"TOKEN": "set-elsewhere"}' where id = ${id}`
-    // The host connects again and reports that the sandbox runs there. Control ignores the report.
+    // The lost host connects again and reports that it runs the sandbox. Control ignores the report, because it is for
+    // an older generation.
     const asked = far.asked.length
     far.behave(({ target }) => (target === 'destroyed' ? { type: 'silent' } : { type: 'do' }))
     await far.link()
@@ -154,7 +156,8 @@ suite('a lost host', () => {
     const removal = await far.untilAsked(({ sandboxId, target }) => sandboxId === id && target === 'destroyed')
     assert.ok(removal.generation > old.generation)
     assert.equal(removal.archive, undefined)
-    // The lost host does not get the settings that the owner has changed in the meantime.
+    // The lost host is told to destroy the sandbox. The message does not contain the variables that the owner has set
+    // in the meantime.
     assert.doesNotMatch(JSON.stringify(removal), /set-elsewhere/)
     assert.ok(far.asked.slice(asked).every(({ target }) => target === 'destroyed'))
     assert.deepEqual([(await look(app, id)).state, (await look(app, id)).runnerId], ['started', 'local'])
@@ -232,7 +235,7 @@ suite('a lost host', () => {
 })
 
 suite('silence that is not the fault of the host', () => {
-  test('while most hosts of a region are silent, no host is lost; after that, silence is measured anew', async () => {
+  test('no host becomes lost while most hosts of its region are silent; later, silence counts from zero', async () => {
     await using app = await startControl(options)
     await using local = await connectRunner(app)
     await using far = await join(app, 'far')
@@ -242,7 +245,7 @@ suite('silence that is not the fault of the host', () => {
     await far.cut()
     await pass(app, 30, { local })
     assert.equal((await viewOf(app, 'far')).lostAt, undefined)
-    // Now most runners of the region are heard, so control begins to measure the silence of "far".
+    // Now control receives heartbeats of most runners of the region, so it begins to measure how long "far" is silent.
     await third.link()
     await pass(app, 8, { local, third })
     assert.notEqual((await look(app, id)).state, 'error')

@@ -122,7 +122,7 @@ suite('PATCH /runners/{runnerId}/scheduling while the runner is not connected', 
     assert.deepEqual(await states(), both('disabled', 'disabled'))
     await drain(false)
     assert.deepEqual(await states(), both('unresponsive', 'initializing'))
-    // A second end of the draining changes nothing.
+    // Ending the draining a second time changes nothing.
     await drain(false)
     assert.deepEqual(await states(), both('unresponsive', 'initializing'))
     await runner.cut()
@@ -176,7 +176,7 @@ suite('DELETE /runners/{runnerId}', () => {
     assert.equal((await app.as('owner').post(`/sandbox/${restoring}/start`)).status, 503)
     for (const id of [running, archived]) assert.equal((await app.as('owner').delete(`/sandbox/${id}`)).status, 200)
     await untilState(app, running, 'destroyed')
-    // No runner is connected now. The runner "local" deletes the archive later, when it connects.
+    // No runner is connected now, so the archive stays in the store. The runner "local" deletes it when it connects.
     app.clock.advance({ minutes: 2 })
     await app.sweep()
     assert.equal((await app.as('owner').get(`/sandbox/${archived}`)).status, 404)

@@ -95,7 +95,8 @@ export const viewRunnerOf = async (parts: RunningParts, sandboxId: string) => {
 
 /**
  * Drains a runner or ends the draining. A drained (unschedulable) runner gets no new sandboxes; its existing sandboxes
- * stay and can be used. With `move`, the sweep moves them to other runners (`../sandboxes/upkeep/emptying.ts`).
+ * stay and can be used. With `move`, a sweep also moves its sandboxes to other runners
+ * (`../sandboxes/upkeep/emptying.ts`).
  */
 export const scheduleRunner = async (
   parts: RunningParts,
@@ -123,8 +124,8 @@ export const viewEmptying = async (parts: RunningParts, id: string) => {
 }
 
 /**
- * Gives up a silent runner, as the operator asks. Its sandboxes with a copy in the store can then start elsewhere.
- * Throws 409 if the runner is not silent, because its sandboxes may run.
+ * Gives up a silent runner, as the operator asks. Its sandboxes with a copy in the store can then start on other
+ * runners. Throws 409 if the runner is not silent, because its sandboxes may be running.
  */
 export const loseRunner = async (parts: RunningParts, id: string) => {
   const { database, clock } = parts
@@ -148,8 +149,8 @@ const countOn = async (transaction: Transaction, id: string): Promise<number> =>
 
 /**
  * Removes a runner. Its token becomes invalid, and its id is never used again. Archived sandboxes can be restored on
- * other runners. Sandboxes whose disk is on the runner are lost, so this needs `force`. The server's own runner cannot
- * be removed.
+ * other runners. If disks of sandboxes are on the runner, the sandboxes are lost, and the call needs `force`. The
+ * server's own runner cannot be removed.
  */
 export const removeRunner = async (parts: RunningParts, id: string, isForced: boolean): Promise<void> => {
   const { database, clock, links } = parts
@@ -160,7 +161,8 @@ export const removeRunner = async (parts: RunningParts, id: string, isForced: bo
     )
   }
   await database.transaction(async (transaction) => {
-    // Locks volumes before runners, in the same order as the create of a sandbox. Another order could cause deadlocks.
+    // Locks the volumes before the runner, in the same order as a create of a sandbox. Another order could cause
+    // deadlocks.
     const volumes = await holdVolumesOn(transaction, id)
     if (!(await lockRunner(transaction, id))) throw noSuchRunner()
     const count = isForced ? 0 : await countOn(transaction, id)
