@@ -1,8 +1,9 @@
-// Turns a person whom a provider has signed in into one of our users. A person with a new address becomes a user and a
-// member immediately. If one of our users has the address already, that user must first confirm the link.
+// Turns a person whom an organization's identity provider has signed in into one of our users. If the person's e-mail
+// address is new, the person becomes a user and a member immediately. If one of our users has the address already, that
+// user must first confirm the link.
 //
-// An attacker could become a user with somebody else's address in advance. Therefore a user can be linked only if
-// something other than single sign-on has verified the user's address.
+// An attacker could become a user with somebody else's e-mail address in advance. Therefore a user can be linked only
+// if something other than single sign-on has verified the user's address.
 
 import { changeMembership } from '#src/control/auth/change-membership.ts'
 import { findHeld } from '#src/control/auth/permissions-now.ts'
@@ -30,9 +31,8 @@ export type AccountParts = Pick<Parts, 'database' | 'clock'> & { callers: Caller
 const pendingDays = 7
 
 /**
- * Refuses to link a user whose address was verified only by single sign-on, or never. Otherwise an attacker could
- * become a user with somebody else's address and confirm the link, and the owner of the address would sign in as that
- * user.
+ * Throws if the user's e-mail address was verified only by single sign-on, or never. Otherwise an attacker could become
+ * a user with somebody else's address and confirm the link, and the owner of the address would sign in as that user.
  */
 const checkMayBeLinked = (user: User): void => {
   if (!user.ownsAddress) throw new Problem('sso_link_refused')
@@ -40,19 +40,20 @@ const checkMayBeLinked = (user: User): void => {
 }
 
 /**
- * Throws for an operator, who manages every organization. One organization's provider must not decide who is an
- * operator.
+ * Throws if the user is an operator of this server. An operator manages every organization, so the identity provider of
+ * one organization must not decide who signs in as an operator.
  */
 const checkIsNoOperator = ({ systemRole }: User): void => {
   if (systemRole === 'admin') throw new Problem('sso_link_refused')
 }
 
 /**
- * Finds the user of a person who can no longer sign in, because the provider was recreated or its issuer changed.
+ * Finds the user of a person whose link is not valid any more, because the identity provider was deleted and made
+ * again, or its issuer changed.
  *
- * Returns undefined unless the provider lists the domain of the address, and the user has no more permissions than a
- * new member. Otherwise somebody who manages providers could sign in as a user with more permissions. Deletes the
- * user's links and keys, because somebody else may have made them before the domain was listed.
+ * Returns undefined unless the provider lists the domain of the person's address, and the user has no more permissions
+ * than a new member. Otherwise somebody who manages providers could sign in as a user with more permissions. Deletes
+ * the user's links and keys, because somebody else may have made them before the domain was listed.
  */
 const takeBack = async (sql: Transaction, provider: IdentityProvider, { email }: Person): Promise<User | undefined> => {
   const domain = domainOf(email)
@@ -69,8 +70,9 @@ const takeBack = async (sql: Transaction, provider: IdentityProvider, { email }:
 }
 
 /**
- * Handles the first sign-in with an account of the provider. Returns the user, if the person may sign in now. If the
- * person's address belongs to a user who must first confirm the link, stores a pending link and returns `undefined`.
+ * Handles the first sign-in with an account of an identity provider. Returns the user if the person may sign in now. If
+ * the person's e-mail address belongs to a user who must first confirm the link, stores a pending link and returns
+ * `undefined`.
  */
 const admit = async (
   sql: Transaction,
@@ -82,7 +84,7 @@ const admit = async (
   const made = await admitUser(sql, { email, name, emailVerified: true, emailVerifiedBy: 'sso' })
   const user = made ?? (await takeBack(sql, provider, person))
   const owner = user ?? (await findUserByEmail(sql, email))
-  // The user was deleted in the meantime. The caller gets 503, and can sign in again.
+  // The user with this e-mail address was deleted a moment ago. The caller gets 503, and can sign in again.
   if (owner === undefined) throw new Problem('unavailable')
   if (user === undefined) checkMayBeLinked(owner)
   const expiresAt = new Date(now.getTime() + pendingDays * 86_400_000)
@@ -92,8 +94,8 @@ const admit = async (
 }
 
 /**
- * Returns the user of a person; a new person becomes a user. Takes the organization's lock, so that two concurrent
- * first sign-ins make one user.
+ * Returns the user of a person who has signed in with single sign-on. A new person becomes a user. Locks the
+ * organization's memberships, so that two concurrent first sign-ins make one user.
  */
 export const findOrAdmit = async (
   parts: AccountParts,
@@ -103,7 +105,7 @@ export const findOrAdmit = async (
 ): Promise<User> => {
   const user = await changeMembership(parts, organizationId, async (sql) => {
     const now = parts.clock.now()
-    // `changeMembership` holds a lock on the organization's memberships, which changes of its providers need too. The
+    // `changeMembership` holds a lock that is also needed for changes of the organization's identity providers. The
     // provider is read again under this lock, so that its default roles cannot change meanwhile.
     const provider = requireEnabled(await findProviderOf(sql, organizationId, id))
     const linkedId = await findLinkedUserId(sql, { provider, subject: person.subject })

@@ -1,5 +1,5 @@
-// Ties a sign-in to the browser that began it. A callback in another browser is refused: its sign-in was begun by
-// somebody else (RFC 6749 §10.12).
+// Ties a single sign-on to the browser that began it. A callback from another browser is refused, because somebody else
+// may have begun that sign-in (RFC 6749 §10.12).
 import { randomBytes } from 'node:crypto'
 import type { FastifyReply, FastifyRequest } from 'fastify'
 
@@ -27,7 +27,10 @@ export const findBrowserSecret = (request: FastifyRequest, publicUrl: string): s
   return only !== undefined && more.length === 0 && secretPattern.test(only) ? only : undefined
 }
 
-/** Stores one secret in the browser for all its sign-ins, so that sign-ins in two tabs both work. */
+/**
+ * Stores one secret in a cookie of the browser. All sign-ins of the browser use it, so that sign-ins in two tabs both
+ * work.
+ */
 export const keepBrowserSecret = (request: FastifyRequest, reply: FastifyReply, publicUrl: string): string => {
   const secret = findBrowserSecret(request, publicUrl) ?? newSecret()
   const secure = publicUrl.startsWith('https:') ? '; Secure' : ''

@@ -35,8 +35,8 @@ const markToken = ({ reply, publicUrl }: Delivery, token: string) => {
 }
 
 /**
- * Returns the session to a client that gets JSON. A browser gets the token in the fragment of the address (after `#`),
- * which browsers never send to a server.
+ * Returns the session to a client that gets JSON. Redirects a browser to the dashboard, with the token in the fragment
+ * of the URL (after `#`), which browsers never send to a server.
  */
 export const deliverSession = (delivery: Delivery, session: Session): Session | undefined => {
   const { reply } = delivery
@@ -60,8 +60,8 @@ export const deliverRedirect = ({ reply }: Delivery, url: string): void => {
 }
 
 /**
- * Runs a step of the sign-in. If the step throws a Problem, a browser is redirected to the dashboard, which shows the
- * problem. In all other cases, the error is thrown again.
+ * Runs a step of a single sign-on. If the step throws a Problem and the client is a browser, the browser is redirected
+ * to the dashboard, which shows the problem. In all other cases, the error is thrown again.
  */
 export const delivering = async <T>(delivery: Delivery, work: () => Promise<T>): Promise<T | undefined> => {
   try {

@@ -1,5 +1,5 @@
-// Sign-ins of a person whose address belongs to one of our users: a sign-in is refused until that user confirms the
-// link.
+// Single sign-on of a person whose e-mail address belongs to one of our users: it is refused until that user confirms
+// the link.
 import assert from 'node:assert/strict'
 import { after, before, suite, test } from 'node:test'
 import { addPerson } from '#test/control/add-person.ts'
@@ -56,7 +56,7 @@ suite('GET /users/me/pending-sso-links', () => {
     assert.equal((await app.as('nobody').get(pending)).status, 401)
   })
 
-  test('a repeated single sign-on does not change a pending link to a user', async () => {
+  test('if a person signs in by SSO again, the pending SSO link to a user does not change', async () => {
     await using sso = await startSso(provider)
     const id = await begin(sso)
     sso.app.clock.advance({ hours: 1 })
@@ -78,12 +78,12 @@ suite('POST /users/me/pending-sso-links/{id}/confirm', () => {
     assert.deepEqual([page.status, page.body.userId], [200, userId('member')])
     assert.deepEqual((await app.with(page.body.accessToken).get('/users/me')).body, before)
     assert.deepEqual((await app.as('member').get(pending)).body, [])
-    // A decision is final: the link cannot be confirmed a second time.
+    // The decision is final: a link that was confirmed can be neither confirmed again nor rejected.
     assert.equal((await app.as('member').post(confirm(id))).status, 404)
     assert.equal((await app.as('member').delete(`${pending}/${id}`)).status, 404)
   })
 
-  test('a user who confirms a link becomes a member of the provider’s organization at the next sign-in', async () => {
+  test('a user who confirms an SSO link becomes a member of the organization at the next SSO sign-in', async () => {
     await using sso = await startSso(provider)
     const { app } = sso
     const outsider = await addPerson(app, {
@@ -104,7 +104,7 @@ suite('POST /users/me/pending-sso-links/{id}/confirm', () => {
     assert.deepEqual(await roleHere(), [developer])
   })
 
-  test('confirming a link answers 404 if the user’s address was changed or is not verified any more', async () => {
+  test('confirming an SSO link answers 404 if the user’s e-mail address changed or is no longer verified', async () => {
     await using sso = await startSso(provider)
     const { sql } = sso.app.database
     const id = await begin(sso)
@@ -120,14 +120,14 @@ suite('POST /users/me/pending-sso-links/{id}/confirm', () => {
     assert.equal(await confirmAs({ email: 'member@example.com' }), 204)
   })
 
-  test('a link to a user can be confirmed with a JWT or with an API key of that user', async () => {
+  test('a user can confirm an SSO link with a JWT or with an API key', async () => {
     await using sso = await startSso(provider)
     const id = await begin(sso)
     assert.equal((await sso.app.asUser('member').post(confirm(id))).status, 204)
     assert.equal(await codeOf(sso, 'member'), 200)
   })
 
-  test('confirming or rejecting a link answers 404 to everybody but the linked user, and the link stays', async () => {
+  test('only the linked user can confirm or reject an SSO link; others get 404, and the link stays', async () => {
     await using sso = await startSso(provider)
     const { app } = sso
     const id = await begin(sso)
@@ -142,7 +142,7 @@ suite('POST /users/me/pending-sso-links/{id}/confirm', () => {
     assert.equal(await codeOf(sso, 'member'), 'link_pending')
   })
 
-  test('an API key with fewer permissions than its user gets 403 for confirming or rejecting a link', async () => {
+  test('an API key with fewer permissions than its user gets 403 for confirming or rejecting an SSO link', async () => {
     await using sso = await startSso(provider)
     const id = await begin(sso)
     const { sql } = sso.app.database
@@ -152,7 +152,7 @@ suite('POST /users/me/pending-sso-links/{id}/confirm', () => {
     assert.equal((await sso.app.asUser('member').post(confirm(id))).status, 204)
   })
 
-  test('a pending link ends after seven days: it is not listed, answers 404, and a sign-in makes a new one', async () => {
+  test('a pending SSO link ends after seven days: it is not listed, and the next sign-in makes a new one', async () => {
     await using sso = await startSso(provider)
     const { app } = sso
     const id = await begin(sso)
@@ -164,7 +164,7 @@ suite('POST /users/me/pending-sso-links/{id}/confirm', () => {
     assert.equal((await app.as('member').post(confirm(next))).status, 204)
   })
 
-  test('if a link is confirmed and rejected at the same time, exactly one of the two requests succeeds', async () => {
+  test('if an SSO link is confirmed and rejected at the same time, exactly one of the requests succeeds', async () => {
     await using sso = await startSso(provider)
     const id = await begin(sso)
     const replies = await Promise.all([
@@ -177,7 +177,7 @@ suite('POST /users/me/pending-sso-links/{id}/confirm', () => {
 })
 
 suite('DELETE /users/me/pending-sso-links/{id}', () => {
-  test('DELETE /users/me/pending-sso-links/{id} ends the link, and the next sign-in makes a new one', async () => {
+  test('DELETE /users/me/pending-sso-links/{id} rejects the link, and the next SSO sign-in makes a new one', async () => {
     await using sso = await startSso(provider)
     const { app } = sso
     const id = await begin(sso)
@@ -191,8 +191,8 @@ suite('DELETE /users/me/pending-sso-links/{id}', () => {
   })
 })
 
-suite('a user that somebody made in advance with another person’s address', () => {
-  test('single sign-on gets link_refused if nothing else has verified the user’s e-mail address', async () => {
+suite('a user that somebody made in advance with another person’s e-mail address', () => {
+  test('single sign-on fails with link_refused if nothing else has verified the user’s e-mail address', async () => {
     await using sso = await startSso(provider)
     const { app } = sso
     for (const how of [{ emailVerified: false }, { emailVerifiedBy: 'sso' }] as const) {
@@ -234,8 +234,8 @@ suite('an operator of this server', () => {
   })
 })
 
-suite('when a link between an account of the provider and a user is valid', () => {
-  test('a confirmed link is valid for one issuer: after the provider’s issuer changes, it signs nobody in', async () => {
+suite('when an SSO link between an account of the identity provider and a user is valid', () => {
+  test('a confirmed SSO link is valid for one issuer: it signs nobody in after the provider’s issuer changes', async () => {
     await using other = await startProvider()
     await other.setAccounts({ member: { email: 'member@example.com', email_verified: true } })
     await using sso = await startSso(provider)
@@ -247,7 +247,7 @@ suite('when a link between an account of the provider and a user is valid', () =
     assert.equal(await codeOf(sso, 'member'), 200)
   })
 
-  test('a link to a user’s account stays valid if the issuer’s URL gains or loses a slash at its end', async () => {
+  test('an SSO link stays valid if the issuer’s URL gains or loses a slash at its end', async () => {
     await using sso = await startSso(provider)
     await sso.app.as('member').post(`${pending}/${await begin(sso)}/confirm`)
     await sso.change({ oidcConfig: { issuerUrl: `${provider.issuer}/` } })
@@ -270,7 +270,7 @@ suite('when a link between an account of the provider and a user is valid', () =
     assert.equal(row.count, 0)
   })
 
-  test('a confirmed link is valid for one account at the provider, not for another with the same address', async () => {
+  test('an SSO link is valid for one account at the provider, not for another with the same e-mail address', async () => {
     await using sso = await startSso(provider)
     await sso.app.as('member').post(`${pending}/${await begin(sso)}/confirm`)
     await provider.setAccounts({ usurper: { email: 'member@example.com', email_verified: true } })

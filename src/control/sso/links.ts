@@ -1,5 +1,5 @@
-// Pending links between accounts of a provider and users. Only the linked user sees them, and confirms or rejects them.
-// An API key may confirm or reject links only if it has all permissions of its user.
+// Pending links between users and their accounts at an identity provider. Only the linked user sees such a link, and
+// confirms or rejects it. An API key may confirm or reject links only if it has all permissions of its user.
 import { checkActsForUser } from '#src/control/auth/permissions-now.ts'
 import { Problem } from '#src/problems.ts'
 import type { Caller } from '../auth/route.ts'
@@ -21,7 +21,10 @@ const checkWasDone = (isDone: boolean): void => {
   if (!isDone) throw new Problem('not_found', 'There is no such link that waits for you.')
 }
 
-/** Confirms a link. From then on, whoever signs in with the provider's account is signed in as the caller. */
+/**
+ * Confirms a link. From then on, whoever signs in with the linked account of the identity provider is signed in as the
+ * caller.
+ */
 export const confirmLink = async (parts: LinkParts, caller: Caller, id: string): Promise<void> => {
   await checkActsForUser(parts.database.sql, caller)
   checkWasDone(await acceptLink(parts.database.sql, { id, userId: caller.user.id }, parts.clock.now()))

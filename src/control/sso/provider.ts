@@ -12,7 +12,7 @@ import type { Attempt } from './store.ts'
 
 export type ProviderParts = { outbound: Outbound; encryption: Encryption }
 
-/** The provider's claims about the person who signed in. All texts are untrusted input. */
+/** An identity provider's claims about the person who signed in. All texts are untrusted input. */
 export type ProviderClaims = { subject: string; email: unknown; emailVerified: unknown; name: unknown }
 
 const mostBytes = 256 * 1024
@@ -32,7 +32,10 @@ const asBody = (body: oidc.FetchBody): string | Uint8Array | undefined => {
   throw new TypeError('this body was not foreseen')
 }
 
-/** A `fetch` for openid-client that calls through `outbound`. */
+/**
+ * Makes the `fetch` of openid-client. It sends every request through `outbound`, the client for URLs that come from
+ * users.
+ */
 const fetchBy =
   (outbound: Outbound): oidc.CustomFetch =>
   async (url, { method, headers, body }) => {
@@ -45,7 +48,7 @@ const fetchBy =
       requireTls: true,
       mostBytes,
     })
-    // The constructor of `Response` throws for a status below 200. It also throws for a body with a status such as
+    // The constructor of `Response` throws for a status below 200 or above 599, and for a body with a status such as
     // 204.
     if (reply.status < 200 || reply.status > 599) throw new OutboundError('unreachable', 'The server speaks no HTTP.')
     const hasBody = ![204, 205, 304].includes(reply.status)
@@ -56,7 +59,7 @@ const fetchBy =
   }
 
 const authenticationOf = ({ token_endpoint_auth_methods_supported: methods }: Discovered, secret: string) =>
-  // RFC 8414 §2: a provider without this field supports `client_secret_basic`.
+  // If a provider does not list its authentication methods, it supports `client_secret_basic` (RFC 8414 §2).
   methods === undefined || methods.includes('client_secret_basic')
     ? oidc.ClientSecretBasic(secret)
     : oidc.ClientSecretPost(secret)
@@ -68,14 +71,18 @@ const configure = async ({ outbound: ofAll, encryption }: ProviderParts, provide
   const authentication = authenticationOf(discovered, secret)
   const configuration = new oidc.Configuration(discovered as oidc.ServerMetadata, provider.clientId, {}, authentication)
   configuration[oidc.customFetch] = fetchBy(outbound)
-  // The token's signature is checked even though the token came over TLS.
+  // Makes openid-client check the signatures of tokens, although tokens come over TLS.
   oidc.enableNonRepudiationChecks(configuration)
-  // `outbound` allows plain HTTP only inside the networks that the operator has named.
+  // Lets openid-client use plain HTTP. `outbound` still refuses it, except inside the networks that the operator has
+  // named.
   oidc.allowInsecureRequests(configuration)
   return configuration
 }
 
-/** Returns whether the provider could not be reached. False if it replied with something invalid. */
+/**
+ * Returns whether an error means that the identity provider could not be reached. False if the provider sent an invalid
+ * reply.
+ */
 const isAway = (error: unknown): boolean => {
   for (let cause = error, depth = 0; cause instanceof Error && depth < 5; cause = cause.cause, depth += 1) {
     if (cause instanceof OutboundError || cause instanceof DiscoveryFailed) return true
@@ -106,7 +113,7 @@ const speaking = async <T>(work: () => Promise<T>): Promise<T> => {
 
 type Asking = Pick<Attempt, 'nonce' | 'codeVerifier'> & { redirectUri: string; state: string }
 
-/** Returns the URL to which the browser must go. */
+/** Returns the URL of the identity provider to which the browser is redirected for the sign-in. */
 export const authorizationUrl = async (
   parts: ProviderParts,
   provider: IdentityProvider,

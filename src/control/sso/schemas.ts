@@ -3,11 +3,11 @@ import Type from 'typebox'
 import { DateTime, orNull, PathText } from '#src/http/shapes.ts'
 
 export const BeginQuery = Type.Object({
-  /** Id of one of several enabled providers. Default: the oldest enabled one. */
+  /** Id of one of the organization's enabled identity providers. Default: the oldest enabled one. */
   identityProviderId: Type.Optional(Type.String({ maxLength: 255 })),
 })
 
-/** The query of the callback. Its other parameters come from the provider, and openid-client reads all of them. */
+/** The query of the callback. The identity provider adds further parameters, such as `code`, which openid-client reads. */
 export const CallbackQuery = Type.Object({ state: Type.Optional(Type.String({ maxLength: 512 })) })
 
 export const SessionView = Type.Object({

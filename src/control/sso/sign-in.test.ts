@@ -1,4 +1,5 @@
-// The SSO flow against a real provider in its own process, driven by a browser with cookies.
+// Tests single sign-on with a real identity provider in a process of its own, and with a simulated browser that has
+// cookies.
 import assert from 'node:assert/strict'
 import { hash } from 'node:crypto'
 import { after, before, beforeEach, suite, test } from 'node:test'
@@ -28,7 +29,7 @@ const countUsers = async ({ app }: SsoControl): Promise<number> => {
   return row.count
 }
 
-/** Checks that a sign-in fails with this code and that nobody was admitted. */
+/** Checks that a sign-in fails with this code and that no user was made. */
 const refused = async (sso: SsoControl, login: string, code: string, status = 403) => {
   const users = await countUsers(sso)
   assert.deepEqual(errorOf(await sso.signIn(login)), [status, code])
@@ -80,7 +81,7 @@ suite('GET /auth/sso/org/{organizationId}', () => {
     assert.deepEqual([none.status, none.body.message], [404, without.body.message])
   })
 
-  test('a sign-in uses the provider that the query names, or else the oldest enabled one', async () => {
+  test('a sign-in uses the identity provider that the query names, or else the oldest enabled one', async () => {
     await using other = await startProvider({ clientId: 'other' })
     await using sso = await startSso(provider)
     const path = `/organizations/${organizations.ours}/identity-providers`
@@ -90,7 +91,8 @@ suite('GET /auth/sso/org/{organizationId}', () => {
       oidcConfig: { issuerUrl: other.issuer, clientId, clientSecret },
       allowAnyDomain: true,
     })
-    // Makes the second provider the newer one. Both have the same time, because the test's clock stands still.
+    // Makes the second identity provider newer than the first. Both have the same time, because the test's clock stands
+    // still.
     await sso.app.database.sql`
       update identity_providers set created_at = created_at + interval '1 second' where id = ${second.body.id}`
     const browser = new Browser(sso.app)
@@ -135,7 +137,7 @@ suite('a new person', () => {
       [member.role, member.assignedRoles.map((role: { id: string }) => role.id)],
       ['member', [developer]],
     )
-    // The token from the sign-in is a credential like any other.
+    // The token that the sign-in returned can be used for API calls.
     const me = await sso.app.with(accessToken).get('/users/me')
     assert.deepEqual([me.status, me.body.id, me.body.email], [200, id, 'ada@example.com'])
     const named = { headers: { 'x-daytona-organization-id': organizations.ours } }
@@ -152,7 +154,7 @@ suite('a new person', () => {
     assert.equal((await sso.app.with(accessToken).post('/sandbox', {}, named)).status, 403)
   })
 
-  test('a second single sign-on finds the same user, even if name and address changed', async () => {
+  test('a second single sign-on finds the same user, even if name and e-mail address changed', async () => {
     await using sso = await startSso(provider)
     const first = (await sso.signIn('ada')).body
     const users = await countUsers(sso)
@@ -182,7 +184,7 @@ suite('a new person', () => {
 })
 
 suite('every error of a sign-in', () => {
-  test('a sign-in fails with missing_email if the ID token has no address', async () => {
+  test('a sign-in fails with missing_email if the provider returns no valid e-mail address', async () => {
     await using sso = await startSso(provider)
     for (const email of [undefined, null, '', 7, 'nobody', 'a@b@c.example', 'a\u0000@example.com']) {
       await provider.setAccounts({ ada: { ...ada, email } })
@@ -205,7 +207,7 @@ suite('every error of a sign-in', () => {
     assert.equal((await sso.signIn('eve')).status, 200)
   })
 
-  test('a sign-in fails with domain_not_allowed for another domain, unless the provider allows any domain', async () => {
+  test('a sign-in with an e-mail domain that the provider does not allow fails with domain_not_allowed', async () => {
     await using sso = await startSso(provider)
     for (const email of [
       'ada@elsewhere.example',
@@ -223,7 +225,7 @@ suite('every error of a sign-in', () => {
     assert.equal((await sso.signIn('eve')).status, 200)
   })
 
-  test('a sign-in fails with provider_disabled if the provider is disabled before or during the sign-in', async () => {
+  test('a sign-in fails with provider_disabled if the identity provider is disabled before or during it', async () => {
     await using sso = await startSso(provider)
     const browser = new Browser(sso.app)
     const back = await sso.comeBack('ada', browser)
@@ -237,7 +239,7 @@ suite('every error of a sign-in', () => {
     assert.deepEqual(errorOf(await browser.go(sso.startUrl)), [403, 'provider_disabled'])
   })
 
-  test('a sign-in fails with provider_unavailable if the provider is down before or during the sign-in', async () => {
+  test('a sign-in fails with provider_unavailable if the identity provider is down before or during it', async () => {
     const other = await startProvider()
     await other.setAccounts({ ada })
     await using sso = await startSso(other)
@@ -248,7 +250,7 @@ suite('every error of a sign-in', () => {
     assert.deepEqual(errorOf(await browser.go(sso.startUrl)), [502, 'provider_unavailable'])
   })
 
-  test('a sign-in fails with provider_unavailable, and calls nobody, if the provider has a private address', async () => {
+  test('a sign-in fails with provider_unavailable, without a call, if the provider has a private IP address', async () => {
     await using sso = await startSso(provider, {}, { settings: { privateTargets: { check: () => false } } })
     const page = await new Browser(sso.app).go(sso.startUrl)
     assert.deepEqual(errorOf(page), [502, 'provider_unavailable'])
@@ -260,7 +262,7 @@ suite('every error of a sign-in', () => {
     await refused(sso, 'mallory', 'access_denied')
   })
 
-  test('a sign-in with the address of an existing user ends with link_pending', async () => {
+  test('a first SSO sign-in with the e-mail address of an existing user fails with link_pending', async () => {
     await using sso = await startSso(provider)
     await provider.setAccounts({ member: { email: 'Member@example.com', email_verified: true } })
     await refused(sso, 'member', 'link_pending')
@@ -268,7 +270,7 @@ suite('every error of a sign-in', () => {
 })
 
 suite('GET /auth/sso/callback', () => {
-  test('a sign-in’s state works once; a second use fails with invalid_state, without a call to the provider', async () => {
+  test('a sign-in’s `state` works once; a second use fails with invalid_state, without asking the provider', async () => {
     await using sso = await startSso(provider)
     const browser = new Browser(sso.app)
     const back = await sso.comeBack('ada', browser)
@@ -319,7 +321,7 @@ suite('GET /auth/sso/callback', () => {
     assert.equal((await browser.go(second)).status, 200)
   })
 
-  test('a sign-in’s state that is older than ten minutes fails with invalid_state', async () => {
+  test('a callback whose `state` is older than ten minutes fails with invalid_state', async () => {
     await using sso = await startSso(provider)
     const browser = new Browser(sso.app)
     const back = await sso.comeBack('ada', browser)
@@ -338,7 +340,7 @@ suite('GET /auth/sso/callback', () => {
     assert.equal((await browser.go(`${back.href}&state=${back.searchParams.get('state')}`)).status, 400)
   })
 
-  test('a sign-in fails with invalid_response for a forged, second or missing authorization code', async () => {
+  test('a callback with a forged, an additional or no authorization code fails with invalid_response', async () => {
     await using sso = await startSso(provider)
     for (const change of [
       (url: URL) => url.searchParams.set('code', 'forged'),
@@ -374,7 +376,7 @@ suite('GET /auth/sso/callback', () => {
     assert.deepEqual(await tampered(sso, change), [400, 'invalid_response'])
   })
 
-  test('if the reply names another issuer, a sign-in fails with invalid_response; no issuer gets the code', async () => {
+  test('a callback that names another issuer fails with invalid_response, and no issuer gets the code', async () => {
     await using other = await startProvider()
     await other.setAccounts({ ada })
     await using sso = await startSso(provider)
@@ -387,7 +389,8 @@ suite('GET /auth/sso/callback', () => {
       assert.deepEqual(errorOf(await browser.go(back.href)), [400, 'invalid_response'], String(issuer))
       assert.ok(!(await provider.takeAsked()).includes('/token'))
     }
-    // Sends another provider's code with the state of our sign-in, as a malicious provider would do.
+    // Lets the browser sign in at another provider, and brings that provider's code back with the state of our sign-in.
+    // A malicious provider would do that.
     const browser = new Browser(sso.app)
     const begun = new URL((await browser.go(sso.startUrl)).location!)
     const there = await browser.signInAt(`${other.issuer}/auth${begun.search}`, 'ada')
@@ -433,7 +436,7 @@ suite('a sign-in at providers that behave differently', () => {
     assert.equal((await sso.signIn('ada')).body.userId, id)
   })
 
-  test('if the ID token has no address, a sign-in asks the userinfo endpoint', async () => {
+  test('if the ID token has no e-mail address, control asks the provider’s userinfo endpoint for it', async () => {
     await provider.setClaimsInToken(false)
     await using sso = await startSso(provider)
     assert.equal((await sso.signIn('ada')).status, 200)
@@ -442,7 +445,7 @@ suite('a sign-in at providers that behave differently', () => {
     await refused(sso, 'eve', 'email_not_verified')
   })
 
-  test('a sign-in sends the client secret in the body if the provider supports only that', async () => {
+  test('control sends the client secret in the body if the identity provider supports only that', async () => {
     await using other = await startProvider({ authMethod: 'client_secret_post' })
     await other.setAccounts({ ada })
     await using sso = await startSso(other)
@@ -477,8 +480,8 @@ suite('the result of a sign-in', () => {
     browser.accept = 'text/html'
     const page = await sso.signIn('ada', browser)
     assert.deepEqual([page.status, page.location?.split('#')[0]], [302, ours])
-    // The dashboard accepts the token only from a browser with this cookie. So nobody can sign others in by sending
-    // them a link.
+    // The dashboard accepts the token only from a browser with this cookie. So nobody can sign in another person by
+    // sending them a URL with a token.
     const token = new URLSearchParams(page.location!.split('#')[1]).get('access_token')!
     const mark = `alcove-sso-token=${hash('sha256', token, 'base64url')}; Path=/; Max-Age=60; SameSite=Lax`
     assert.deepEqual([page.headers['set-cookie']].flat(), [mark])

@@ -28,12 +28,12 @@ export type Session = {
 
 export const callbackPath = '/auth/sso/callback'
 
-/** The callback URI. The provider must have registered exactly this URI. */
+/** The callback URI. It must be registered at the identity provider exactly like this. */
 const redirectUriOf = ({ settings }: Pick<Parts, 'settings'>) => `${settings.publicUrl}/api${callbackPath}`
 
 /**
- * Finds the provider of a sign-in. An organization without providers gets the error of an organization that does not
- * exist.
+ * Finds the identity provider of a sign-in. If the organization has none, throws the same error as for an organization
+ * that does not exist.
  */
 const requireProvider = async (
   parts: SsoParts,
@@ -54,7 +54,7 @@ const requireEntitled = async (parts: SsoParts, organizationId: string): Promise
 
 type Begin = { organizationId: string; providerId: string | undefined; browserSecret: string; address: string }
 
-/** Returns the URL to which the browser must go. */
+/** Begins a single sign-on. Returns the URL of the identity provider to which the browser is redirected. */
 export const beginSignIn = async (
   parts: SsoParts,
   { organizationId, providerId, browserSecret, address }: Begin,
@@ -83,7 +83,10 @@ const requireAttempt = async (parts: SsoParts, { state, browserSecret }: Return)
   return attempt
 }
 
-/** Reads the provider again. Refuses the sign-in if the provider's issuer was changed since the sign-in began. */
+/**
+ * Reads the identity provider again when the browser comes back. Refuses the sign-in if the provider's issuer was
+ * changed since the sign-in began.
+ */
 const requireSameProvider = async (parts: SsoParts, attempt: Attempt): Promise<IdentityProvider> => {
   const { organizationId, identityProviderId, issuerUrl } = attempt
   await requireEntitled(parts, organizationId)

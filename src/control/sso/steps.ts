@@ -6,7 +6,7 @@ import { domainOf } from '../identity-providers/domain.ts'
 import type { IdentityProvider } from '../identity-providers/identity-provider.ts'
 import type { ProviderClaims } from './provider.ts'
 
-/** A person whom a provider has signed in and whose address is accepted. */
+/** A person whom an identity provider has signed in and whose e-mail address is accepted. */
 export type Person = { subject: string; email: string; name: string }
 
 export const requireEnabled = (provider: IdentityProvider | undefined): IdentityProvider => {
@@ -20,7 +20,7 @@ export const requireEmail = ({ subject, email, name }: ProviderClaims): Person =
   return { subject, email: address, name: readText(name, 255) ?? address }
 }
 
-/** Returns whether the provider has verified the address. Some providers send the flag as text. */
+/** Returns whether the identity provider has verified the e-mail address. Some providers send `email_verified` as text. */
 const isVerified = ({ emailVerified }: ProviderClaims): boolean => emailVerified === true || emailVerified === 'true'
 
 export const requireVerifiedEmail = (provider: IdentityProvider, said: ProviderClaims): void => {

@@ -1,11 +1,11 @@
-// The SQL of signing in: attempts, and links between provider accounts and users.
+// The SQL of single sign-on: attempts to sign in, and links between users and their accounts at an identity provider.
 import type { IdentityProvider } from '../identity-providers/identity-provider.ts'
 import type { Sql } from '../storage/database.ts'
 
 export type Attempt = {
   identityProviderId: string
   organizationId: string
-  /** The issuer to which the browser was redirected. */
+  /** The issuer to which the browser was redirected when this attempt began. */
   issuerUrl: string
   nonce: string
   codeVerifier: string
@@ -17,8 +17,8 @@ const mostAttempts = 20_000
 
 /**
  * Inserts an attempt to sign in through an identity provider, and deletes expired attempts. If there are more than
- * `mostAttempts`, the client address (or IPv6 /64) with the most attempts loses its oldest ones. Five percent more are
- * deleted than necessary, because counting by address is slow.
+ * `mostAttempts`, deletes the oldest attempts of the client address (or IPv6 /64) that has the most. Deletes five
+ * percent more than necessary, because counting by address is slow and should not be repeated soon.
  */
 export const insertAttempt = async (
   sql: Sql,
@@ -67,8 +67,8 @@ export const takeAttempt = async (
 type Account = { provider: Pick<IdentityProvider, 'id' | 'issuerUrl'>; subject: string }
 
 /**
- * The issuer without a slash at its end, because discovery treats both forms as equal. Rows of older versions have the
- * URL as a user entered it, perhaps with a slash.
+ * Returns the issuer's URL without a slash at its end, because discovery treats both forms as equal. Older versions
+ * stored the URL as a user had entered it, perhaps with a slash, so queries search for both spellings.
  */
 const issuerOf = ({ issuerUrl }: Account['provider']): string => issuerUrl.replace(/\/+$/, '')
 const spellingsOf = (provider: Account['provider']): string[] => [issuerOf(provider), `${issuerOf(provider)}/`]
@@ -164,7 +164,7 @@ export const listPendingLinks = async (sql: Sql, userId: string, now: Date): Pro
 type LinkOf = { id: string; userId: string }
 
 /**
- * Accepts a pending link. Returns false if there is no such link, if the link's e-mail address is not the user's own
+ * Confirms a pending link. Returns false if there is no such link, if the link's e-mail address is not the user's own
  * verified one (`ownsAddress`), or if the user is an operator.
  */
 export const acceptLink = async (sql: Sql, { id, userId }: LinkOf, now: Date): Promise<boolean> => {

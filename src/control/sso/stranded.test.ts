@@ -23,7 +23,7 @@ after(async () => {
   await other?.stop()
 })
 
-/** Signs in. Returns the id of the user, or the error code. */
+/** Signs in by single sign-on. Returns the id of the user, or the error code. */
 const end = async (sso: SsoControl, login = 'ada'): Promise<string> => {
   const { status, body } = await sso.signIn(login)
   return status === 200 ? body.userId : body.code
@@ -44,8 +44,8 @@ const makeAnew = async ({ app, providerId }: SsoControl, more: object = {}) => {
   assert.equal(reply.status, 201, reply.text)
 }
 
-suite('a user made by single sign-on whose provider changes', () => {
-  test('after a provider was deleted and made again, its users sign in as the same users', async () => {
+suite('a user made by single sign-on whose identity provider changes', () => {
+  test('after an identity provider was deleted and made again, its users sign in as the same users', async () => {
     await using sso = await startSso(provider)
     const id = await end(sso)
     await makeAnew(sso)
@@ -68,14 +68,14 @@ suite('a user made by single sign-on whose provider changes', () => {
     )
   })
 
-  test('a second account of the issuer with the address of a user gets link_refused', async () => {
+  test('a second account at an issuer with the e-mail address of the first one gets link_refused', async () => {
     await using sso = await startSso(provider)
     const id = await end(sso)
     assert.equal(await end(sso, 'usurper'), 'link_refused')
     assert.equal(await end(sso), id)
   })
 
-  test('a recreated provider cannot sign in a user with more than default permissions (link_refused)', async () => {
+  test('a recreated identity provider cannot sign in a user with more than default permissions', async () => {
     await using sso = await startSso(provider)
     const id = await end(sso)
     await makeAnew(sso)
@@ -90,14 +90,14 @@ suite('a user made by single sign-on whose provider changes', () => {
     assert.equal(await end(sso), id)
   })
 
-  test('a recreated provider without the domain of a user’s address cannot sign that user in (link_refused)', async () => {
+  test('a recreated provider that does not list the domain of a user’s e-mail address cannot sign them in', async () => {
     await using sso = await startSso(provider)
     await end(sso)
     await makeAnew(sso, { emailDomains: [], allowAnyDomain: true })
     assert.equal(await end(sso), 'link_refused')
   })
 
-  test('single sign-on gets link_refused if the address’s user has other organizations or ways to sign in', async () => {
+  test('a recreated provider cannot sign in a user who has other organizations or other ways to sign in', async () => {
     await using sso = await startSso(provider)
     const { sql } = sso.app.database
     const id = await end(sso)
@@ -127,7 +127,7 @@ suite('a user made by single sign-on whose provider changes', () => {
     assert.equal(await end(sso), 'link_refused')
   })
 
-  test('single sign-on with the unverified address of an existing user gets link_refused', async () => {
+  test('single sign-on with the unverified e-mail address of an existing user fails with link_refused', async () => {
     await using sso = await startSso(provider)
     await addPerson(sso.app, { email: ada.email, emailVerified: false, roleIds: [] })
     assert.equal(await end(sso), 'link_refused')
