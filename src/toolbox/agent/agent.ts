@@ -30,7 +30,7 @@ export interface Agent {
   info(): Promise<{ version: string; bootId: string }>
   /** Sends SIGTERM to all processes, waits `graceMs`, then sends SIGKILL. Settles when PID 1 has ended. */
   shutdown(graceMs: number): Promise<void>
-  /** Commands and terminals. They continue when their connection to the agent ends, and when the gate ends. */
+  /** Commands and terminals that continue after their connection to the agent, or the gate, has ended. */
   readonly jobs: Jobs
   /** Shells that keep their state between commands, and continue after the gate has ended. */
   readonly sessions: Sessions
@@ -63,7 +63,7 @@ const shutdown = async (socketPath: string, graceMs: number): Promise<void> => {
   try {
     while ((await connection.nextOrEnd()) !== undefined);
   } catch (error) {
-    // Ignore this error: a broken connection means that the agent has ended, as the caller requested.
+    // Ignore a broken connection: it means that the agent has ended, as the caller requested.
     if (!(error instanceof AgentGone)) throw error
   } finally {
     connection.close()

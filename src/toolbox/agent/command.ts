@@ -17,7 +17,7 @@ export type CommandSpec = {
   user: string
   /** Bytes for the standard input, which is then closed. Default: an empty standard input. */
   stdin?: Uint8Array
-  /** Leaves the standard input open for `write`. */
+  /** Leaves the standard input open, so that `write` can add bytes. */
   keepInput?: boolean
   /**
    * Uses a single pipe for standard output and standard error, so that their output stays in order. All output is then
@@ -60,8 +60,8 @@ export interface RunningCommand extends AsyncIterable<Output> {
    */
   readonly unsentBytes: number
   /**
-   * Adds bytes to an input that is kept open. If the command has ended, the bytes are dropped. `onGone` is called when
-   * the memory of `data` may be reused.
+   * Adds bytes to an input that was opened with `keepInput`. If the command has ended, the bytes are dropped. `onGone` is called
+   * when the memory of `data` may be reused.
    */
   write(data: Uint8Array, onGone?: () => void): void
   /** Closes an input that was opened with `keepInput`, after all bytes of earlier calls of `write` were sent. */

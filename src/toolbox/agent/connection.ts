@@ -26,7 +26,7 @@ export class AgentGone extends Error {
 const stages = ['protocol', 'user', 'cwd', 'exec', 'connect', 'busy', 'ending', 'system', 'job', 'file'] as const
 export type Stage = (typeof stages)[number]
 
-/** Thrown if the agent refused a request. `stage` says which step failed, `errno` what the kernel reported, if anything. */
+/** Thrown if the agent refused a request. `stage` says which step failed, and `errno` which error the kernel reported, if any. */
 export class AgentRefused extends Error {
   override name = 'AgentRefused'
   readonly stage: Stage
@@ -235,8 +235,8 @@ export class Connection {
   }
 
   /**
-   * Returns the bytes that arrived since the last call; `undefined` at the end. The socket is read only during a call
-   * of this method.
+   * Returns the bytes that arrived since the previous call of this method; `undefined` at the end of the connection. The socket is
+   * read only during a call of this method.
    */
   async #chunk(): Promise<Buffer | undefined> {
     try {

@@ -16,9 +16,8 @@ const identityOf = (assignment: KnownAssignment): Record<string, string> => ({
 })
 
 /**
- * Returns the environment of a process in the sandbox: first the variables that describe the sandbox, such as DAYTONA_SANDBOX_ID,
- * then the sandbox's own variables, then those of the call. A later variable overrides an earlier one. A variable that the
- * sandbox has removed exists only if the call sets it.
+ * Returns the environment of a process in the sandbox. Variables of the call override those of the sandbox, which override those
+ * that describe the sandbox (such as DAYTONA_SANDBOX_ID). A variable that the sandbox has removed exists only if the call sets it.
  */
 export const environmentOf = ({ assignment }: EnvironmentSource, envs: Record<string, string> = {}) => {
   const environment = { ...identityOf(assignment), ...assignment.env }

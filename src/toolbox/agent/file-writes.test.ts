@@ -49,7 +49,7 @@ suite('writing files through the agent', () => {
     )
   })
 
-  test('`write` whose contents end too early leaves the old file unchanged and leaves no temporary file', async () => {
+  test('a `write` whose contents end too early leaves the old file unchanged, and leaves no temporary file', async () => {
     await using box = await startWithFiles()
     const before = readdirSync(box.at()).sort()
     const brokenOff = async function* () {

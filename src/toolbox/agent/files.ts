@@ -238,8 +238,8 @@ const write = async (
   try {
     for await (const chunk of contents) {
       for (let at = 0; at < chunk.length && !isAnswered; at += maxPayloadBytes) {
-        // The agent reads on even after a refusal, until the gate closes the connection, so this `await` always ends. A
-        // `Promise.race` with `answer` for every chunk would use more and more memory.
+        // Even after a refusal, the agent reads until the gate closes the connection, so this `await` always ends. A `Promise.race`
+        // with `answer` for every chunk would use more and more memory.
         await connection.sendWhole(kinds.stdin, chunk.subarray(at, at + maxPayloadBytes))
       }
       if (isAnswered) break

@@ -67,7 +67,7 @@ export interface Sessions {
   remove(id: string): Promise<void>
   /** Adds a command to the end of the session's queue. */
   exec(sessionId: string, spec: SessionCommandSpec): Promise<void>
-  /** Runs a command and follows its output from the first byte. The command continues if the caller stops following. */
+  /** Runs a command and yields its output from the first byte. The command continues if the caller stops reading. */
   execAndFollow(
     sessionId: string,
     spec: SessionCommandSpec,

@@ -1,7 +1,6 @@
-// Turns a caller's code into a program: an interpreter to start, and a text with the code for the interpreter's standard input. The
-// interpreter reads all of its standard input before the code runs, so the code itself can read nothing from there. In every
-// language, the arguments that the caller gives begin at index 1 (`sys.argv`, `process.argv`), and error messages have the line
-// numbers of the caller's code.
+// Turns a caller's code into a program: an interpreter to start, and a text for its standard input that contains the code. The
+// interpreter reads all of its standard input before the code runs, so the code itself finds it empty. The caller's arguments begin
+// at index 1 (`sys.argv`, `process.argv`), and error messages have the line numbers of the caller's code.
 import { readFileSync } from 'node:fs'
 
 export type Program = { argv: readonly string[]; stdin: string }

@@ -1,6 +1,6 @@
-// Runs one call of computer use in the sandbox, as the sandbox's user. The call is a Python program from `inside/`, which
-// prints its answer and ends. The sandbox is not trusted, so time, size and form of the answer are checked. Pictures of the
-// display come as base64 text, and the gate does not decode them.
+// Runs one call of computer use in the sandbox, as the sandbox's user: a Python program from `inside/`, which prints an answer and
+// ends. The sandbox is not trusted, so time, size and form of the answer are checked. Pictures of the display come as base64 text,
+// and the gate does not decode them.
 import { readFileSync } from 'node:fs'
 import type { FastifyReply } from 'fastify'
 import Type, { type Static, type TSchema } from 'typebox'

@@ -25,8 +25,8 @@ const exists = async (files: Files, path: string): Promise<boolean> => {
 }
 
 /**
- * Moves a file where the kernel cannot rename: between two file systems, or a directory of the image in the sandbox's overlay.
- * Uses the image's `mv`, which copies and then deletes. Unlike a rename, `mv` can break off in the middle.
+ * Moves a file with the image's `mv`, where the kernel cannot rename it: between two file systems, or for a directory that comes
+ * from the image, over which the sandbox's disk is an overlay. `mv` copies and then deletes, so it can break off in the middle.
  */
 const copyOver = async (sandbox: ToolboxSandbox, deadline: Deadline, from: string, to: string): Promise<void> => {
   const files = sandbox.agent.files(sandbox.assignment.user)

@@ -1,10 +1,8 @@
-// Credentials for one call. They are in the environment of a single git process, where a credential helper for that call reads
-// them. Therefore the credentials are in no file, no argument and no remote's URL, and no longer exist after the process has
-// ended.
+// Credentials for one call. A single git process has them in its environment, and a credential helper passes them on to git. So no
+// file, no argument and no remote's URL contains the credentials, and they no longer exist after the process has ended.
 //
-// During the call, processes of that user in that sandbox, including hooks, can read the credentials. A caller that gives a
-// password to a sandbox trusts the processes of its user. A file, a socket or a pipe would not be safer, because these processes
-// could read them too.
+// During the call, other processes of the sandbox's user, including hooks, can read the credentials. They could read a file, a
+// socket or a pipe, too. A caller that gives a password to a sandbox trusts the processes of the sandbox's user.
 import { Problem } from '#src/problems.ts'
 import type { GitOptions } from './run-git.ts'
 import { type Account, given } from './schemas.ts'

@@ -16,8 +16,8 @@ export const defaultContext = 'default'
 
 const contextsMax = 64
 /**
- * Maximum number of bytes that the agent stores of the messages of a context's Python process (worker.py), on the sandbox's disk. A
- * gate that reads these messages more than `ringBytes` late loses some of them.
+ * Maximum size in bytes of the messages of a context's Python process (worker.py) that the agent stores on the sandbox's disk. If
+ * more messages arrive before the gate reads them, the oldest are lost.
  */
 const ringBytes = 16 * 1024 * 1024
 const prefix = 'python.'

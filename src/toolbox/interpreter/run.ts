@@ -64,9 +64,9 @@ class Deadline {
 const askMs = 1000
 
 /**
- * Asks the worker, the Python process that runs the caller's code (worker.py), whether it is free. On a full disk, output is lost,
- * perhaps including the message that a run is over. The question is repeated, because its answer may be lost, too. The worker
- * answers after it has done all earlier requests, so an answer means that it is free.
+ * Asks the worker, the Python process that runs the caller's code (worker.py), whether it is free. On a full disk, the message that
+ * a run is over may be lost. The answer may be lost too, so the question is repeated. The worker answers only after all earlier
+ * requests, so any answer means that it is free.
  */
 class Asking {
   readonly #jobs: Jobs

@@ -42,7 +42,7 @@ suite('answers of language servers in the shapes of the API', () => {
     assert.deepEqual(symbolsOf(null), [])
   })
 
-  test('`symbolsOf` refuses a small message if the answer would be huge because of its long file name', () => {
+  test('`symbolsOf` refuses many symbols of a file with a long name, because the answer would be huge', () => {
     const symbols = (count: number) => [{ name: 'A', children: Array.from({ length: count }, () => ({ name: 'b' })) }]
     const uri = `file:///${'a'.repeat(12_000)}`
     assert.throws(() => symbolsOf(symbols(100_000), uri), { code: 'unprocessable' })

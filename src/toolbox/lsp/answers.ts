@@ -70,9 +70,9 @@ const flatten = (result: unknown, uri: string): LspSymbol[] =>
 const uriBytes = 32 * 1024 * 1024
 
 /**
- * Returns the symbols of a server's answer as a flat list. `uri`: the document of symbols that do not name one. A nested symbol
- * comes after the symbol that contains it. Throws a 422 if all copies of `uri` together exceed `uriBytes`: each symbol gets a
- * copy, so a small message of a server could become gigabytes.
+ * Returns the symbols of a server's answer as a flat list, in which a nested symbol comes after the symbol that contains it. `uri`:
+ * the document of symbols that name no document. Throws a 422 if the copies of `uri` would have more than `uriBytes` bytes in
+ * total.
  */
 export const symbolsOf = (result: unknown, uri = ''): LspSymbol[] => {
   const symbols = flatten(result, uri)

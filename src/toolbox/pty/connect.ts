@@ -1,5 +1,5 @@
-// A client of a terminal. Each client follows the job's output on its own, and the agent stores the output. So a slow client does
-// not slow down others, a new client sees earlier output, and a restart of the gate loses no state.
+// A client of a terminal. Each client reads the job's output from the agent, which stores it, independently of other clients. So a
+// slow client does not slow down others, a new client sees earlier output, and a restart of the gate loses no state.
 import { constants } from 'node:os'
 import { setTimeout as delay } from 'node:timers/promises'
 import type { WebSocket } from 'ws'

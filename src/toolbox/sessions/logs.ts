@@ -129,8 +129,8 @@ const frameBytes = 32 * 1024
 
 /**
  * Sends a piece of output as messages. Each message begins with the marker of its stream (stdout or stderr). Returns true if
- * everything was sent immediately; otherwise calls `done` later. The output is not copied: the marker is written into the bytes
- * that come before the output in its buffer. These bytes are unused, or were already sent.
+ * everything was sent immediately; otherwise calls `done` later. To avoid a copy, the marker overwrites the bytes before the output
+ * in its buffer, which are unused or were already sent.
  */
 const sendPiece = (socket: WebSocket, piece: Piece, done: () => void): boolean => {
   if (piece.type === 'truncated') {

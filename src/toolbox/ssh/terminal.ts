@@ -10,8 +10,8 @@ import type { End, Running } from './running.ts'
 
 const prefix = 'ssh.'
 /**
- * Maximum size of the output that is kept for a client that reads slowly, in bytes. Older output is lost, and the client is
- * told.
+ * Maximum size in bytes of the output that is stored for a client that reads slowly. Older output is lost, and the client gets a
+ * message about the loss.
  */
 const ringBytes = 4 * 1024 * 1024
 const livingMax = 128
