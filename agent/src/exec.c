@@ -2,13 +2,13 @@
  * EXEC: runs one command, which is killed if its connection closes. Output is read only as fast as the peer, which sent the
  * request, receives it. The peer may send only as many bytes of input as the agent has allowed by frames CREDIT.
  *
- * After the first process has ended, the agent sends what is left in the pipes, then EXIT. Background children continue to
- * run. If the connection closes before the first process ends, the process group is killed.
+ * After the command's first process has ended, the agent sends what is left in the pipes, then EXIT. Background children continue
+ * to run. If the connection closes before the first process ends, its process group is killed.
  *
- * Most commands end after a few milliseconds, so each wake-up of the agent or the peer is a large part of their cost. When a
- * program ends, its two output pipes would also end, and the agent would wake up three times. So the agent itself keeps a writing
- * end of each pipe open, and wakes up only once. The OK frame waits a few milliseconds to be sent with other frames, unless the
- * peer will send input.
+ * Most commands end after a few milliseconds, so each wake-up of the agent or the peer is a large part of their cost. If the output
+ * pipes ended together with the command, the agent would wake up three times. So the agent keeps a writing end of each pipe open,
+ * and wakes up only once. If the peer sends no input, OK waits some milliseconds, so that it can be sent together with other
+ * frames.
  */
 #include <errno.h>
 #include <signal.h>

@@ -109,9 +109,9 @@ static void serve_list(struct fields *request) {
 /* ---- reading a file ---- */
 
 /*
- * The beginning of the file. A file's reported size is unreliable: sysfs reports too much, proc too little, and a file may be
- * cut while it is read. So the agent reads up to this many bytes before it sends a size. If the file ends within them, the
- * number of bytes that were read is the size.
+ * Buffer for the beginning of the file. A file's reported size is unreliable: sysfs reports too much, proc too little, and a file
+ * may be cut while it is read. So the agent fills this buffer before it sends a size. If the file ends within the buffer, its size
+ * is the number of bytes that were read.
  */
 static uint8_t beginning[WITHOUT_SIZE_MAX + 1];
 

@@ -1,9 +1,9 @@
 /*
- * FILE_WRITE: receives a whole file before anything is changed. The data goes into a file without a name, which the kernel
- * removes if the peer disconnects. A new file then gets its name. An existing file is written in place, as a shell would do: it
- * keeps its inode, its other names and its watchers. The existing file is opened with the user's rights and without following a
- * link. So a user who replaces it by a link meanwhile gains nothing. If the file system can share blocks (FICLONE), the old file
- * gets the new contents in one step. Otherwise the agent reserves space and copies the contents.
+ * FILE_WRITE: receives the whole file before anything is changed. The data goes into a file without a name, which the kernel
+ * removes if the peer disconnects. If the path did not exist, this file then gets the name. An existing file is written in place,
+ * as a shell would do: it keeps its inode, its other names and its watchers. It is opened with the user's rights and without
+ * following a link, so a user who replaces it by a link gains nothing. If the file system can share blocks (FICLONE), the existing
+ * file gets the new contents in one step. Otherwise the agent reserves space and copies the contents.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -124,9 +124,9 @@ static bool directory_gives_rights(const struct stat *directory) {
 }
 
 /*
- * Chooses the directory of the temporary file: /var/tmp if it is in the same mount as the path. In the path's own directory,
- * programs that watch the directory would get an event for the temporary file. Compares the devices of the two directories,
- * because on an overlay a file may have another device than its directory.
+ * Chooses the directory of the temporary file. In /var/tmp, the file causes no event for programs that watch the directory of the
+ * path. If /var/tmp cannot be used, for example because it is in another mount, takes the directory of the path. Compares the
+ * devices of the two directories, because on an overlay a file may have another device than its directory.
  */
 static void find_elsewhere(bool exists) {
   struct stat here, there;
@@ -274,8 +274,8 @@ static void keep_room(int fd, off_t size, off_t old_size) {
 
 /*
  * Makes the existing file `fd` share the disk blocks of the new contents in one step, so that readers see either the old contents
- * or the new ones. Only whole blocks can be shared if the existing file is longer. So the new contents are padded with zeros, and
- * the caller cuts the existing file afterwards. Returns false if the file system cannot share blocks.
+ * or the new ones. If the existing file is longer, only whole blocks can be shared: the new contents are padded with zeros, and the
+ * caller cuts the existing file afterwards. Returns false if the file system cannot share blocks.
  */
 static bool share_contents(int fd, off_t size, off_t old_size) {
   bool is_longer = old_size > size;
