@@ -174,9 +174,9 @@ static int disarm_one(const char *path, const struct stat *status, int type, str
   return 0;
 }
 
-// disarm PATH FIRST COUNT: makes a directory tree harmless. A sandbox has the ids from FIRST to FIRST + COUNT - 1. Removes what
-// it could not have made: devices, set-id bits of other owners, capabilities of other users, and attributes that Alcove's
-// overlays do not set. Only for a tree that no other process can reach.
+// disarm PATH FIRST COUNT: removes from a directory tree what a sandbox with the ids FIRST to FIRST + COUNT - 1 could not have
+// made: devices, set-id bits of other owners, capabilities of other users, and attributes that Alcove's overlays do not set. Only
+// for a tree that no other process can reach.
 void disarm(char **arg) {
   first_id = (uid_t)number(arg[1], 10);
   id_count = (uid_t)number(arg[2], 10);

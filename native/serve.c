@@ -198,10 +198,10 @@ static void ask_child(char *body, size_t length, int warmer) {
   start_child(&question, arg, at, (size_t)(end - at));
 }
 
-// The helper process of `serve FILE`, which makes the move of another process between cgroups fast (see above). FILE is the
-// cgroup.procs of the cgroup in which the helper already is. `ask_child` writes a byte to the pipe `asked` for each question with
-// the flag `moves_process` or `moves_soon`. For `warm_for_ms` after each byte, the helper moves itself every `warm_every_ms`, by
-// writing `0` to FILE; `0` means the writing process.
+// The helper process of `serve FILE` (see the head of this file), which makes the move of another process between cgroups fast.
+// FILE is the cgroup.procs of the cgroup in which the helper already is. `ask_child` writes a byte to the pipe `asked` for each
+// question with the flag `moves_process` or `moves_soon`. For `warm_for_ms` after each byte, the helper moves itself every
+// `warm_every_ms`, by writing `0` to FILE; `0` means the writing process.
 static _Noreturn void keep_warm(int asked, const char *path) {
   prctl(PR_SET_PDEATHSIG, SIGKILL);
   int file = open(path, O_WRONLY | O_CLOEXEC);
