@@ -8,8 +8,8 @@ import type { Transaction } from '../storage/database.ts'
  */
 export type ActorFields = {
   /**
-   * Present if the handler may read while the audit row is written. The handler must await this promise before it
-   * changes anything. Rejects if the row cannot be written.
+   * Resolves when the audit row of the call is written, and rejects if it cannot be written. Present only if the
+   * handler may run while the row is being written. The handler must await this promise before it changes anything.
    */
   told?: Promise<unknown>
   /** Present if the handler must write the audit row itself, in the transaction that makes the change. */

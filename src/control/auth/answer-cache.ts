@@ -3,7 +3,10 @@ const keepMilliseconds = 1_000
 const keepAtMost = 10_000
 
 type AnswerCache<V> = {
-  /** Returns the cached result for `question`, if it is less than a second old. Otherwise calls `ask`. */
+  /**
+   * Returns the cached result for `question`, if it is less than a second old. Otherwise calls `ask` and caches its
+   * result.
+   */
   get: (question: string, ask: () => Promise<V>) => Promise<V>
   forget: () => void
 }
@@ -18,7 +21,7 @@ export const keepAnswers = <V>(): AnswerCache<V> => {
       const kept = answers.get(question)
       if (kept !== undefined && performance.now() < kept.until) return kept.answer
       const asked = epoch
-      // The lifetime of the result begins before `ask` is called, because the result may describe the state at that
+      // The cache counts the age of the result from before the call of `ask`, because the result may be as old as that
       // moment.
       const until = performance.now() + keepMilliseconds
       const answer = await ask()

@@ -3,8 +3,8 @@ import type { IncomingHttpHeaders } from 'node:http'
 import { Problem } from '#src/problems.ts'
 
 /**
- * Reads the bearer token (RFC 6750 §2.1). A token longer than Alcove ever accepts is ignored: it is not hashed, looked
- * up or logged. Some identity providers issue very long tokens.
+ * Reads the bearer token (RFC 6750 §2.1). Ignores a token of more than 8192 characters: such a token is never hashed,
+ * looked up or logged.
  */
 export const readBearer = (headers: IncomingHttpHeaders): string | undefined => {
   const [, token] = /^Bearer +([A-Za-z0-9\-._~+/]{1,8192}=*)$/i.exec(headers.authorization ?? '') ?? []
@@ -12,8 +12,8 @@ export const readBearer = (headers: IncomingHttpHeaders): string | undefined => 
 }
 
 /**
- * Whether a token is shaped like a JWT: three base64url parts, of which the first encodes `{"`. A JWT is never tried as
- * a key.
+ * Whether a token has the form of a JWT: three base64url parts, of which the first begins with `{"` when decoded. Such
+ * a token is never looked up as an API key.
  */
 export const isJwt = (token: string): boolean => /^eyJ[\w-]*\.[\w-]+\.[\w-]*$/.test(token)
 

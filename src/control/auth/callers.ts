@@ -25,9 +25,9 @@ const touchSeconds = 10
 export type Holder = {
   user: User
   /**
-   * Returns the caller in the organization. Without an id: in the organization of the key, or in the personal
-   * organization of a user without a key. `undefined` if the user does not belong to the organization, or if it does
-   * not exist.
+   * Returns the user as a caller in this organization. Without an id: in the organization of the API key, or, for a
+   * user without a key, in the personal organization. Returns `undefined` if the user may not act in the organization,
+   * or if it does not exist.
    */
   in: (organizationId: string | undefined) => Promise<Caller | undefined>
 }
@@ -36,8 +36,9 @@ export type Callers = {
   /** Finds the user of a token. `undefined` if the token is no valid credential of a user. */
   find: (token: string) => Promise<Holder | undefined>
   /**
-   * Finds the caller who got credentials earlier, for example for an upload, with the present permissions. `undefined`
-   * if the key has expired, or the key, the account or the membership was deleted.
+   * Finds again the caller to whom control gave other credentials earlier, for example for uploads. Returns the caller
+   * with the permissions of this moment. Returns `undefined` if the API key has expired, or if the key, the user or the
+   * membership was deleted.
    */
   findAgain: (known: {
     userId: string
@@ -54,7 +55,7 @@ export type Callers = {
 /** Functions of the module `users` that authentication needs. */
 type People = {
   findById: (sql: Sql, userId: string) => Promise<User | undefined>
-  /** Returns the user whom a verified token describes. A new person becomes a user. */
+  /** Returns the user whom a verified token describes. If there is no such user yet, creates one. */
   signIn: (database: Database, claims: Claims, now: Date) => Promise<User>
 }
 
@@ -65,7 +66,7 @@ type CallersParts = {
   settings: { identity: IdentitySettings }
   own: readonly OwnIssuer[]
   people: People
-  /** Records the use of a key, unless a use in the last `seconds` is recorded already. */
+  /** Records that an API key was used at `now`, unless a use within the last `seconds` is recorded already. */
   touchKey: (sql: Sql, hash: string, now: Date, seconds: number) => Promise<void>
 }
 
@@ -130,7 +131,7 @@ export const createCallers = async ({
     return {
       user,
       in: async (organizationId) => {
-        // A text in PostgreSQL cannot contain NUL, so no organization has such an id.
+        // PostgreSQL refuses texts with a NUL character, so no organization has an id with NUL.
         if (organizationId?.includes('\0')) return undefined
         const question = `${user.id} ${organizationId ?? ''}`
         const standing = await standings.get(question, () => findStanding(sql, user, organizationId))

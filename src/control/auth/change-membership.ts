@@ -9,8 +9,8 @@ import type { Caller } from './route.ts'
 export type ChangeParts = Pick<Parts, 'database' | 'clock'> & { callers: Callers }
 
 /**
- * Waits for the lock of the organization. Inserting a row that refers to the organization does not need this lock, so
- * sandboxes can still be created and changed.
+ * Locks the row of the organization until the transaction ends, so that changes of access run one at a time. Sandboxes
+ * can be created and changed meanwhile: a row that refers to the organization can be inserted without this lock.
  */
 export const lockMembership = async (sql: Transaction, organizationId: string): Promise<void> => {
   const [found] = await sql`select 1 from organizations where id = ${organizationId} for no key update`

@@ -12,7 +12,8 @@ export type Claims = {
   emailVerified: boolean
   name: string
   /**
-   * When the token was issued. If the token has no such time, the stored name and address of the user are not changed.
+   * When the token was issued. If the token has no such time, the stored name and e-mail address of the user are not
+   * changed.
    */
   saidAt: Date | undefined
   expiresAt: Date

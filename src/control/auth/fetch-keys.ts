@@ -30,8 +30,8 @@ const readJson = async (
 }
 
 /**
- * Requests the discovery document of an issuer. A document that names another issuer is refused (OpenID Connect Discovery
- * §4).
+ * Requests the discovery document of an issuer. Refuses a document that names a different issuer (OpenID Connect
+ * Discovery §4).
  */
 export const readDiscovery = async (issuer: string, signal: AbortSignal): Promise<Record<string, unknown>> => {
   const { value } = await readJson(`${issuer.replace(/\/$/, '')}/.well-known/openid-configuration`, signal)
@@ -47,9 +47,9 @@ const askIssuer = async (issuer: string, signal: AbortSignal): Promise<string> =
 }
 
 /**
- * Makes the fetch function for `createRemoteJWKSet`. The signal that jose passes sets the timeout. While the issuer
- * cannot be reached, its last known keys stay valid for `believedMilliseconds`. An unreachable issuer gets at most one
- * request per `pauseMilliseconds`.
+ * Returns the fetch function with which the library jose gets the keys of an issuer. The `signal` of jose ends a
+ * request after a timeout. While the issuer cannot be reached, its last known keys stay valid for
+ * `believedMilliseconds`. Without such keys, an unreachable issuer gets at most one request per `pauseMilliseconds`.
  */
 export const keyFetcher = (issuer: string) => {
   let heard: { text: string; at: number } | undefined

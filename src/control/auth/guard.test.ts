@@ -48,7 +48,7 @@ suite('the guard of every endpoint', () => {
     assert.equal(reply.status, 403)
   })
 
-  test('an endpoint for gates or for runners answers 403 to users, and 401 to the key of the other program', async () => {
+  test('endpoints for gates answer 403 to users and 401 to runners; those for runners 403 and 401 to gates', async () => {
     await using app = await startControl()
     const question = { sandboxIdOrName: 'x', credential: { kind: 'none' }, countsAsActivity: false }
     assert.equal((await app.as('admin').post('/proxy/access', question)).status, 403)
@@ -65,7 +65,7 @@ suite('the guard of every endpoint', () => {
         assert.deepEqual([(await app.asUser(who).get(path)).status, path], [404, path])
   })
 
-  test('an API key gets 403 if a header names another organization, and 400 if two headers contradict', async () => {
+  test('an API key gets 403 if a header names another organization, 400 if two headers name different ones', async () => {
     await using app = await startControl()
     const ask = async (headers: Record<string, string>) => (await app.as('owner').get('/regions', { headers })).status
     const { ours, theirs } = organizations
@@ -77,7 +77,7 @@ suite('the guard of every endpoint', () => {
   })
 })
 
-suite('the cached answer about a key', () => {
+suite('the cached permissions of an API key', () => {
   test('after an API key is deleted, its cached permissions are no longer used', async () => {
     await using app = await startControl()
     const made = await app.as('owner').post('/api-keys', { name: 'short-lived', permissions: [] })
@@ -96,7 +96,7 @@ suite('the cached answer about a key', () => {
       await transaction`select pg_notify('alcove_credentials', '')`
     })
     await other.close()
-    // The notification of the database takes a moment to arrive, so the call is repeated.
+    // The notification needs a moment to arrive in control, so the test repeats the call until it is refused.
     for (const end = Date.now() + 10_000; Date.now() < end; ) {
       if ((await app.as('member').get('/users/me')).status === 401) return
     }

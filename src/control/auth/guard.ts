@@ -55,9 +55,9 @@ export const createGuard = ({
   }
 
   /**
-   * Finds the caller in the named organization, and stores the result for `callerOf`. If the user does not belong to
-   * that organization, returns undefined. For `callerOf` it then stores the user in the organization of the API key, or
-   * in the user's personal organization.
+   * Returns the user as a caller in this organization, or undefined if the user may not act there. Stores the caller
+   * for `callerOf`. A user who may not act there is stored as a caller in the organization of the API key, or in the
+   * personal organization.
    */
   const findCaller = async (request: FastifyRequest, holder: Holder, organizationId: string | undefined) => {
     const caller = await holder.in(organizationId)
@@ -68,7 +68,7 @@ export const createGuard = ({
 
   /**
    * Returns the caller in an organization. Throws 404 if the path names an organization to which the caller does not
-   * belong, and 403 if a header does. Both answers are the same for organizations that do not exist.
+   * belong, and 403 if a header does. An organization that does not exist gets the same answers.
    */
   const getCaller = async (
     request: FastifyRequest,
@@ -82,14 +82,19 @@ export const createGuard = ({
     throw new Problem('forbidden', 'This credential does not reach that organization.')
   }
 
-  /** Finds the SSH gateway with this key. `sshRegionId: undefined` is the SSH gateway of this server. */
+  /**
+   * Finds the SSH gateway with this key. In the result, `sshRegionId: undefined` means the SSH gateway of this server.
+   */
   const findSshGateway = async (keyHash: string) => {
     if (sshGatewayKeyHash !== undefined && isSameHash(keyHash, sshGatewayKeyHash)) return { sshRegionId: undefined }
     const sshRegionId = await findSshRegionId(keyHash)
     return sshRegionId === undefined ? undefined : { sshRegionId }
   }
 
-  /** Throws 403 for a user who calls a route that only runners or only gates may call. */
+  /**
+   * Throws 403 if the token belongs to a user, and 401 if it is unknown. Called for routes that only other programs may
+   * call, such as runners and gates.
+   */
   const refuseUser = async (request: FastifyRequest, token: string): Promise<never> => {
     await findCaller(request, await getHolder(token), undefined)
     throw new Problem('forbidden')
@@ -121,8 +126,8 @@ export const createGuard = ({
     const holder = await getHolder(token)
     const named = readOrganizationHeader(request.headers)
     if (needs === 'admin') {
-      // An operator may act on any organization without being a member. So the organization in the path is not used
-      // here.
+      // An operator may act on any organization without being a member. The organization in the path is therefore not
+      // checked here.
       const caller = await getCaller(request, holder)
       checkHolds(caller, needs)
       if (givesAccess) checkDoesNotExpire(caller)
@@ -144,7 +149,10 @@ export const createGuard = ({
   }
 }
 
-/** Throws 403 for a key that expires. Called for endpoints that give access which would last longer than the key. */
+/**
+ * Throws 403 for an API key that expires. Called for endpoints that give access without an end, which would outlive the
+ * key.
+ */
 const checkDoesNotExpire = ({ keyExpiresAt }: Caller) => {
   if (!keyExpiresAt) return
   throw new Problem(

@@ -1,6 +1,6 @@
-// Decides which tokens of people are accepted. A token must not be expired, and must be for our audience. It must come
-// from an issuer that the operator named, and be signed with a public-key algorithm. A token may name a URL of its
-// public key; that URL is ignored.
+// Decides which tokens of people are accepted. A token must not be expired, and its audience must be the configured
+// one. It must come from an issuer that the operator named, and be signed with a public-key algorithm. A token may name
+// a URL of its public key; that URL is ignored.
 import {
   createRemoteJWKSet,
   customFetch,
@@ -55,8 +55,8 @@ const keysOf = (issuer: string, { keyCooldownSeconds }: IdentitySettings): JWTVe
   })
 
 /**
- * Finds the issuer of a token whose signature is not verified yet. Undefined if the algorithm or the type of the token
- * is not accepted. Keys are therefore fetched only for plausible tokens.
+ * Returns the issuer that a token names, before the signature is verified. Returns undefined if the algorithm or the
+ * type of the token is not accepted. Control then fetches no keys for the token.
  */
 const findIssuer = (token: string): string | undefined => {
   try {
@@ -85,7 +85,7 @@ const verifyByAny = async (error: errors.JWKSMultipleMatchingKeys, verify: (key:
   throw new errors.JWSSignatureVerificationFailed()
 }
 
-/** Whether jose found a fault in the token itself. False for a fault at the issuer. */
+/** Whether the library jose found a fault in the token itself. False if the issuer caused the error. */
 const isTokensFault = (error: unknown): boolean =>
   error instanceof errors.JOSEError && !(error instanceof errors.JWKSTimeout) && !(error instanceof errors.JWKSInvalid)
 
@@ -101,8 +101,8 @@ export const createIssuers = ({ identity, clock, log, own }: IssuersParts): Issu
       requiredClaims: ['exp', 'sub'],
       clockTolerance: identity.clockSkewSeconds,
       currentDate: clock.now(),
-      // Our own issuer writes the purpose of each token into `typ`. An ID token is only for its client, and is refused
-      // here.
+      // Access tokens of this server's own issuer have the type `at+jwt`. Its ID tokens are only for the client that
+      // requested them, and are refused here.
       ...(own.some(({ url }) => url === issuer) ? { typ: 'at+jwt' } : {}),
     }
     try {

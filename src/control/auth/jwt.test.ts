@@ -23,7 +23,7 @@ const statusOf = async (app: TestControl, token: string) => (await app.with(toke
 const encode = (value: unknown) => Buffer.from(JSON.stringify(value)).toString('base64url')
 
 suite('a valid JWT', () => {
-  test('a JWT is accepted with each of the configured signature algorithms', async () => {
+  test('a JWT is accepted with each of the four signature algorithms RS256, PS256, ES256 and EdDSA', async () => {
     await using issuer = await startIssuer()
     await using app = await believing([issuer])
     for (const algorithm of ['RS256', 'PS256', 'ES256', 'EdDSA'] as const) {
@@ -99,7 +99,7 @@ suite('a JWT that is refused', () => {
       const good = await issuer.token(ada)
       const bad = await forge(issuer, Math.floor(app.clock.now().getTime() / 1000))
       assert.equal(await statusOf(app, bad), 401)
-      // The changed token was refused only because of the change: the unchanged token is accepted.
+      // The issuer and its valid JWT are accepted, so the other JWT was refused for its own fault.
       assert.equal(await statusOf(app, good), 200)
       const [{ count }] = await app.database.sql<[{ count: number }]>`
         select count(*)::int as count from user_identities`
@@ -275,7 +275,7 @@ suite('the organization of a signed-in user', () => {
     assert.equal(seen.body[0].id, personal.body[0].id)
   })
 
-  test('a signed-in user gets 404 if the path names another organization, and 403 if only a header does', async () => {
+  test('a signed-in user gets 404 if the path names an organization of others, 403 if only a header does', async () => {
     await using app = await startControl()
     assert.equal(await ask(app.asUser('owner'), `/organizations/${theirs}`), 404)
     assert.equal(await ask(app.asUser('owner'), '/organizations/no-such'), 404)

@@ -1,6 +1,6 @@
-// Tokens that this server signs for people who sign in by single sign-on of their organization. They are accepted
-// whatever issuer the operator has configured, and are checked like the tokens of other issuers. A signing key is made
-// at the first use, and replaced every month. A public key is kept longer than its last token is valid.
+// Tokens that this server signs for people who sign in by single sign-on of their organization. They are accepted with
+// every setting of issuers, and are checked like the tokens of other issuers. A signing key is made at the first use,
+// and replaced after 30 days. Its public key is kept for at least 60 days; a token is valid for an hour.
 import { randomUUID } from 'node:crypto'
 import { errors, exportJWK, generateKeyPair, importJWK, type JWK, SignJWT } from 'jose'
 import type { User } from '#src/control/people/user.ts'
@@ -21,7 +21,7 @@ const tokenSeconds = 3600
 const keyDays = 30
 const millisecondsOfDay = 86_400_000
 const lock = 7_305_524
-/** Maximum number of public keys in the cache. Such a key takes very little memory. */
+/** Maximum number of public keys in the cache. */
 const keepAtMost = 100
 
 type KeyRow = { id: string; public_key: JWK; private_key: string; created_at: Date }

@@ -1,5 +1,5 @@
-// The permissions that a key or a role can have, each with its description in docs/reference. The names are a part of the
-// API and never change.
+// The permissions that an API key or a role can have, each with the description that docs/reference shows. The names
+// are a part of the API and never change.
 export const permissions = {
   'write:registries': 'Add and change registries.',
   'delete:registries': 'Remove registries.',

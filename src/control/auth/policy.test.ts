@@ -20,7 +20,8 @@ let server: FastifyInstance
 type Headers = Record<string, string>
 
 /**
- * The headers of each kind of caller. `byKey`: the caller has a key. `signedIn`: the caller has a token of an issuer.
+ * The headers of each kind of caller. `byKey`: the caller sends an API key or a service key. `signedIn`: the caller
+ * sends a JWT of the test issuer.
  */
 const byKey = new Map<GridCaller, Headers>([['nobody', {}]])
 const signedIn = new Map<GridCaller, Headers>()
@@ -61,7 +62,7 @@ const giveMember = async ({ id, name }: (typeof globalRoles)[number]) => {
   return await giveKey(name, name, allPermissions)
 }
 
-/** Adds the headers of a signed-in caller: a token of the test's issuer, and the organization that the caller names. */
+/** Adds the headers of a caller to `signedIn`: a JWT of the test issuer, and the organization that the caller names. */
 const signIn = async (caller: GridCaller, subject: string, organizationId?: string) => {
   const token = await app.issuer.token({ sub: subject }, { now: app.clock.now() })
   const named: Headers = organizationId === undefined ? {} : { 'x-daytona-organization-id': organizationId }
@@ -177,7 +178,7 @@ suite('the callers that each endpoint admits', () => {
   })
 
   test('each endpoint is in docs/reference/policy.md, or in a list of exceptions', () => {
-    // These calls answer 404 to everybody (src/http/unserved.ts).
+    // Calls of the public API that control does not serve. They answer 404 to everybody (src/http/unserved.ts).
     const refusing = new Set(Object.keys(unserved).map((call) => call.replaceAll('{}', ':')))
     const inGrid = new Set(app.app.routes.map(({ method, path }) => `${method} ${unnamed(path)}`))
     const served = servedBy(app.app.server)

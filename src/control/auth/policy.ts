@@ -6,7 +6,7 @@ import type { Caller, ControlRoute, Needs } from './route.ts'
 
 type Standing = Pick<Caller, 'memberRole' | 'permissions'> & { user: Pick<Caller['user'], 'systemRole'> }
 
-/** Whether the credential has every permission. Only such a credential may manage people or access. */
+/** Whether the credential has every permission. Only such a credential may act as an owner or as an operator. */
 const isWhole = ({ permissions }: Standing): boolean =>
   allPermissions.every((permission) => permissions.has(permission))
 
@@ -91,8 +91,8 @@ export const answerTo = ({ needs, path }: Pick<ControlRoute, 'needs' | 'path'>, 
 }
 
 /**
- * Endpoints whose handler checks access once more. That check needs the owner or the state of an object, which the
- * guard does not know.
+ * Endpoints whose handler checks access once more after the guard. That check needs the owner or the state of an
+ * object, which the guard does not know.
  */
 export const decidedInside: Record<string, string> = {
   'GET /object-storage/push-access': 'with `write:snapshots` or `write:sandboxes`',

@@ -49,12 +49,12 @@ export type OrganizationContext = UserContext & { organization: Organization }
 type RunnerContext = { runner: { id: string; regionId: string }; isCertified?: true }
 
 /**
- * The region whose proxy makes the call; that proxy sees only its region. `undefined`: the server's own proxy, which
- * sees all regions.
+ * The region whose own proxy makes the call. That proxy gets answers only about its region. `undefined`: a gate of this
+ * server, which gets answers about all regions.
  */
 export type ProxyContext = {
   proxyRegionId: string | undefined
-  /** The id of the gate, which its certificate proves. Absent: the gate has sent a key instead of a certificate. */
+  /** The id of the gate, as its certificate says. Absent: the gate has sent a key instead of a certificate. */
   gateId?: string
 }
 
@@ -65,8 +65,8 @@ export type ProxyContext = {
 export type OwnerOrCollectorContext = { isCollector: boolean }
 
 /**
- * Who asks about an SSH token: a member of an organization, or the SSH gateway of a region. A region `undefined` means
- * the SSH gateway of this server, which serves all regions.
+ * Who asks about an SSH token: a member of an organization, or the SSH gateway of a region. If `sshRegionId` is
+ * undefined, the SSH gateway of this server asks, which serves all regions.
  */
 export type SshAsker = { organizationId: string } | { sshRegionId: string | undefined }
 export type MemberOrSshGatewayContext = { asker: SshAsker }
@@ -87,7 +87,10 @@ type ContextOf<N extends Needs> = N extends 'public' | 'collector'
 
 export type ControlRoute = Route<object, Needs>
 
-/** Makes an endpoint. The guard passes an argument to `run` whose type depends on `needs`. */
+/**
+ * Defines an endpoint. The type of the argument of `run` follows from `needs`. For example, an endpoint with `needs:
+ * 'runner'` gets the runner that calls.
+ */
 export const route = <
   N extends Needs,
   P extends TObject | undefined = undefined,

@@ -13,7 +13,7 @@ suite('the text of API keys', () => {
     assert.equal(maskKey('dtn_0123456789abc'), `dtn${'*'.repeat(20)}abc`)
   })
 
-  test('`isSameHash` compares only complete hashes; an invalid hash does not even equal itself', () => {
+  test('`isSameHash` is true only for equal hashes of full length; an invalid hash does not equal itself', () => {
     assert.ok(isSameHash(hashKey('a'), hashKey('a')))
     assert.ok(!isSameHash(hashKey('a'), hashKey('b')))
     assert.ok(!isSameHash('', ''))

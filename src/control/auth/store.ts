@@ -30,7 +30,7 @@ type KeyRow = {
   organization: OrganizationRow
 }
 
-/** Converts texts to dates. A row that was read as JSON, as a part of another row, has its dates as texts. */
+/** Converts the dates of a row. They are texts if the row was read as JSON inside another row. */
 export const withDates = <Row extends object>(row: Row): Row =>
   Object.fromEntries(
     Object.entries(row).map(([name, value]) => [
