@@ -128,7 +128,7 @@ suite('POST /proxy/access', () => {
       assert.equal((await ask(app, id, { kind: 'preview-header', token: await tokenNow() })).status, 200)
     }))
 
-  test('POST /proxy/access opens ports of a public sandbox by its id without a credential, but not its toolbox', () =>
+  test('POST /proxy/access needs no credential for the ports of a public sandbox, but one for its toolbox', () =>
     withBox(async (app, id) => {
       assert.equal((await askPort(app, id, 80)).status, 401)
       await app.as('member').post('/sandbox/box/public/true')
@@ -176,7 +176,7 @@ suite('POST /proxy/access', () => {
       assert.equal((await askPort(app, token, 3000, [], { wasLetIn: true })).status, 200)
     }))
 
-  test('POST /proxy/access opens a toolbox with a signed URL until the URL is revoked; no toolbox is public', () =>
+  test('POST /proxy/access accepts a signed URL of a toolbox until it is revoked; no toolbox is public', () =>
     withBox(async (app, id) => {
       const signed = '/sandbox/box/ports/2280/signed-preview-url'
       const { token } = (await app.as('member').get(signed)).body

@@ -76,8 +76,8 @@ const isNamed = (row: SandboxRow | undefined, idOrName: string): row is SandboxR
   row !== undefined && row.state !== 'destroyed' && (row.id === idOrName || row.name === idOrName)
 
 /**
- * Returns the present time, at which a signed URL must be valid. Undefined if control admitted the connection before
- * and the gate asks again: an open connection may last longer than its signed URL.
+ * Returns the time at which a signed URL must be valid, which is now. Returns undefined if control admitted this
+ * connection earlier and the gate asks again, because an open connection may last longer than its signed URL.
  */
 const judgedAt = ({ clock }: RunningParts, { wasLetIn }: AccessQuestion) => (wasLetIn ? undefined : clock.now())
 
@@ -105,7 +105,7 @@ const tryCredential = async (
   const { sandboxIdOrName, port } = question
   switch (credential.kind) {
     case 'bearer': {
-      // Every API key of an organization opens all sandboxes of the organization.
+      // An API key, or a signed-in user, has access to all sandboxes of the organization.
       const holder = await parts.callers.find(credential.token)
       if (holder === undefined) return undefined
       const caller = await holder.in(credential.organizationId)
@@ -125,7 +125,7 @@ const tryCredential = async (
       return isSignedBy(row.signing_key, credential, judgedAt(parts, question)) ? row : undefined
     }
     default: {
-      // A preview token opens only the sandbox that it was made for.
+      // A preview token gives access only to the sandbox that it was made for.
       const row = await findByPreviewToken(sql, credential.token, parts.clock.now())
       return isNamed(row, sandboxIdOrName) ? row : undefined
     }
@@ -204,8 +204,8 @@ const answerAccess = async (parts: GateParts, question: AccessQuestion, proxyReg
   const { sql } = parts.database
   const { row, openedBy, allowed } = await open(parts, question)
   if (proxyRegionId !== undefined && row.region_id !== proxyRegionId) throw noSandbox(question.sandboxIdOrName)
-  // A sandbox that waits for its image, or whose runner was removed, has no runner address. Such a sandbox does not
-  // run, so no address is needed.
+  // A sandbox that waits for its image, or whose runner was removed, has no runner address. It needs none, because it
+  // does not run.
   const runnerAddress = row.runner_address ?? ''
   const isUp = isRunning(row.state, row.desired_state) || row.state === 'paused'
   if (isUp && runnerAddress === '') throw new Problem('bad_gateway')
@@ -247,8 +247,8 @@ export const accessRoutes = (parts: GateParts): ControlRoute[] => [
       throw new Problem('bad_request', 'This is a WebSocket: it needs an upgrade.')
     },
     socket: (socket, { proxyRegionId, gateId }) => {
-      // A region's own proxy gets no access answers in advance, and must ask for each call. Its key can be revoked
-      // while this WebSocket is open.
+      // The proxy of a region gets no access answers in advance, because its key can be revoked while this WebSocket is
+      // open. That proxy must ask for each call.
       if (proxyRegionId === undefined) parts.gates.add(socket, gateId)
     },
   }),

@@ -53,7 +53,7 @@ suite('GET /proxy/link', () => {
     assert.ok(!JSON.stringify(proxy.told).includes(keys.owner), 'no key goes over the link')
   })
 
-  test('control tells gates in advance who may reach a fork or restarted sandbox, in which organization', async () => {
+  test('control sends gates the access answers for a fork and for a restarted sandbox in advance', async () => {
     await using app = await startControl(waits)
     await using _runner = await connectRunner(app)
     const { body: made } = await app.as('owner').post('/sandbox', {})

@@ -1,6 +1,6 @@
 // Sends access answers to gates before the gates ask. A caller who has just got a sandbox usually calls its toolbox
-// next. The gate can then admit that call without asking control. An answer that is sent ahead has the content and the
-// lifetime of an answer that a gate requests. A gate without such an answer asks control.
+// next. The gate can then admit that call without asking control. The answer has the same content and lifetime as if
+// the gate had asked. A gate without an answer asks control.
 import type { FastifyRequest } from 'fastify'
 import { readBearer, readOrganizationHeader } from '#src/control/auth/bearer.ts'
 import { isRunning } from '#src/control/sandboxes/record/lifecycle.ts'
@@ -9,7 +9,7 @@ import { type AccessQuestion, keyOfQuestion } from '#src/wire/access.ts'
 import { accessOf } from './access.ts'
 import type { GateParts } from './gate-links.ts'
 
-/** Returns the question that the gate would ask for a call with this request's credential. */
+/** Returns the access question that a gate will ask if the caller of this request next calls the sandbox's toolbox. */
 const questionAfter = ({ headers }: FastifyRequest, sandboxId: string): AccessQuestion | undefined => {
   const token = readBearer(headers)
   if (token === undefined) return undefined

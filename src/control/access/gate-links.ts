@@ -4,11 +4,13 @@ import { localGateId } from '#src/wire/hosts.ts'
 import type { RunningParts } from '../running.ts'
 import type { Tickets } from './tickets.ts'
 
-/** The open WebSockets from gates of this server to this process. */
+/** The open WebSockets from gates of this server to this control process. */
 export class GateLinks {
   readonly #sockets = new Map<WebSocket, string>()
 
-  /** Adds the WebSocket of a gate until it closes. `gateId`: the id of the gate, which its certificate proves. */
+  /**
+   * Adds the WebSocket of a gate, and removes it when it closes. `gateId`: the id of the gate, as its certificate says.
+   */
   add(socket: WebSocket, gateId = localGateId): void {
     this.#sockets.set(socket, gateId)
     socket.on('close', () => this.#sockets.delete(socket))
@@ -21,7 +23,7 @@ export class GateLinks {
 
   /**
    * Sends a message to the gates that callers are likely to use: those of the server's machine, and the gate of the
-   * sandbox's host. Skips a gate whose link has unsent data. Such a gate asks control instead.
+   * sandbox's host. Skips a gate whose WebSocket has unsent data; that gate asks control when the call arrives.
    */
   tell(message: AccessAhead, gateOfHost = localGateId): void {
     const text = JSON.stringify(message)

@@ -21,7 +21,7 @@ const BySignedToken = Type.Object({ signedPreviewToken: PathText, port: PathText
 const PortQuery = Type.Object({ port: Type.Optional(Type.Integer({ minimum: 1, maximum: 65_535 })) })
 const PreviewWarning = Type.Object({ enabled: Type.Boolean() })
 
-/** Returns the sandbox. Throws 404 if it does not exist, or if the proxy serves another region. */
+/** Returns the sandbox. Throws 404 if it does not exist, or if the calling proxy serves another region. */
 const visible = (row: SandboxRow | undefined, { proxyRegionId }: ProxyContext, named: string): SandboxRow => {
   if (row === undefined || row.state === 'destroyed') throw noSandbox(named)
   if (proxyRegionId !== undefined && row.region_id !== proxyRegionId) throw noSandbox(named)

@@ -18,7 +18,7 @@ suite('the URL of a preview', () => {
     assert.equal(previewUrl('http://[2001:db8::1]:4601', 'box', 3000), 'http://[2001:db8::1]:4601/preview/box/3000')
   })
 
-  test('a preview has a URL for every kind of gate address', () => {
+  test('for every kind of gate address, a preview has a valid URL', () => {
     for (const host of ['127.0.0.1:1', '10.0.0.1:1', '[::1]:1', '[::1]', 'a.b', 'localhost']) {
       assert.ok(URL.canParse(previewUrl(`http://${host}`, '0b5e', 80)), host)
     }

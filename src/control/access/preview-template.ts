@@ -1,6 +1,5 @@
 // The public URL of a sandbox's port. Each port has its own host name below the host name of the gate, so that browsers
-// isolate sandboxes. If the gate has only an IP address, no host names are possible below it. Then the path of the URL
-// contains the port.
+// isolate sandboxes from each other. If the gate has only an IP address, the port stands in the path of the URL.
 import { isIP } from 'node:net'
 
 export const previewTemplate = (proxyUrl: string): string => {

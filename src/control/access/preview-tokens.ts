@@ -19,8 +19,8 @@ const tokenOf = (previewToken: string, keyHash: string): string =>
   createHmac('sha256', previewToken).update(`v1:key:${keyHash}`).digest('base64url')
 
 /**
- * Throws 401 if a token could not be inserted because the API key was deleted meanwhile, 404 if the sandbox was deleted
- * meanwhile. Rethrows every other error.
+ * Throws 401 if a token could not be inserted because the API key was deleted meanwhile, and 404 if the sandbox was.
+ * Rethrows every other error.
  */
 export const refuseDangling = (error: unknown, sandboxId: string): never => {
   if (isMakerGone(error)) throw new Problem('unauthorized', undefined, { cause: error })
@@ -29,14 +29,14 @@ export const refuseDangling = (error: unknown, sandboxId: string): never => {
 }
 
 /**
- * Returns the token for a caller. A caller with an API key gets the token of that key; every other caller gets the
- * sandbox's own token.
+ * Returns the preview token for a caller. A caller with an API key gets a token that is derived for that key; a
+ * signed-in user gets the token of the sandbox.
  */
 export const previewTokenFor = async (sql: Sql, sandbox: SandboxRow, keyHash: string | undefined): Promise<string> => {
   if (keyHash === undefined) return sandbox.preview_token
   const token = tokenOf(sandbox.preview_token, keyHash)
-  // If the sandbox was started again after its row was read, `token` is outdated. Because of the condition on
-  // `preview_token`, an outdated token never replaces a current one.
+  // If the sandbox was started again after `sandbox` was read, `token` is outdated. The condition on `preview_token`
+  // then prevents that it is stored.
   await sql`
     insert into preview_tokens (sandbox_id, maker_hash, token_hash)
     select id, ${keyHash}, ${hashKey(token)} from sandboxes
@@ -46,7 +46,7 @@ export const previewTokenFor = async (sql: Sql, sandbox: SandboxRow, keyHash: st
   return token
 }
 
-/** Finds the sandbox that a token opens at this moment. */
+/** Finds the sandbox to which a preview token gives access now. */
 export const findByPreviewToken = async (sql: Sql, token: string, now: Date): Promise<SandboxRow | undefined> => {
   if (keyToken.test(token)) return await findByKeyToken(sql, token, now)
   const [row] = await sql<SandboxRow[]>`

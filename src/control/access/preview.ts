@@ -19,7 +19,8 @@ import {
 /** Maximum number of valid signed URLs of a sandbox. */
 const mostSignedUrls = 1000
 /**
- * Milliseconds for which the row of an expired URL is kept. Connections that the URL opened may continue for that time.
+ * Milliseconds from the expiry of a signed URL until its row is deleted. Until then, connections that were opened with
+ * the URL may continue.
  */
 const keptMs = 86_400_000
 const tokenLength = 16
@@ -27,7 +28,10 @@ const tokenLetters = 'abcdefghijklmnopqrstuvwxyz0123456789'
 
 const newToken = () => Array.from({ length: tokenLength }, () => tokenLetters[randomInt(tokenLetters.length)]).join('')
 
-/** Converts a text to a port. Throws 400 if the text is no port, and for a port that has no preview. */
+/**
+ * Converts a text to a port number. Throws 400 if the text is no port number, or if the port is reserved and so has no
+ * preview.
+ */
 export const readPort = (text: string): number => {
   const port = /^\d{1,5}$/.test(text) ? Number(text) : 0
   if (port < 1 || port > 65_535) throw new Problem('bad_request', 'params.port must be a port from 1 to 65535')
@@ -77,7 +81,7 @@ export const signPreviewUrl = async (
   return { sandboxId: id, port, token, url: previewUrl(settings.proxyUrl, token, port) }
 }
 
-/** Revokes a signed URL. It admits no further call, and its open connections end. */
+/** Revokes a signed URL. Control then refuses calls with this URL, and the open connections of the URL end. */
 export const expirePreviewUrl = async (
   { database }: RunningParts,
   organizationId: string,

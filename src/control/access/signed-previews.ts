@@ -34,7 +34,7 @@ export const countSignedPreviews = async (sql: Sql, sandboxId: string, now: Date
   return row?.count ?? 0
 }
 
-/** Finds the sandbox that a token opens at this port. Without `now`, expiry is not checked. */
+/** Finds the sandbox of the signed URL with this token and port. Without `now`, an expired URL is found too. */
 export const findSigned = async (
   sql: Sql,
   tokenHash: string,
@@ -48,7 +48,7 @@ export const findSigned = async (
   return row
 }
 
-/** Deletes a signed URL. Its open connections then end too. Returns whether the URL existed. */
+/** Deletes a signed URL, so that its open connections end. Returns whether the URL existed. */
 export const expireSignedPreview = async (
   sql: Sql,
   tokenHash: string,

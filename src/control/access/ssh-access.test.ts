@@ -94,7 +94,7 @@ suite('POST /sandbox/{sandboxIdOrName}/ssh-access', () => {
 })
 
 suite('DELETE /sandbox/{sandboxIdOrName}/ssh-access', () => {
-  test('a call revokes the SSH token in its query, or all SSH tokens of the sandbox, and returns the sandbox', () =>
+  test('revoking SSH access ends the SSH token in the query, or all if none is named; returns the sandbox', () =>
     withBox(async (app, id) => {
       await app.as('member').post('/sandbox', { name: 'other' })
       const [one, two, three] = [await make(app), await make(app), await make(app)]
@@ -142,7 +142,7 @@ suite('GET /sandbox/ssh-access/validate', () => {
       assert.deepEqual(await validate(app, token, 'ssh-gateway'), noToken)
     }))
 
-  test('the key of a region’s SSH gateway validates only tokens of that region, until the key is replaced', () =>
+  test('a region’s SSH gateway can validate only tokens of its region, and only until its key is replaced', () =>
     withBox(async (app, id) => {
       const region = (await app.as('owner').post('/regions', { name: 'cellar', sshGatewayUrl: 'http://10.0.0.5:22' }))
         .body
@@ -172,7 +172,7 @@ suite('POST /proxy/access with an SSH token', () => {
       ...(port === undefined ? {} : { port }),
     })
 
-  test('an SSH token opens only the toolbox of its sandbox, no port, and does not work as an API key', () =>
+  test('an SSH token gives access only to the toolbox of its sandbox, to no port, and is no API key', () =>
     withBox(async (app, id) => {
       const other = (await app.as('member').post('/sandbox', { name: 'other' })).body
       const { token } = await make(app)

@@ -1,5 +1,5 @@
-// Access to a sandbox over SSH. A client uses a token as its SSH user name. Each token opens one sandbox until the
-// token expires.
+// Access to a sandbox over SSH. A client uses a token as its SSH user name. Each token gives access to one sandbox
+// until it expires.
 import { randomInt, randomUUID } from 'node:crypto'
 import type { Caller, SshAsker } from '#src/control/auth/route.ts'
 import { hashKey } from '#src/control/auth/secret.ts'
@@ -100,7 +100,10 @@ const mayKnow = (asker: SshAsker, sandbox: SandboxRow) =>
     ? sandbox.organization_id === asker.organizationId
     : asker.sshRegionId === undefined || sandbox.region_id === asker.sshRegionId
 
-/** Returns whether a token opens a sandbox now. An SSH gateway also gets the sandbox's state and the token's expiry. */
+/**
+ * Returns whether an SSH token is valid now, and of which sandbox. An SSH gateway also gets the state of the sandbox
+ * and the expiry of the token.
+ */
 export const validateSshAccess = async ({ database, clock }: RunningParts, asker: SshAsker, token: string) => {
   const opened = sshToken.test(token) ? await findBySshToken(database.sql, hashKey(token), clock.now()) : undefined
   if (opened === undefined || !mayKnow(asker, opened.sandbox)) return { valid: false, sandboxId: '' }

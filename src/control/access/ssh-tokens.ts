@@ -33,8 +33,8 @@ export const insertSshAccess = async (sql: Sql, row: SshAccessRow): Promise<SshA
 }
 
 /**
- * Counts the valid tokens of a sandbox. Locks the sandbox's row until the transaction ends. Other calls that add tokens
- * to this sandbox wait meanwhile.
+ * Counts the valid SSH tokens of a sandbox. Locks the row of the sandbox until the transaction ends, so that concurrent
+ * calls cannot exceed the limit together.
  */
 export const countSshAccess = async (transaction: Transaction, sandboxId: string, now: Date): Promise<number> => {
   await transaction`select 1 from sandboxes where id = ${sandboxId} for no key update`
@@ -45,7 +45,7 @@ export const countSshAccess = async (transaction: Transaction, sandboxId: string
 
 export type OpenedBySsh = { sandbox: SandboxRow; expiresAt: Date }
 
-/** Finds the sandbox that a token opens now. */
+/** Finds the sandbox of an SSH token that is valid now, and the expiry of the token. */
 export const findBySshToken = async (sql: Sql, tokenHash: string, now: Date): Promise<OpenedBySsh | undefined> => {
   const [access] = await sql<Pick<SshAccessRow, 'sandbox_id' | 'expires_at'>[]>`
     select sandbox_id, expires_at from ssh_access where token_hash = ${tokenHash} and expires_at > ${now}`

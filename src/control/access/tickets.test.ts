@@ -85,7 +85,7 @@ suite('the ticket in a reply to a gate', () => {
 })
 
 suite('signing a ticket', () => {
-  test('a ticket is reused for calls to one sandbox during half of its lifetime; then a new ticket is signed', async () => {
+  test('a ticket is reused for calls to one sandbox for half of its lifetime; then a new one is signed', async () => {
     await using app = await startControl()
     const tickets = await Tickets.open(app.parts)
     const first = tickets.sign(box)
@@ -135,7 +135,7 @@ suite('the keys of tickets', () => {
     sides.clock.advance({ hours: 24 })
     await tickets.renew()
     assert.notEqual(keyIdOf(tickets.sign(box)), keyIdOf(former))
-    // The other process still signs with the former key, until it reads the keys again.
+    // The other control process signs with the former key until it reads the keys again.
     assert.equal(keyIdOf(other.sign(box)), keyIdOf(former))
     assert.ok(readBy(other.sign(box), await tickets.listKeys()))
     await other.renew()

@@ -1,6 +1,6 @@
 // Signs tickets (src/wire/ticket.ts). All control processes share the keys, which are encrypted in the database and
-// replaced every month. Gates get the previous public key for one more day. Another process may use the previous key
-// until it reads the keys again.
+// replaced every month. Gates get the public part of a replaced key for one more day, because another process may sign
+// with that key until it reads the keys again.
 import { createPrivateKey, createPublicKey, generateKeyPairSync, type KeyObject, randomUUID } from 'node:crypto'
 import type { Parts } from '#src/control/parts.ts'
 import type { Transaction } from '#src/control/storage/database.ts'
@@ -89,7 +89,8 @@ export class Tickets {
   }
 
   /**
-   * Replaces the signing key when it is a month old. Called every few seconds, but reads the keys only once an hour.
+   * Replaces the signing key when it is a month old. Called every few seconds, but reads the keys from the database
+   * only once an hour.
    */
   async renew(): Promise<void> {
     const now = this.#parts.clock.now().getTime()
@@ -120,8 +121,8 @@ const ensureKey = async (parts: TicketParts): Promise<Signing> =>
   })
 
 /**
- * Whether the public key of a row can be read. A row with an unreadable key is left out, because a gate would refuse
- * the whole list.
+ * Whether the public key of a row can be read. A row whose key cannot be read is not listed for gates, because a gate
+ * would refuse the whole list.
  */
 const hasPublicKey = ({ log }: Pick<TicketParts, 'log'>, { id, public_key }: Row): boolean => {
   try {
@@ -134,8 +135,8 @@ const hasPublicKey = ({ log }: Pick<TicketParts, 'log'>, { id, public_key }: Row
 }
 
 /**
- * Decrypts the private key. Undefined if it was encrypted under another encryption key. Control then makes a new
- * signing key, and no data is lost.
+ * Decrypts the private key of a row. Undefined if it was encrypted with another encryption key. Control then makes a
+ * new signing key, and no data is lost.
  */
 const findPrivateKey = ({ encryption, log }: TicketParts, { id, private_key }: Row): string | undefined => {
   try {

@@ -1,4 +1,5 @@
-// Tests how a gate changes the variables of a sandbox. Each change contains the ticket of the user who called the gate.
+// Tests how a gate changes the environment variables of a sandbox. Each change contains the ticket for the call of the
+// user.
 import assert from 'node:assert/strict'
 import { suite, test } from 'node:test'
 import { startControl, type TestControl } from '#test/control/harness.ts'
@@ -41,7 +42,7 @@ suite('POST /proxy/env', () => {
       assert.equal((await app.as('proxy').post('/proxy/access', question)).body.leastGeneration, 2)
     }))
 
-  test('POST /proxy/env makes no new generation if no variable changes', () =>
+  test('POST /proxy/env keeps the generation of the sandbox if no variable changes', () =>
     withBox(async (app, id, runner) => {
       assert.deepEqual((await change(app, id, { set: { A: '1' }, unset: ['B'] })).body, { generation: 1 })
       assert.equal(runner.asked.length, 1)
