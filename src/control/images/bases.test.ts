@@ -1,6 +1,6 @@
-// A runner that puts an archive, a save or a snapshot into the store puts the base image of the disk into the store
-// too, and names it in its report. Control has the base removed when nothing in the store needs it and no runner has
-// it.
+// A runner that uploads an archive, a save or a snapshot to the store uploads the base image of the disk too, and names
+// the base in its report. Control has a base deleted from the store when no disk in the store needs the base and no
+// runner has it.
 import assert from 'node:assert/strict'
 import { suite, test } from 'node:test'
 import type { Assignment, ImageAssignment } from '#src/wire/runner-link.ts'
@@ -31,14 +31,18 @@ const listOf = async (app: TestControl, token: string = keys.runner): Promise<Im
   (await app.with(token).get('/runners/images')).body.filter(({ image }: ImageAssignment) => image === base)
 
 /**
- * Makes the sweep check the bases in the store. A base is checked at most once an hour, so the clock is moved first.
+ * Makes the sweep check whether the bases in the store are needed. The sweep checks each base at most once an hour, so
+ * the clock is moved first.
  */
 const look = async (app: TestControl) => {
   app.clock.advance({ hours: 2 })
   await app.sweep()
 }
 
-/** Asks for an archive of a new sandbox. Returns the sandbox and a function that reports the archive. */
+/**
+ * Creates a sandbox and calls its archive endpoint. Returns the sandbox, and a function with which the runner reports
+ * the archive.
+ */
 const archiveBox = async (app: TestControl, runner: SimulatedRunner) => {
   const { body: box } = await app.as('owner').post('/sandbox', { name: 'box' })
   await untilState(app, box.id, 'started')
@@ -65,7 +69,8 @@ suite('bases in the store', () => {
     await untilState(app, box.id, 'archived')
     await first.link(['default'])
     await look(app)
-    // Control asks no runner to fetch the base. A runner fetches it when it restores a disk that was made on it.
+    // Control assigns the base to no runner. A runner fetches the base only when it restores a disk that was made on
+    // it.
     assert.deepEqual([await listOf(app), second.askedImages], [[], []], 'the archived disk needs it')
     await first.link(['default', base])
     await app.as('owner').delete('/sandbox/box')
@@ -82,7 +87,7 @@ suite('bases in the store', () => {
     await until('it is off the list', async () => (await listOf(app)).length === 0)
   })
 
-  test('a base that is to be deleted from the store stays if a runner reports an archive that needs it', async () => {
+  test('a base that waits for its deletion from the store stays if a runner reports an archive that needs it', async () => {
     await using app = await startControl()
     await using first = await connectRunner(app, { capabilities: shared })
     const { box, report } = await archiveBox(app, first)
@@ -133,13 +138,14 @@ suite('bases in the store', () => {
     await until('it is to be removed', async () => (await listOf(app))[0]?.target === 'absent')
   })
 
-  test('a base that an archive needs stays in the store, even if a runner says that it cannot make the base', async () => {
+  test('a base that an archive needs stays in the store, even if a runner reports that it cannot make it', async () => {
     await using app = await startControl()
     await using first = await connectRunner(app, { capabilities: shared })
     const { box, report } = await archiveBox(app, first)
     report()
     await untilState(app, box.id, 'archived')
-    // A control of an earlier version, which runs at the same time, asks runners to make the base like any other image.
+    // A control process of an earlier version, which runs at the same time, assigns the base to runners like any other
+    // image. They cannot make it.
     first.say({ type: 'image', report: { image: base, state: 'error', errorReason: 'no such source' } })
     await app.database.sql`update images set wanted = false where name = ${base}`
     await first.link(['default'])
@@ -147,7 +153,7 @@ suite('bases in the store', () => {
     assert.deepEqual(await listOf(app), [])
   })
 
-  test('a runner cannot add bases by reports of saves and archives that control does not want', async () => {
+  test('if a runner reports an archive or save that control did not request, control records no base for it', async () => {
     await using app = await startControl()
     await using first = await connectRunner(app, { capabilities: shared })
     const { box, report } = await archiveBox(app, first)

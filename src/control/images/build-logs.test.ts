@@ -59,7 +59,7 @@ suite('GET /snapshots/{idOrName}/build-logs-url, GET /snapshots/{idOrName}/build
     assert.equal((await app.as('owner').get('/sandbox/again/build-logs')).text, '')
   })
 
-  test('build logs answer 404 for another organization’s image or an image not built, and 401 without a key', async () => {
+  test('build logs answer 404 for images of other organizations or without a build, and 401 without a key', async () => {
     await using app = await startControl()
     await using _runner: SimulatedRunner = await connectRunner(app)
     const { id } = await build(app)

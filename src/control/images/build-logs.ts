@@ -7,7 +7,7 @@ import { Problem } from '#src/problems.ts'
 import type { RunningParts } from '../running.ts'
 import type { Sql } from '../storage/database.ts'
 
-/** Maximum bytes of one image's log. The runner does not send more than this. */
+/** Maximum bytes of the log of one image. The runner stops sending at this size too. */
 const mostBytes = 1024 * 1024
 const keptDays = 7
 const lookEveryMs = 500
@@ -16,8 +16,8 @@ const longestFollowMs = 60 * 60_000
 const piecesAtOnce = 100
 
 /**
- * Stores a piece of a log. Ignores text about an image that does not exist, or that belongs to another runner or
- * region.
+ * Stores a piece of a build log. Ignores the piece if the image does not exist, if it belongs to another runner or
+ * region, or if its log is full.
  */
 export const addBuildLog = async (
   { database, clock }: Pick<RunningParts, 'database' | 'clock'>,
@@ -41,7 +41,7 @@ export const forgetBuildLog = async (sql: Sql, image: string): Promise<void> => 
   await sql`delete from build_logs where image = ${image}`
 }
 
-/** Deletes old logs, and logs of images that no caller can see any more. */
+/** Deletes the build logs that are older than `keptDays`, if their images are no longer wanted. */
 export const dropOldBuildLogs = async (sql: Sql, now: Date): Promise<void> => {
   await sql`
     delete from build_logs where at < ${new Date(now.getTime() - keptDays * 86_400_000)}
@@ -49,8 +49,8 @@ export const dropOldBuildLogs = async (sql: Sql, now: Date): Promise<void> => {
 }
 
 /**
- * Limits on callers that follow build logs. `each`: most per organization. `all`: most in total. `sure`: the number
- * that each organization may have in any case.
+ * How many connections may follow build logs at a time. `each`: most per organization. `all`: most in total. `sure`:
+ * the number that every organization may have in any case.
  */
 const followers = new Budget({ each: 50, all: 200, sure: 4 })
 
@@ -62,8 +62,8 @@ const pieces = async function* (
   const { sql } = database
   const end = performance.now() + longestFollowMs
   for (let last = 0; ; ) {
-    // The state of the build is read first. If it were read after the log, lines that were written in between would be
-    // missed.
+    // The state of the build is read before the log. In the other order, lines that were written between the two reads
+    // would be missed at the end.
     const goesOn = performance.now() < end && (await isBeingMade())
     for (;;) {
       const rows = await sql<{ id: number; text: string }[]>`
@@ -80,7 +80,8 @@ const pieces = async function* (
 type Reading = { follow: boolean; organizationId: string; isBeingMade: () => Promise<boolean> }
 
 /**
- * Streams the log. With `follow`, the stream stays open until the build ends or the longest time for following is over.
+ * Streams the build log of an image. With `follow`, the stream stays open until the build ends, at most for
+ * `longestFollowMs`.
  */
 export const readBuildLog = (
   parts: Pick<RunningParts, 'database'>,

@@ -13,7 +13,7 @@ import { insertImage, writeWanted } from './image-store.ts'
 const prefix = 'build-'
 const keptHours = 24
 /**
- * Maximum number of builds that an organization keeps. Above it, the builds that were requested longest ago are
+ * Maximum number of builds that are kept for an organization. Above it, the builds whose last request is oldest are
  * deleted, except those that sandboxes use.
  */
 const mostKept = 500
@@ -38,8 +38,8 @@ const nameOf = ({ organizationId, regionId, definition: { dockerfile, contexts, 
 }
 
 /**
- * Requests the image of a definition, and returns its name. If the last build failed, a new build is requested. The
- * caller must then tell the runners with `pushImage`.
+ * Stores that the image of a definition is wanted, and returns its name. If the last build failed, runners may build it
+ * again. The caller must then tell the runners with `pushImage`.
  */
 export const wantBuild = async (transaction: Transaction, build: Build, now: Date): Promise<string> => {
   const name = nameOf(build)
@@ -62,8 +62,8 @@ export const wantBuild = async (transaction: Transaction, build: Build, now: Dat
 }
 
 /**
- * Returns the largest allowed image in GiB: the organization's limit per snapshot or per sandbox disk, whichever is
- * smaller, at most `mostGiB`.
+ * Returns the maximum size of a built image in GiB: the smallest of `mostGiB`, the size limit of snapshots and the disk
+ * limit of sandboxes of the organization.
  */
 const largestOf = async (transaction: Transaction, organizationId: string): Promise<number> => {
   const [row] = await transaction<{ most: number }[]>`
@@ -83,8 +83,8 @@ const checkCount = async (transaction: Transaction, organizationId: string): Pro
 }
 
 /**
- * Marks builds as not wanted that no sandbox uses: those that were not requested for `keptHours`, and those above the
- * organization's `mostKept`. Returns their names, so that the caller can tell the runners.
+ * Marks builds that no sandbox uses as not wanted, if they were last requested more than `keptHours` ago or are above
+ * the limit `mostKept` of their organization. Returns their names, so that the caller can tell the runners.
  */
 export const dropUnusedBuilds = async (sql: Sql, now: Date): Promise<string[]> => {
   const rows = await sql<{ name: string }[]>`

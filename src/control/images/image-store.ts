@@ -1,4 +1,5 @@
-// The SQL of images, which runners keep for snapshots and for sandboxes built from a definition.
+// The SQL of the table `images`: the images that runners keep for snapshots, and for sandboxes that are built from a
+// definition.
 
 import { statesAwaitingImage } from '#src/control/sandboxes/record/lifecycle.ts'
 import { statesInMaking } from '#src/control/snapshots/lifecycle.ts'
@@ -16,11 +17,11 @@ type NewImage = {
   /** The base image, if this image is a copy of a sandbox's disk. */
   base: string | null
   maxGiB: number
-  /** The organization, if the image is built for sandboxes and not for a snapshot. */
+  /** The organization for whose sandboxes the image is built. Absent if the image is of a snapshot. */
   builtFor?: string
 }
 
-/** The files of a base image, which a runner has put into the store. */
+/** The source of a base: its files, which a runner has uploaded to the store. */
 type BaseSource = { kind: 'base' }
 
 export type Image = Omit<NewImage, 'source'> & {
@@ -94,8 +95,8 @@ export const findImage = async (sql: Sql, name: string): Promise<Image | undefin
 }
 
 /**
- * SQL expression for the organization that asked for the image. Null if the image's snapshots are deleted, or if the
- * snapshot is for all organizations.
+ * SQL expression for the organization that asked for the image. Null if all snapshots of the image are deleted, or if
+ * its snapshot is for all organizations.
  */
 const organizationOf = (sql: Sql) => sql`
   coalesce((select organization_id from snapshots where snapshots.image = images.name limit 1), images.built_for)`
@@ -106,8 +107,9 @@ const isOf = (sql: Sql, { id, regionId }: Runner) => sql`
   (images.runner_id = ${id} or (images.runner_id is null and images.region_id = ${regionId}))`
 
 /**
- * SQL condition: this runner has the image, a disk made from a sandbox, and should upload it to its object store. Another
- * runner of the region has the same store. With only one runner, an upload would waste space.
+ * SQL condition: this runner should upload the image to its object store. The runner has the image, which is the disk
+ * of a sandbox, and another runner of the region uses the same store. For one runner alone, an upload would waste
+ * space.
  */
 const belongsInStore = (sql: Sql, { id }: Runner) => sql`
   (${isNeeded(sql)} and images.runner_id = ${id} and images.source @> '{"kind": "sandbox", "isMade": true}'
@@ -115,7 +117,7 @@ const belongsInStore = (sql: Sql, { id }: Runner) => sql`
     and exists (select from runners other where other.region_id = images.region_id and other.id <> ${id}
       and other.shares_store and other.state <> 'decommissioned'))`
 
-/** SQL condition: the store may contain the image, completely or in part. */
+/** SQL condition: the object store may contain the image, completely or in part. */
 const mayBeStored = (sql: Sql) => sql`images.source ->> 'kind' in ('sandbox', 'store', 'base')`
 
 type AssignedImageRow = Pick<Image, 'name' | 'maxGiB'> & {
@@ -157,8 +159,9 @@ export const findImageFor = async (sql: Sql, runner: Runner, name: string): Prom
 }
 
 /**
- * SQL condition: the image is complete on a runner. The runner has the image, and no snapshot or sandbox waits for it.
- * The config of the image is known (not needed for a copied disk).
+ * SQL condition: the runner need not get the source of the image. The runner has the image, and no snapshot or sandbox
+ * waits for it. Control knows the configuration of the image, or the image is the copied disk of a sandbox, which needs
+ * none.
  */
 const isSettledOn = (sql: Sql, { id }: Runner) => sql`
   (images.name in (select unnest(runners.images) from runners where runners.id = ${id})
@@ -170,18 +173,18 @@ const isSettledOn = (sql: Sql, { id }: Runner) => sql`
       and sandboxes.state in ${sql(statesAwaitingImage)}))`
 
 /**
- * Maximum number of images to make that one list for a runner contains. Each has its source, for example a Dockerfile,
- * of up to 256 KiB. The runner gets further images in a later list.
+ * Maximum number of images to pull or build in one list for a runner. Each has a source, for example a Dockerfile, of
+ * up to 256 KiB. The next lists name the other images.
  */
 const mostUnsettled = 100
 
 /**
- * Lists the assignments of a runner's images. Images that the runner has, or must remove, are listed without their
+ * Lists the assignments of images for a runner. Images that the runner has, or must remove, are listed without their
  * source.
  */
 export const listImagesFor = async (sql: Sql, runner: Runner, most = mostUnsettled): Promise<ImageAssignment[]> => {
-  // Images to make are listed round-robin over the organizations: the first image of each organization, then the second
-  // of each.
+  // Images to pull or build are listed round-robin over the organizations: the first image of each organization, then
+  // the second of each.
   const rows = await sql<AssignedImageRow[]>`
     with concerned as (
       select name, max_gib, created_at, ${isNeeded(sql)} as needed, ${organizationOf(sql)} as organization_id,
@@ -201,7 +204,10 @@ export const listImagesFor = async (sql: Sql, runner: Runner, most = mostUnsettl
   return rows.map(asAssignment)
 }
 
-/** Lists the hashes of the files from which images are built, for one organization or for all. */
+/**
+ * Lists the hashes of the uploaded files (COPY) that definitions of needed images name, for one organization or for
+ * all.
+ */
 export const listContextsInUse = async (sql: Sql, organizationId?: string): Promise<ContextsInUse['inUse']> =>
   await sql<{ organizationId: string; hashes: string[] }[]>`
     select source #>> '{contexts,organizationId}' as "organizationId",
@@ -218,17 +224,14 @@ export const listRunnersOf = async (sql: Sql, name: string): Promise<{ id: strin
     where images.name = ${name} and runners.state <> 'decommissioned'
       and (images.runner_id = runners.id or (images.runner_id is null and images.region_id = runners.region_id))`
 
-/**
- * Stores whether the image is wanted. Clears the image's list of runners that failed, so that every runner may try
- * again.
- */
+/** Stores whether the image is wanted. Forgets which runners failed to make it, so that every runner may try again. */
 export const writeWanted = async (sql: Sql, name: string, wanted: boolean, now: Date): Promise<void> => {
   await sql`update images set wanted = ${wanted}, failed_on = '{}', updated_at = ${now} where name = ${name}`
 }
 
 /**
- * Stores that a runner failed to pull or build the image. Returns whether another ready runner may still succeed. A
- * runner with a full disk, for example, does not make the image fail for the whole region.
+ * Stores that a runner failed to pull or build the image. Returns whether another ready runner has not failed yet. Then
+ * the image does not fail for the whole region, for example because one runner has a full disk.
  */
 export const writeFailedOn = async (sql: Sql, name: string, runnerId: string): Promise<boolean> => {
   await sql`
@@ -242,8 +245,8 @@ export const writeFailedOn = async (sql: Sql, name: string, runnerId: string): P
 }
 
 /**
- * Stores the digest of an image. A tag such as `python:3.12` is resolved once. Runners that pull the image later pull
- * the same digest.
+ * Stores the digest that the tag of an image had at the first pull, for example the tag `python:3.12`. Later, all
+ * runners pull this digest, even if the tag has moved.
  */
 export const pinDigest = async (sql: Sql, name: string, digest: string, reference: string, now: Date) => {
   await sql`
@@ -253,15 +256,16 @@ export const pinDigest = async (sql: Sql, name: string, digest: string, referenc
 }
 
 /**
- * Marks a copied disk as made, so that no runner makes the copy again: a second copy would differ under the same name.
+ * Marks the image of a copied disk as made, so that no runner makes the copy a second time. The second copy would
+ * differ but have the same name.
  */
 export const pinMade = async (sql: Sql, name: string): Promise<void> => {
   await sql`update images set source = source || '{"isMade": true}' where name = ${name}`
 }
 
 /**
- * Notes that an image made from a sandbox's disk is in the object store. From then on, every runner of the region
- * fetches the image from there.
+ * Records that an image made from the disk of a sandbox is in the object store. From then on, every runner of the
+ * region fetches the image from the store.
  */
 export const writeStored = async (sql: Sql, name: string, source: ImageSource, now: Date): Promise<void> => {
   await sql`
@@ -269,14 +273,14 @@ export const writeStored = async (sql: Sql, name: string, source: ImageSource, n
     where name = ${name}`
 }
 
-/** Notes which base a disk copy in the store needs. */
+/** Records which base the copy of a disk in the object store needs. */
 export const writeStoredBase = async (sql: Sql, name: string, base: string): Promise<void> => {
   await sql`update images set stored_base = ${base} where name = ${name}`
 }
 
 /**
- * Notes that a runner has put a base into its store. Does nothing if the store is on the runner's own disk: the runner
- * then keeps the base itself while copies need it.
+ * Records that a runner has uploaded a base to its store. Does nothing if the store is on the disk of the runner
+ * itself, which then keeps the base while disks in the store need it.
  */
 export const insertBase = async (sql: Sql, name: string, runnerId: string, now: Date): Promise<boolean> => {
   const [runner] = await sql<{ regionId: string }[]>`
@@ -292,14 +296,14 @@ export const insertBase = async (sql: Sql, name: string, runnerId: string, now: 
 }
 
 /**
- * `milliseconds`: how long after its last check a base is checked again for whether it is still needed. `sweep`:
- * maximum number of bases that one sweep checks.
+ * How often bases are checked for whether they are still needed. `milliseconds`: time between two checks of one base.
+ * `sweep`: maximum number of bases that one sweep checks.
  */
 const basesPer = { milliseconds: 3_600_000, sweep: 100 }
 
 /**
- * Marks a base as not wanted if no runner has it and no disk in the object store needs it. Only a runner that has the
- * base can put further disks that need it into the store.
+ * Marks bases as not wanted if no runner has them and no disk in the object store needs them. A runner without the base
+ * cannot upload a disk that needs it, so the base is not needed later either.
  */
 export const dropUnusedBases = async (sql: Sql, now: Date): Promise<void> => {
   const before = new Date(now.getTime() - basesPer.milliseconds)
@@ -328,7 +332,7 @@ export const isOnRunner = async (sql: Sql, name: string): Promise<boolean> => {
   return row !== undefined
 }
 
-/** Deletes the image's row if nothing needs the image, no snapshot names it and no runner has it. */
+/** Deletes the row of the image if nothing needs the image, no snapshot names it and no runner has it. */
 export const forgetUnneeded = async (sql: Sql, name: string): Promise<void> => {
   await sql`
     delete from images where name = ${name} and not ${isNeeded(sql)}
@@ -336,7 +340,7 @@ export const forgetUnneeded = async (sql: Sql, name: string): Promise<void> => {
       and not exists (select from runners where images.name = any(runners.images) and state <> 'decommissioned')`
 }
 
-/** Deletes all images of deleted regions; `regionIds` is a subquery for the regions' ids. */
+/** Deletes the image rows of deleted regions. `regionIds`: a subquery for the ids of the regions. */
 export const deleteImagesIn = async (transaction: Transaction, regionIds: Piece): Promise<void> => {
   await transaction`delete from images where region_id in (${regionIds})`
 }

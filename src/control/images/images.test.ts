@@ -50,7 +50,7 @@ suite('POST /snapshots', () => {
     assert.deepEqual(await listed(app), [{ image, target: 'present', maxGiB: 4, organizationId }])
     const box = await app.as('owner').post('/sandbox', { snapshot: 'tool' })
     assert.deepEqual([box.status, box.body.user, box.body.memory], [200, 'tool', 3])
-    // The digest is pinned, so the runner pulls the same image again even if the tag has moved to another image.
+    // Control stored the digest, so the runner pulls the same image again, even if the tag names another image now.
     await tell(app, { image, state: 'absent' })
     assert.equal((await listed(app))[0].source.reference, `ghcr.io/team/tool@${digest}`)
   })
@@ -87,7 +87,7 @@ suite('POST /snapshots', () => {
     assert.deepEqual([failed.state, failed.errorReason], ['error', 'The registry has no such image.'])
     assert.equal((await listed(app))[0].target, 'absent')
     assert.equal((await app.as('owner').post('/sandbox', { snapshot: 'tool' })).status, 400)
-    // Activating a failed snapshot makes its runner try again.
+    // After a user activates the failed snapshot, its runner may try again.
     assert.equal((await app.as('owner').post('/snapshots/tool/activate')).body.state, 'pending')
     assert.equal((await listed(app))[0].target, 'present')
   })
@@ -107,14 +107,14 @@ suite('POST /snapshots', () => {
     await applyImageReport(app.app.sandboxes, second, failed(image))
     assert.deepEqual([(await get(app)).state, (await get(app)).errorReason], ['error', 'The disk is full.'])
 
-    // After a new activation, both runners may try again.
+    // After a user activates the snapshot again, both runners may try again.
     await app.as('owner').post('/snapshots/tool/activate')
     await applyImageReport(app.app.sandboxes, second, failed(image))
     assert.equal((await get(app)).state, 'pending')
     await tell(app, { image, state: 'present' })
     assert.equal((await get(app)).state, 'active')
 
-    // A drained runner gets no images to make, so the snapshot does not wait for that runner.
+    // The second runner is unschedulable now and gets no images to make, so the snapshot does not wait for it.
     await make(app, 'other', { imageName: 'ghcr.io/team/other:1' })
     await app.as('admin').patch('/runners/second/scheduling', { unschedulable: true })
     await tell(app, failed(await imageOf(app, 'other')))
@@ -137,8 +137,8 @@ suite('POST /snapshots', () => {
       await tell(app, { image, state: 'present' })
       assert.equal((await get(app, name)).state, 'active')
     }
-    // The built-in snapshot stays active: no caller could activate it, and runners make its image again when they
-    // start.
+    // The built-in snapshot `default` stays active: no caller could activate it, and runners make its image again when
+    // they start.
     await tell(app, { image: 'default', state: 'error', errorReason: 'It is lost.' })
     assert.equal((await get(app, 'default')).state, 'active')
   })
@@ -162,7 +162,7 @@ suite('POST /snapshots', () => {
     assert.deepEqual([state, errorReason], ['error', reason])
     const { target } = (await listed(app)).find((each: { image: string }) => each.image === image)
     assert.equal(target, 'absent')
-    // The image is larger than 3 GiB but fits, because layers of its base image are not on the sandboxes' own disks.
+    // The image has 5 GiB but fits on a disk of 3 GiB: the layers of its base image need no space on that disk.
     const sizeBytes = 5 * 2 ** 30
     await tell(app, { image: await imageOf(app, 'small'), state: 'present', sizeBytes, leastDiskBytes: 3 * 2 ** 30 })
     assert.equal((await get(app, 'small')).state, 'active')
@@ -249,7 +249,8 @@ suite('POST /snapshots/{idOrName}/deactivate, POST /snapshots/{idOrName}/activat
       (await app.as('owner').post(`/snapshots/tool/${verb}`)).body?.state
     await change('deactivate')
     assert.equal(await change('activate'), 'pending')
-    // The database has this image for no runner. So the snapshot does not become active when a runner connects.
+    // According to the database, no runner has this image now. The snapshot therefore stays pending until a runner
+    // reports the image.
     assert.equal((await app.database.sql`select id from runners where ${image} = any(images)`).length, 0)
     while (linked.askedImages.at(-1)?.target !== 'present') await new Promise(setImmediate)
     await tell(app, { image, state: 'present' })

@@ -1,7 +1,7 @@
-// Assigns images to the runners that should have them, and removes images that are not needed any more. Reports of runners
-// about images are handled in `runner-link/image-reports.ts`. The assignment of an image works like that of a sandbox: the
-// database has the desired state, which runners read with `GET /runners/images`. A message over a runner's link only makes
-// a change known sooner. Every message may be repeated without harm.
+// Assigns images to the runners that should have them, and removes images that are not needed any more. The database
+// has the desired state of each image, which runners read with `GET /runners/images`. A message over the link of a
+// runner only tells it of a change sooner; every message may be repeated without harm. Reports of runners about images
+// are handled in `runner-link/image-reports.ts`.
 
 import { statesKeepingImage } from '#src/control/snapshots/lifecycle.ts'
 import type { Transaction } from '#src/control/storage/database.ts'
@@ -12,8 +12,8 @@ import { findImage, findImageFor, listImagesFor, listRunnersOf, writeWanted } fr
 type Runner = { id: string; regionId: string }
 
 /**
- * Returns the base image for a snapshot of a sandbox. `image` is the sandbox's image; if it has a base image, that base
- * is returned.
+ * Returns the base image for a snapshot of a sandbox. `image`: the image of the sandbox. If that image has itself a
+ * base image, returns that one; otherwise returns `image`.
  */
 export const baseOf = async (transaction: Transaction, image: string): Promise<string> =>
   (await findImage(transaction, image))?.base ?? image
@@ -22,8 +22,8 @@ export const listForRunner = async (parts: Pick<RunningParts, 'database' | 'encr
   withLogins(parts, await listImagesFor(parts.database.sql, runner))
 
 /**
- * Sends the image's desired state to the runners that are linked to this process. Other runners find it when they next
- * read the list of their images.
+ * Sends the desired state of the image to the runners whose link is open in this control process. Other runners find it
+ * when they next read the list of their images.
  */
 export const pushImage = async (parts: RunningParts, name: string): Promise<void> => {
   const { database, links, log } = parts
@@ -63,7 +63,10 @@ export const dropImagesOf = async (transaction: Transaction, organizationId: str
   return rows.map(({ name }) => name)
 }
 
-/** Marks the images that were built for the organization's sandboxes as not wanted. Returns their names. */
+/**
+ * Marks the images that were built for sandboxes of the organization as not wanted. Returns their names, so that the
+ * caller can tell the runners.
+ */
 export const dropBuildsOf = async (transaction: Transaction, organizationId: string, now: Date): Promise<string[]> => {
   const rows = await transaction<{ name: string }[]>`
     update images set wanted = false, updated_at = ${now}

@@ -5,7 +5,10 @@ import { Problem } from '#src/problems.ts'
 import { contextHash } from '#src/wire/contexts.ts'
 import type { Definition, ImageSource } from '#src/wire/runner-link.ts'
 
-/** Matches an image name that means a file, as in skopeo. The operator configures the directory of these files. */
+/**
+ * Matches an image name that means a file, written as for the program skopeo. The operator configures the directory of
+ * these files.
+ */
 const fileTransport = /^(?:oci|oci-archive|docker-archive):(.*)$/
 
 const domain = /^(?:[a-z\d](?:[a-z\d.-]*[a-z\d])?|\[[a-f\d:]+\])(?::\d{1,5})?$/i

@@ -28,7 +28,7 @@ const untilAskedImage = async (
 const present = (runner: SimulatedRunner, image: string, more: object = {}) =>
   runner.say({ type: 'image', report: { image, state: 'present', sizeBytes: 1000, ...more } })
 
-/** Makes the snapshot `made` of a sandbox on `runner`. Returns the name of its image. */
+/** Makes a snapshot with the name `made` of a new sandbox on `runner`. Returns the name of its image. */
 const makeSnapshot = async (app: TestControl, runner: SimulatedRunner): Promise<string> => {
   const { body: box } = await app.as('owner').post('/sandbox', { name: 'box' })
   assert.equal((await app.as('owner').post('/sandbox/box/snapshot', { name: 'made' })).status, 200)
@@ -109,7 +109,7 @@ suite('snapshots of sandboxes on several runners', () => {
     assert.equal((await app.as('owner').get('/snapshots/made')).body.state, 'active')
   })
 
-  test('if a snapshot is deleted while a runner copies it to the store, the runner removes it from there too', async () => {
+  test('if a snapshot is deleted while its runner uploads it to the store, the runner deletes the upload too', async () => {
     await using app = await startControl(waiting)
     await using first = await connectRunner(app, { capabilities: shared })
     await using second = await connectRunner(app, {
