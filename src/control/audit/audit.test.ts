@@ -108,10 +108,10 @@ suite('the audit row of a write', () => {
       written.slice(1).map(({ action }) => action.replace('/sandbox/{sandboxIdOrName}', '')),
       [
         'POST /sandbox',
-        // This GET makes a credential: the URL opens a port.
+        // Creating a signed preview URL makes a credential, although the method is GET.
         'GET /ports/{port}/signed-preview-url',
         'POST /ports/{port}/signed-preview-url/{token}/expire',
-        // This GET makes a credential for uploads to the object store.
+        // The answer has a credential for uploads to the object store, although the method is GET.
         'GET /object-storage/push-access',
       ],
     )
@@ -128,7 +128,7 @@ suite('the audit row of a write', () => {
     }
   })
 
-  test('audit rows about a sandbox are found both by the sandbox’s name and by its id', async () => {
+  test('a filter by a sandbox’s name or by its id finds the audit rows about the sandbox', async () => {
     await using app = await startControl()
     await using _runner = await connectRunner(app)
     const { id } = (await app.as('member').post('/sandbox', { name: 'box' })).body
@@ -298,7 +298,7 @@ suite('the audit row that precedes a write', () => {
     assert.deepEqual(told(await read(app.as('owner'))), [['POST /sandbox', 200]])
   })
 
-  test('an audit row survives if the process is killed during the write', { timeout: 60_000 }, async () => {
+  test('an audit row survives if control is killed while the write runs', { timeout: 60_000 }, async () => {
     await using app = await startControl()
     await using control = await startControlProcess(app.url)
     {

@@ -8,7 +8,7 @@ type Condition = ReturnType<Sql>
 
 /**
  * Parses a time. Throws 400 for years outside 1 to 9999: PostgreSQL cannot read the form in which JavaScript writes
- * them.
+ * such years.
  */
 const readTime = (name: string, text: unknown): Date => {
   const time = new Date(text as string)
@@ -18,9 +18,10 @@ const readTime = (name: string, text: unknown): Date => {
 }
 
 /**
- * SQL condition for audit rows of calls whose action (or target type) is one of `values`. scenarios.ts lists the action
- * and target type of calls. An unlisted call has the action `update` and the target type `other`. If `values` contains
- * this word, the condition also finds unlisted calls: it excludes the listed calls whose word is not in `values`.
+ * SQL condition for audit rows whose action (or target type) is one of `values`. An audit row stores a call, and
+ * scenarios.ts names the action and target type of each call. Calls of other versions of Alcove are not in
+ * scenarios.ts; they have the action `update` and the target type `other`. If `values` contains that word, the
+ * condition excludes the listed calls with other words, so that it finds the unlisted calls too.
  */
 const hasWord = (sql: Sql, word: 'action' | 'targetType', values: readonly string[]): Condition => {
   const fits = (call: string) => values.includes(scenarioOf(call)[word])
@@ -38,7 +39,9 @@ const fieldIs = (sql: Sql, field: string, values: readonly string[]): Condition 
   return sql`id::text = any(${values}::text[])`
 }
 
-/** Returns the conditions of a query, each with `and` before it. Throws 400 for an invalid time. */
+/**
+ * Returns the SQL conditions for the filters of a request, each with `and` before it. Throws 400 for an invalid time.
+ */
 export const conditionsOf = (sql: Sql, query: AuditQuery): Condition => {
   const listed = (name: `${string}[${string}]`): string[] | undefined => {
     const given = query[name]

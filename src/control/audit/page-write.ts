@@ -1,5 +1,5 @@
-// Audit rows for writes from our own web pages, which do not pass through endpoints.ts. As for endpoints, the row is
-// inserted before the write and completed after it.
+// Audit rows for writes from web pages of control, which do not pass through endpoints.ts. The row is inserted before
+// the write and completed after it, like the row of an endpoint.
 import type { FastifyRequest } from 'fastify'
 import { asProblem } from '#src/http/render-problem.ts'
 import type { Parts } from '../parts.ts'
@@ -66,8 +66,8 @@ type SsoJoining = {
 }
 
 /**
- * Records that a user became a member by signing in. `tellOfPageWrite` needs a caller, who does not exist before the
- * sign-in. Therefore the row is inserted in the transaction of the sign-in.
+ * Writes the audit row of a user who became a member by signing in. `tellOfPageWrite` needs a user, who does not exist
+ * before the sign-in. The row is therefore inserted in the transaction of the sign-in.
  */
 export const tellOfSsoJoining = async (
   sql: Transaction,
@@ -91,7 +91,7 @@ export const tellOfSsoJoining = async (
 
 type LinkSignIn = { at: Date; user: PageWrite['user']; from: Origin }
 
-/** Records that a user signed in with a one-time link. The row is inserted in the transaction that marks the link as used. */
+/** Writes the audit row of a sign-in with a one-time link, in the transaction that marks the link as used. */
 export const tellOfLinkSignIn = async (sql: Transaction, { at, user, from }: LinkSignIn): Promise<void> => {
   await insertEntry(sql, {
     at,

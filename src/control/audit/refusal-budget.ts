@@ -8,7 +8,7 @@ export const refusalsPerMinute = 100
 export class RefusalBudget {
   readonly #clock: Clock
   readonly #log: Logger
-  /** Number of refusals per user in the current minute. */
+  /** Number of refused calls of each user in the current minute. Key: the id of the user. */
   readonly #counts = new Map<string, number>()
   #minute = 0
 
@@ -17,7 +17,7 @@ export class RefusalBudget {
     this.#log = log
   }
 
-  /** Counts a refusal of this user. Returns whether the refusal gets an audit row. */
+  /** Counts a refused call of this user. Returns whether the call gets an audit row. */
   takes(userId: string): boolean {
     const minute = Math.floor(this.#clock.now().getTime() / 60_000)
     if (minute !== this.#minute) this.#counts.clear()

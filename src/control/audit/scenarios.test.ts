@@ -5,7 +5,7 @@ import { auditedCalls, scenarioOf } from './scenarios.ts'
 import { subjectOf } from './subject.ts'
 import { leavesRow } from './trail.ts'
 
-/** The calls of our own pages that leave audit rows. They are not endpoints of the API. */
+/** The calls of web pages of control that leave audit rows. They are not endpoints of the API. */
 const pages = ['GET /auth/sso/callback', 'GET /oidc/interaction']
 
 suite('GET /audit/scenarios', () => {

@@ -1,5 +1,5 @@
-// The target type and the action of each audited call, as the public API names them. The log stores only the call.
-// Target type and action are looked up when a row is read.
+// The target type and the action of each audited call, as the public API names them. The database stores only the call.
+// Its target type and action are looked up here when an audit row is read.
 import type { AuditEntry } from './schemas.ts'
 
 export const targetTypes = [
@@ -15,8 +15,8 @@ const sandbox = '/sandbox/{sandboxIdOrName}'
 const webhooks = `/webhooks${organization}`
 
 /**
- * The keys are all calls that leave an audit row, in the form in which the log stores them. A test compares them with
- * the endpoints.
+ * The keys are all calls that leave an audit row, in the form that is stored in the row. A test compares them with the
+ * endpoints.
  */
 const scenarios: Readonly<Record<string, Scenario>> = {
   'POST /api-keys': ['api_key', 'create'],
@@ -144,7 +144,9 @@ const scenarios: Readonly<Record<string, Scenario>> = {
 
 export const auditedCalls: readonly string[] = Object.keys(scenarios)
 
-/** Returns the target type and action of a call. A call that this version does not serve is an `update` of `other`. */
+/**
+ * Returns the target type and action of a call. If this version does not have the call, they are `other` and `update`.
+ */
 export const scenarioOf = (call: string): Pick<AuditEntry, 'targetType' | 'action'> => {
   const [targetType, action] = scenarios[call] ?? ['other', 'update']
   return { targetType, action }

@@ -4,12 +4,15 @@ import { DateTime, PathText } from '#src/http/shapes.ts'
 
 const Id = Type.String({ maxLength: 255 })
 const Status = Type.Integer({ minimum: 0, maximum: 999 })
-/** A status code in a list. It is a text, because lists in a query are not converted to numbers. */
+/**
+ * A status code in a filter with a list, such as `statusCode[in]`. It is a text, because lists in a query are not
+ * converted to numbers.
+ */
 const StatusText = Type.String({ maxLength: 3, pattern: '^\\d{1,3}$', description: 'a status code' })
 
 /**
- * Returns the schemas of the query parameters by which audit rows are filtered, for one field of a row. A list may have
- * 100 values.
+ * Returns the schemas of the query parameters that filter audit rows by one field. A list of values may have 100
+ * values.
  */
 const filtersOf = (name: string, shape: typeof Id | typeof Status, inList: typeof Id = Id) => ({
   [`${name}[eq]`]: Type.Optional(shape),
@@ -18,7 +21,7 @@ const filtersOf = (name: string, shape: typeof Id | typeof Status, inList: typeo
   [`${name}[notIn]`]: Type.Optional(Type.Array(inList, { maxItems: 100 })),
 })
 
-/** The text fields that can be filtered. */
+/** The text fields of an audit row by which a request can filter. */
 export const filteredTexts = ['id', 'actorId', 'actorEmail', 'action', 'targetType', 'targetId'] as const
 
 const bounds = {
@@ -50,7 +53,7 @@ const filters = Object.assign(
 
 const AuditFilters = Type.Object({ ...pages, ...bounds })
 export const AuditQuery = Type.Object({ ...pages, ...bounds, ...filters }) as typeof AuditFilters
-/** The second type allows code to read filters such as `action[eq]` by a computed name. */
+/** The `Record` type allows code to read filters such as `action[eq]` by a computed name. */
 export type AuditQuery = Static<typeof AuditFilters> & Readonly<Record<`${string}[${string}]`, unknown>>
 
 const ofOrganization = { organizationId: Type.Optional(Id) }

@@ -10,8 +10,8 @@ import type { Trail } from './trail.ts'
 export type AuditParts = Pick<Parts, 'database'> & { trail: Pick<Trail, 'settled'> }
 
 /**
- * Returns the sentence that `problems` has for this status and code, the first if there are several. Otherwise the
- * code.
+ * Returns the sentence of the first problem in `problems` with this status and code, or the code if there is no such
+ * problem.
  */
 const meaningOf = (status: number | null, code: string): string =>
   Object.values(problems).find(([itsStatus, itsCode]) => itsStatus === status && itsCode === code)?.[2] ?? code
@@ -45,7 +45,7 @@ const readAfter = (token: string) => {
   return { at: value as string, id: Number(id) }
 }
 
-/** Lists the rows of an organization, or of the whole server if `organizationId` is undefined. */
+/** Lists the audit rows of an organization, or of the whole server if `organizationId` is undefined. */
 export const listAudit = async (
   { database: { sql }, trail }: AuditParts,
   organizationId: string | undefined,

@@ -40,9 +40,9 @@ export type EntryRow = {
 }
 
 /**
- * Inserts the audit row of a call. `alone`: uses a transaction of its own that does not wait for the disk. PostgreSQL
- * writes its log in order, so a later change of the same request cannot become durable before this row
- * (docs/adr/0015-an-audit-row-before-the-write.md).
+ * Inserts the audit row of a call. With `alone`, the insert has its own transaction and does not wait until the row is
+ * on the disk. PostgreSQL writes its log in order, so a later change by the same request can never reach the disk
+ * before this row (docs/adr/0015-an-audit-row-before-the-write.md).
  */
 export const insertEntry = async (sql: Sql, entry: Entry, alone?: 'alone'): Promise<number> => {
   const [row] = await sql<[{ id: number }]>`
@@ -59,7 +59,7 @@ export const insertEntry = async (sql: Sql, entry: Entry, alone?: 'alone'): Prom
 
 type Outcome = Pick<Entry, 'organizationId' | 'targets' | 'status' | 'code'>
 
-/** Writes the outcome of a call into its audit row. Returns false if there is no such row. */
+/** Writes the outcome of a call into its audit row. Returns false if the row does not exist. */
 export const completeEntry = async (sql: Sql, id: number, outcome: Outcome): Promise<boolean> => {
   const { count } = await sql`
     with hasty as (select set_config('synchronous_commit', 'off', true))
@@ -73,10 +73,10 @@ export const deleteEntry = async (sql: Sql, id: number): Promise<void> => {
   await sql`delete from audit_log where id = ${id}`
 }
 
-/** The filters of a listing. `organizationId` undefined: the rows of the whole server. */
+/** The filters of a list of audit rows. If `organizationId` is undefined, the rows of the whole server are listed. */
 type Filter = { organizationId: string | undefined; query: AuditQuery }
 
-/** A page of a listing. `after`: only rows that come after this row in the order of the listing. */
+/** A page of the list. With `after`, the page contains only rows that come after this row in the list. */
 type Listing = Filter & { after: { at: string; id: number } | undefined; skipped: number }
 
 const where = (sql: Sql, { organizationId, query }: Filter) => sql`

@@ -1,4 +1,4 @@
-// The part of an audit row about the target of a write: the ids in the request's path and in its answer, and nothing else.
+// The part of an audit row that says what a write was about: only the ids in the path of the request and in its answer.
 import type { FastifyRequest } from 'fastify'
 import type { ControlRoute } from '../auth/route.ts'
 
@@ -7,7 +7,7 @@ export type Subject = { action: string; params: Record<string, string>; targets:
 /** Longest text from a caller in an audit row. Longer texts are cut. */
 const longest = 255
 
-/** Returns the text in a form that PostgreSQL can store. */
+/** Cuts a text to `longest` characters, and replaces the characters that PostgreSQL cannot store. */
 export const keepable = (text: string): string => text.slice(0, longest).replaceAll('\0', '\uFFFD').toWellFormed()
 
 /** Where a call comes from: the client's address and program, and the id of the request. */
@@ -19,10 +19,13 @@ export const originOf = ({ ip, headers, id }: FastifyRequest): Origin => ({
   requestId: id,
 })
 
-/** Whether a parameter is a secret. The last segment of some paths is a credential, which must not be stored. */
+/** Whether a path parameter is a secret, by its name. Some paths end with a credential, which must not be stored. */
 const isSecret = (name: string) => /(?:token|secret|key)$/i.test(name)
 
-/** Whether a parameter is an id or a name. Other parameters are settings, such as the interval of autostop. */
+/**
+ * Whether a path parameter is an id or a name of an object. Other parameters are settings, such as the interval of
+ * autostop.
+ */
 const isName = (name: string) => /(?:id|name)$/i.test(name)
 
 export const subjectOf = ({ method, path }: Pick<ControlRoute, 'method' | 'path'>, given: unknown): Subject => {
@@ -30,7 +33,7 @@ export const subjectOf = ({ method, path }: Pick<ControlRoute, 'method' | 'path'
     .filter(([name]) => !isSecret(name))
     .map(([name, value]) => [name, keepable(value)] as const)
   const named = params.filter(([name]) => isName(name))
-  // The organization is a target only if the path names nothing inside the organization.
+  // The organization counts as a target only if the path has no other id or name.
   const inside = named.filter(([name]) => name !== 'organizationId')
   return {
     action: `${method} ${path.replaceAll(/:(\w+)/g, '{$1}')}`,
@@ -39,7 +42,7 @@ export const subjectOf = ({ method, path }: Pick<ControlRoute, 'method' | 'path'
   }
 }
 
-/** Returns the id of the object in an answer. An API key has no id, so its name is returned. */
+/** Returns the id of the object that an answer describes. An API key has no id, so its name is returned. */
 export const nameInAnswer = (answer: unknown): string | undefined => {
   const { id, name } = (answer ?? {}) as { id?: unknown; name?: unknown }
   const found = [id, name].find((value) => typeof value === 'string')

@@ -1,5 +1,5 @@
-// Every write of a user leaves a row in the audit log. The row is inserted before the write and completed right after
-// the reply. Every change therefore has a row, and no other module needs to write rows.
+// Every write of a user leaves a row in the audit log. The row is inserted before the write, and completed with the
+// outcome right after the reply. Every change therefore has a row, and nearly all handlers need no code for it.
 import { setImmediate as afterThis } from 'node:timers/promises'
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import { problemOf } from '#src/http/server.ts'
@@ -15,14 +15,14 @@ import { keepable, nameInAnswer, originOf, type Subject, subjectOf } from './sub
 export type Trail = {
   /** Remembers a call for the audit log. Call this before the guard decides, because refused calls get a row too. */
   meet: (request: FastifyRequest, route: ControlRoute) => void
-  /** Wraps a route so that it runs only after its row is inserted. */
+  /** Wraps a route so that its handler changes nothing before the audit row of the call is inserted. */
   follow: (route: ControlRoute) => ControlRoute
   /**
-   * Completes the row of a call. Call this before the answer is sent. Usually the outcome is written after the answer,
-   * and undefined is returned. If a promise is returned, the answer must wait for it.
+   * Writes the outcome of a call into its audit row. Call this before the answer is sent. Usually the outcome is
+   * written after the answer, and undefined is returned. If a promise is returned, the answer must wait for it.
    */
   complete: (request: FastifyRequest, reply: FastifyReply) => Promise<void> | undefined
-  /** Resolves when the outcome of every answered call is in the log. */
+  /** Resolves when the audit row of every answered call contains its outcome. */
   settled: () => Promise<void>
 }
 
@@ -41,16 +41,19 @@ export const readFirst: ReadonlySet<string> = new Set([
   'POST /sandbox/:sandboxIdOrName/start',
 ])
 
-/** Maximum number of incomplete rows. Above it, answers wait until rows are complete. */
+/**
+ * Maximum number of audit rows whose outcome is not written yet. Above it, each answer waits until its own outcome is
+ * written.
+ */
 const mostOnTheirWay = 100
 
 /**
- * Calls without an audit row, because they change nothing themselves: signals of activity, and tool calls of models.
- * The tools call the API, and these calls of the API leave rows.
+ * Calls without an audit row, because they change nothing themselves: signals of activity, and calls of MCP tools. The
+ * tools call the API, and those calls leave audit rows.
  */
 const chatter = new Set(['POST /sandbox/:sandboxIdOrName/last-activity', 'POST /mcp', 'DELETE /mcp'])
 
-/** Routes that make a credential although they are a GET. */
+/** GET routes that make a credential. Their calls leave an audit row, unlike the calls of other GET routes. */
 const makesCredential = new Set([
   'GET /object-storage/push-access',
   'GET /sandbox/:sandboxIdOrName/ports/:port/signed-preview-url',
@@ -58,7 +61,7 @@ const makesCredential = new Set([
 
 const nameOf = ({ method, path }: ControlRoute) => `${method} ${path}`
 
-/** Values of `needs` whose calls leave no audit row: our own services, and callers without a credential. */
+/** Values of `needs` whose calls leave no audit row: the callers are programs of Alcove, or have no credential. */
 const withoutUser: readonly string[] = ['public', 'proxy', 'runner', 'collector']
 
 /** Whether calls of a route leave an audit row: all writes of users do. */
@@ -136,13 +139,14 @@ export const createTrail = ({ database, clock, log }: Pick<Parts, 'database' | '
       const completing: Promise<void> = afterThis()
         .then(() => told(request, status))
         .catch((error: unknown) =>
-          // The failure is only logged. The change is done, and its row names the caller but not the outcome.
+          // The failure to complete the audit row is only logged. The change is done, and its row names the caller but
+          // not the outcome.
           log.warn({ err: error, requestId: request.id, status }, 'the audit log was not completed'),
         )
         .finally(() => onTheirWay.delete(completing))
       onTheirWay.add(completing)
-      // A call that never ran, or was rolled back, has no row yet. The answer waits until the row is inserted, so that
-      // rows are in the order of events.
+      // A call that the guard refused, or whose transaction was rolled back, has no row yet. The answer waits until the
+      // row is inserted, so that the rows are in the order of the answers.
       const hasRow = found.id !== undefined && !(status >= 400 && tellThemselves.has(nameOf(found.route)))
       return !hasRow || onTheirWay.size > mostOnTheirWay ? completing : undefined
     },
@@ -190,8 +194,8 @@ const credentialOf = ({ keyName }: Partial<Caller>) => ({
 })
 
 /**
- * Returns the organization for the row: the one to which the guard admitted the caller, or the one that an operator
- * names.
+ * Returns the organization for the audit row: the one for which the guard admitted the caller, or the one in the path
+ * of an operator's call.
  */
 const organizationOf = (call: object): string | null => {
   const { organization, params } = call as { organization?: { id: string }; params?: { organizationId?: string } }
@@ -200,8 +204,8 @@ const organizationOf = (call: object): string | null => {
 }
 
 /**
- * Returns the organization for the audit row of a call that never ran: the organization of the caller. Null if the call
- * names another organization: only the operator can read that row.
+ * Returns the organization for the audit row of a refused call: the organization of the caller. Returns null if the
+ * call names another organization or is not about one; then only the operator can read the row.
  */
 const refusedIn = ({ needs }: ControlRoute, request: FastifyRequest, caller: Caller): string | null => {
   const own = caller.organization.id
@@ -212,7 +216,7 @@ const refusedIn = ({ needs }: ControlRoute, request: FastifyRequest, caller: Cal
 
 /**
  * Returns the organization that the answer of a call names. The audit row gets this organization if none was known
- * before the call ran, for example when an invitation is accepted.
+ * before, for example when a user accepts an invitation.
  */
 const organizationInAnswer = ({ path }: ControlRoute, answer: unknown): string | null => {
   const { id, organizationId } = (answer ?? {}) as { id?: string; organizationId?: string }
