@@ -7,7 +7,7 @@ import { Problem } from '#src/problems.ts'
 import type { RunningParts } from '../running.ts'
 import type { Sql } from '../storage/database.ts'
 
-/** Maximum bytes of the log of one image. The runner stops sending at this size too. */
+/** Maximum size of the log of one image, in bytes. Control ignores all pieces that arrive after it is reached. */
 const mostBytes = 1024 * 1024
 const keptDays = 7
 const lookEveryMs = 500
