@@ -1,6 +1,5 @@
-// The certificate authority of this server. It signs the certificates with which hosts and control prove their
-// identity. All control processes share the authority. Its private key is encrypted in the database and never leaves
-// control.
+// The certificate authority of this server. Its certificates prove to control who a host is, and to hosts who control
+// is. All control processes share the authority. Its private key is encrypted in the database and never leaves control.
 import { createHash, createPublicKey, type KeyObject, X509Certificate } from 'node:crypto'
 import type { Parts } from '#src/control/parts.ts'
 import { UnreadableSecret } from '#src/control/storage/encryption.ts'
@@ -11,15 +10,15 @@ import { findAuthority, insertAuthority } from './store.ts'
 const name = 'Alcove hosts'
 const purpose = 'host-authority'
 const authorityDays = 3650
-/** Validity in days of every certificate that the authority signs. */
+/** Days for which certificates of hosts and of control are valid. */
 const certificateDays = 30
 
 export class HostAuthority {
   /** The authority's own certificate, as PEM. */
   readonly certificate: string
   /**
-   * SHA-256 of the certificate (DER), as base64url. The token of a runner ends with this hash, so that a joining
-   * machine can check the authority.
+   * SHA-256 of the certificate (DER) of this authority, as base64url. The token of a runner ends with this hash. With
+   * it, a machine that joins checks that it is talking to this server.
    */
   readonly hash: string
   readonly #privateKey: string
@@ -31,8 +30,8 @@ export class HostAuthority {
   }
 
   /**
-   * Reads the authority from the database, and makes it if there is none. Processes that start at the same time get the
-   * same authority.
+   * Reads the authority from the database, and creates it if there is none. Control processes that start at the same
+   * time get the same authority.
    */
   static async open({
     database,
@@ -56,19 +55,20 @@ export class HostAuthority {
     }
   }
 
-  /** Returns a certificate, as PEM, for the public key of a program of a host. */
+  /** Returns a certificate, as PEM, for the public key of the runner or the gate of a host. */
   certifyHost(program: HostProgram, runnerId: string, publicKey: KeyObject, days = certificateDays): string {
-    // Other gates connect to a gate, so its certificate is for servers too.
+    // Gates of other hosts connect to this gate, so its certificate must be valid for a TLS server too.
     const purposes = program === 'gate' ? (['client', 'server'] as const) : (['client'] as const)
     const holder = { publicKey, hosts: [hostNameOf(program, runnerId)], purposes }
     return certify({ name, privateKey: this.#privateKey }, holder, spanOf(days))
   }
 
-  /** Returns a new key and certificate for control, as options of a TLS server. */
+  /** Returns a new key and certificate for the port for hosts of control, as options of a TLS server. */
   makeOwn(): { ca: string; cert: string; key: string } {
     const issuer = { name, privateKey: this.#privateKey }
     const { certificate, privateKey } = makeServerCertificate(issuer, [controlHostName], spanOf(certificateDays))
-    // `cert` includes the certificate of this authority. A machine that joins compares it with the hash in its token.
+    // `cert` also contains the certificate of this authority: a machine that joins compares its hash with the one in
+    // the token.
     return { ca: this.certificate, cert: certificate + this.certificate, key: privateKey }
   }
 }

@@ -1,5 +1,5 @@
-// The TLS connections of hosts to this process. Each host shows a certificate. A connection is closed as soon as its
-// certificate becomes invalid: the certificate expired, the runner was removed, or the host has newer keys.
+// The TLS connections of hosts to this control process. Each host shows a certificate. Control closes a connection when
+// its certificate becomes invalid: the certificate has expired, the runner was removed, or the host has new keys.
 import type { TLSSocket } from 'node:tls'
 import { keepAnswers } from '#src/control/auth/answer-cache.ts'
 import type { Parts } from '#src/control/parts.ts'
@@ -7,7 +7,10 @@ import { type HostProgram, readHostName } from '#src/wire/hosts.ts'
 import { type HostAuthority, keyHashOf } from './authority.ts'
 import { endToken, findHost, type Host, hostChannel } from './store.ts'
 
-/** The contents of a connection's certificate. `endsAt`: its expiry, in milliseconds since 1970. */
+/**
+ * What the certificate of a connection says: which program of which runner, and the hash of its public key. `endsAt`:
+ * the expiry of the certificate, in milliseconds since 1970.
+ */
 export type Identity = { program: HostProgram; runnerId: string; keyHash: string; endsAt: number }
 
 /** A program of a host that has shown a valid certificate. */
@@ -16,7 +19,8 @@ export type KnownHost = { program: HostProgram; runnerId: string; regionId: stri
 const identities = new WeakMap<TLSSocket, Identity | undefined>()
 
 const readIdentity = (socket: TLSSocket): Identity | undefined => {
-  // `authorized` is true only if our authority has signed the certificate, and it was valid when the connection began.
+  // `authorized` is true only if the authority of this server has signed the certificate, and it was valid when the
+  // connection began.
   const certificate = socket.authorized ? socket.getPeerX509Certificate() : undefined
   const [, name] = /^DNS:([^,\s]+)$/.exec(certificate?.subjectAltName ?? '') ?? []
   const named = name === undefined ? undefined : readHostName(name)
@@ -51,14 +55,17 @@ export class HostConnections {
     return connections
   }
 
-  /** Adds a connection whose TLS handshake is complete. */
+  /** Adds a connection after its TLS handshake. Ignores a connection without a valid certificate. */
   add(socket: TLSSocket): void {
     if (identityOf(socket) === undefined) return
     this.#sockets.add(socket)
     socket.once('close', () => this.#sockets.delete(socket))
   }
 
-  /** Finds the program at the other end of a connection. Undefined if it has shown no valid certificate. */
+  /**
+   * Finds the program at the other end of a connection. Undefined if it has shown no valid certificate. The first call
+   * with a certificate ends the token with which the host has joined.
+   */
   async find(socket: TLSSocket): Promise<KnownHost | undefined> {
     const identity = identityOf(socket)
     const host = identity && (await this.#findHost(identity))

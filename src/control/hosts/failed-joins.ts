@@ -9,7 +9,10 @@ import { Problem } from '#src/problems.ts'
 export const mostFailures = 20
 const windowSeconds = 15 * 60
 
-/** Runs `join`. Counts the call if `join` refuses the token. Throws 429 if the caller's address has failed too often. */
+/**
+ * Runs `join`, and counts the call if `join` refuses the token. Throws 429 if `mostFailures` wrong tokens came from the
+ * address of the caller.
+ */
 export type FailedJoins = <T>(request: FastifyRequest, reply: FastifyReply, join: () => Promise<T>) => Promise<T>
 
 const isWrongToken = (error: unknown) => error instanceof Problem && (error.status === 401 || error.status === 403)

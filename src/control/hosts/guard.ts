@@ -1,4 +1,5 @@
-// Checks each call on the port for hosts. The certificate identifies the caller; a bearer token is ignored.
+// Checks each call on the port for hosts. The certificate of the connection identifies the caller; a bearer token is
+// ignored.
 import type { TLSSocket } from 'node:tls'
 import type { Guard } from '#src/control/auth/guard.ts'
 import type { ControlRoute } from '#src/control/auth/route.ts'
@@ -6,15 +7,15 @@ import { Problem } from '#src/problems.ts'
 import type { HostProgram } from '#src/wire/hosts.ts'
 import type { HostConnections } from './connections.ts'
 
-/** The program of a host that may call a route with these `needs`. */
+/** Which program of a host may call a route with these `needs`. */
 const programFor: Partial<Record<ControlRoute['needs'], HostProgram>> = { runner: 'runner', proxy: 'gate' }
 
 /** Whether control serves a route on its port for hosts, where runners and gates call with certificates. */
 export const isForHosts = ({ needs }: Pick<ControlRoute, 'needs'>): boolean => programFor[needs] !== undefined
 
 /**
- * Returns the id of the host that calls. Limits per caller are counted by this id, because many hosts may share an
- * address.
+ * Returns the id of the host that calls. Limits on calls are counted per host and not per address, because many hosts
+ * may share an address.
  */
 export const hostIn = ({ gateId, runner }: { gateId?: string; runner?: { id: string } }): string | undefined =>
   gateId ?? runner?.id

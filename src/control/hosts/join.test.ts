@@ -1,4 +1,5 @@
-// Tests that only one machine gets certificates for the token of a runner, and only once.
+// Tests that only one machine gets certificates in return for the token of a runner, and that the token works only
+// once.
 import assert from 'node:assert/strict'
 import { generateKeyPairSync } from 'node:crypto'
 import { after, before, suite, test } from 'node:test'
@@ -10,7 +11,7 @@ import { HostAuthority } from './authority.ts'
 import { mostFailures } from './failed-joins.ts'
 import { type Answer, type HostsControl, newMachine, startWithHosts, version } from './testing/hosts.ts'
 
-suite('trading the token of a runner for certificates', () => {
+suite('exchanging the token of a runner for certificates', () => {
   let control: HostsControl
   before(async () => {
     control = await startWithHosts()
@@ -20,7 +21,7 @@ suite('trading the token of a runner for certificates', () => {
   const current = async ({ body }: Answer, key: string) =>
     (await control.ask('GET', '/runners/current', { shown: { cert: body.certificates.runner, key } })).status
 
-  test('a machine may use its token again until it has used a certificate; another machine never may', async () => {
+  test('a machine may repeat its join until it has used a certificate; no other machine may use the token', async () => {
     const token = await control.add('again')
     const machine = newMachine()
     assert.equal((await control.trade(token, machine)).status, 200)
@@ -32,7 +33,7 @@ suite('trading the token of a runner for certificates', () => {
     for (const each of [machine, newMachine()]) assert.equal((await control.trade(token, each)).status, 401)
   })
 
-  test('after a machine has joined with a token, the API refuses the token as a key', async () => {
+  test('after a machine has joined with a token, the API does not accept the token as a runner’s key', async () => {
     const token = await control.add('bearer')
     assert.equal((await control.with(token).get('/runners/current')).status, 200)
     assert.equal((await control.trade(token, newMachine())).status, 200)
@@ -100,7 +101,7 @@ suite('trading the token of a runner for certificates', () => {
     assert.equal((await control.trade(token, newMachine(), '0.1.0')).status, 200)
   })
 
-  test('nobody can join with the key of the server’s own runner, and this runner gets no token', async () => {
+  test('nobody can join with the key of the server’s own runner; the API makes no token for this runner', async () => {
     assert.equal((await control.trade(keys.runner, newMachine())).status, 401)
     assert.equal((await control.with(keys.runner).get('/runners/current')).status, 200)
     assert.equal((await control.as('admin').post('/runners/local/token')).status, 409)
@@ -123,7 +124,7 @@ suite('trading the token of a runner for certificates', () => {
     assert.equal(await ask(first), 401)
   })
 
-  test('the API makes no certificates for a token: machines join only at the port for hosts', async () => {
+  test('the port of the API gives no certificates for a token: machines join only at the port for hosts', async () => {
     const token = await control.add('sly')
     const asked = { version, keys: newMachine().keys }
     assert.equal((await control.with(token).post('/runners/certificates', asked)).status, 403)

@@ -1,5 +1,5 @@
-// Gives a machine its certificates. The first time, the machine shows the token of its runner. Later, it shows its
-// current certificate.
+// Gives a machine the certificates of its runner and its gate. At the first call, the machine shows the token of its
+// runner. At later calls, it shows its current certificate.
 import { type KeyObject, randomBytes } from 'node:crypto'
 import { hashKey } from '#src/control/auth/secret.ts'
 import { localRunnerId } from '#src/control/bootstrap.ts'
@@ -25,10 +25,16 @@ import { checkVersion } from './version-rule.ts'
 
 export type JoinParts = Pick<Parts, 'database' | 'clock' | 'log' | 'settings'> & { authority: HostAuthority }
 
-/** Hosts renew their certificates each day. If control cannot be reached, the certificates are still valid for weeks. */
+/**
+ * Seconds after which hosts renew their certificates. Because a certificate is valid for 30 days, hosts survive weeks
+ * without control.
+ */
 const renewAfterSeconds = 24 * 60 * 60
 
-/** Makes a token for a runner. The token contains the hash of the authority if machines may join over the network. */
+/**
+ * Makes a token for a runner. If machines may join over the network, the token contains the hash of the certificate
+ * authority.
+ */
 export const newToken = (authority: Pick<HostAuthority, 'hash'> | undefined): string =>
   `alr_${randomBytes(32).toString('hex')}${authority === undefined ? '' : `.${authority.hash}`}`
 
@@ -66,8 +72,8 @@ const certificatesFor = (
 })
 
 /**
- * Makes certificates for a machine that has the token of a runner. The answer may be lost, so the machine may call
- * again with the same keys until it has used a certificate.
+ * Makes certificates for a machine that has the token of a runner. The reply may be lost, so the machine may repeat the
+ * call with the same keys until it has used a certificate.
  */
 export const trade = async (parts: JoinParts, { token, version, keys: given }: Join): Promise<HostCertificates> => {
   const { database, clock, log, settings, authority } = parts
@@ -88,8 +94,8 @@ export const trade = async (parts: JoinParts, { token, version, keys: given }: J
       if (isSame(host.keys, hashes)) return { id, regionId: host.regionId }
       throw new Problem('forbidden', 'Another machine has traded this token already.')
     }
-    // Reads the runner again after locking it. Another machine may have used the token meanwhile, or an operator may
-    // have made a new token.
+    // Reads the runner a second time, now that it is locked. Since the first read, another machine may have used the
+    // token, or an operator may have made a new token.
     const identity = await findRunnerByKey(transaction, tokenHash)
     if (identity === undefined) throw new Problem('unauthorized')
     await checkNotOfOthers(transaction, id, hashes)
@@ -157,8 +163,8 @@ export const endCertificates = async (transaction: Transaction, runnerId: string
 }
 
 /**
- * Returns the gate that a host reports. Leaves out its public URL if the host has reported another URL before: clients send their
- * API keys to this URL, so a hijacked host must not change it.
+ * Returns the gate that a host reports. Leaves out its public URL if the host first reported another URL: clients send
+ * their API keys to this URL, so a hijacked host must not change it.
  */
 export const withKeptUrl = async (
   { database, log }: Pick<Parts, 'database' | 'log'>,

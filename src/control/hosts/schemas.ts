@@ -1,7 +1,7 @@
 // The schemas of the calls by which a machine joins and renews its certificates.
 import Type, { type Static } from 'typebox'
 
-/** A P-256 key has 178 characters as PEM. */
+/** A P-256 public key has 178 characters as PEM, so 1024 are enough. */
 const PublicKey = Type.String({ maxLength: 1024, description: 'PEM of a SubjectPublicKeyInfo, EC P-256.' })
 
 const Keys = Type.Object({ runner: PublicKey, gate: PublicKey })

@@ -40,7 +40,7 @@ suite('the port for hosts', () => {
     return { cert: certify(authority, holder, spanOf(days)), key: privateKey }
   }
 
-  test('callers of the port for hosts need a certificate; a bearer token that the API accepts is ignored', async () => {
+  test('callers of the port for hosts need a certificate; an API key or runner key is ignored there', async () => {
     assert.equal(await statusOf(host.shows('runner')), 200)
     for (const key of [keys.runner, keys.admin, keys.proxy, await control.add('spare')])
       assert.equal(await statusOf(undefined, '/runners/current', { authorization: `Bearer ${key}` }), 401)
@@ -73,7 +73,7 @@ suite('the port for hosts', () => {
     }
   })
 
-  test('the port for hosts serves only their endpoints; no other port serves `POST /runners/join`', async () => {
+  test('the port for hosts serves only endpoints for hosts; no other port serves `POST /runners/join`', async () => {
     for (const path of ['/runners', '/sandbox', '/users/me', '/health', '/config', '/', '/dashboard', '/oidc/jwks'])
       assert.equal(await statusOf(host.shows('runner'), path), 404, path)
     const question = { token: await control.add('other'), version: '0.0.0', keys: newMachine().keys }
@@ -157,7 +157,9 @@ suite('the port for hosts', () => {
     assert.equal(code, 1008)
   })
 
-  /** Sends the message `hello` as this host. Returns what control has stored of the host's gate. */
+  /**
+   * Sends the message `hello` over the link of this host. Returns the gate that control then has stored for the host.
+   */
   const greet = async (joined: Joined, gate?: object) => {
     const link = control.link('/runners/link', joined.shows('runner'))
     await once(link, 'open')

@@ -1,5 +1,5 @@
-// The TLS server of the port for hosts. Hosts and control identify each other by certificates that this server's
-// authority has signed.
+// The TLS server of the port for hosts. Hosts and control prove who they are by certificates of the authority of this
+// server.
 import type { Server } from 'node:https'
 import type { TLSSocket, TlsOptions } from 'node:tls'
 import type { FastifyInstance } from 'fastify'
@@ -22,7 +22,10 @@ export const tlsOptionsOf = (authority: HostAuthority): TlsOptions => ({
 const checkMs = 60_000
 const renewMs = 24 * 60 * 60 * 1000
 
-/** Tracks the connections of the server, and replaces control's own certificate each day. */
+/**
+ * Passes each new connection of the server to `connections`, closes connections whose certificates have expired, and
+ * replaces the certificate of control each day.
+ */
 export const followHosts = (
   server: FastifyInstance,
   { authority, connections, version }: Hosts & { version: string },
@@ -34,7 +37,7 @@ export const followHosts = (
     () => tls.setSecureContext({ ...authority.makeOwn(), minVersion: 'TLSv1.3' }),
     renewMs,
   ).unref()
-  // A joining machine reads the version of control from this header, before it sends its token.
+  // Before a machine sends its token to join, it reads the version of control from this header.
   server.addHook('onRequest', (_request, reply, done) => {
     reply.header('alcove-version', version)
     done()

@@ -20,7 +20,7 @@ export const insertAuthority = async (
     on conflict do nothing`
 }
 
-/** The hashes of the public keys of a host. */
+/** The hashes of the public keys of a host: one for the runner, one for the gate. */
 export type HostKeys = Record<HostProgram, string>
 
 export type Host = { runnerId: string; regionId: string; keys: HostKeys; tokenHash: string | null }
@@ -28,8 +28,8 @@ export type Host = { runnerId: string; regionId: string; keys: HostKeys; tokenHa
 type HostRow = { regionId: string; runner: string; gate: string; tokenHash: string | null }
 
 /**
- * Finds the host of a runner: the hashes of its keys, and the hash of its token while the host may use the token again.
- * Ignores removed runners.
+ * Finds the host of a runner: the hashes of its public keys, and the hash of its token as long as the host may join
+ * with it once more. Ignores removed runners.
  */
 export const findHost = async (sql: Sql, runnerId: string): Promise<Host | undefined> => {
   const [row] = await sql<HostRow[]>`
@@ -64,7 +64,8 @@ export const writeHost = async (
 }
 
 /**
- * Stores the public URL that a host reports, if it is the first report since the host joined. Returns the stored URL.
+ * Stores the public URL of the gate that a host reports first after it has joined. Later calls change nothing. Returns
+ * the stored URL.
  */
 export const keepPublicUrl = async (sql: Sql, runnerId: string, told = ''): Promise<string> => {
   const [row] = await sql<{ url: string }[]>`
@@ -73,7 +74,7 @@ export const keepPublicUrl = async (sql: Sql, runnerId: string, told = ''): Prom
   return row?.url ?? ''
 }
 
-/** Whether another host has one of these keys. */
+/** Whether a host other than the one of this runner has one of these keys. */
 export const hasKeyOfOthers = async (sql: Sql, runnerId: string, keys: HostKeys): Promise<boolean> => {
   const hashes = Object.values(keys)
   const rows = await sql`
@@ -92,11 +93,12 @@ export const deleteHost = async (sql: Sql, runnerId: string): Promise<void> => {
 }
 
 /**
- * The channel that notifies all processes when the certificates of a host have changed. The payload is the runner's id.
+ * The PostgreSQL channel that notifies all control processes when the certificates of a host have changed. The payload
+ * is the id of the runner.
  */
 export const hostChannel = 'alcove_hosts'
 
-/** Makes every process check the connections of the host again when the transaction commits. */
+/** When the transaction commits, every control process checks the certificates of the connections of this host. */
 export const announceHostChange = async (sql: Sql, runnerId: string): Promise<void> => {
   await sql`select pg_notify(${hostChannel}, ${runnerId})`
 }

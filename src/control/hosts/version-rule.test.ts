@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { suite, test } from 'node:test'
 import { refusalOfVersion } from './version-rule.ts'
 
-suite('the versions of hosts that work with a version of control', () => {
+suite('which versions of a host work with a version of control', () => {
   test('hosts may be at most one minor version older or newer than control; all others are refused', () => {
     const parts = [0, 1, 2, 3, 9, 10, 11, 12]
     for (const major of parts)
@@ -25,7 +25,7 @@ suite('the versions of hosts that work with a version of control', () => {
       assert.notEqual(refusalOfVersion(version, '1.2.3'), undefined, version)
   })
 
-  test('a refused host gets its own and the server’s version, in a text that fits a WebSocket close frame', () => {
+  test('the reason for a refusal has the versions of host and control, and fits a WebSocket close frame', () => {
     assert.equal(
       refusalOfVersion('0.1.0', '0.9.0'),
       'this host has version 0.1.0, the server 0.9.0: they may be at most one release apart',

@@ -1,4 +1,4 @@
-// Starts a control with a port for hosts. Tests call the port as machines, with a certificate or without.
+// Starts control with a port for hosts. Tests call this port as machines, with a certificate or without.
 import { once } from 'node:events'
 import type { IncomingMessage } from 'node:http'
 import { request } from 'node:https'
@@ -12,7 +12,7 @@ import { type ControlOptions, startControl, type TestControl } from '#test/contr
 import { HostAuthority } from '../authority.ts'
 import type { HostConnections } from '../connections.ts'
 
-/** The version of the test's control. */
+/** The version of control in these tests. */
 export const version = '0.0.0-test'
 
 export type Shown = { cert: string; key: string }
@@ -41,12 +41,12 @@ const asJoined = (machine: Machine, answer: HostCertificates): Joined => ({
 export type HostsControl = TestControl & {
   port: number
   authority: HostAuthority
-  /** Adds a runner. Returns its token. */
+  /** Adds a runner through the API, and returns its token. */
   add: (name: string) => Promise<string>
-  /** Calls an endpoint on the port for hosts. `shown`: the certificate with which it calls; default: none. */
+  /** Calls an endpoint on the port for hosts. `shown`: the certificate of the caller; default: none. */
   ask: (method: string, path: string, options?: { body?: unknown; shown?: Shown; headers?: object }) => Promise<Answer>
   trade: (token: string, machine: Machine, ofHost?: string) => Promise<Answer>
-  /** Adds a runner, and joins as a new machine with the runner's token. */
+  /** Adds a runner, and joins as a new machine with the token of that runner. */
   join: (name: string) => Promise<Joined>
   /** Opens a WebSocket to the port for hosts with the certificate `shown`. */
   link: (path: string, shown: Shown) => WebSocket
