@@ -1,11 +1,11 @@
-// Removes permissions from API keys whose user has lost them. If the user gets a permission back, the keys stay without it.
-// The guard checks the user's permissions on every call anyway; the functions here update the list that is stored for each
-// key.
+// Removes permissions from API keys after their user has lost them. If the user gets a permission back later, the keys
+// stay without it. On every call, the guard checks the permissions of the user anyway; the functions here change the
+// list that is stored for each key.
 import type { Sql } from '../storage/database.ts'
 
 /**
- * Removes from each key the permissions that its user no longer has. Call in the transaction that changes roles or
- * members. `userId` undefined: the keys of every member.
+ * Removes from each API key the permissions that its user no longer has. Call this in the transaction that changes
+ * roles or members. If `userId` is undefined, the keys of every member are changed.
  */
 export const cutBackKeys = async (sql: Sql, organizationId: string, userId?: string): Promise<void> => {
   await sql`
@@ -24,7 +24,10 @@ export const cutBackKeys = async (sql: Sql, organizationId: string, userId?: str
     where k.organization_id = ${organizationId} and k.user_id = held.user_id and not k.permissions <@ held.permissions`
 }
 
-/** Deletes all keys of a user, in every organization. Call in the transaction that gives their account a new way to sign in. */
+/**
+ * Deletes all API keys of a user, in every organization. Call this in the transaction that adds a new way to sign in as
+ * this user.
+ */
 export const endKeysOf = async (sql: Sql, userId: string): Promise<void> => {
   await sql`delete from api_keys where user_id = ${userId}`
 }

@@ -1,4 +1,4 @@
-// The key of the first administrator, which the operator passes to the server at its start.
+// The API key of the first administrator, which the operator passes to the server at its start.
 import type { Permission } from '../auth/permissions.ts'
 import type { Transaction } from '../storage/database.ts'
 
@@ -15,8 +15,8 @@ export const insertFirstKey = async (
 }
 
 /**
- * Gives the operator's key to an administrator, in place of the administrator's key named `first`. Returns false if
- * there is no administrator, or if a key with this hash exists already.
+ * Stores the API key of the operator as the key named `first` of an administrator, in place of a former key of that
+ * name. Returns false if there is no administrator, or if a key with this hash exists already.
  */
 export const putFirstKey = async (
   transaction: Transaction,

@@ -1,4 +1,4 @@
-// With an API key, a caller may make other keys and credentials. Each of them becomes invalid at the latest when the
+// With an API key, a caller may make other keys and credentials. Each of them becomes invalid at the latest when that
 // API key does.
 import assert from 'node:assert/strict'
 import { suite, test } from 'node:test'
@@ -11,8 +11,8 @@ const inMinutes = (app: TestControl, minutes: number) =>
   new Date(app.clock.now().getTime() + minutes * 60_000).toISOString()
 
 /**
- * Makes a key for the user `owner`. `by`: the key with which the call is made. Default: a key that the owner has from
- * the start.
+ * Makes an API key for the user `owner`. `by`: the key with which the call is made. Default: a key that the owner has
+ * from the start.
  */
 const make = async (app: TestControl, name: string, { by, expiresAt }: { by?: string; expiresAt?: string } = {}) => {
   const as = by === undefined ? app.as('owner') : app.with(by)
@@ -23,8 +23,8 @@ const make = async (app: TestControl, name: string, { by, expiresAt }: { by?: st
 
 const statusOf = async (app: TestControl, key: string) => (await app.with(key).get('/users/me')).status
 
-suite('an API key that another API key has made', () => {
-  test('an API key that another API key makes expires with its maker, if no expiry is given', async () => {
+suite('an API key that was made with another API key', () => {
+  test('an API key made with another API key expires together with that key, if no expiry is given', async () => {
     await using app = await startControl()
     const maker = await make(app, 'maker', { expiresAt: inMinutes(app, 60) })
     const child = await make(app, 'child', { by: maker.value })
@@ -48,7 +48,7 @@ suite('an API key that another API key has made', () => {
     )
   })
 
-  test('if an API key is deleted, all keys that it made, directly or through others, end immediately', async () => {
+  test('if an API key is deleted, the keys made with it, and the keys made with those, end immediately', async () => {
     await using app = await startControl()
     const maker = await make(app, 'maker')
     const child = await make(app, 'child', { by: maker.value })
@@ -65,8 +65,8 @@ suite('an API key that another API key has made', () => {
     await using app = await startControl()
     const maker = await make(app, 'maker')
     const { sql } = app.database
-    // Control caches for up to a second that the key `maker` is valid. Control may therefore accept the key after its
-    // row was deleted.
+    // Control caches for up to a second that the key `maker` is valid, and may therefore accept this key after its row
+    // was deleted.
     assert.equal(await statusOf(app, maker.value), 200)
     await sql`delete from api_keys where name = 'maker'`
     const { status } = await app.with(maker.value).post('/api-keys', { name: 'late', permissions: [] })
@@ -261,8 +261,8 @@ suite('a key that expires cannot give access that lasts longer than the key', ()
     'POST /webhooks/organizations/:organizationId/endpoints/:endpointId/rotate-secret',
   ]
   /**
-   * Endpoints with fields whose names only look like credentials: masked values, token counts, URLs that need a
-   * credential.
+   * Endpoints whose replies have fields that only look like credentials by their names: masked values, token counts,
+   * URLs that need a credential.
    */
   const holdsNone = [
     'POST /users/mfa/sms/enroll',
@@ -311,7 +311,7 @@ suite('a key that expires cannot give access that lasts longer than the key', ()
     assert.deepEqual(undecided.sort(), [...endsWithTheKey, ...opensNothing, ...holdsNone].sort())
   })
 
-  /** Endpoints that look as if they change who has access, but give access to nobody. */
+  /** Endpoints whose paths look as if they changed who has access, but which give access to nobody. */
   const givesNone = [
     'PATCH /runners/:runnerId/scheduling',
     'POST /organizations/:organizationId/identity-providers/test-connection',

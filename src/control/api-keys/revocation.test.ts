@@ -1,5 +1,5 @@
-// A revoked key is refused immediately by all control processes. Two control processes share one database. The gate asks
-// the second process, and every change is made in the first one.
+// Tests that all control processes refuse a revoked API key immediately. Two control processes share one database.
+// Changes are made in the first process, and the gate asks the second.
 import assert from 'node:assert/strict'
 import { suite, type TestContext, test } from 'node:test'
 import { setTimeout as pause } from 'node:timers/promises'
@@ -41,8 +41,8 @@ const startSecond = async ({ parts, url }: TestControl): Promise<Second> => {
 }
 
 /**
- * Waits until `isSo` returns true, because a change takes a moment to reach the other control process. Fails after 20
- * seconds, which is enough even on a busy machine.
+ * Waits until `isSo` returns true, for at most 20 seconds: a change needs a moment to arrive in the other control
+ * process.
  */
 const until = async (isSo: () => Promise<boolean>, what: string) => {
   for (const end = Date.now() + 20_000; Date.now() < end; await pause(5)) if (await isSo()) return
@@ -59,8 +59,8 @@ const stopClock = (context: TestContext) => {
 }
 
 /**
- * The changes that the tests make in the first process. `key`: the change ends the user's key. `role`: the change
- * removes a permission that the user has by a role.
+ * The changes that the tests make in the first process. `key`: the change makes the API key of the user invalid.
+ * `role`: the change takes away a permission that the user had by a role.
  */
 const changes: [string, 'key' | 'role', (app: TestControl, person: AddedPerson) => Promise<{ status: number }>][] = [
   ['a user deletes their key', 'key', (app, { key }) => app.with(key).delete('/api-keys/key')],
@@ -89,8 +89,8 @@ const changes: [string, 'key' | 'role', (app: TestControl, person: AddedPerson) 
 suite('another control process refuses an API key', () => {
   for (const [what, loses, change] of changes) {
     test(`if ${what}, another control process refuses the API key immediately`, async (context) => {
-      // Cached answers do not expire while the clock stands still. Only the notification from the first process can
-      // remove them.
+      // While the clock stands still, cached answers do not expire. Only the notification from the first process can
+      // then remove them.
       stopClock(context)
       await using app = await startControl()
       await app.database.sql`
@@ -98,7 +98,7 @@ suite('another control process refuses an API key', () => {
         values ('role-images', ${organizations.ours}, 'Images', 'x', '{write:snapshots}')`
       const person = await addPerson(app, { roleIds: ['role-images'], permissions: ['write:snapshots'] })
       await using second = await startSecond(app)
-      // A request with an empty body gets 400 if the caller may make snapshots, and 403 otherwise.
+      // A request for a snapshot with an empty body gets 400 if the caller may make snapshots, and 403 otherwise.
       const make = () => second.statusOf(person.key, 'POST', '/snapshots')
       assert.deepEqual([await make(), await second.statusOf(person.key, 'GET', '/users/me')], [400, 200])
       const { status } = await change(app, person)
@@ -109,7 +109,7 @@ suite('another control process refuses an API key', () => {
   }
 })
 
-suite('a key that ends is refused within a second', () => {
+suite('an API key that becomes invalid is refused within a second', () => {
   const setUp = async (context: TestContext, check: (stage: Stage) => Promise<void>) => {
     await using app = await startControl({ sandboxes: { createWaitSeconds: 20 } })
     await using _runner = await connectRunner(app)

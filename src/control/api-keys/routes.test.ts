@@ -7,7 +7,7 @@ import { allPermissions } from '../auth/permissions.ts'
 
 const listed = ['createdAt', 'expiresAt', 'lastUsedAt', 'name', 'permissions', 'userId', 'value']
 
-/** Makes a key of `owner` with only these permissions. */
+/** Makes an API key of the user `owner` with only these permissions. */
 const makeKey = async (app: TestControl, name: string, permissions: string[]) => {
   const reply = await app.as('owner').post('/api-keys', { name, permissions })
   assert.equal(reply.status, 201)
@@ -152,12 +152,12 @@ suite('the maximum number of API keys', () => {
     const make = (_: unknown, index: number) =>
       app.as('owner').post('/api-keys', { name: `more ${index}`, permissions: [] })
     const statuses = (await Promise.all(Array.from({ length: 20 }, make))).map(({ status }) => status)
-    // 490 keys and the key with which the caller makes the new keys already exist, so nine more are allowed.
+    // The user already has 490 keys and the key with which the calls are made. Nine more are allowed, to make 500.
     assert.equal(statuses.filter((status) => status === 201).length, 9)
     assert.equal(statuses.filter((status) => status === 403).length, 11)
   })
 
-  test('an organization may have 10,000 API keys, and an owner gets all in one answer', async () => {
+  test('an organization may have 10,000 API keys, and an owner gets all of them in one answer', async () => {
     await using app = await startControl()
     const { sql } = app.database
     await sql`insert into users (id, name, email) select 'many-' || n, 'x', n || '@x.test' from generate_series(1, 20) n`
@@ -173,7 +173,7 @@ suite('the maximum number of API keys', () => {
     assert.equal((await app.as('member').get('/api-keys')).body.length, 1)
     assert.equal((await app.as('owner').post('/api-keys', { name: 'one more', permissions: [] })).status, 403)
     assert.equal((await app.as('stranger').post('/api-keys', { name: 'one more', permissions: [] })).status, 201)
-    // Removing the member deletes all their keys.
+    // When the member is removed from the organization, all 499 keys of the member are deleted.
     assert.equal((await app.as('owner').delete(`/organizations/${organizations.ours}/users/many-1`)).status, 204)
     assert.equal((await app.as('owner').get('/api-keys')).body.length, 10_000 - 499)
   })
@@ -225,8 +225,8 @@ suite('GET /api-keys/current', () => {
     await using app = await startControl()
     const lastUse = async () => (await app.as('owner').get('/api-keys/current')).body.lastUsedAt as string | null
     const noted = async (expected: string) => {
-      // The use is recorded after the answer, and a process caches a key for up to a second. So the new time may appear
-      // late.
+      // The use is recorded after the answer, and control caches a key for up to a second. The new time may therefore
+      // appear late.
       for (const end = Date.now() + 20_000; Date.now() < end; ) if ((await lastUse()) === expected) return
       assert.fail(`the last use never became ${expected}`)
     }

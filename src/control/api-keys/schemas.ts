@@ -12,7 +12,7 @@ export const CreateApiKey = Type.Object({
 })
 export type CreateApiKey = Static<typeof CreateApiKey>
 
-/** A new key in full. No other answer ever contains a whole key. */
+/** A new API key with its whole secret. No other answer contains a whole key. */
 export const NewApiKey = Type.Object({
   name: Type.String(),
   value: Type.String(),

@@ -1,5 +1,5 @@
-// The rules of API keys: who may make, see and delete them. A key never gives permissions that its maker lacks. If a
-// key was made with another key, it becomes invalid with that key at the latest. The whole key is shown only once, in
+// The rules of API keys: who may make, see and delete them. A key never gives permissions that its maker lacks. A key
+// that was made with another key becomes invalid at the latest when that key does. The whole key is shown only once, in
 // the reply to its creation.
 
 import { lockMembership } from '#src/control/auth/change-membership.ts'
@@ -34,8 +34,8 @@ const keysPerUser = 500
 const keysPerOrganization = 10_000
 
 /**
- * Names that cannot be used in a path. `GET /api-keys/current` returns the calling key, and URL parsers remove `.` and
- * `..`.
+ * Names that an API key may not have, because they do not work in a path. `GET /api-keys/current` returns the key of
+ * the caller, and URL parsers remove `.` and `..`.
  */
 const unreachable = ['current', '.', '..']
 
@@ -50,7 +50,8 @@ const asView = (key: ApiKey) => ({
 })
 
 /**
- * Throws 403 for an API key without the permission to manage keys. A signed-in user may always manage their own keys.
+ * Throws 403 if the caller uses an API key without the permission `manage:api_keys`. A signed-in user may always manage
+ * their own keys.
  */
 const checkManagesOwn = (caller: Caller) => {
   if (caller.keyName !== undefined) checkManages(caller)
@@ -94,7 +95,10 @@ export const createApiKey = async ({ database, clock }: ApiKeysParts, caller: Ca
   return { name, value, createdAt: createdAt.toISOString(), permissions, expiresAt: expiresAt?.toISOString() ?? null }
 }
 
-/** Returns the latest expiry that a new key of this caller may have; null: no limit. */
+/**
+ * Returns the latest expiry that a new key of this caller may have: the expiry of the key with which the caller makes
+ * it. Null: no limit.
+ */
 const findLatestEnd = async (transaction: Transaction, { keyHash }: Caller): Promise<Date | null> => {
   if (keyHash === undefined) return null
   const maker = await holdMaker(transaction, keyHash)
@@ -103,8 +107,8 @@ const findLatestEnd = async (transaction: Transaction, { keyHash }: Caller): Pro
 }
 
 /**
- * Inserts the key while the memberships of the organization are locked, after reading the user's permissions again. A
- * permission that the user has lost in the meantime is not given to the key.
+ * Inserts the key. Locks the memberships of the organization first, and then reads the permissions of the user again.
+ * If the user has lost a permission of the key meanwhile, throws 403.
  */
 const insertHeld = async (transaction: Transaction, key: NewKey): Promise<void> => {
   const { organizationId, userId, permissions } = key
@@ -120,7 +124,7 @@ const insertHeld = async (transaction: Transaction, key: NewKey): Promise<void> 
   await insertKey(transaction, key)
 }
 
-/** Lists keys. An owner sees the keys of all members; a member sees only their own. */
+/** Lists API keys. An owner gets the keys of all members, a member only their own. */
 export const listApiKeys = async ({ database }: ApiKeysParts, { organization, memberRole, user }: Caller) => {
   const keys = await listKeys(database.sql, organization.id, memberRole === 'owner' ? undefined : user.id)
   return keys.map(asView)
@@ -143,7 +147,7 @@ export const deleteApiKey = async (
   { userId, name }: { userId: string; name: string },
 ): Promise<void> => {
   if (userId !== caller.user.id) checkManages(caller)
-  // A key may always delete itself.
+  // An API key may always delete itself, even without the permission to manage keys.
   else if (name !== caller.keyName) checkManagesOwn(caller)
   const wasThere = await database.transaction(async (transaction) => {
     await announceCredentialChange(transaction)

@@ -78,8 +78,8 @@ export const countKeys = async (
 }
 
 /**
- * Lists keys, newest first. `userId` undefined: the keys of all members. An organization has no more keys than fit in
- * one answer.
+ * Lists API keys, newest first. If `userId` is undefined, lists the keys of all members. An organization has no more
+ * keys than fit in one answer.
  */
 export const listKeys = async (sql: Sql, organizationId: string, userId: string | undefined): Promise<ApiKey[]> => {
   const rows = await sql<Row[]>`
@@ -109,7 +109,7 @@ export const deleteKey = async (sql: Sql, organizationId: string, userId: string
   return count === 1
 }
 
-/** Records a use of a key, unless a use in the last `seconds` is recorded already. */
+/** Records that a key was used at `now`, unless a use within the last `seconds` is recorded already. */
 export const touchKey = async (sql: Sql, hash: string, now: Date, seconds: number): Promise<void> => {
   await sql`
     update api_keys set last_used_at = ${now}
