@@ -11,7 +11,7 @@ import { keys, organizations, userId } from '#test/control/people.ts'
 import { connectRunner, untilState } from '#test/control/simulated-runner.ts'
 import { openRunning } from '../open-running.ts'
 
-/** Connects a client that stores the messages it receives, and can wait for the next one. */
+/** Connects a Socket.IO client that stores the messages it receives. `next` waits for the next message. */
 const connect = async (base: string, query = 'EIO=4&transport=websocket') => {
   const socket = new WebSocket(`${base.replace('http', 'ws')}/api/socket.io/?${query}`)
   const heard: string[] = []
@@ -129,7 +129,7 @@ suite('GET {prefix}/socket.io/', () => {
         ['sandbox.state.updated', id, to, from, to],
       )
     }
-    // The client of the other organization must get only the event of this second sandbox.
+    // The client `stranger`, of the other organization, must get only the event of this second sandbox.
     await app.as('stranger').post('/sandbox', { name: 'theirs' })
     const [, theirs] = eventOf(await stranger.next()) as unknown as [string, { name: string }]
     assert.equal(theirs.name, 'theirs')
@@ -149,8 +149,8 @@ suite('GET {prefix}/socket.io/', () => {
       const row = await createSandbox(other, caller, { name: 'elsewhere' })
       const [name, sandbox] = eventOf(await client.next()) as unknown as [string, { id: string }]
       assert.deepEqual([name, sandbox.id], ['sandbox.created', row.id])
-      // `other` stands for another control process. The runner is linked only to `app`, so only `app` handles the
-      // runner's reports.
+      // `other` stands for another control process. The runner has its link to `app`, so `app` handles the reports of
+      // the runner.
       await untilState(app, row.id, 'started')
     } finally {
       await other.close()
@@ -172,12 +172,12 @@ suite('GET {prefix}/socket.io/', () => {
     assert.deepEqual([name, sandbox.id, sandbox.state], ['sandbox.created', id, 'started'])
   })
 
-  test('a Socket.IO client that does not read gets no replies to pings, so replies cannot fill the memory', async ({
+  test('a Socket.IO client that does not read gets no replies to its pings, so they cannot fill the memory', async ({
     mock,
   }) => {
     await using app = await startControl()
     using client = await signedIn(await app.listen(), keys.member)
-    // Makes the socket look as if it had unsent bytes.
+    // Makes the WebSocket look as if it had unsent bytes.
     mock.getter(WebSocket.prototype, 'bufferedAmount', () => 1)
     client.socket.send('2')
     client.socket.send('41')
@@ -217,7 +217,7 @@ suite('GET {prefix}/socket.io/', () => {
   })
 })
 
-suite('a client whose credential ends', () => {
+suite('a Socket.IO client whose credential becomes invalid', () => {
   test('a Socket.IO client is disconnected when its key expires; other clients still get events', async () => {
     await using app = await startControl()
     await using runner = await connectRunner(app)
@@ -243,7 +243,7 @@ suite('a client whose credential ends', () => {
     using byViewer = await signedIn(base, keys.viewer)
     using stays = await signedIn(base, keys.owner)
 
-    // A change that one control process makes reaches the clients of the other process.
+    // The sandbox is created in one control process. The clients are connected to the other one and get the event too.
     const { id } = (await app.as('member').post('/sandbox', { name: 'box' })).body
     for (const client of [byKey, byMember, byViewer, stays]) {
       const [name, sandbox] = eventOf(await client.next()) as unknown as [string, { id: string }]
@@ -273,7 +273,8 @@ suite('the pings that control sends to Socket.IO clients', () => {
     const base = await app.listen()
     using client = await signedIn(base, keys.member)
     assert.equal(await client.next(), '2')
-    // The client answers every ping. Several pings may arrive before control notices that the key is revoked.
+    // The client answers every ping with a pong (`3`). Several pings may arrive before control notices that the key was
+    // deleted.
     client.socket.on('message', () => client.socket.send('3'))
     client.socket.send('3')
     await app.database.sql`delete from api_keys where hash = ${hashKey(keys.member)}`

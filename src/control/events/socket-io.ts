@@ -1,6 +1,6 @@
-// Sends state changes to clients, over the part of Socket.IO 4 that the public SDK uses: Engine.IO 4 over a WebSocket,
-// one namespace, and events from the server only. If an event is lost, the client sees the change later, because
-// clients also poll.
+// Sends events about state changes to clients, over the part of Socket.IO 4 that the public SDK uses: Engine.IO 4 over
+// a WebSocket, one namespace, and events from the server only. An event may be lost. The client then sees the change
+// later, because clients also poll.
 import { randomBytes } from 'node:crypto'
 import type { FastifyInstance, FastifyRequest } from 'fastify'
 import Type from 'typebox'
@@ -17,7 +17,7 @@ import { openWatchers, type Watcher, type Watchers } from './watchers.ts'
 const signInMilliseconds = 10_000
 
 /**
- * Maximum number of bytes that wait to be sent to a client. Above it, control disconnects the client, because the
+ * Maximum number of bytes that wait to be sent to one client. Above it, control disconnects the client, because the
  * client does not read.
  */
 const mostBufferedBytes = 1024 * 1024
@@ -25,14 +25,14 @@ const mostBufferedBytes = 1024 * 1024
 const longestMessage = 16 * 1024
 
 /**
- * Runs `find`, which returns the id of a credential's organization, or undefined for an invalid credential. Limits the
- * number of invalid credentials per address.
+ * Runs `find` to check a credential of a client. `find` returns the id of the organization, or undefined for an invalid
+ * credential. Limits the number of invalid credentials per address.
  */
 type TryCredential = (find: () => Promise<string | undefined>) => Promise<string | undefined>
 
 /**
- * The packets as text. Each begins with the type of the Engine.IO packet. `4` is a message, and the next digit is the
- * type of the Socket.IO packet in it.
+ * The packets as text. Each begins with the digit of its Engine.IO type. `4` means a message, and the digit after it is
+ * the Socket.IO type of the message.
  */
 const packet = { open: '0', ping: '2', pong: '3', connect: '40', disconnect: '41', event: '42', refusal: '44' } as const
 
@@ -94,7 +94,8 @@ const serveSocket = (
   }
 
   const tick = async () => {
-    // A client that has not signed in, or has not answered the last ping, gets no ping. Timers disconnect such clients.
+    // A client that has not signed in, or has not answered the last ping, gets no ping. The timers `deadline` and
+    // `pong` disconnect such clients.
     if (watcher === undefined || !hasAnswered) return
     // The credential is checked at each ping, because control gets no notification when a credential expires.
     if (!(await watcher.isAllowed())) return watcher.putOut()
@@ -119,7 +120,7 @@ const serveSocket = (
     const text = bytesOf(data).toString()
     if (text === packet.pong) hasAnswered = true
     else if (text === packet.ping) {
-      // A client that does not read gets no pongs, because they would fill our memory.
+      // A client that does not read gets no answers to its pings, because they would fill the memory of control.
       if (socket.bufferedAmount === 0) socket.send(packet.pong)
     } else if (text.startsWith(packet.disconnect)) socket.close(1000)
     else if (text.startsWith(packet.connect) && !isSigningIn) {
@@ -146,7 +147,7 @@ const serveSocket = (
 
 const textOf = (value: unknown): string | undefined => (typeof value === 'string' && value !== '' ? value : undefined)
 
-/** Serves `{prefix}/socket.io/`. Call before the server listens. */
+/** Serves `{prefix}/socket.io/` for each prefix. Call this before the server listens. */
 export const attachEvents = async (
   server: FastifyInstance,
   parts: RunningParts,

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { suite, test } from 'node:test'
 import { createTurns } from './turns.ts'
 
-/** Makes work that runs until the test releases it. */
+/** Returns work that runs until the test calls `letGo`. */
 const held = () => {
   const { promise, resolve } = Promise.withResolvers<void>()
   return { work: () => promise, letGo: () => resolve() }
@@ -14,7 +14,7 @@ const fill = (take: ReturnType<typeof createTurns>, organizationId: string, work
   return taken
 }
 
-suite('the queue of changes that are to be sent to clients', () => {
+suite('the queue of events that are to be sent to Socket.IO clients', () => {
   test('the events of one organization fill at most a tenth of the queue, so other organizations have room', async () => {
     const take = createTurns(1000)
     const { work, letGo } = held()

@@ -1,12 +1,12 @@
-// Queues work: in order within an organization, concurrently between organizations. The total number of tasks, running
-// and queued, is limited. An organization is refused while its own tasks are more than a ninth of the free capacity. So
-// one organization never fills the queue for others.
+// Queues the work of sending events. Work of one organization runs in order; different organizations run at the same
+// time. The total number of running and queued tasks is limited. An organization may have at most a ninth as many tasks
+// as there is room left, so it never fills the queue for others.
 import { Budget } from '#src/kit/budget.ts'
 import { FairQueue } from '#src/kit/queue.ts'
 
 /**
- * Queues `work`. Returns false if there was no capacity, and then does not run `work`. Failed work does not stop the
- * queue.
+ * Queues `work`, and returns true. If there is no room, returns false and does not run `work`. The queue goes on after
+ * failed work.
  */
 export type TakeTurn = (organizationId: string, work: () => Promise<void>) => boolean
 

@@ -1,5 +1,5 @@
-// Delivers events to signed-in clients, by organization. A client whose credential has become invalid gets no events
-// and is disconnected. It does not matter which process deleted the key, the member or the user.
+// Delivers the events of an organization to its signed-in clients. A client whose credential has become invalid gets no
+// events and is disconnected, even if another control process deleted the key, the member or the user.
 import { credentialChannel } from '#src/control/auth/announce.ts'
 import type { Change, Mishap } from '#src/control/sandboxes/record/changes.ts'
 import { isClaim } from '#src/control/sandboxes/record/lifecycle.ts'
@@ -17,7 +17,7 @@ const checksAtOnce = 4
 
 export type Watcher = {
   organizationId: string
-  /** Whether the client's credential still gives access to this organization. */
+  /** Whether the credential of the client gives access to this organization at this moment. */
   isAllowed: () => Promise<boolean>
   /** Sends an event to the client. `text`: the JSON of the event's name and payload. */
   tell: (text: string) => void
@@ -33,7 +33,7 @@ export type Watchers = {
   close: () => void
 }
 
-/** Returns who caused the change, and why, as in the timeline. */
+/** Returns who caused a state change, and why, as the timeline of the sandbox says. */
 const whyOf = (event: SandboxEvent | undefined) =>
   event && {
     by: event.by,
@@ -53,7 +53,7 @@ export const openWatchers = async (parts: WatchersParts): Promise<Watchers> => {
     if (others?.size === 0) byOrganization.delete(watcher.organizationId)
   }
 
-  /** Disconnects the client if its credential has ended. Returns whether the client is still connected. */
+  /** Disconnects the client if its credential has become invalid. Returns whether the client is still connected. */
   const check = async (watcher: Watcher): Promise<boolean> => {
     if (await watcher.isAllowed()) return true
     leave(watcher)
@@ -74,8 +74,8 @@ export const openWatchers = async (parts: WatchersParts): Promise<Watchers> => {
         await inParallel(checksAtOnce, everybody, async (watcher) => void (await check(watcher)))
       }
     } catch (error) {
-      // Clients that could not be checked stay connected. Each client is checked again before its next event and its
-      // next ping.
+      // If the check of a client fails, the client stays connected. Each client is checked again before its next event
+      // and its next ping.
       log.warn({ err: error }, 'not every event socket could be checked')
     } finally {
       isChecking = false
@@ -104,7 +104,7 @@ export const openWatchers = async (parts: WatchersParts): Promise<Watchers> => {
     const { sandboxId, organizationId, from, to, row } = change
     if (!byOrganization.has(organizationId)) return
     const found = row ?? (await findSandboxById(database.sql, sandboxId))
-    // Unclaimed warm sandboxes belong to no organization yet.
+    // A warm sandbox belongs to no organization until a create claims it, so nobody gets its events.
     if (found === undefined || found.warm_pool_id !== null) return
     const until = found.state_changed_at
     const why = whyOf(await findChangeEvent(database, { sandboxId, from, to, until }))
