@@ -1,5 +1,5 @@
-// Reads the provider's discovery document (OpenID Connect Discovery §4). Control reads it for every use and does not cache
-// it.
+// Requests the discovery document of an identity provider (OpenID Connect Discovery §4). Control requests it for every
+// use and does not cache it.
 import { Problem } from '#src/problems.ts'
 import { OutboundError } from '../outbound/error.ts'
 import type { Outbound } from '../outbound/outbound.ts'
@@ -23,7 +23,10 @@ export class DiscoveryFailed extends Error {}
 
 const mostBytes = 256 * 1024
 
-/** Throws 400 for a URL that can never be an issuer (OpenID Connect Core §2: no query, no fragment). */
+/**
+ * Throws 400 for a URL that can never be an issuer, for example one with a query or a fragment (OpenID Connect Core
+ * §2).
+ */
 export const checkIssuerUrl = (given: string): void => {
   try {
     const { search, hash, href } = readTargetUrl(given)
@@ -49,8 +52,8 @@ const readEndpoint = (document: Record<string, unknown>, name: string): string =
 }
 
 /**
- * Throws if the document names an issuer other than `issuerUrl`. This refuses identity providers that have one common
- * URL for all tenants.
+ * Throws if the discovery document names an issuer other than `issuerUrl`. Identity providers with one common URL for
+ * all their customers are therefore refused.
  */
 const checkIssuer = (document: Record<string, unknown>, issuerUrl: string): string => {
   const { issuer } = document
@@ -66,7 +69,7 @@ const readDocument = (body: Buffer): Record<string, unknown> => {
     const document: unknown = JSON.parse(body.toString())
     if (typeof document === 'object' && document !== null && !Array.isArray(document)) return { ...document }
   } catch {
-    // JSON.parse throws for a text that is not JSON. The error below is thrown instead.
+    // JSON.parse throws if the text is not JSON. Then the error below is thrown instead.
   }
   throw new DiscoveryFailed('The discovery document is not a JSON object.')
 }

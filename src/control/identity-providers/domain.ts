@@ -6,16 +6,16 @@ const label = '[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?'
 const pattern = new RegExp(`^(?=.{4,253}$)(?:${label}\\.)+(?!\\d+$)${label}$`)
 
 const asDomain = (text: string): string | undefined => {
-  // Only letters and digits of every script, dots and dashes are allowed. A URL parser gives other characters a special
-  // meaning, for example `/` and `:`.
+  // Only letters and digits of every script, dots and dashes are allowed. To a URL parser, other characters have a
+  // special meaning, for example `/` and `:`.
   if (!/^[\p{L}\p{M}\p{N}.-]+$/u.test(text)) return undefined
   const domain = domainToASCII(text)
   return pattern.test(domain) ? domain : undefined
 }
 
 /**
- * Reads domains, sorts them and removes duplicates. Because of the order, concurrent calls insert several domains in
- * the same order and cannot deadlock.
+ * Reads domains, removes duplicates and sorts them. Concurrent calls therefore insert domains in the same order, and
+ * cannot deadlock.
  */
 export const readDomains = (given: readonly string[]): string[] => {
   const domains = given.map((text) => {

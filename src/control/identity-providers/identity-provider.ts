@@ -24,7 +24,7 @@ export type IdentityProvider = {
   name: string
   issuerUrl: string
   clientId: string
-  /** The encrypted client secret. */
+  /** The client secret of the provider, encrypted. */
   sealedSecret: string
   scope: string
   emailDomains: string[]
@@ -54,8 +54,8 @@ export const readProvider = (row: IdentityProviderRow): IdentityProvider => ({
 })
 
 /**
- * Text that binds an encrypted secret to its provider: with the id of another provider, control cannot decrypt the
- * secret.
+ * The purpose under which the client secret of a provider is encrypted. Under the id of another provider, the secret
+ * cannot be decrypted.
  */
 export const secretPurpose = ({ id }: Pick<IdentityProvider, 'id'>) => `identity-provider:${id}`
 

@@ -173,7 +173,7 @@ suite('POST /organizations/{organizationId}/identity-providers', () => {
     )
   })
 
-  test('a personal organization gets 403 for identity providers, even if single sign-on is allowed for all', async () => {
+  test('a personal organization gets 403 for identity providers, even if all others may have single sign-on', async () => {
     await using app = await startControl({ settings: { ssoForAll: true } })
     const [own] = await app.database.sql<[{ id: string }]>`select id from organizations where personal limit 1`
     assert.equal((await app.as('admin').get(pathOf(own.id))).status, 403)
@@ -236,7 +236,7 @@ suite('the domains of an identity provider', () => {
     await create(app, { emailDomains: ['proven.example'] })
   })
 
-  test('an identity provider is refused (400) if single sign-on alone verified the addresses in its domain', async () => {
+  test('an identity provider is refused (400) if its domain has only addresses verified by single sign-on', async () => {
     await using app = await start()
     const { id } = await addPerson(app, { email: 'a@sso.example' })
     await app.database.sql`update users set email_verified_by = 'sso' where id = ${id}`
@@ -244,7 +244,7 @@ suite('the domains of an identity provider', () => {
     assert.deepEqual([reply.status, reply.body.code], [400, 'IDENTITY_PROVIDER_DOMAIN_UNVERIFIED'])
   })
 
-  test('a disabled identity provider keeps its domains; a deleted provider or a removed domain frees them', async () => {
+  test('a domain becomes free if its provider is deleted or gives it up, not if the provider is disabled', async () => {
     await using app = await start()
     const { id } = await create(app)
     const claim = async () => (await app.as('stranger').post(theirs, body)).status
@@ -273,12 +273,12 @@ suite('the default roles of an identity provider', () => {
     const { id } = await create(app, { defaultAssignedRoleIds: [own, developer, own] })
     const kept = async () => (await app.as('owner').get(`${providers}/${id}`)).body.defaultAssignedRoleIds
     assert.deepEqual(new Set(await kept()), new Set([own, developer]))
-    // New users do not get a role that was deleted.
+    // A role that is deleted is removed from the default roles, so new users do not get it.
     await app.as('owner').delete(`/organizations/${organizations.ours}/roles/${own}`)
     assert.deepEqual(await kept(), [developer])
   })
 
-  test('a caller gets 403 for giving newcomers default roles with permissions that the caller lacks', async () => {
+  test('a caller gets 403 for default roles that have a permission which the caller lacks', async () => {
     await using app = await start()
     const admin = app.with((await addPerson(app, { roleIds: [ssoAdmin], permissions: ['manage:sso'] })).key)
     const more = { ...body, defaultAssignedRoleIds: [superAdmin] }

@@ -29,7 +29,7 @@ export const CreateIdentityProvider = Type.Object({
 })
 export type CreateIdentityProvider = Static<typeof CreateIdentityProvider>
 
-/** The body of an update: any subset of the fields, also inside `oidcConfig`. */
+/** The body of an update of an identity provider. Every field may be left out, also those inside `oidcConfig`. */
 export const UpdateIdentityProvider = Type.Object({
   name: Type.Optional(Name),
   oidcConfig: Type.Optional(
@@ -61,7 +61,7 @@ export const IdentityProviderView = Type.Object({
 
 export const TestConnection = Type.Object({ issuerUrl: IssuerUrl })
 
-/** The result of a connection test. A failed check is a normal result, not an error. */
+/** The result of a connection test. If the provider fails the test, `success` is false; the call itself answers 200. */
 export const TestConnectionResult = Type.Object({
   success: Type.Boolean(),
   issuer: Type.Optional(Type.String()),
@@ -71,7 +71,10 @@ export const TestConnectionResult = Type.Object({
 export const ProviderTemplate = Type.Object({
   id: Type.String(),
   name: Type.String(),
-  /** The issuer's URL. Words in braces must be replaced; `placeholders` explains each of them. */
+  /**
+   * The URL of the issuer. Words in braces must be replaced by values of the customer; `placeholders` explains each of
+   * them.
+   */
   issuerUrl: Type.String(),
   placeholders: Type.Record(Type.String(), Type.String()),
   scope: Type.String(),

@@ -1,6 +1,7 @@
-// The rules of identity providers: who may sign in to an organization through them, and with which roles. A domain
-// belongs to one provider of the whole server. A provider gets a domain only if a member has verified an address in
-// that domain without single sign-on. A caller cannot give newcomers a permission that the caller lacks.
+// The rules of identity providers: who may sign in to an organization through them, and which roles new users get. In
+// the whole server, a domain belongs to only one provider. A provider gets a domain only if a member has verified an
+// address in that domain without single sign-on. The default roles of a provider cannot have a permission that the
+// caller lacks.
 import { randomUUID } from 'node:crypto'
 import { lockMembership } from '#src/control/auth/change-membership.ts'
 import type { Organization } from '#src/control/people/organization.ts'
@@ -59,7 +60,7 @@ const readScope = (given: string): string => {
 
 type Input = UpdateIdentityProvider
 
-/** Returns the provider after the change. Fields that the input leaves out are unchanged. */
+/** Returns the provider with the fields of the input. Fields that the input leaves out stay unchanged. */
 const withInput = ({ encryption }: IdentityProviderParts, before: IdentityProvider, input: Input): IdentityProvider => {
   const { issuerUrl, clientId, clientSecret, scope } = input.oidcConfig ?? {}
   if (issuerUrl !== undefined) checkIssuerUrl(issuerUrl)
@@ -79,7 +80,7 @@ const withInput = ({ encryption }: IdentityProviderParts, before: IdentityProvid
   }
 }
 
-/** Whether the change affects who can sign in, or with which roles. */
+/** Whether a change of a provider affects who can sign in through it, or which roles new users get. */
 const letsIn = ({ name: _name, enabled, ...rest }: Input): boolean =>
   enabled === true || Object.values(rest).some((value) => value !== undefined)
 
@@ -105,9 +106,9 @@ const checkDomains = async (sql: Sql, provider: IdentityProvider, claimed: reado
 }
 
 /**
- * Runs `work`, which may give an e-mail domain to an identity provider, while the memberships of the organization are
- * locked. A provider gets a domain only if a member has a verified address in it. Because of the lock, that member
- * cannot leave the organization meanwhile.
+ * Runs `work`, which may give an e-mail domain to an identity provider. A provider gets a domain only if a member has a
+ * verified address in it. The memberships of the organization are locked meanwhile, so that this member cannot leave
+ * it.
  */
 const inTurn = async <T>(
   { database }: Pick<Parts, 'database'>,
@@ -195,7 +196,7 @@ export const getProviderView = async (parts: IdentityProviderParts, { organizati
 }
 
 /**
- * Deletes a provider: its domains become free for other providers, and nobody can sign in through it. Users who became
+ * Deletes a provider. Other providers may then have its domains, and nobody can sign in through it. Users who became
  * members through it stay members.
  */
 export const removeProvider = async (
@@ -209,7 +210,10 @@ export const removeProvider = async (
   }
 }
 
-/** Tries to read the provider's discovery document. A failed check is a normal result, not an error. */
+/**
+ * Tests whether the discovery document of a provider can be read. If it cannot, returns `success: false` with the
+ * reason.
+ */
 export const testConnection = async (
   parts: IdentityProviderParts,
   { organization }: Manager,
@@ -226,7 +230,7 @@ export const testConnection = async (
   }
 }
 
-/** Lists all providers of the organization, oldest first. Single sign-on calls this. */
+/** Lists all providers of the organization, oldest first, for single sign-on. */
 export const listProvidersOf = async ({ database }: Pick<Parts, 'database'>, organizationId: string) =>
   await listProviders(database.sql, organizationId)
 

@@ -55,8 +55,8 @@ const writeLists = async (sql: Sql, { id, emailDomains, defaultAssignedRoleIds }
   await sql`
     delete from identity_provider_domains where identity_provider_id = ${id} and domain <> all(${emailDomains}::text[])`
   await sql`delete from identity_provider_roles where identity_provider_id = ${id}`
-  // Domains are inserted one by one, sorted. A single statement would lock their rows in an unknown order, and two
-  // could deadlock.
+  // The domains are sorted and are inserted one by one. A single statement would lock their rows in an unknown order,
+  // so two such statements could deadlock.
   for (const domain of emailDomains) await insertDomain(sql, id, domain)
   await sql`
     insert into identity_provider_roles (identity_provider_id, role_id)
@@ -72,8 +72,8 @@ const insertDomain = async (sql: Sql, id: string, domain: string): Promise<void>
 }
 
 /**
- * Deletes a provider, with its domains, its roles and the links between its accounts and our users. Returns whether it
- * existed.
+ * Deletes a provider, its domains, its default roles and the links between its accounts and users. Returns whether the
+ * provider existed.
  */
 export const deleteProvider = async (sql: Sql, organizationId: string, id: string): Promise<boolean> => {
   const { count } = await sql`delete from identity_providers where organization_id = ${organizationId} and id = ${id}`
@@ -81,8 +81,8 @@ export const deleteProvider = async (sql: Sql, organizationId: string, id: strin
 }
 
 /**
- * Lists the domains of the members' verified addresses. Ignores addresses that only an organization's identity provider
- * has verified.
+ * Lists the domains of the verified e-mail addresses of members. Ignores addresses that only the identity provider of
+ * an organization has verified.
  */
 export const listVerifiedDomains = async (sql: Sql, organizationId: string): Promise<string[]> => {
   const rows = await sql<{ domain: string }[]>`

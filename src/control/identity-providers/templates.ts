@@ -1,4 +1,4 @@
-// Settings of widely used providers. All of them support sign-in by authorization code and client secret.
+// Settings of widely used identity providers. All of them support sign-in by authorization code and client secret.
 import type { Static } from 'typebox'
 import { standardScope } from './identity-provider.ts'
 import type { ProviderTemplate } from './schemas.ts'
