@@ -1,6 +1,6 @@
-// Users list, accept and decline the invitations to their own e-mail address. A user whose address is unverified, or
-// verified only by an organization's own identity provider, sees no invitations. For such users, and for users with
-// other addresses, an invitation does not exist (404).
+// Users list, accept and decline the invitations to their own e-mail address. For all other users, an invitation does
+// not exist (404). A user whose address is unverified, or verified only by the identity provider of an organization,
+// sees no invitations and can accept none.
 
 import { changeMembership } from '#src/control/auth/change-membership.ts'
 import { checkActsForUser } from '#src/control/auth/permissions-now.ts'
@@ -26,8 +26,8 @@ export const countOwnInvitations = async (
 ): Promise<number> => (ownsAddress ? await countForAddress(database.sql, foldAddress(email), clock.now()) : 0)
 
 /**
- * Accepts or declines an invitation. The organization is locked meanwhile, so that only one of several concurrent
- * answers succeeds.
+ * Accepts or declines an invitation. The memberships of the organization are locked meanwhile, so that only one of
+ * several concurrent answers succeeds.
  */
 const settle = async (
   parts: InvitationParts,
@@ -57,8 +57,8 @@ const settle = async (
 }
 
 /**
- * Makes the caller a member with the role that the invitation has at this moment. An invitation can be accepted only
- * once.
+ * Makes the caller a member with the role and the assigned roles that the invitation has now. Only one call can accept
+ * an invitation.
  */
 export const acceptInvitation = async (parts: InvitationParts, caller: Caller, id: string) => {
   const accepted = await settle(parts, caller, id, 'accepted', async (transaction, invitation, now) => {

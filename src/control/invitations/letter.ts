@@ -1,4 +1,5 @@
-// The text of an invitation mail. It contains no secret: only a user who signs in with exactly this address can accept.
+// The text of an invitation mail. It contains no secret: only a user who signs in with the address of the invitation
+// can accept it.
 import type { Invitation } from './invitation.ts'
 
 export const letterOf = (

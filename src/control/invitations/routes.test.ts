@@ -17,11 +17,11 @@ const invite = async (app: TestControl, body: object) => {
   return reply.body
 }
 
-/** Adds a person who can be invited: a member of another organization only. */
+/** Adds a user who can be invited to the organization `ours`: a member of the organization `theirs` only. */
 const addGuest = async (app: TestControl, options: PersonOptions = {}): Promise<AddedPerson> =>
   await addPerson(app, { organizationId: organizations.theirs, ...options })
 
-/** Returns the role of a user in the organization `ours`: an array with one role or none. */
+/** Returns the role of a user in the organization `ours`, in an array that is empty if the user is no member. */
 const rolesHere = async (app: TestControl, id: string): Promise<string[]> => {
   const rows = await app.database.sql<{ role: string }[]>`
     select role from members where user_id = ${id} and organization_id = ${organizations.ours}`
@@ -95,7 +95,8 @@ suite('POST /organizations/{organizationId}/invitations', () => {
       email: 'guest@example.com',
     })
     assert.equal(theirs.status, 201)
-    // The first invitation is closed, so it cannot be cancelled.
+    // When the second invitation was made, the first one had expired and was cancelled. It cannot be cancelled once
+    // more.
     assert.equal((await app.as('owner').post(`${invitations}/${id}/cancel`)).status, 403)
   })
 
@@ -325,7 +326,7 @@ suite('POST /organizations/invitations/{invitationId}/accept', () => {
     assert.deepEqual((await app.with(guest.key).get(own)).body, [])
   })
 
-  test('a user may accept an invitation with a key of another organization; the key gets no more access', async () => {
+  test('a user may accept an invitation with a key of another organization, but the key gets no new access', async () => {
     await using app = await startControl()
     const { id: organizationId } = (await app.as('admin').get('/organizations')).body[0]
     const { id } = await invite(app, { email: 'admin@localhost', role: 'owner' })
@@ -407,7 +408,7 @@ suite('POST /organizations/invitations/{invitationId}/accept', () => {
     assert.deepEqual(await rolesHere(app, late.id), [])
   })
 
-  test('accepting an invitation answers 403 without a verified address, even if there is no invitation', async () => {
+  test('accepting an invitation answers 403 to users without a verified address, also for unknown ids', async () => {
     await using app = await startControl()
     // An address that only an organization's own identity provider has verified gives no access to other organizations.
     for (const how of [{ emailVerified: false }, { emailVerifiedBy: 'sso' }] as const) {
@@ -479,7 +480,7 @@ suite('POST /organizations/invitations/{invitationId}/decline', () => {
 })
 
 suite('closed and expired invitations', () => {
-  test('closed and expired invitations are deleted after 30 days; open ones stay', async () => {
+  test('invitations are deleted 30 days after they were closed or have expired; open ones stay', async () => {
     await using app = await startControl()
     const count = async () => (await app.database.sql`select 1 from invitations`).length
     const { id } = await invite(app, { email: 'settled@example.com' })

@@ -1,5 +1,6 @@
-// The rules of invitations. Only owners invite, with a credential that has every permission. The mail is queued in the
-// transaction that makes the invitation. Unsent mail is withdrawn when the invitation is cancelled.
+// The rules of invitations. Only owners can invite, with a credential that has every permission. The transaction that
+// makes an invitation also queues its mail. If the invitation is cancelled before the mail is sent, the mail is never
+// sent.
 
 import { type ChangeParts, changeAsOwner } from '#src/control/auth/change-membership.ts'
 import type { Organization } from '#src/control/people/organization.ts'
@@ -36,8 +37,8 @@ const daysOpen = 7
 const day = 86_400_000
 const mostPending = 1000
 /**
- * Maximum number of invitation mails per day. This server sends the mails to people it does not know, so their number
- * is limited.
+ * Maximum number of invitation mails within 24 hours: per organization, and per organization to one address. They are
+ * limited because the addresses may belong to people who never asked for mail.
  */
 const mostInADay = { ofOrganization: 1000, toAddress: 10 }
 
@@ -93,11 +94,14 @@ export const createInvitation = async (parts: InvitationParts, as: AsOwnerOf, in
   return asInvitationView(invitation)
 }
 
-/** Lists invitations that can still be accepted. */
+/** Lists the invitations of an organization that can be accepted now. */
 export const listInvitations = async ({ database, clock }: InvitationParts, organizationId: string) =>
   (await listOfOrganization(database.sql, organizationId, clock.now())).map(asInvitationView)
 
-/** Replaces the role and the assigned roles of an invitation, and its expiry if one is given. No second mail is sent. */
+/**
+ * Replaces the role and the assigned roles of an invitation, and its expiry if the input has one. No second mail is
+ * sent.
+ */
 export const updateInvitation = async (parts: InvitationParts, as: AsOwnerOf, id: string, input: UpdateInvitation) => {
   const { organization } = as
   const now = parts.clock.now()
@@ -123,7 +127,10 @@ export const cancelInvitation = async (parts: InvitationParts, as: AsOwnerOf, id
   })
 }
 
-/** Withdraws unsent mail of all invitations of an organization that is being deleted. */
+/**
+ * Withdraws the mails that are not sent yet of all open invitations of an organization. Called when the organization is
+ * deleted.
+ */
 export const takeBackLettersOf = async (transaction: Transaction, organizationId: string): Promise<void> => {
   for (const id of await listPendingIds(transaction, organizationId)) await takeBackMail(transaction, id)
 }

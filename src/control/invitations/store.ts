@@ -1,5 +1,5 @@
-// The SQL of invitations. Each query for an invitation names its organization or its address too, so that nobody reads
-// it by a guessed id.
+// The SQL of invitations. Each query for one invitation also compares its organization or its address, so that a
+// guessed id gives access to nothing.
 import type { Sql } from '../storage/database.ts'
 import { type Invitation, type InvitationRow, type InvitationStatus, readInvitation } from './invitation.ts'
 
@@ -21,7 +21,10 @@ export const findForAddress = async (sql: Sql, email: string, id: string): Promi
   return readAll(rows)[0]
 }
 
-/** Lists invitations that can still be accepted, newest first. Their number has a limit, so no pages are needed. */
+/**
+ * Lists the invitations of an organization that can be accepted now, newest first. Their number has a limit, so no
+ * pages are needed.
+ */
 export const listOfOrganization = async (sql: Sql, organizationId: string, now: Date): Promise<Invitation[]> => {
   const rows = await sql<InvitationRow[]>`
     ${select(sql)} where i.organization_id = ${organizationId} and i.status = 'pending' and i.expires_at > ${now}
@@ -45,8 +48,8 @@ export const countForAddress = async (sql: Sql, email: string, now: Date): Promi
 export type InvitationCounts = { pending: number; ofLately: number; ofLatelyToAddress: number }
 
 /**
- * Counts invitations of an organization. `pending`: all that are pending. `ofLately`: all that were made after `since`.
- * `ofLatelyToAddress`: those of them that were made for one address.
+ * Counts invitations of an organization. `pending`: those that nobody has answered or cancelled. `ofLately`: those that
+ * were made after `since`. `ofLatelyToAddress`: those that were made after `since` for this address.
  */
 export const countMade = async (
   sql: Sql,
@@ -116,7 +119,7 @@ export const settleInvitation = async (
 }
 
 /**
- * Cancels the organization's expired invitations to an e-mail address, so that a new invitation to the address can be
+ * Cancels the expired invitations of an organization to this e-mail address, so that a new invitation to it can be
  * made.
  */
 export const cancelExpired = async (sql: Sql, organizationId: string, email: string, now: Date): Promise<void> => {

@@ -1,5 +1,5 @@
-// Deletes old invitations. Expired and closed invitations are kept for a while. An invited user who comes too late can
-// therefore learn the reason.
+// Deletes old invitations. Closed and expired invitations are kept for 30 days. Until then, an invited user who answers
+// too late can be told the reason.
 import type { Parts } from '../parts.ts'
 import { deleteSettledBefore } from './store.ts'
 
