@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { startControl } from '#test/control/harness.ts'
 
-test('GET /openapi.json describes every other endpoint of control to every caller', async () => {
+test('GET /openapi.json describes all other endpoints of control, and answers every caller', async () => {
   await using app = await startControl()
   const { status, body } = await app.as('nobody').get('/openapi.json')
   assert.equal(status, 200)

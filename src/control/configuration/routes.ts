@@ -31,7 +31,7 @@ const Configuration = Type.Object({
   ),
 })
 
-/** The longest interval that the API accepts for archiving a stopped sandbox, in minutes. */
+/** Maximum number of minutes after which a caller can have a stopped sandbox archived automatically. */
 const maxAutoArchiveInterval = 43_200
 
 /**
@@ -51,7 +51,8 @@ const rateLimitOf = ({ rateLimits }: Settings) => {
 }
 
 /**
- * Returns the command and the host key of this server's SSH gateway. Clients put a token in the place of `{{TOKEN}}`.
+ * Returns the SSH command and the public host key of the SSH gateway of this server. In the command, clients replace
+ * `{{TOKEN}}` by a token.
  */
 const sshGatewayOf = ({ sshGateway }: Settings) =>
   sshGateway === undefined
