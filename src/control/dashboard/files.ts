@@ -1,5 +1,5 @@
-// Holds the built dashboard in memory. The build is read when the first browser requests a file. Files are looked up in
-// the list of the build's files. The path of a request is never used in the file system.
+// Holds the built dashboard in memory. The build is read when a browser first requests a file. Files are looked up by
+// name in a list of the files of the build, so the path of a request is never used in the file system.
 import { hash } from 'node:crypto'
 import { readdir, readFile } from 'node:fs/promises'
 import { extname, join, relative } from 'node:path'
@@ -17,7 +17,7 @@ export type DashboardFile = {
 
 export type Dashboard = { index: string; files: ReadonlyMap<string, DashboardFile> }
 
-/** The directory whose files have a hash in their names. */
+/** The directory of the build in which every file has a hash of its content in its name. */
 export const immutablePrefix = 'assets/'
 
 const readFiles = async (directory: string): Promise<Map<string, Buffer>> => {
@@ -54,8 +54,8 @@ const readDashboard = async (directory: string): Promise<Dashboard> => {
 }
 
 /**
- * Why there is no dashboard. `why`: a sentence for the person who opens the page. `isComing`: the dashboard is being
- * built.
+ * Why there is no dashboard. `why`: a sentence for the user who opens the page. `isComing`: whether the dashboard is
+ * being built now.
  */
 export type NoDashboard = { why: string; isComing: boolean }
 
@@ -68,8 +68,9 @@ const findReason = async (directory: string): Promise<NoDashboard> => {
 }
 
 /**
- * Returns a function that reads the build at its first call, and keeps it. A call that finds no build returns the
- * reason. The next call tries again, because `up` may still be building.
+ * Returns a function that reads the build of the dashboard at its first call, and returns the same build at later
+ * calls. If there is no build, a call returns the reason, and the next call looks for the build once more: `up` may be
+ * building it.
  */
 export const openFiles = (directory: string | undefined): DashboardFiles => {
   let reading: Promise<Dashboard> | undefined

@@ -4,8 +4,9 @@
 const loopbackNames: readonly string[] = ['localhost', '127.0.0.1', '[::1]']
 
 /**
- * Whether the caller used another loopback name than the public URL has, at the same port. Then the browser can be redirected to
- * the public URL. Other names are not compared, because a reverse proxy may have replaced the name that the browser used.
+ * Whether the caller used a loopback name other than that of the public URL, at the same port. If so, the browser can
+ * be redirected to the public URL. Names that are not loopback names are not compared: a reverse proxy may have
+ * replaced the name that the browser used.
  */
 export const isOtherLoopback = (host: string | undefined, publicUrl: string): boolean => {
   const ours = new URL(publicUrl)

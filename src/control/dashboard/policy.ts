@@ -9,19 +9,19 @@ const discoveryPauseMs = 30_000
 const originOf = (url: unknown): string[] =>
   typeof url === 'string' && URL.canParse(url) && /^https?:/.test(url) ? [new URL(url).origin] : []
 
-/** Returns the origins of a gate: one for calls and one for WebSockets. */
+/** Returns the origins of a gate: one for HTTP calls and one for WebSockets. */
 const gateOrigins = (url: string): string[] =>
   originOf(url).flatMap((origin) => [origin, origin.replace(/^http/, 'ws')])
 
 /**
- * The endpoints of an issuer that the script of a page calls. The browser navigates to the issuer's other endpoints,
- * and the policy does not restrict navigation.
+ * The endpoints of an issuer that the script of a page calls. The policy must allow them. To the other endpoints of an
+ * issuer the browser navigates, and the policy does not restrict navigation.
  */
 const calledEndpoints = ['token_endpoint', 'revocation_endpoint', 'userinfo_endpoint'] as const
 
 /**
- * Returns a function that finds an issuer's origins. They are requested again after `discoveryKeptMs`, or after
- * `discoveryPauseMs` if the request failed.
+ * Returns a function that lists the origins of an issuer and its endpoints. They are read from the discovery document
+ * of the issuer, at most once per `discoveryKeptMs`, or once per `discoveryPauseMs` if it could not be read.
  */
 const openIssuer = (issuer: string): (() => Promise<string[]>) => {
   let known = originOf(issuer)
@@ -52,9 +52,9 @@ export const openConnections = ({ settings }: Pick<Parts, 'settings'>) => {
   const [issuer] = settings.identity.issuers
   const listIssuerOrigins = issuer === undefined ? async () => [] : openIssuer(issuer)
   return async (): Promise<string[]> => {
-    // The URLs of gates that organizations run themselves are left out. They could make the header
-    // Content-Security-Policy so long that reverse proxies refuse it. The pages do not need these URLs, because this
-    // server's gate reaches the sandboxes of every region.
+    // The URLs of gates that organizations run themselves are left out. The pages do not need them, because the gate of
+    // this server can forward calls to the sandboxes of every region. With them, the header Content-Security-Policy
+    // could become so long that reverse proxies refuse it.
     return [...new Set([...gateOrigins(settings.proxyUrl), ...(await listIssuerOrigins())])]
   }
 }
@@ -73,5 +73,5 @@ export const contentSecurityPolicy = (nonce: string, connections: readonly strin
     "object-src 'none'",
   ].join('; ')
 
-/** The content security policy of all answers that are not pages. */
+/** The content security policy of all answers of the dashboard that are not pages. */
 export const closedPolicy = "default-src 'none'; frame-ancestors 'none'"

@@ -15,7 +15,7 @@ const farGate = 'https://gate.elsewhere.example'
 const html = 'text/html,application/xhtml+xml,*/*;q=0.8'
 const script = 'console.log("the dashboard")\n'.repeat(100)
 
-/** Writes files like those of a build by `up`. */
+/** Writes files like those of a build of the dashboard by `up`. */
 const writeBuild = (directory: string) => {
   mkdirSync(join(directory, 'assets'), { recursive: true })
   const page = '<!doctype html><meta nonce="__CSP_NONCE__"><script nonce="__CSP_NONCE__"></script>'
@@ -153,7 +153,7 @@ suite('the dashboard', () => {
     }
     const head = await ask(path, {}, 'HEAD')
     assert.deepEqual([head.text, head.headers['content-length']], ['', String(script.length)])
-    // The server ignores `Range` and answers with the whole file, which HTTP allows.
+    // Control ignores the header `Range` and answers with the whole file, which HTTP allows.
     assert.equal((await ask(path, { range: 'bytes=0-3' })).status, 200)
     const icon = await ask('/dashboard/icon.svg')
     assert.deepEqual(
@@ -162,7 +162,7 @@ suite('the dashboard', () => {
     )
   })
 
-  test('only files of the build are served: no symbolic links, no other file types, no paths out of it', async () => {
+  test('only files of the build are served: no symbolic links, no unknown types, no files outside of it', async () => {
     for (const path of [
       'assets/unknown.js',
       'assets/passwd.txt',
@@ -206,7 +206,7 @@ suite('the dashboard', () => {
       assert.doesNotMatch(await send('/dashboard/', host), /^location/im)
   })
 
-  test('the rate limit for anonymous calls includes pages, but not the files that the pages load', async () => {
+  test('pages count towards the rate limit for anonymous calls; files that pages load do not count', async () => {
     const rateLimits = { anonymous: { limit: 2, ttlSeconds: 60 } }
     await using limited = await startControl({ settings: { dashboardDirectory: directory, rateLimits } })
     const get = async (url: string) => (await limited.app.server.inject({ url })).statusCode
@@ -233,8 +233,8 @@ suite('the dashboard', () => {
     assert.equal((await get('/dashboard/assets/index-abc.js')).statusCode, 503)
     writeBuild(coming)
     assert.equal((await get('/dashboard/')).statusCode, 200)
-    // The public URL has a loopback name. Other loopback names are redirected to it, because users can sign in only
-    // under that name.
+    // The public URL has the loopback name 127.0.0.1. A browser that uses the loopback name localhost is redirected to
+    // the public URL, because users can sign in only there.
     const local = await get('/dashboard/sandboxes?x=1', 'localhost:3000')
     assert.deepEqual([local.statusCode, local.headers.location], [302, 'http://127.0.0.1:3000/dashboard/sandboxes?x=1'])
     assert.equal((await get('/dashboard/', 'evil.example')).statusCode, 200)

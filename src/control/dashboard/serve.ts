@@ -15,8 +15,7 @@ import { closedPolicy, contentSecurityPolicy, openConnections } from './policy.t
 const noncePlace = '__CSP_NONCE__'
 const foreverSeconds = 365 * 24 * 60 * 60
 /**
- * While the dashboard is being built, a page tells the user to wait. The page reloads itself after this number of
- * seconds.
+ * Seconds after which the page that says "being built" reloads itself. It is shown while the dashboard is being built.
  */
 const askAgainSeconds = 2
 
@@ -33,7 +32,7 @@ const pageHeaders = {
 
 const queryOf = (url: string): string => (url.includes('?') ? url.slice(url.indexOf('?')) : '')
 
-/** Returns the best encoding that the caller accepts and the file has. */
+/** Returns the first encoding of the file that the caller accepts, or undefined if there is none. */
 const encodingFor = ({ encoded }: DashboardFile, accepted: string): string | undefined => {
   const names = accepted
     .split(',')
@@ -72,7 +71,10 @@ const sendReason = (reply: FastifyReply, { why, isComing }: NoDashboard): Fastif
 
 type DashboardParts = Pick<Parts, 'settings'>
 
-/** Adds the routes of the dashboard. `limit` throws if a call exceeds the rate limit. Call before the server listens. */
+/**
+ * Adds the routes of the dashboard. Call this before the server listens. `limit` throws if a call exceeds the rate
+ * limit.
+ */
 export const serveDashboard = async (
   server: FastifyInstance,
   parts: DashboardParts,
