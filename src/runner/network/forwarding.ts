@@ -11,8 +11,8 @@ import { notesOfOthers, readNotes, writeNotes } from './notes.ts'
 const setting = '/proc/sys/net/ipv4/ip_forward'
 
 /**
- * Turns packet forwarding on, and records whether it was off before. If another Alcove server on this host has already turned it
- * on, its record says whether it was off before.
+ * Turns packet forwarding on, and records whether it was off before. If another Alcove server on this host has turned it on, this
+ * server records that it was off, too.
  */
 export const openForwarding = async (instance: string) => {
   const isOff = (await readFile(setting, 'utf8')).trim() === '0'

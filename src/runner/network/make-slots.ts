@@ -11,8 +11,8 @@ type Where = {
   range: Range
   mtu: number
   /**
-   * The name by which this runner alone may make slots: `becomeMaker` has written it into the lock file of the instance. A runner
-   * makes slots only while the file contains its own name.
+   * A random name of this runner, which `becomeMaker` has written into the lock file of the instance. A runner makes slots only
+   * while the file contains its own name.
    */
   maker: string
 }

@@ -125,7 +125,10 @@ export const openNetworkPool = async (options: NetworkPoolOptions): Promise<Netw
 type Parts = {
   range: Range
   mtu: number
-  /** Identifies this runner as the only process that makes slots. `becomeMaker` (make-slots.ts) has returned this name. */
+  /**
+   * The random name of this runner that `becomeMaker` (make-slots.ts) has returned. Only the runner with the last such name makes
+   * slots.
+   */
   maker: string
   firewall: Firewall
   resolver: Resolver
@@ -138,7 +141,7 @@ type Waiter = { resolve: (slot: Slot) => void; reject: (error: unknown) => void 
 class SlotPool implements NetworkPool {
   readonly #options: NetworkPoolOptions
   readonly #parts: Parts
-  /** Slots of earlier runners that exist and were not adopted. */
+  /** Numbers of the slots that earlier runners made and that were not adopted. */
   readonly #found: Set<number>
   readonly #spare: number[] = []
   readonly #used = new Set<number>()

@@ -10,6 +10,9 @@ export const domainLimit = 10
  */
 export const isDomain = (text: string) => text.length <= 253 && isDomainName(text.replace(/^\*\./, ''))
 
-/** Whether the list allows `name`, which must be in lower case and without a dot at its end, as `message.ts` returns it. */
+/**
+ * Whether a sandbox's list of allowed domains allows `name`. The name must be in lower case and without a dot at its end, as
+ * `message.ts` returns it.
+ */
 export const isListed = (domains: readonly string[], name: string): boolean =>
   domains.some((domain) => (domain.startsWith('*.') ? name.endsWith(domain.slice(1)) : name === domain))

@@ -79,7 +79,7 @@ suite('a DNS question from a sandbox', () => {
     ['bytes beyond ASCII', ['\xff', 'example', 'com']],
     ['the root', []],
   ] as const) {
-    test(`nameIn returns undefined for ${what}, which no list of domains can contain`, () => {
+    test(`the name in a DNS question counts as undefined if no list of domains can contain it: ${what}`, () => {
       assert.equal(nameIn(Buffer.concat([header(), wireName(labels), end()])), undefined)
     })
   }
@@ -108,7 +108,7 @@ suite('a DNS question from a sandbox', () => {
     )
   })
 
-  test('`nameIn` returns every valid name in lower case and otherwise unchanged', () => {
+  test('every valid name in a DNS question is returned in lower case and otherwise unchanged', () => {
     const label = fc.stringMatching(/^[A-Za-z0-9_-]{1,63}$/)
     fc.assert(
       fc.property(fc.array(label, { minLength: 1, maxLength: 4 }), (labels) => {

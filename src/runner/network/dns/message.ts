@@ -7,7 +7,7 @@ export const codes = { ok: 0, formatError: 1, serverFailure: 2, noSuchName: 3, n
 type Code = (typeof codes)[keyof typeof codes]
 
 type Question = {
-  /** The first part of the received message: its header (12 bytes) and its question. An answer repeats them. */
+  /** The first part of the received DNS message: its header (12 bytes) and its question. The answer is made from it. */
   asked: Buffer
   type: number
   /** The name in the question, in lower case. Undefined if it contains characters that no allowed domain may contain. */
@@ -18,14 +18,14 @@ const headerBytes = 12
 const mostNameBytes = 255
 const classIn = 1
 
-/** Maximum size in bytes of a message with a question, EDNS records included. */
+/** Maximum size in bytes of a DNS message with a question, EDNS records included. */
 export const mostQuestionBytes = 1232
 
 type Name = { end: number; name: string | undefined }
 
 /**
- * Reads the name after the header, label by label, up to the root label. A compression pointer is an error: it refers to an
- * earlier name in the message, and a question has no name before it.
+ * Reads the domain name after the header of a DNS message, label by label, up to the root label. A compression pointer is an
+ * error: it refers to an earlier name in the message, and a question has no name before it.
  */
 const readName = (message: Buffer): Name | undefined => {
   const labels: string[] = []
@@ -78,10 +78,11 @@ const headerOf = (message: Buffer, code: Code, isCut: boolean, questions: 0 | 1,
   return header
 }
 
-/** Makes the answer to a message whose question could not be read. The answer contains only the code. */
+/** Makes the answer to a message whose question could not be read. The answer contains only the error code. */
 export const writeCode = (message: Buffer, code: Code): Buffer => headerOf(message, code, false, 0, 0)
 
-// Makes a record with an address. Its name is a compression pointer to the name in the question.
+// Makes the record of a DNS answer that contains one address. The record's name is a compression pointer to the name in the
+// question.
 const addressRecord = (address: string, seconds: number) => {
   const record = Buffer.from([
     0xc0,

@@ -41,5 +41,5 @@ process.on('message', (word: ToResolver) => {
     waiting.delete(word.id)
   }
 })
-// If the runner has ended, the resolver exits, because it cannot open addresses without the runner.
+// If the runner has ended, the resolver exits, because only the runner can open addresses in the firewall.
 process.on('disconnect', () => process.exit(0))

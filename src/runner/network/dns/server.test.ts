@@ -157,7 +157,7 @@ suite('the resolver for sandboxes with a list of domains', () => {
       socket.bind(0, `127.1.0.${n + 1}`)
       return socket
     })
-    // The kernel may drop some datagrams of each burst, so the questions are sent repeatedly.
+    // The kernel may drop some datagrams when many come at once, so the forty sandboxes send their questions repeatedly.
     const again = setInterval(() => {
       for (const socket of others) {
         for (let n = 0; n < 8; n += 1) socket.send(question('api.example.com'), server.udp, address)
