@@ -85,8 +85,9 @@ export const ownIds = (address: string, large: readonly IdGroup[] = []): IdRange
 }
 
 /**
- * Makes a map from ids on disks to ids on the host, in the format of uid_map (user_namespaces(7)). Files that belong to root of
- * the host on the disk, such as the overlay's own directories, also belong to root of the host in the mount.
+ * Makes a map from ids on disks to ids on the host, in the format of uid_map (user_namespaces(7)), for the idmapped mounts of a
+ * running sandbox. Files that belong to root of the host on the disk, such as the overlay's own directories, also belong to root
+ * of the host in the mount.
  */
 export const mapToOwn = (ranges: readonly IdRange[]): string =>
   [{ inside: -uidBase, outside: 0, count: 1 }, ...ranges]
@@ -102,7 +103,10 @@ export const idsIn = (user: string): number[] =>
 
 const mostNamed = 100
 
-/** Returns the large numbers in a Dockerfile. They may be user ids, either in USER or in a command such as `chown`. */
+/**
+ * Returns the numbers in a Dockerfile that are at least `commonIds`. They may be user ids, either in USER or in a command such as
+ * `chown`.
+ */
 export const idsNamedIn = (definition: string): number[] =>
   [...new Set([...definition.matchAll(/(?<![\w.])\d{6,10}(?![\w.])/g)].map(([text]) => Number(text)))]
     .filter((id) => id >= commonIds && id < mostIds)

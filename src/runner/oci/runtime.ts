@@ -22,7 +22,7 @@ export type Runtime = {
 
 export type RuntimeParts = {
   launcher: string
-  /** Directory in which the runtime stores the state of sandboxes (`--root`). */
+  /** Directory in which the runtime stores a directory for each sandbox that it has started (`--root`). */
   root: string
   /** Mounts of the host that the runtime must not see. */
   hiddenMounts: readonly string[]

@@ -53,7 +53,7 @@ suite('who may use sudo in a sandbox', () => {
     assert.equal(sudoPolicyOf({ user: 'root', isBuild: true }, '/bin').user, '*')
   })
 
-  test('sudo finds programs in the absolute directories of the sandbox’s PATH, then in the system’s', () => {
+  test('sudo finds programs in the absolute directories of the sandbox’s PATH, then in system directories', () => {
     assert.equal(
       sudoPolicyOf({ user: 'app' }, '/opt/go/bin:bin::/usr/bin:.').path,
       '/opt/go/bin:/usr/bin:/usr/local/sbin:/usr/local/bin:/usr/sbin:/sbin:/bin',

@@ -1,5 +1,5 @@
 // Lists arguments that are refused in system calls which are otherwise allowed, each with the reason. Also makes the filter
-// program that refuses them. The kernel runs this program first, and then the compiled profile.
+// program that refuses them. The kernel runs this program first, and then the compiled seccomp profile (profile.ts).
 //
 // The profile does not contain these checks, because libseccomp compares whole arguments. The kernel uses only the lower half of
 // an `int` argument. A caller could therefore pass such a check by setting a bit of the upper half. The filter program compares
@@ -208,8 +208,8 @@ const sharedCopies: readonly Forbidden[] = [
 ]
 
 /**
- * The numbers of all calls in this file, on x86-64 and on arm64. All newer architectures have the numbers of arm64, and lack
- * some older calls.
+ * The numbers of all system calls that this file names, on x86-64 and on arm64. All newer architectures have the numbers of
+ * arm64, and lack some older calls.
  */
 export const numbers: Record<string, { x64: number; arm64?: number }> = {
   copy_file_range: { x64: 326, arm64: 285 },
@@ -246,7 +246,7 @@ export const makeArgumentFilter = (arch: string = process.arch): Buffer => {
   return assemble(forbid(forbiddenArguments, (call) => numbers[call]?.[arch]))
 }
 
-/** `AUDIT_ARCH_*` of `linux/audit.h`. */
+/** The kernel's numbers of processor architectures (`AUDIT_ARCH_*` of `linux/audit.h`). */
 const architectures = { x64: 0xc000003e, arm64: 0xc00000b7, i386: 0x40000003 }
 
 /**

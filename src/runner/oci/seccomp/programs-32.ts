@@ -10,7 +10,7 @@ import { answerByNumber, assemble, type Forbidden, forbid, onlyFor, type Range }
 import { refusals } from './refused-calls.ts'
 import { systemCalls32 } from './syscalls-32.ts'
 
-/** `AUDIT_ARCH_I386` of `linux/audit.h`. */
+/** The kernel's number of the 32-bit architecture (`AUDIT_ARCH_I386` of `linux/audit.h`). */
 const i386 = 0x40000003
 
 const [EPERM, ENOMEM, ENOSYS, EPROTONOSUPPORT, EAFNOSUPPORT] = [1, 12, 38, 93, 97]
@@ -61,7 +61,7 @@ const conditional: readonly Forbidden[] = [
   },
 ]
 
-/** Numbers of calls in `socketcall`, from `linux/net.h`. */
+/** Numbers by which the first argument of `socketcall` names a socket call, from `linux/net.h`. */
 const socketCalls = { socket: 1, socketpair: 8, setsockopt: 14 } as const
 const shmget = 23
 
