@@ -56,21 +56,21 @@ const hostWith = ({
 }
 
 suite('finding the cause of slow growth of kernel memory (`Inquiry`)', () => {
-  test('`inquire` finds the sandbox that fills a kernel cache, although other memory grows and shrinks', async () => {
+  test('an inquiry finds the sandbox that fills a kernel cache, although other memory grows and shrinks', async () => {
     assert.deepEqual(await hostWith({ rate: () => 1, wholeNoise: 50 }).inquire(30), { grower: 'attacker' })
   })
 
-  test('`inquire` finds a sandbox that fills kernel memory outside of the slab caches', async () => {
+  test('an inquiry finds a sandbox that fills kernel memory outside of the slab caches', async () => {
     assert.deepEqual(await hostWith({ rate: () => 1, isInSlabs: false }).inquire(30), { grower: 'attacker' })
   })
 
-  test('`inquire` ends without freezing a sandbox if the growth that was noticed does not continue', async () => {
+  test('an inquiry ends without freezing a sandbox if kernel memory has stopped growing before it begins', async () => {
     const { inquire, holds } = hostWith({ rate: () => 0 })
     assert.equal(await inquire(2), 'over')
     assert.equal(holds(), 0)
   })
 
-  test('`inquire` ends when the growth stops', async () => {
+  test('an inquiry ends when kernel memory stops growing', async () => {
     let steps = 0
     const { inquire } = hostWith({ rate: () => (steps++ < 5 ? 1 : 0) })
     assert.equal(await inquire(40), 'over')
