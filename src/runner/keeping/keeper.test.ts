@@ -376,7 +376,7 @@ suite('keeper: sandboxes that end by themselves', () => {
     assert.deepEqual([kept.host.asked, kept.said()], [[], ['box 4 stopped']])
   })
 
-  test('a sandbox that ended by itself during its start stays stopped; a start that was cut off is repeated', async () => {
+  test('a sandbox that ended by itself during its start stays stopped; an interrupted start is repeated', async () => {
     using kept = startKeeper()
     kept.host.hold(assigned('ended', 2), 'stopped', { detail: 'Its first process was ended from outside the sandbox.' })
     kept.host.hold(assigned('cut', 2), 'stopped')
