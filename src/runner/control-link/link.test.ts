@@ -186,7 +186,7 @@ suite('the link to control', () => {
 })
 
 suite('HTTP calls from the runner to control', () => {
-  test('`list` rejects an incomplete or damaged list; if only the id of an entry is valid, it returns the id', async () => {
+  test('`list` rejects a damaged list of sandboxes; if only the id of an entry is valid, it returns the id', async () => {
     await using control = await startControl()
     await using client = new ControlClient({ controlUrl: control.url, credential, log: silentLog() })
     const record = { id: 'box', state: 'started', assignment: assigned('box', 1) }
@@ -258,7 +258,7 @@ suite('HTTP calls from the runner to control', () => {
     await assert.rejects(client.list(), /500/)
   })
 
-  test('`tell` returns `taken` for 200 and `refused` for 400, 404 and 409, and throws for 401, 500 and 503', async () => {
+  test('`tell` sends a report: `taken` if control answers 200, `refused` for 400, 404, 409, else an error', async () => {
     await using control = await startControl()
     await using client = new ControlClient({ controlUrl: control.url, credential, log: silentLog() })
     const report = { sandboxId: 'box', generation: 3, state: 'error', errorReason: 'why' } as const
