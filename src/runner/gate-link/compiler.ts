@@ -52,8 +52,8 @@ export const compile = (source: string, format: Format, { signal }: { signal: Ab
       if (errorsBytes < errorBytes) errors.push(data)
       errorsBytes += data.length
     })
-    // An error of writing is ignored. The compiler may end before it has read all of its input, and its exit code then shows
-    // why.
+    // An error of writing to the compiler is ignored. The compiler may end before it has read all of its input, and its exit code
+    // then shows why.
     child.stdin.on('error', () => undefined)
     child.stdin.end(source)
     child.on('error', reject)

@@ -52,7 +52,7 @@ suite('the runner’s socket for requests from gates', { skip: needsRoot }, () =
     assert.deepEqual([(mode & 0o777).toString(8), uid, gid], ['660', 0, 4242])
   })
 
-  test('`watch` reports all sandboxes immediately; one that cannot be read at first is reported later', {
+  test('a gate gets reports of all sandboxes immediately; a sandbox that cannot be read is reported later', {
     timeout: 20_000,
   }, async () => {
     await using runner = await startGates()
@@ -70,7 +70,7 @@ suite('the runner’s socket for requests from gates', { skip: needsRoot }, () =
     assert.equal((await next()).sandbox.id, 'bad')
   })
 
-  test('`watch` reports all sandboxes, then that the list is complete, and after that each change', async () => {
+  test('a gate gets reports of all sandboxes, then a message that these are all, and after that each change', async () => {
     await using runner = await startGates()
     runner.host.hold(assigned('one', 3, { otelEndpoint: 'http://o' }), 'started')
     runner.host.hold(assigned('two', 1), 'stopped')

@@ -19,7 +19,7 @@ import { tellGate, type WatchParts } from './watch.ts'
 
 type GateParts = WatchParts & {
   host: WatchParts['host'] & Pick<Host, 'measure' | 'memoryKills'>
-  /** The files that come with definitions. */
+  /** The store of contexts: the files that come with definitions. */
   contexts: ContextStore
   log: Logger
 }

@@ -16,7 +16,7 @@ const atOnce = 50
 
 export class Meters {
   readonly #machine: Machine
-  /** The counters of each sandbox at the last call of `measureAll`, or at `begin`. */
+  /** The processor time that each sandbox had used at the last call of `measureAll`, or at `begin`. */
   readonly #marks = new Map<string, Mark>()
   readonly #measuring = new Map<string, Promise<MeterReading | undefined>>()
 
