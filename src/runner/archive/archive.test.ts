@@ -140,8 +140,8 @@ suite('a damaged archive', { skip: needsRoot }, () => {
   after(() => scratch[Symbol.dispose]())
 
   /**
-   * Damages one file of the store with `harm` and checks that the archive cannot be unpacked. Then writes the undamaged file
-   * again.
+   * Damages one file of the object store with `harm` and checks that the archive cannot be unpacked. Then writes the undamaged
+   * file again.
    */
   const harmed = async (path: string, harm: (path: string) => void, expected: (error: unknown) => boolean) => {
     const sound = readFileSync(path)

@@ -1,4 +1,4 @@
-// For `src/runner/images`: hashes the files of base images, stores them in the archive store and fetches them from there.
+// For `src/runner/images`: hashes the files of base images, stores them in the object store and fetches them from there.
 import type { BaseTravel } from '../images/base-content.ts'
 import { ImageFailed } from '../images/image-failed.ts'
 import { hashFiles, storeBase } from './base.ts'
@@ -7,8 +7,8 @@ import type { ObjectStore } from './store.ts'
 import { unpackBase } from './unpack.ts'
 
 /**
- * `isShared`: the store survives the loss of this host. Another host can then restore disks from the store, so the store must
- * contain their base images too.
+ * `isShared`: the object store survives the loss of this host. Another host can then restore disks from the store, so the store
+ * must contain their base images too.
  */
 export const travelThrough = (store: ObjectStore, launcher: string, isShared: boolean): BaseTravel => ({
   hash: (rootfs) => hashFiles(rootfs),

@@ -18,8 +18,8 @@ const hashAside = async (content: Buffer<ArrayBuffer>): Promise<string> =>
   Buffer.from(await webcrypto.subtle.digest('SHA-256', content)).toString('hex')
 
 /**
- * Stores a chunk, unless the store has it already. Resolves when the stored chunk was read back without damage. `kept`: chunks of
- * earlier archives. They were read back when they were written, and are not read again.
+ * Stores a chunk, unless the object store has it already. Resolves when the stored chunk was read back without damage. `kept`:
+ * chunks of earlier archives. They were read back when they were written, and are not read again.
  */
 export const keepChunk = async (
   store: ObjectStore,
@@ -48,7 +48,7 @@ const unlessDamaged = (error: unknown): undefined => {
   if (!(error instanceof ArchiveFailed) || error.why !== 'damaged') throw error
 }
 
-/** Fetches a chunk as the store has it: compressed and not verified. */
+/** Fetches a chunk as the object store has it: compressed and not verified. */
 export const fetchChunk = async (
   store: ObjectStore,
   under: string,

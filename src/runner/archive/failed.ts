@@ -1,12 +1,12 @@
 // The error of a failed archive or restore: a sentence for users (`message`), and a word that programs compare (`why`).
 
 export type Why =
-  /** The archive store could not be reached, or it failed. A later attempt may succeed. */
+  /** The object store could not be reached, or it failed. A later attempt may succeed. */
   | 'store down'
-  /** The archive store refuses access, for example because of a wrong key, a missing bucket or a read-only directory. */
+  /** The object store refuses access, for example because of a wrong key, a missing bucket or a read-only directory. */
   | 'store refused'
   | 'store full'
-  /** The archive store returned other data than was written. */
+  /** The object store returned other data than was written. */
   | 'damaged'
   | 'missing'
   /** The sandbox's disk cannot be read, or has too little space for the contents of the archive. */

@@ -1,5 +1,5 @@
-// Tests which files are left in the store or on the disk if packing or unpacking fails, or is killed at any moment. Also tests
-// which rights tar has while it works on a disk. Needs root.
+// Tests which files are left in the object store or on the disk if packing or unpacking fails, or is killed at any moment. Also
+// tests which rights tar has while it works on a disk. Needs root.
 import assert from 'node:assert/strict'
 import { execFileSync, spawn } from 'node:child_process'
 import { once } from 'node:events'
@@ -255,7 +255,7 @@ suite('packing and unpacking, interrupted', { skip: needsRoot }, () => {
       fails('disk', /^The archive holds [\d.]+ MiB, and this runner has room for 8 MiB\.$/),
     )
     assert.deepEqual([written, readdirSync(directory)], [[], []])
-    // This file system has enough space but too few inodes. A manifest does not say how many inodes are needed, so the check
+    // The file system has enough space but too few inodes. A manifest does not say how many inodes are needed, so the check
     // before the restore passes and the restore itself fails.
     execFileSync('mount', ['-o', 'remount,size=1g,nr_inodes=40', directory])
     await assert.rejects(unpack(), fails('disk', /cannot be unpacked: .*No space left on device/))

@@ -21,7 +21,7 @@ import {
 import type { ObjectStore } from './store.ts'
 import { type Packable, readDisk } from './tar.ts'
 
-/** A complete archive. `bytes`: size of the tar stream. `storedBytes`: size of the compressed chunks in the store. */
+/** A complete archive. `bytes`: size of the tar stream. `storedBytes`: size of the compressed chunks in the object store. */
 export type Archive = WrittenArchive
 
 type PackParts = Owner & {
@@ -42,7 +42,7 @@ type PackParts = Owner & {
   kept?: KeptChunks
   /**
    * Called after each stored chunk. `bytes`: how much of the disk's tar stream is stored so far. `storedBytes`: the compressed
-   * size of that part in the store.
+   * size of that part in the object store.
    */
   onProgress?: (safe: { bytes: number; storedBytes: number }) => void
   signal?: AbortSignal

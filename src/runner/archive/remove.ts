@@ -1,6 +1,6 @@
-// Removes objects that no archive needs any more. A manifest is removed before its chunks, so that every manifest in the store
-// has all of its chunks. Must not run while the sandbox's disk is being packed; the runner guarantees that by running one verb
-// per sandbox at a time.
+// Removes objects that no archive needs any more. A manifest is removed before its chunks, so that every manifest in the object
+// store has all of its chunks. Must not run while the sandbox's disk is being packed; the runner guarantees that by running one
+// verb per sandbox at a time.
 import { inParallel } from '#src/kit/in-parallel.ts'
 import { ArchiveFailed } from './failed.ts'
 import { chunkKey, chunksOf, manifestKey, manifestsOf, type Owner, ownerOf, prefixOf } from './keys.ts'

@@ -12,7 +12,7 @@ type Method = 'GET' | 'PUT' | 'DELETE'
 
 type Question = {
   method: Method
-  /** Key of the object, without the store's prefix. Absent: the request is about the bucket itself. */
+  /** Key of the object, without the object store's prefix. Absent: the request is about the bucket itself. */
   key?: string
   query?: Record<string, string>
   body?: Uint8Array

@@ -10,15 +10,15 @@ export type StoredObject = { key: string; bytes: number }
 /** Each method may throw `ArchiveFailed` or, if `signal` is aborted, the reason of the abort. */
 export interface ObjectStore {
   /**
-   * Stores an object, and replaces an object with this key if there is one. If the process is killed during that, the store has
-   * either the old or the new object. When the promise resolves, the object survives a power cut.
+   * Stores an object, and replaces an object with this key if there is one. If the process is killed during that, the object
+   * store has either the old or the new object. When the promise resolves, the object survives a power cut.
    */
   put(key: string, content: Uint8Array, signal?: AbortSignal): Promise<void>
   /** Reads an object. Undefined if it does not exist. An object of more than `limit` bytes is not read, and counts as damaged. */
   get(key: string, limit: number, signal?: AbortSignal): Promise<Buffer | undefined>
   /**
-   * Lists all objects whose key begins with `prefix`, which must end in a slash. If a request to the store fails and is retried,
-   * an object may be listed twice. The caller may remove listed objects during the list.
+   * Lists all objects whose key begins with `prefix`, which must end in a slash. If a request to the object store fails and is
+   * retried, an object may be listed twice. The caller may remove listed objects during the list.
    */
   list(prefix: string, signal?: AbortSignal): AsyncIterable<StoredObject>
   /** Removes an object. No error if it does not exist. */

@@ -167,8 +167,8 @@ export const writeDisk = async (
   signal?: AbortSignal,
 ): Promise<void> => {
   const careful = ['--keep-old-files', '--same-owner', '--same-permissions', '--delay-directory-restore']
-  // This option makes tar read to the end of the stream. Otherwise tar would close its input at the archive's end mark, while
-  // the last chunk is still being verified.
+  // With this option, tar reads to the end of the stream. Without it, tar would close its input at the end mark of the archive,
+  // while the last chunk is still being verified.
   const toTheEnd = '--ignore-zeros'
   const { child, ended } = startTar(
     { directory, isWritten: true },

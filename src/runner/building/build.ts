@@ -15,7 +15,7 @@ import { type Looked, type OwnLines, Survey, stageName } from './survey.ts'
 import { type BuildAgent, type BuildHost, Workplace } from './workplace.ts'
 
 const GiB = 1024 ** 3
-/** Maximum number of lines of one build that run at the same time. */
+/** Maximum number of lines of the Dockerfile that one build runs at the same time. */
 const linesAtOnce = 2
 /** Maximum size of the disks of all stages of a build together, as a multiple of the maximum size of the image. */
 const shareOfStages = 3
@@ -90,8 +90,8 @@ export class Build {
   }
 
   /**
-   * Waits until all stages have ended. If a stage fails, the others are cancelled. When all have ended, throws the error of the
-   * failed stage.
+   * Waits until all stages of the Dockerfile have ended. If a stage fails, the others are cancelled. When all have ended, throws
+   * the error of the failed stage.
    */
   async #untilFailure(all: readonly Promise<unknown>[]): Promise<void> {
     const fail = (error: unknown) => {
@@ -105,7 +105,8 @@ export class Build {
   }
 
   /**
-   * Builds a stage, after the stages that it needs. No two stages wait for each other, because a stage needs only earlier stages.
+   * Builds a stage of the Dockerfile, after the stages that it needs. No two stages wait for each other, because a stage needs
+   * only earlier stages.
    */
   #start(looked: Looked): Promise<void> {
     const { index } = looked.stage
@@ -129,14 +130,14 @@ export class Build {
     return [...parents, ...taken.map((index) => this.#survey.get(index))]
   }
 
-  /** Returns the stage on whose disk this stage is built. Undefined if this stage is built on an image. */
+  /** Returns the stage of the Dockerfile on whose disk this stage is built. Undefined if this stage is built on an image. */
   #below({ stage, from }: Looked): Looked | undefined {
     if (from !== undefined || stage.from === 'scratch' || !('stage' in stage.from)) return undefined
     const below = this.#survey.get(stage.from.stage)
     return isToRun(below) || below.from !== undefined ? below : this.#below(below)
   }
 
-  /** Returns the template or image from which the disk of a stage is made. */
+  /** Returns the template or image from which the disk of a stage of the Dockerfile is made. */
   async #diskOf(looked: Looked): Promise<string> {
     if (looked.from !== undefined) return looked.from
     const below = this.#below(looked) as Looked
@@ -215,8 +216,8 @@ export class Build {
   }
 
   /**
-   * Makes the image from the disk of the last stage. From the disk of any other stage, makes a template if a later stage is built
-   * on it.
+   * Makes the image from the disk of the last stage of the Dockerfile. From the disk of any other stage, makes a template if a
+   * later stage is built on it.
    */
   async #keepDisk({ stage }: Looked, place: Workplace): Promise<void> {
     const { image, plan } = this.#request
@@ -259,7 +260,7 @@ export class Build {
     return place
   }
 
-  /** Resolves when the files of this stage or image can be copied. */
+  /** Resolves when the files of this stage of the Dockerfile, or of this image, can be copied. */
   async #ready(origin: Origin): Promise<void> {
     if ('stage' in origin) return this.#start(this.#survey.get(origin.stage))
     const key = keyOf(origin)
@@ -271,7 +272,7 @@ export class Build {
     return opening
   }
 
-  /** Makes a sandbox from an image that is only a source of files. No line runs in this sandbox. */
+  /** Makes a sandbox from an image from which only files are copied. No line of the Dockerfile runs in this sandbox. */
   async #openImage(named: string): Promise<void> {
     const { bases } = this.#survey
     const name = stageName(this.#request.image, `from-${bases.length}`)
@@ -308,7 +309,7 @@ export class Build {
     return new StageLog(plan.stages.length > 1 ? `[${name ?? index}] ` : '', onText)
   }
 
-  /** Throws if the disks of all stages together exceed the limit for a build. */
+  /** Throws if the disks of all stages of the Dockerfile together exceed the limit for a build. */
   async #checkSize(): Promise<void> {
     const sizes = await Promise.all([...this.#places.values()].map((place) => place.diskUsed()))
     const bytes = sizes.reduce((sum, each) => sum + each, 0)

@@ -39,8 +39,8 @@ export type BuildRequest = {
    */
   organizationId?: string | undefined
   /**
-   * Fetches the base image of a stage, or an image from which only files are copied. `files`: text that identifies the files of
-   * the image. Two images with equal text have equal files.
+   * Fetches the base image of a stage of the Dockerfile, or an image from which only files are copied. `files`: text that
+   * identifies the files of the image. Two images with equal text have equal files.
    */
   bringBase: (image: string, source: BaseSource) => Promise<{ container: ContainerConfig; files: string }>
   /** Resolves the name of an image in a registry to the digest that the image has now. */

@@ -1,5 +1,5 @@
-// Tests the cache of lines from one build to the next, in real sandboxes and with a registry on loopback. Needs root; without
-// root the suite is skipped.
+// Tests that a build uses the cached lines of earlier builds, in real sandboxes and with a registry on loopback. Needs root;
+// without root the suite is skipped.
 import assert from 'node:assert/strict'
 import { fork } from 'node:child_process'
 import { once } from 'node:events'
@@ -206,7 +206,7 @@ suite('a line of a Dockerfile that has not changed', { skip }, () => {
     assert.notEqual(changed.output, first.output)
   })
 
-  test('lines of a stage that are all cached do not run, even if another stage is built on that stage', async () => {
+  test('if all lines of a build stage are cached, none of them runs, even if another stage is built on it', async () => {
     const stages = (...last: string[]) => [
       `FROM ${from} AS one`,
       stamp('/a'),

@@ -31,12 +31,12 @@ export type LineLimits = {
   most: number
   mostOfOrganization: number
   /**
-   * Maximum share of the storage pool that all cached lines and their base images take together. `shareOfOrganization` is the
-   * maximum for the lines of one organization.
+   * Maximum share, from 0 to 1, of the storage pool that all cached lines and their base images take together.
+   * `shareOfOrganization` is the maximum for the lines of one organization.
    */
   share: number
   shareOfOrganization: number
-  /** Lines are evicted until this share of the pool is free, or `freeBytes` if that is less. */
+  /** Cached lines are evicted until this share of the pool is free, or `freeBytes` if that is less. */
   freeShare: number
   freeBytes: number
   keptMs: number
@@ -64,7 +64,7 @@ type Line = CachedLine & {
   before: string
   base: string
   usedAt: number
-  /** Number of running builds that use this line. The line is not evicted while a build uses it. */
+  /** Number of running builds that use this cached line. It is not evicted while a build uses it. */
   holds: number
 }
 
@@ -82,7 +82,7 @@ type LineCacheParts = {
   host: CacheHost
   bases: Bases
   log: Logger
-  /** Counts the bytes of evicted lines, by reason. */
+  /** Counts the bytes of evicted cached lines, by the reason of the eviction. */
   givenBack?: GivenBack
   limits?: LineLimits
   now?: () => number
@@ -113,7 +113,7 @@ export class LineCache {
   readonly #givenBack: GivenBack | undefined
   /** All cached lines, by owner and key. */
   readonly #lines = new Map<string, Line>()
-  /** Owner and key of each line that is being cached or removed at this moment. */
+  /** Owner and cache key of each line that is being cached or removed at this moment. */
   readonly #busy = new Set<string>()
   /**
    * Queue of the tasks that record or remove a base image of cached lines. Only one of them runs at a time, so that no base image
@@ -141,7 +141,7 @@ export class LineCache {
     this.#now = now
   }
 
-  /** Opens the cache: reads which lines exist, and removes lines whose base image is missing. */
+  /** Opens the cache: reads which cached lines exist, and removes those whose base image is missing. */
   static async open(parts: LineCacheParts): Promise<LineCache> {
     const cache = new LineCache(parts)
     const { host, bases } = parts
@@ -227,7 +227,7 @@ export class LineCache {
     }
   }
 
-  /** Evicts lines if the pool has too little space for the disks of sandboxes. Must be called every few seconds. */
+  /** Evicts cached lines if the pool has too little space for the disks of sandboxes. Must be called every few seconds. */
   async relieve(): Promise<void> {
     const isDue = this.#now() - this.#sweptAt > sweepEveryMs
     if (this.#lines.size > 0 && (isDue || (await this.#missingBytes()) > 0)) await this.sweep()
@@ -235,7 +235,7 @@ export class LineCache {
 
   static readonly relieveSeconds = relieveSeconds
 
-  /** Evicts lines that exceed the limits. Never throws. */
+  /** Evicts the cached lines that exceed the limits. Never throws. */
   sweep(): Promise<void> {
     this.#mustSweep = true
     this.#sweeping ??= this.#sweepWhileAsked()
@@ -266,7 +266,7 @@ export class LineCache {
     return this.#lines.get(placeOf({ owner, key }))
   }
 
-  /** Returns the line and all lines that it continues, the nearest first. */
+  /** Returns the cached line and all cached lines before it in its build, the nearest first. */
   #chain(line: Line): Line[] {
     const chain: Line[] = []
     for (let at: Line | undefined = line; at && !chain.includes(at); at = this.#find(at.owner, at.before))
@@ -292,8 +292,8 @@ export class LineCache {
   }
 
   /**
-   * Returns all bytes of each line's disk, without its base image. Data that several lines share counts for each of them,
-   * because the kernel does not say how much they share.
+   * Returns all bytes of the disk of each cached line, without its base image. Data that several lines share counts for each of
+   * them, because the kernel does not say how much they share.
    */
   async #sizes(): Promise<Map<Line, number>> {
     const templates = await this.#host.templates()
@@ -346,8 +346,8 @@ export class LineCache {
   }
 
   /**
-   * Returns the lines in the order in which they are evicted: the least recently used first. If one line continues another, the
-   * later line comes first.
+   * Returns the cached lines in the order in which they are evicted: the least recently used first. If one line continues
+   * another, the later line comes first.
    */
   #inOrderOfEviction(): Line[] {
     const depths = new Map([...this.#lines.values()].map((line) => [line, this.#chain(line).length]))

@@ -8,7 +8,7 @@ import { copyOf } from './mounts.ts'
 export type InputParts = {
   /** The files that the caller sent with the definition. */
   files: CopySource | undefined
-  /** Returns the cache key of the stage's final disk, or undefined if the key is unknown. */
+  /** Returns the cache key of the disk after the last line of a stage of the Dockerfile. Undefined if the key is unknown. */
   keyOfStage: (index: number) => string | undefined
   /** Returns text that identifies an image: its digest, or the name of an image that never changes. */
   identityOf: (image: string) => Promise<string>
@@ -16,8 +16,8 @@ export type InputParts = {
 }
 
 /**
- * Returns one text for each input of a line, which identifies the content of the input. Undefined if the content of an input is
- * unknown. `fetched`: digests of the downloads of an ADD that has no checksum.
+ * Returns one text for each input of a line (files, stages, images, URLs). The text identifies the content of the input.
+ * Undefined if the content of an input is unknown. `fetched`: digests of the downloads of an ADD that has no checksum.
  */
 export const inputsOf = async (
   step: BuildStep,
@@ -29,7 +29,9 @@ export const inputsOf = async (
   return known.length === inputs.length ? known : undefined
 }
 
-/** Returns whether the line downloads a file or a repository whose content may differ from one build to the next. */
+/**
+ * Returns whether a line of a Dockerfile downloads a file or a repository whose content may differ from one build to the next.
+ */
 export const mayChange = (step: BuildStep): boolean =>
   'copy' in step &&
   (step.copy.urls.length > 0 || step.copy.repository !== undefined) &&
@@ -57,8 +59,8 @@ const identity = async (origin: Origin, { keyOfStage, identityOf }: InputParts):
   'stage' in origin ? keyOfStage(origin.stage) : identityOf(origin.image)
 
 /**
- * Computes a hash of the files that a COPY line copies. Undefined if a file is missing. The error is then reported when the line
- * runs.
+ * Computes a hash of the files that a COPY line copies. Undefined if a file is missing; the line itself reports that error when
+ * it runs.
  */
 const fingerprint = async (copy: CopyStep['copy'], { files, signal }: InputParts): Promise<string | undefined> => {
   if (files === undefined) return undefined

@@ -6,7 +6,7 @@
 import { createHash } from 'node:crypto'
 import type { BuildStep } from '../images/definition/plan.ts'
 
-/** A part of each key. Increase this number when a change of the build code may change the result of a line. */
+/** A part of each cache key. Increase this number when a change of the code for builds may change the result of a line. */
 const generation = 1
 
 const hashOf = (...parts: unknown[]): string =>

@@ -24,8 +24,8 @@ const asideAt = `${ownDirectory}/aside`
 const isErrno = (error: unknown, ...names: string[]) => error instanceof AgentRefused && names.includes(error.errno)
 
 /**
- * Makes the mounts. Returns a function that undoes them. The caller need not undo them if the command fails, because the disk of
- * a failed stage is discarded.
+ * Makes the mounts of a RUN line. Returns a function that undoes them. The caller need not undo them if the command fails,
+ * because the disk of a failed stage is discarded.
  */
 export const mount = async (mounts: readonly Mount[], mounting: Mounting): Promise<() => Promise<void>> => {
   const undos: (() => Promise<void>)[] = []

@@ -25,7 +25,7 @@ type Performing = {
   sourceOf: (origin: Origin | undefined) => CopySource
 }
 
-/** Runs a line. Returns the digests of the files that it has downloaded. */
+/** Runs a line of the definition. Returns the digests of the files that the line has downloaded. */
 export const perform = async (place: Workplace, step: BuildStep, performing: Performing): Promise<string[]> => {
   try {
     if ('argv' in step) await run(place, step, performing)
@@ -63,7 +63,10 @@ const copyLine = async (
   return digests
 }
 
-/** Downloads what the line names, and then copies all files. `fetched`: the files downloaded so far. */
+/**
+ * Downloads the files that the line names, one after the other, and then copies all files. `fetched`: the files that are
+ * downloaded so far.
+ */
 const copyWith = async (
   place: Workplace,
   copy: CopyStep['copy'],

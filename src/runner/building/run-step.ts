@@ -1,4 +1,4 @@
-// Runs a RUN line in the sandbox of its stage.
+// Runs a RUN line of a Dockerfile in the sandbox of its stage.
 import { StringDecoder } from 'node:string_decoder'
 import { StartFailed } from '#src/toolbox/agent/agent.ts'
 import { ownDirectory } from '../copying/sandbox-source.ts'

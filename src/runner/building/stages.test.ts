@@ -404,7 +404,7 @@ suite('a definition with several stages', { skip }, () => {
     await leavesNothing()
   })
 
-  test('a build error names its line, and nothing is left; links in a stage never lead out of the stage', async () => {
+  test('a build error names its line and leaves no files; symbolic links never lead out of their stage', async () => {
     for (const [lines, message] of [
       [[`FROM ${from} AS a`, 'RUN exit 3', `FROM ${from}`, 'COPY --from=a /x /x'], /^Line 2: exit code 3$/],
       [[`FROM ${from} AS a`, `FROM ${from}`, 'COPY --from=a /none /x'], /^Line 3: there is no \/none in stage 0$/],

@@ -17,7 +17,7 @@ const stageMark = '.stage-'
 export const isStageName = (image: string): boolean => image.includes(stageMark)
 export const stageName = (image: string, of: string | number): string => `${image}${stageMark}${of}`
 
-/** The line cache, and the organization whose lines a build may use. */
+/** The line cache, and the organization whose cached lines a build may use. */
 export type OwnLines = { lines: LineCache; organizationId: string }
 
 /** A stage of a Dockerfile, with its base image and its cached lines. */
@@ -29,7 +29,7 @@ export type Looked = {
    * Image or template from which the stage's sandbox is made. Undefined: it is made from the disk of the stage that FROM names.
    */
   from: string | undefined
-  /** The base image of the stage's disk, and text that identifies the image's files. */
+  /** The base image of the disk of the stage, and text that identifies the files of that image. */
   base: { image: string; files: string }
   /** Cache keys of the disk after each line of the stage. A key is undefined if it can be computed only after lines have run. */
   keys: (string | undefined)[]
@@ -51,7 +51,9 @@ type SurveyParts = {
   /** The files that the caller sent with the definition. */
   files: CopySource | undefined
   signal: AbortSignal
-  /** Called once for each stage that has cached lines. `looked`: the stage, and which of its lines are cached. */
+  /**
+   * Called once for each stage of the Dockerfile that has cached lines. `looked`: the stage, and which of its lines are cached.
+   */
   onKept: (looked: Looked) => void
 }
 
@@ -76,7 +78,7 @@ export class Survey {
     this.#onKept = onKept
   }
 
-  /** Returns what was found out about a stage. Must be called only after `look` has resolved for that stage. */
+  /** Returns what is known about a stage of the Dockerfile. Must be called only after `look` has resolved for that stage. */
   get(index: number): Looked {
     return this.#looked.get(index) as Looked
   }
@@ -162,8 +164,8 @@ export class Survey {
   }
 
   /**
-   * Returns the cache key of the disk on which a stage's first line runs. If the stage is built on another stage, that stage must
-   * have run.
+   * Returns the cache key of the disk on which the first line of a stage of the Dockerfile runs. If the stage is built on another
+   * stage, that stage must have run.
    */
   keyBefore({ stage: { from }, firstKey }: Looked): string | undefined {
     return from !== 'scratch' && 'stage' in from ? this.#lastKey(from.stage) : firstKey
@@ -213,8 +215,8 @@ export class Survey {
       identityOf: (image) => this.#identityOf(image),
       signal: this.#signal,
     }).catch(() => {
-      // If the inputs of the line cannot be read, the line gets no key. The error is ignored here, because it occurs again when the
-      // line runs.
+      // If the inputs of the line cannot be read, the line gets no cache key. The error is ignored here, because it occurs again
+      // when the line runs.
       this.#signal.throwIfAborted()
       return undefined
     })
@@ -261,8 +263,9 @@ export class Survey {
   }
 
   /**
-   * Returns the name that a stage's base image gets on this host. The image below the disk of the last stage gets the name of the
-   * image that is built. Base images of other stages get a name by which they are removed after the build.
+   * Returns the name that the base image of a stage of the Dockerfile gets on this host. The image below the disk of the last
+   * stage gets the name of the image that is built. Base images of other stages get a name by which they are removed after the
+   * build.
    */
   #nameOfBase({ index }: Stage): string {
     const { image, plan } = this.#request
@@ -271,7 +274,7 @@ export class Survey {
     return index === root.index ? image : stageName(image, index)
   }
 
-  /** Returns the source of a stage's base image. Undefined if the stage is built on another stage. */
+  /** Returns the source of the base image of a stage of the Dockerfile. Undefined if the stage is built on another stage. */
   sourceOf({ from }: Stage): BaseSource | undefined {
     if (from === 'scratch') return { kind: 'scratch' }
     return 'stage' in from ? undefined : this.sourceNamed(from.image)

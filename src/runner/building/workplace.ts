@@ -24,7 +24,7 @@ const withoutNetwork = { blockAll: true, allowList: null }
 type WorkplaceParts = {
   host: BuildHost
   agentAt: (socketPath: string) => BuildAgent
-  /** The image from which the sandbox's disk is made, or the template of another stage. */
+  /** The image from which the sandbox's disk is made, or the template of another stage of the Dockerfile. */
   from: string
   /**
    * The id of the build's sandbox is a hash of this key. Two build sandboxes that exist at the same time must have different keys.

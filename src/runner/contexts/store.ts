@@ -42,7 +42,7 @@ export class ContextStore {
   readonly now: () => number
   readonly #taking: Taking
   readonly #open: OpenUploads
-  /** Bytes and hashes of each organization's contexts in the store. Cached for `usageKeptMs` milliseconds. */
+  /** Bytes and hashes of each organization's contexts in the object store. Cached for `usageKeptMs` milliseconds. */
   readonly #usage = new Map<string, { bytes: number; hashes: Set<string>; until: number }>()
 
   constructor(store: ObjectStore, { limits = standardLimits, now = Date.now } = {}) {

@@ -267,7 +267,7 @@ suite('COPY of input that would take unlimited time', () => {
     }
   })
 
-  test('COPY that selects the same files many times soon fails with `too-many-files`', async () => {
+  test('a COPY that selects the same files many times soon fails with the error `too-many-files`', async () => {
     const wanted = { sources: Array(1000).fill('*'), destination: '/to/', mode: undefined, unpacks: false }
     const tree = many(String)
     await assert.rejects(select(tree, wanted, true, new AbortController().signal), failing('too-many-files'))

@@ -1,5 +1,5 @@
 // Reads and writes `content.json` beside the files of an image. It contains the hash of the files and a random number, from which
-// the name of the files in the store is computed. The store's functions that images need are declared here too.
+// the name of the files in the object store is computed. The store's functions that images need are declared here too.
 import { readFileSync } from 'node:fs'
 import { rename, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
@@ -14,13 +14,13 @@ export type BringBase = {
   onProgress: (done: { bytes: number; of: number }) => void
 }
 
-/** Functions of the archive store that base images need. */
+/** Functions of the object store that base images need. */
 export type BaseTravel = {
   /** Packs a directory as a tar stream, and returns the hash of the stream. */
   hash: (rootfs: string) => Promise<string>
   /**
-   * Stores an image's files in the archive store, unless they are stored already. Undefined if a loss of this host would also
-   * lose the store: a copy there would protect nothing.
+   * Stores an image's files in the object store, unless they are stored already. Undefined if a loss of this host would also lose
+   * the store: a copy there would protect nothing.
    */
   keep: ((content: BaseContent, rootfs: string) => Promise<void>) | undefined
   bring: (request: BringBase) => Promise<void>

@@ -5,21 +5,24 @@ import { type ImageConfig, imageConfigBounds } from '#src/wire/runner-link.ts'
 
 /**
  * Identifies the files of a base image. `sha256`: hash of their tar stream. `salt`: a random number that the host chose when it
- * hashed the files. Because of `salt`, no host can guess the name of another host's files in the store (`nameOfContent`).
+ * hashed the files. Because of `salt`, no host can guess the name of another host's files in the object store (`nameOfContent`).
  */
 export type BaseContent = { sha256: string; salt: string }
 
 export type BaseIdentity = {
-  /** Digest, if the image is from a registry. Every host of the region pulls this digest, so the files are not in the store. */
+  /**
+   * Digest, if the image is from a registry. Every host of the region pulls this digest, so the files are not in the object
+   * store.
+   */
   digest?: string
   /**
    * Name of the tree that is made of the image's layers (trees.ts). A host that has this tree need not fetch the files from the
-   * store.
+   * object store.
    */
   tree?: string
   /**
-   * Identifies the files of the image in the store. Absent if `digest` is given, because hosts then pull the files from the
-   * registry.
+   * Identifies the files of the image in the object store. Absent if `digest` is given, because hosts then pull the files from
+   * the registry.
    */
   content?: BaseContent
   config: ImageConfig
@@ -37,9 +40,9 @@ const largestId = 2 ** 32 - 2
 
 const sha256Of = (text: string) => createHash('sha256').update(text).digest('hex')
 
-/** Returns the name of the tree on a host that has fetched the base image from the archive store. */
+/** Returns the name of the tree on a host that has fetched the base image from the object store. */
 export const treeOfContent = ({ salt, sha256 }: BaseContent): string => sha256Of(`${salt} ${sha256}`)
-/** Returns the name of a base image in the archive store. Messages to control use this name too. */
+/** Returns the name of a base image in the object store. Messages to control use this name too. */
 export const nameOfContent = (content: BaseContent): string => `base-${treeOfContent(content)}`
 
 /** Returns the name that a base image gets on the host where disks over it are restored. */

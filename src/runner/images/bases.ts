@@ -1,5 +1,5 @@
 // Identifies the base images on this host. When a disk comes from another host, its base image is found here or fetched from the
-// archive store (docs/adr/0046). The files of a base image are hashed when a disk over it is packed for the first time. The hash
+// object store (docs/adr/0046). The files of a base image are hashed when a disk over it is packed for the first time. The hash
 // is stored beside the files.
 import { randomBytes } from 'node:crypto'
 import { join } from 'node:path'
@@ -15,9 +15,7 @@ import type { Library } from './library.ts'
 type Parts = {
   generations: Generations
   library: Library
-  /**
-   * Functions of the archive store that base images need. Absent: there is no archive store, so `identityOf` returns undefined.
-   */
+  /** Functions of the object store that base images need. Absent: there is no object store, so `identityOf` returns undefined. */
   travel: BaseTravel | undefined
   configOf: (image: string) => ImageConfig | undefined
   /** Called when `Bases.names` returns another list than before. */
@@ -61,7 +59,7 @@ export class Bases {
   }
 
   /**
-   * Returns what identifies the files of an image. If other hosts may need the files, they are stored in the archive store first.
+   * Returns what identifies the files of an image. If other hosts may need the files, they are stored in the object store first.
    * Undefined if the image is not on this host.
    */
   async identityOf(image: string): Promise<BaseIdentity | undefined> {
@@ -86,7 +84,7 @@ export class Bases {
 
   /**
    * Calls `use` with the name of an image on this host that has the files of the base image. If no image has them, fetches them
-   * from the archive store first. Throws `ImageFailed` if that fails.
+   * from the object store first. Throws `ImageFailed` if that fails.
    */
   async with<T>(identity: BaseIdentity, transfer: Transfer, use: (image: string) => Promise<T>): Promise<T> {
     const { library, onChange } = this.#parts

@@ -65,8 +65,8 @@ export class Blobs {
   }
 
   /**
-   * Removes the layers that `isWanted` rejects (`unwanted`). Then removes the least recently used layers until at most
-   * `mostBytes` are left (`surplus`). Layers that `hold` protects stay. Returns the size of the remaining layers in bytes.
+   * Removes the layers that `isWanted` rejects (reason `unwanted`). Then removes the least recently used layers until at most
+   * `mostBytes` are left (reason `surplus`). Layers that `hold` protects stay. Returns the size of the remaining layers in bytes.
    */
   async sweep(
     isWanted: (stored: Stored) => boolean,
@@ -76,7 +76,7 @@ export class Blobs {
     const all = (await this.#list()).sort((a, b) => a.usedAt - b.usedAt)
     const removed: string[] = []
     let bytes = all.reduce((sum, { size }) => sum + size, 0)
-    // Check and renaming happen in one turn of the event loop, so `hold` cannot be called between them.
+    // The check for protection and the renaming happen in one turn of the event loop, so `hold` cannot be called between them.
     const remove = (stored: Stored, why: 'unwanted' | 'surplus') => {
       const path = join(this.#directory, `.old-${randomUUID()}`)
       renameSync(stored.path, path)
@@ -123,8 +123,8 @@ export class BlobsOfOrigin {
   }
 
   /**
-   * Makes `<to>/<name>` a hard link to a stored layer. The layer belongs to root, so the unprivileged user of the link cannot
-   * change it.
+   * Makes a hard link to a stored layer in the directory `to`. Returns false if the layer is not stored. The layer belongs to
+   * root, so the unprivileged user of the link cannot change it.
    */
   async offer(digest: string, to: string): Promise<boolean> {
     try {
@@ -159,7 +159,8 @@ export class BlobsOfOrigin {
   }
 
   /**
-   * Links a layer of `other` into this origin. No error if `other` does not have the layer, or if this origin already has it.
+   * Adds a layer of `other` to this origin, as a hard link. No error if `other` does not have the layer, or if this origin
+   * already has it.
    */
   async linkFrom(other: BlobsOfOrigin, digest: string): Promise<void> {
     await ignoring(['ENOENT', 'EEXIST'], link(other.#path(digest), this.#path(digest)))

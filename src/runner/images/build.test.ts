@@ -120,8 +120,8 @@ suite('a build of the default image', { skip: needs }, () => {
     socket.resume()
     const closed = once(socket, 'close')
     child.kill('SIGKILL')
-    // This connection belongs to the download program, which the killed process had started indirectly. The connection closes
-    // when that program has ended too.
+    // The connection belongs to the download program, which the killed process had started indirectly. It closes when that
+    // program has ended too.
     await closed
     server.close()
     assert.ok(!(await runCommand(['cat', '/proc/self/mountinfo'])).includes(directory))

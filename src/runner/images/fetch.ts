@@ -14,7 +14,7 @@ import { type Described, type Descriptor, type Manifest, ourEntryOf, parseConfig
 import { formatReference, pinned, type Reference } from './reference.ts'
 import type { Skopeo } from './skopeo.ts'
 
-/** An image of a registry whose name was resolved to a digest. */
+/** An image of a registry, after its name was resolved to a digest. */
 export type Resolved = {
   /** Digest to which the name refers now. It is the digest of a manifest, or of an index with a manifest for each platform. */
   digest: string

@@ -96,7 +96,7 @@ type MakerParts = {
   filesDir: string | undefined
   limits: ImageLimits
   log: Logger
-  /** Fetches the files of base images from the archive store. Absent: this host has no archive store. */
+  /** Fetches the files of base images from the object store. Absent: this host has no object store. */
   travel?: BaseTravel | undefined
 }
 
@@ -178,7 +178,7 @@ export class ImageMaker {
     return { ...nothingOf(originOfBases), tree, sizeBytes: found?.sizeBytes ?? 0 }
   }
 
-  /** Fetches the files of a base image that another host has stored in the archive store. */
+  /** Fetches the files of a base image that another host has stored in the object store. */
   async #fromStore(content: BaseContent, { maxBytes, signal, say }: Making, hold: Hold): Promise<Made> {
     const { trees, limits, travel } = this.#parts
     if (travel === undefined) throw new ImageFailed('unsupported', 'This host has no archive store.')

@@ -25,7 +25,7 @@ export type StoredImage = Brought & {
   isBelowLines?: true
   /** The image exists only as the base of disks that came from other hosts (bases.ts). Lists of images do not contain it. */
   isBelowDisks?: true
-  /** This host has built the image from a definition. */
+  /** True if this host has built the image from a definition. */
   isBuilt?: true
   tree: string
   layers: string[]

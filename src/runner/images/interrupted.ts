@@ -34,8 +34,8 @@ export class Interrupted {
         const { origin, layers } = JSON.parse(await readFile(join(scratch, noteName), 'utf8')) as Download
         const saved = this.#layers.of(origin)
         for (const digest of layers) {
-          // If the runner was killed while it unpacked the image, it had already moved the complete layers to `blobs`. They are
-          // linked into `saved`.
+          // If the runner was killed while it unpacked the image, it had already moved the complete layers to the stored layers
+          // (`blobs`). From there they are linked into `saved`.
           await saved.linkFrom(blobs.of(origin), digest)
           // skopeo, which downloads the layers, may write for another moment after the runner was killed. Its files are therefore
           // copied into `saved` and not moved.

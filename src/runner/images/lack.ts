@@ -4,8 +4,9 @@ import { join } from 'node:path'
 import { Generations } from './generations.ts'
 
 /**
- * Returns which program is missing in the default image, as the end of a sentence for the operator. Undefined if none is missing or
- * there is no image. Looks for the program in the image's files, because another process may have built the image.
+ * Returns which program is missing in the default image, as the end of a sentence for the operator. Undefined if none is missing
+ * or there is no image. Looks for the program in the image's files, because another process may have built the image and seen the
+ * error.
  */
 export const lackOfDefault = (runnerDirectory: string): string | undefined => {
   const generations = new Generations(join(runnerDirectory, 'images'))

@@ -309,7 +309,7 @@ suite('images from registries and files', { skip: cannotRun }, () => {
     const known = await bring(library, 'one', from(room.registry.put('x:1', image)))
     assert.equal(known.digest, image.digest)
     assert.deepEqual([read(library, 'one', 'a'), read(library, 'one', 'b')], ['a', 'b'])
-    // This second image has the same files, but its layers are compressed with gzip.
+    // Image `two` has the same files as image `one`, but its layers are compressed with gzip.
     await bring(library, 'two', from(room.registry.put('x:2', makeImage({ layers }))))
     assert.equal(rootfs(library, 'one'), rootfs(library, 'two'))
     const lying = makeImage({

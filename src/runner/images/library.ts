@@ -90,7 +90,7 @@ type LibraryParts = {
   sharesLayers?: boolean | undefined
   /** Size of the shared btrfs file system. Default: four fifths of the host's free space. */
   sharedBytes?: number | undefined
-  /** Functions of the archive store that base images need. Absent: base images are not fetched from it. */
+  /** Functions of the object store that base images need. Absent: base images are not fetched from it. */
   travel?: BaseTravel | undefined
 }
 
@@ -289,7 +289,7 @@ export class Library {
 
   /**
    * Makes a base image for restored disks, with the settings in `identity`. Its files are those of `tree`; without `tree` they
-   * are fetched from the archive store. Lists of images do not contain the image. No error if it exists already.
+   * are fetched from the object store. Lists of images do not contain the image. No error if it exists already.
    */
   async bringBelow(
     identity: BaseIdentity,
@@ -499,7 +499,10 @@ export class Library {
     for (const name of keptNamesOf(made)) this.#blobs.release(name)
   }
 
-  /** Throws if the images of an organization use more than its share of the disk. `more`: an image that is about to be added. */
+  /**
+   * Throws if the images of an organization use more than its share of the disk. `more`: an image that is about to be added, and
+   * that counts too.
+   */
   async #checkShare(organizationId: string | undefined, more?: Pick<StoredImage, 'tree'>): Promise<void> {
     if (organizationId === undefined) return
     const { blocks, bsize } = await statfs(this.#parts.poolDir)

@@ -34,7 +34,7 @@ suite('images of a registry with a mirror', { skip: cannotRun }, () => {
     return lines
   }
 
-  test('an image that its mirror has is pulled from the mirror, without a request to the registry', async () => {
+  test('an image that a mirror of its registry has is pulled from there, without a request to the registry', async () => {
     await using mirror = await TestRegistry.start()
     const reference = room.registry.put('x/y:1', image)
     mirror.put('hub/x/y:1', image)
@@ -43,7 +43,7 @@ suite('images of a registry with a mirror', { skip: cannotRun }, () => {
     assert.match(first ?? '', new RegExp(`^asking the mirror ${mirror.host}$`))
   })
 
-  test('an image is pulled from the registry if its mirror does not have it, or fails', async () => {
+  test('an image is pulled from its registry if the mirror of the registry does not have it, or fails', async () => {
     await using mirror = await TestRegistry.start()
     const reference = room.registry.put('x/y:1', image)
     assert.ok((await bring(mirror, reference)).includes(`it does not have the image; asking ${room.registry.host}`))

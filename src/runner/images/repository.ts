@@ -20,7 +20,7 @@ export type Repository = {
   keepsHistory: boolean
 }
 
-/** A tar file of the fetched git repository, at `commit`. A program without privileges has written it. */
+/** A tar file with the files of the git repository at the commit `commit`. A program without privileges has written it. */
 export type RepositoryFile = { file: FileHandle; size: number; commit: string }
 
 const exitNoRef = 41
@@ -54,7 +54,10 @@ tar --create --sort=name --format=pax --owner=0 --group=0 --numeric-owner --excl
 
 /** Maximum number of files and directories of a repository. COPY has an equal limit for its files. */
 const mostEntries = 200_000
-/** git and tar may write this many times the size limit of the image: git objects, files and the tar file. */
+/**
+ * git and tar together may write this many times the maximum size of the image, because they write git objects, files and the tar
+ * file.
+ */
 const shareOfJob = 4
 
 /**

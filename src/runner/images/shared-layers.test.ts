@@ -38,7 +38,7 @@ suite('images that share layers', { skip: cannotRun || (isThere ? false : 'needs
       ['a', 'b', 'base'].map((name) => existsSync(join(rootfs(library, 'two'), name))),
       [false, true, true],
     )
-    // This image shares only the lowest layer with the two earlier images.
+    // Image `three` shares only the lowest layer with the two earlier images.
     await bring(library, 'three', from(room.registry.put('x:3', makeImage({ layers: [base, layer(file('c'))] }))))
     assert.deepEqual(readdirSync(rootfs(library, 'three')).sort(), ['base', 'c'])
     assert.ok(library.stored().images - afterOne < MiB)

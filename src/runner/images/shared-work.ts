@@ -57,7 +57,8 @@ export class SharedWork<Said, Result> {
       for (const listener of listeners) listener(said)
     }
     const result = start(say, cancel.signal)
-    // If the work fails, all waiting callers get the error. The entry is removed, so the next caller starts new work.
+    // If the work fails, all waiting callers get the error. The work is removed from `#under`, so the next caller starts new
+    // work.
     result.catch(() => {
       if (this.#under.get(key)?.result === result) this.#under.delete(key)
     })

@@ -265,7 +265,7 @@ const broken: Complaint = [
   (_, host) => `The connection to the registry ${host} broke.`,
 ]
 
-/** skopeo prints this before it waits because of a 429, but only with `--debug`. */
+/** What skopeo prints before it waits because the registry has answered 429. It prints that only with `--debug`. */
 const saysToWait = /Too many requests to \S+: sleeping|toomanyrequests|too many requests/i
 
 const mustWait = (host: string, options?: ErrorOptions) =>

@@ -250,8 +250,8 @@ test('the real default image has the programs and files that a sandbox needs', {
 }, async () => {
   const pool = await mkdtemp(join(tmpdir(), 'alcove-default-'))
   try {
-    // This test uses the machine's real cache, like `alcove up`. The image is therefore built only if the cache does not have
-    // it.
+    // The test uses this machine's real cache of built images, like `alcove up`. The image is therefore built only if the cache
+    // does not have it.
     const store = openImageStore({
       poolDir: pool,
       cacheDir: '/var/cache/alcove',

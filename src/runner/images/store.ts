@@ -126,8 +126,7 @@ export type ImageStoreOptions = {
   now?: () => number
   build?: typeof buildImage
   /**
-   * Functions of the archive store that base images need. Absent: the files of images are neither hashed nor fetched from a
-   * store.
+   * Functions of the object store that base images need. Absent: the files of images are neither hashed nor fetched from a store.
    */
   travel?: BaseTravel | undefined
   /** Called when `ImageStore.bases` returns another list than before. */

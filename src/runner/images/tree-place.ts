@@ -108,7 +108,7 @@ export class SharingPlace implements TreePlace {
 
   async remove(path: string) {
     if ((await stat(path).catch(() => undefined)) === undefined) return
-    // The command fails for a plain directory, and for a subvolume with subvolumes in it. `removeTree` removes them too, but
+    // The command fails for a plain directory, and for a subvolume that contains subvolumes. `removeTree` can remove both, but
     // takes longer.
     await runCommand(['btrfs', '--quiet', 'subvolume', 'delete', '--commit-after', path], { timeoutMs }).catch(() =>
       removeTree(path, { tries }),

@@ -11,7 +11,7 @@ import type { TreePlace } from './tree-place.ts'
 const nameShape = /^[0-9a-f]{64}$/
 
 /**
- * Part of the name of every tree. A higher number makes new images use new trees, for example because older trees may lack
+ * Part of the name of every tree. If this number is increased, new images use new trees, for example because older trees may lack
  * layers. Existing images keep their trees, because sandboxes use these trees as their lowest layer.
  */
 const generation = 3

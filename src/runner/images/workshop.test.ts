@@ -31,7 +31,7 @@ suite('helper programs that the runner starts in namespaces of their own', { ski
     }
   })
 
-  test('a job that the runner has to end fails with the reason why the runner ended it', async () => {
+  test('if the runner has to end a job, the error of the job says why', async () => {
     const scratch = await mkdtemp(join(tmpdir(), 'alcove-workshop-'))
     const sleep = (changes: Partial<Job>) =>
       runJob(scratch, {

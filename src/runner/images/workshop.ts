@@ -21,7 +21,7 @@ export type Job = {
   argv: readonly string[]
   /** Directories and files that the job sees besides the programs of this host. All of them must exist. */
   views: readonly View[]
-  /** The user ids 0 to `count` - 1 of the job are the ids from `base` on of the host. */
+  /** User ids of the job: id 0 of the job is the id `base` of the host, id 1 is `base` + 1, and so on up to `count` ids. */
   ids: { base: number; count: number }
   capabilities?: readonly string[]
   /** The host's network, a network namespace, or no network. */
@@ -198,8 +198,8 @@ const runWatched = (program: string, args: readonly string[], job: Job): Promise
   new Promise((resolve, reject) => {
     const { timeoutMs, tookTooLong, signal, watch, secret } = job
     const env = { PATH: '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin', LC_ALL: 'C.UTF-8' }
-    // Standard input and output must be pipes, because crun changes their owner to the job's user. It would change the owner of
-    // /dev/null of the host too.
+    // Standard input and output must be pipes, because crun changes their owner to the job's user. If /dev/null were used, its
+    // owner would change on the host too.
     const child = spawn(program, args, { env, stdio: 'pipe' })
     child.stdin.on('error', () => {})
     child.stdin.end(secret?.text)

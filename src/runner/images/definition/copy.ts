@@ -9,7 +9,10 @@ export type CopyStep = {
   /** The line as it is written, for the build log. */
   text: string
   copy: {
-    /** Stage or image that the files come from. Absent: they come from the files that the caller sent with the definition. */
+    /**
+     * Stage of the Dockerfile, or image, that the files come from. Absent: they come from the files that the caller sent with the
+     * definition.
+     */
     from?: Origin
     sources: string[]
     /** Here-documents of the line: files whose contents are in the definition itself. */

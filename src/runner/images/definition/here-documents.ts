@@ -6,8 +6,8 @@ export type HereDocument = {
   /** True if the delimiter is quoted: `$` then has no special meaning. */
   isQuoted: boolean
   /**
-   * The lines as they are written, with tabs and the closing delimiter. A shell can run them after the RUN line that contains
-   * `<<EOF`.
+   * The lines as they are written, with tabs and the closing delimiter. A shell that gets them after their RUN line reads them as
+   * its here-document.
    */
   raw: string
 }

@@ -72,7 +72,7 @@ suite('definitions of images', () => {
     assert.deepEqual(lastOf('FROM scratch\nENV A=1').on({ ...base, env: {} }).config.env, { PATH: standard, A: '1' })
   })
 
-  test('patterns and defaults in variables have the same result as in a shell', () => {
+  test('patterns and default values in variables of a Dockerfile have the same result as in a shell', () => {
     const { env } = configFrom(
       'ARG TAG=v1.2.3-rc1',
       // biome-ignore lint/suspicious/noTemplateCurlyInString: variables of the definition.

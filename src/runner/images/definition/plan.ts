@@ -18,8 +18,8 @@ export type Stage = {
   line: number
   from: Origin | 'scratch'
   /**
-   * Stages and images from which the lines of this stage copy files. Does not include what the ONBUILD triggers of its base
-   * image copy.
+   * Stages of the Dockerfile, and images, from which the lines of this stage copy files. Does not include what the ONBUILD
+   * triggers of its base image copy.
    */
   takesFrom: readonly Origin[]
   /** Returns the steps of this stage and the configuration of its result. `base`: configuration of the stage's base image. */
@@ -176,7 +176,7 @@ const orderOf = (stages: readonly Written[], run: Run): (Written & { takesFrom: 
 
 const imagesOf = (origin: Origin) => ('image' in origin ? [origin.image] : [])
 
-/** Returns the stages and images from which a step takes files. */
+/** Returns the stages of the Dockerfile, and the images, from which a step takes files. */
 export const originsOf = (step: BuildStep): Origin[] => {
   if ('copy' in step) return step.copy.from === undefined ? [] : [step.copy.from]
   if (!('argv' in step)) return []

@@ -1,4 +1,5 @@
-// For tests: a library of images in a directory of its own, and a registry on loopback. Each test of a suite gets new ones.
+// For tests: a library of images in a directory of its own, and a registry on loopback. Each test of a suite gets a new library
+// and a new registry.
 import assert from 'node:assert/strict'
 import { randomBytes } from 'node:crypto'
 import { existsSync, readdirSync, readFileSync } from 'node:fs'
