@@ -116,7 +116,10 @@ export class AccessDesk implements AsyncDisposable {
     return this.#keep(said.question, said.access, performance.now() + accessKeptMs - Math.max(age, 0))
   }
 
-  /** Asks control without using cached answers. Used for calls that have been open for a while. */
+  /**
+   * Asks control without using cached answers. For a call that stays open, this checks again whether the caller still
+   * has access.
+   */
   async askAnew(question: AccessQuestion): Promise<Access> {
     // A call without a credential can only reach a port that is open to everybody, never a toolbox.
     if (question.credentials.length === 0 && question.port === undefined) throw new Problem('unauthorized')
@@ -188,8 +191,8 @@ export class AccessDesk implements AsyncDisposable {
   }
 
   /**
-   * Caches an answer about a started sandbox. Other sandboxes may start at any moment, so answers about them are not
-   * cached.
+   * Caches an answer if its sandbox is started. A sandbox that is not started may start at any moment, so an answer
+   * about it is not cached.
    */
   #keep(key: string, access: Access, until: number): Access {
     if (!access.isStarted) return access

@@ -16,7 +16,7 @@ export type GateConfig = {
    * returns.
    */
   runnerSocket: string | undefined
-  /** Id of this gate, which is the id of its host's runner. Absent: a gate of the server's own machine. */
+  /** Id of this gate, which is the id of its host's runner. Absent: this gate runs on the server's own machine. */
   gateId?: string | undefined
   /** Address on which the gate listens for gates of other hosts. Absent: it does not listen for them. */
   peersListen?: { host: string; port: number } | undefined

@@ -1,5 +1,5 @@
-// Reads the credentials of a request, in the order that docs/reference/choices.md gives for previews. Control tries
-// them in this order.
+// Reads the credentials of a request. Returns them in the order in which control tries them: for previews, the order of
+// docs/reference/choices.md.
 import type { IncomingHttpHeaders } from 'node:http'
 import type { Credential } from '#src/wire/access.ts'
 

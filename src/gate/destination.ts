@@ -1,18 +1,19 @@
-// The destination to which the gate passes a call, and the parts of the call that are passed on.
+// A server to which the gate passes a call: a toolbox, another gate, or a server in a sandbox. And the parts of the
+// call that the gate passes on.
 import type { ClientRequest, IncomingMessage } from 'node:http'
 import type { Problem } from '#src/problems.ts'
 
 export type Outgoing = { method: string; path: string; headers: string[]; isUpgrade?: boolean }
 
 export type Destination = {
-  /** The path at the destination, with the query. */
+  /** The path and query of the call as the destination gets them. */
   path: string
   /** Creates the request to the destination and returns it. The caller must write the body and end the request. */
   send: (outgoing: Outgoing) => ClientRequest
-  /** Returns the headers of the call that the destination gets. */
+  /** Returns those headers of the call that the gate passes on to the destination. */
   inward: (isUpgrade: boolean) => string[]
-  /** Returns the headers of the destination's answer that the caller gets. */
+  /** Returns those headers of the destination's answer that the gate passes on to the caller. */
   outward: (answer: IncomingMessage) => string[]
-  /** Returns the refusal for the caller if the destination disconnected before it answered. */
+  /** Returns the error for the caller if the connection to the destination failed before an answer came. */
   failure: (cause: unknown) => Problem
 }

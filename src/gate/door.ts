@@ -9,10 +9,7 @@ export type Entering = AdmittedSandbox & Pick<Access, 'ticket' | 'gate' | 'silen
 
 export type Door = { enter: (entering: Entering, need: NeedInside) => Promise<SandboxPlace> }
 
-/**
- * What a ticket must allow: a call to the toolbox, or a connection to a port. `Entering` contains the id of the
- * sandbox.
- */
+/** What a ticket must allow in a sandbox: a call to the toolbox, or a connection to a port. */
 type NeedInside = { method: string; path: string } | { port: number }
 
 export const createDoor = (
@@ -33,15 +30,14 @@ export const createDoor = (
       sandboxId: entering.sandboxId,
       ...need,
     } satisfies Need)
-    // A ticket for another gate is refused. It names a socket of a runner on another host, and the same path on this
-    // host could be any socket.
+    // Refuse a ticket for another gate. It names a unix socket of a runner on another host. On this host, the same path
+    // could be the socket of any program.
     if (home !== gateId) throw new Problem('unauthorized', undefined, { cause: 'the ticket is for another gate' })
     // The runner's address in the ticket is signed. The address in `entering` may come from another gate, which must
     // not be able to name a socket of this host.
     const found = await sandboxes.find({ ...entering, ...(runnerAddress !== undefined && { runnerAddress }) })
-    // A claim gives a warm sandbox another owner, and the ticket must not open the sandbox of somebody else. `found`
-    // has the current owner: `find` has waited until the runner reported the generation that control requires, and the
-    // runner reports the owner together with the generation.
+    // Refuse a ticket for a sandbox that has another owner. A warm sandbox gets an owner when it is claimed. `find` has
+    // waited until the runner reported the generation that control requires, so `found` has the present owner.
     if (found.sandbox !== undefined && found.sandbox.assignment.organizationId !== organizationId) {
       throw new Problem('unauthorized', undefined, { cause: 'the ticket is for another organization' })
     }

@@ -89,7 +89,7 @@ export const forward = ({ request, response, destination }: Exchange): Promise<v
     let stopBody = () => {}
     const fail = (cause: unknown) => {
       outgoing.destroy()
-      // The request body is not passed on any more. The code that sends the refusal drains the rest of it.
+      // Stop passing the request body on. The code that sends the error to the caller reads the rest of the body and drops it.
       stopBody()
       if (response.headersSent || response.destroyed) response.destroy()
       else reject(destination.failure(cause))
@@ -108,7 +108,8 @@ export const forward = ({ request, response, destination }: Exchange): Promise<v
     })
     outgoing.once('close', () => {
       if (!isAnswered) fail('it closed the connection')
-      // Stop sending the request body, and drain the rest of it, so that the caller can read the answer.
+      // Stop sending the request body, and read and drop the rest of it, because many callers send the whole body
+      // before they read the answer.
       stopBody()
       request.resume()
     })

@@ -63,7 +63,7 @@ export type FrontParts = FrontBounds & {
   /** The id of this gate. */
   gateId?: string | undefined
   log: Logger
-  /** The gate's own host name. A call to this name is not for a preview. */
+  /** The gate's own host name. A call to this name is for a preview only if its path begins with `/preview/`. */
   ownHost: string
 }
 
@@ -186,7 +186,7 @@ export const createFront = ({
     }
     if (request.url === '/openapi.json') {
       toolboxDescription ??= JSON.stringify(toolboxDocument())
-      // The answer has CORS headers, because the dashboard shows this description and has another origin.
+      // The answer has CORS headers, because the dashboard fetches this description from another origin.
       response.writeHead(200, [...corsHeaders(request), 'Content-Type', 'application/json']).end(toolboxDescription)
       return
     }

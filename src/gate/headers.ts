@@ -1,5 +1,5 @@
-// The headers that the gate passes on, in their order and with repetitions. The gate removes headers that belong to one
-// connection (RFC 9110 §7.6.1), and headers that a destination must not get.
+// Chooses the headers of a message that the gate passes on, in their order and with repetitions. Leaves out headers
+// that apply to one connection only (RFC 9110 §7.6.1), and headers that the receiver must not get.
 import type { IncomingMessage } from 'node:http'
 
 const ofOneConnection = new Set([
@@ -15,9 +15,8 @@ const ofOneConnection = new Set([
 ])
 
 /**
- * Whether a header describes the body or its caching. Such headers always pass, even if the `Connection` header names
- * them (RFC 9110 §7.6.1). Otherwise a body would be passed on without its length, and the next server could read one
- * message as two.
+ * Whether a header describes the body or its caching. The gate passes such a header on even if the `Connection` header
+ * names it (RFC 9110 §7.6.1). Without its length, the body could be read as a second message.
  */
 const isForAll = (name: string) => name.startsWith('content-') || name === 'cache-control'
 

@@ -15,9 +15,12 @@ import { withFewInterim } from './interim.ts'
  * many, because it also has other connections.
  */
 const mostConnections = 512
-/** Timeout of a connect in milliseconds. It is long, because a paused or busy sandbox accepts a connection late. */
+/**
+ * Timeout in milliseconds for connecting to a port in a sandbox. It is long, because a busy sandbox may accept a
+ * connection late.
+ */
 const dialMs = 20_000
-/** Maximum size of an answer's head. */
+/** Maximum size, in bytes, of the head of an answer from a server in a sandbox. */
 const answerHeadBytes = 64 * 1024
 const tooMany = () => new Problem('unavailable', 'This sandbox has too many open connections.')
 
@@ -35,8 +38,8 @@ export class Inside {
   readonly #open = new Budget({ each: mostConnections })
 
   /**
-   * `elsewhere`: opens the connection to the port if the sandbox is on another host. Returns undefined if the sandbox
-   * is on this host.
+   * `elsewhere`: a function that opens the connection through the gate of the sandbox's host. It returns undefined if
+   * the sandbox is on this host.
    */
   constructor(
     door: Door,

@@ -35,7 +35,7 @@ type Gate = {
   close: () => Promise<void>
 }
 
-/** Replacements for parts of the gate in tests. */
+/** Simulated parts that a test passes in place of the gate's own parts. */
 type Stands = {
   sandboxes?: Pick<Sandboxes, 'find' | 'linkTo'>
   toolbox?: FrontParts['toolbox']

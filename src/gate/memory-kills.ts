@@ -1,9 +1,9 @@
 // Asks a runner which processes of a sandbox the kernel has killed for lack of memory. Commands that end while a
-// question is pending share the next question. One question for each of many short commands would cost more than the
-// commands themselves.
+// question is pending share the next question, because one question per command would cost more than a short command
+// itself.
 import type { GateRequest, MemoryKillsHere } from '#src/wire/gate-link.ts'
 
-/** Maximum wait for the runner, because a runner may be present and not answer. */
+/** Maximum time, in milliseconds, that a question waits for the runner's answer. */
 const longestMs = 1000
 
 /** Asks the runner how many processes of a sandbox were killed for lack of memory; implemented by `RunnerLink`. */

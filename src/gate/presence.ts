@@ -15,8 +15,9 @@ const againMs = 3_000
 const ends = new Set(['unauthorized', 'forbidden', 'not_found'])
 
 /**
- * Asks control again at intervals, which also refreshes the sandbox's activity. `onRefused` runs if control refuses,
- * but not if control cannot be reached. Returns a function that stops the questions.
+ * Asks control at intervals whether an open call is still allowed. Control then also records activity of the sandbox,
+ * if the call counts as activity. `onRefused` runs if control refuses, but not if control cannot be reached. Returns a
+ * function that stops the questions.
  */
 export const keepPresent = (
   access: AccessDesk,

@@ -9,7 +9,10 @@ import { sdkVersionHeader } from '#src/wire/access.ts'
 
 const closeMs = 5000
 
-/** What a client of a refused WebSocket gets: the last message, and the close reason. */
+/**
+ * Returns what the gate sends to a client whose WebSocket it refuses: the last message, and the close reason.
+ * `message`: why it is refused.
+ */
 type Wording = (message: string) => { last: object; reason: string }
 
 /**
@@ -44,8 +47,8 @@ const hidesAnswers = ({ headers }: IncomingMessage): boolean =>
   /\bx-daytona-sdk-version~/i.test(headers['sec-websocket-protocol'] ?? '')
 
 /**
- * Whether to send a refusal after the upgrade. For a sandbox that is not started, this is done for every client, because the
- * toolbox does so, too.
+ * Whether to send a refusal after the upgrade. If the sandbox is not started, every client gets the refusal after the
+ * upgrade, because the toolbox does the same.
  */
 export const isToldAfterUpgrade = (problem: Problem, request: IncomingMessage): boolean =>
   wordingOf(request) !== undefined && (problem.code === 'not_started' || hidesAnswers(request))

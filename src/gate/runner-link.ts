@@ -1,6 +1,6 @@
-// The states that one runner of this host reported about its sandboxes, and requests to that runner
-// (wire/gate-link.ts). If the runner disconnects, the gate still uses the last states, because agents listen with or
-// without a runner.
+// Stores the states that one runner of this host has reported about its sandboxes, and sends requests to that runner
+// (wire/gate-link.ts). If the runner disconnects, the gate uses the last reported states, because the agents in
+// sandboxes accept connections with or without a runner.
 import { connect, type Socket } from 'node:net'
 import { Compile } from 'typebox/compile'
 import { Frames, frameOf, jsonFrameOf, sendFrame } from '#src/kit/length-frames.ts'
@@ -73,7 +73,10 @@ export class RunnerLink implements Disposable {
     return this.#isWhole
   }
 
-  /** Resolves when the runner next reports this sandbox, or all sandboxes, but at the latest after `ms`. */
+  /**
+   * Resolves when the runner has sent a report about this sandbox, or a list of all its sandboxes, and at the latest
+   * after `ms`.
+   */
   untilChanged(sandboxId: string, ms: number): Promise<void> {
     return new Promise((resolve) => {
       const waiting = this.#waiting.get(sandboxId) ?? new Set()
@@ -136,8 +139,8 @@ export class RunnerLink implements Disposable {
   }
 
   /**
-   * Sends a request to the runner and returns its answer. If the body fails, the connection is cut, so that the runner
-   * does not treat the body as complete. Throws a Problem for a refusal.
+   * Sends a request to the runner and returns the runner's answer. If reading `body` fails, closes the connection, so
+   * that the runner does not treat the body as complete. Throws a Problem if the runner refuses the request.
    */
   async ask<T>(request: GateRequest, body?: Body, signal?: AbortSignal): Promise<T> {
     const socket = connect({ path: this.#path, allowHalfOpen: true })

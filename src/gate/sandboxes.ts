@@ -1,28 +1,32 @@
-// The sandboxes of this host, as its runners report them. There is one runner, or more if further runners were
-// registered with this server.
+// The sandboxes of this host, as the runners of this host report them. Usually there is one runner; an operator can add more.
 import type { Logger } from '#src/kit/log.ts'
 import { Problem } from '#src/problems.ts'
 import type { Access } from '#src/wire/access.ts'
 import type { SandboxHere } from '#src/wire/gate-link.ts'
 import { RunnerLink } from './runner-link.ts'
 
-/** A sandbox, and what control has said about the sandbox when it allowed the call. */
+/** A sandbox to which control has allowed a call, with the fields of control's answer. */
 export type AdmittedSandbox = Pick<Access, 'sandboxId' | 'runnerAddress' | 'isStarted' | 'leastGeneration'>
 
 export type SandboxPlace = { sandbox: SandboxHere | undefined; link: RunnerLink }
 
 const mostRunners = 64
 /**
- * Milliseconds for which a call waits until the runner has the generation of the sandbox that control requires for the
- * call. A connected runner has it within milliseconds. A runner that must connect first needs a second or two.
+ * A call waits at most this many milliseconds until the runner reports the generation of the sandbox that control
+ * requires for the call. A runner that is connected to control reports it within milliseconds. A runner that must
+ * connect to control first needs a second or two.
  */
 const takenMs = 10_000
 /**
- * Milliseconds for which a call waits for news of an unknown sandbox. A runner reports a new sandbox to control and to the gate
- * at the same time, so a short wait suffices.
+ * If control says that a sandbox is started, and its runner has not reported that yet, a call waits at most this many
+ * milliseconds for the report. A runner reports a new sandbox to control and to the gate at the same time, so a short
+ * wait suffices.
  */
 const newsMs = 500
-/** Milliseconds for which a call waits for a runner that is starting. */
+/**
+ * If the gate has no connection to the runner, a call waits at most this many milliseconds for one: the runner may be
+ * starting.
+ */
 const runnerMs = 3000
 
 export class Sandboxes implements Disposable {

@@ -8,7 +8,7 @@ import { decoded, takeFromQuery } from './query.ts'
 
 export type Target = {
   sandboxIdOrName: string
-  /** The path and query after the sandbox, such as `/process/execute?x=1`, without the caller's credential. */
+  /** The part of the URL after the sandbox: path and query, such as `/process/execute?x=1`, without the caller's credential. */
   rest: string
   /** The preview token in the query, for callers that cannot set headers. */
   queryToken: string | undefined
@@ -26,7 +26,7 @@ export type Target = {
 export const authKey = 'DAYTONA_SANDBOX_AUTH_KEY'
 export const longestUrl = 16 * 1024
 export const longestName = 255
-/** Matches a path with `..`, which another server might resolve to another sandbox. */
+/** Matches a path that contains `.` or `..`, plain or encoded. Another server could resolve such a path to another sandbox. */
 const climbs = /(?:^|[/\\])(?:\.|%2e){1,2}(?:[/\\]|$)/i
 /** The calls for which a signed URL can be made. */
 const signable: readonly string[] = ['GET /files/download', 'POST /files/upload-v2']

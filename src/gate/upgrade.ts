@@ -12,7 +12,7 @@ type Handover = {
   /** The first bytes that the caller sent after the head of its upgrade request. Node has read them together with that head. */
   head: Buffer
   destination: Destination
-  /** How long the connection stays open after an ordinary answer to an upgrade, in ms. */
+  /** If an upgrade gets an ordinary answer, the connection is closed at most this many ms after the end of that answer. */
   lingerMs?: number | undefined
 }
 

@@ -14,7 +14,10 @@ const cut = () => new S3Refusal('IncompleteBody', 'The body is shorter or longer
 
 const sha256Of = (text: Buffer | string) => createHash('sha256').update(text).digest('hex')
 
-/** Checksums of a whole body. Checks those that the caller has sent, if their algorithm is known. */
+/**
+ * Computes checksums of a whole body, and compares them with the checksums that the caller has sent. Ignores checksums
+ * whose algorithm is unknown.
+ */
 class Checks {
   readonly #expected: ReadonlyMap<string, string>
   readonly #sha256 = createHash('sha256')

@@ -1,4 +1,4 @@
-// Sends questions about stored files to the runner that has them (wire/gate-link.ts).
+// Asks a runner to store and to list contexts: the tars with the files for COPY in a Dockerfile (wire/gate-link.ts).
 import { Problem } from '#src/problems.ts'
 import type { StoredContext } from '#src/wire/contexts.ts'
 import type { GateRequest } from '#src/wire/gate-link.ts'
@@ -13,10 +13,7 @@ const checkUpload = (uploadId: string) => {
   if (!/^[0-9a-f]{32}$/.test(uploadId)) throw new S3Refusal('NoSuchUpload', 'There is no such upload.')
 }
 
-/**
- * Matches 0 to 64 lower-case hex characters. Files are named by their hash, so only such texts can be the beginning of
- * a name.
- */
+/** Matches 0 to 64 lower-case hex characters. The name of a context is a hash, so its beginning always has this form. */
 const beginningOfHash = /^[0-9a-f]{0,64}$/
 
 export class ContextKeeper {

@@ -38,7 +38,7 @@ export class S3Refusal extends Error {
     return statuses[this.code]
   }
 
-  /** A refusal without a cause is the caller's mistake, so it is logged at debug level only. */
+  /** A refusal without a `cause` is due to a mistake of the caller, so it is logged at debug level only. */
   get logLevel(): 'debug' | 'warn' | 'error' {
     if (this.code === 'InternalError') return 'error'
     return this.cause === undefined ? 'debug' : 'warn'

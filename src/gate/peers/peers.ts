@@ -28,10 +28,10 @@ type PeersParts = {
 /** Maximum number of known gates. Above it, gates without an open call are forgotten. */
 const keptPeers = 1024
 
-/** Headers that are written anew for the connection between the gates. */
+/** Headers of the caller that are not copied: the connection between the two gates has its own values for them. */
 const rewritten = new Set(['host', 'expect', 'content-length'])
 
-/** Adds the time of the host's last heartbeat to the refusal, so that callers know since when the host is silent. */
+/** If the host of a sandbox cannot be reached, adds the time of the host's last heartbeat to the error for the caller. */
 const sayingSince = (error: Problem, { silentSince }: Pick<Access, 'silentSince'>): Problem =>
   silentSince === undefined || error.code !== 'unavailable'
     ? error

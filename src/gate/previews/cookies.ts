@@ -1,5 +1,5 @@
-// The gate's own cookies for a visitor of a preview. They apply only to this host, and if previews share a host, only
-// to this preview's paths.
+// The cookies that the gate itself sets for a visitor of a preview. They apply only to the preview's host. If previews
+// share a host, they apply only to the paths of this preview.
 import { decodedFully } from '../query.ts'
 import type { PreviewAddress } from './address.ts'
 
@@ -18,8 +18,8 @@ const mostTokens = 4
 const plainName = (name: string) => (name.startsWith(hostPrefix) ? name.slice(hostPrefix.length) : name)
 
 /**
- * Whether the gate or the API set the cookie. Cookies ignore ports, so a preview by path also gets the cookies of an
- * API on the same host.
+ * Whether the cookie has a name that the gate or the API uses for its own cookies. Cookies ignore ports, so a preview
+ * by path also gets the cookies of an API on the same host.
  */
 const isOurs = (name: string) => /^(?:__host-)?(?:daytona-sandbox-auth-|alcove[-_])/i.test(decodedFully(name))
 
@@ -44,9 +44,8 @@ export const tokensOf = (header: string | undefined, sandbox: string): string[] 
 }
 
 /**
- * Whether the visitor has accepted the warning page of previews. A cookie stores that. Over TLS, the cookie must have the
- * prefix `__Host-`, so that no other host
- * can have set it.
+ * Whether the visitor has accepted the warning page of previews: the request then has a cookie that says so. Over TLS,
+ * the name of the cookie must begin with `__Host-`, so that no other host can have set the cookie.
  */
 export const hasAccepted = (
   header: string | undefined,

@@ -8,7 +8,7 @@ import { decodedFully } from '../query.ts'
 import { authKey } from '../target.ts'
 
 const apiKey = /dtn_[0-9a-z]/i
-/** Shorter credentials may appear in a text by chance, so they are compared with the whole text only. */
+/** A credential with fewer characters may be a part of a text by chance, so it is compared with the whole text only. */
 const leastPart = 8
 
 type CarriesOurs = (text: string) => boolean

@@ -12,7 +12,10 @@ import { isForPerson, isFramedElsewhere, isNavigation, protocolOf } from './visi
 
 type Show = Visit & {
   response: ServerResponse
-  /** Called before the first byte of the request body is read. Sends `100 Continue` to a caller that waits for it. */
+  /**
+   * Called before the first byte of the request body is read. Sends `100 Continue` if the caller waits for that before
+   * it sends its body.
+   */
   onForward: () => void
 }
 

@@ -31,7 +31,7 @@ suite('WebSockets of previews', () => {
     socket.destroy()
   })
 
-  test('a preview WebSocket that control, the gate or the sandbox’s server refuses gets a plain HTTP answer', async () => {
+  test('if control, the gate or the sandbox’s server refuses a preview WebSocket, the answer is plain HTTP', async () => {
     await using sides = await startSides()
     sides.inside.upgrade = (_request, socket) => {
       socket.end('HTTP/1.1 403 Forbidden\r\nContent-Length: 4\r\n\r\nnope')

@@ -43,8 +43,8 @@ export const isFramedElsewhere = (request: IncomingMessage): boolean =>
   isFramed(request) && request.headers['sec-fetch-site'] === 'cross-site' && protocolOf(request) === 'https'
 
 /**
- * Whether the request follows a link. A page of any site may have such a link, because that page cannot read the
- * answer.
+ * Whether the browser makes the request because the visitor follows a link. The link may be on a page of any site,
+ * because that page cannot read the answer.
  */
 const isLink = ({ method, headers }: IncomingMessage): boolean =>
   headers.origin === undefined &&

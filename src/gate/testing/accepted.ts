@@ -1,4 +1,4 @@
-// For tests: the gate's end of a connection that the test has opened.
+// For tests: finds the gate's end of a connection that the test has opened to the gate.
 import { subscribe, unsubscribe } from 'node:diagnostics_channel'
 import type { Socket } from 'node:net'
 
