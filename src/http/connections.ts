@@ -41,12 +41,15 @@ export const headTimes = { headersTimeout: 10_000, connectionsCheckingInterval: 
  */
 export const backlog = 4096
 
-/** Connections with admitted calls of one owner, in the order in which their calls were admitted. */
+/**
+ * Connections with admitted calls of one owner, in the order in which their calls were admitted. `known`: a credential
+ * was accepted on the connection. `visiting`: none was, as for a visit to a public preview.
+ */
 type Share = { known: Set<Connection>; visiting: Set<Connection> }
 
 /**
- * Connections without an accepted credential, from one network. In each set, the connection that was inactive longest
- * comes first.
+ * Connections from one network on which no credential was accepted. `visiting`: those with an admitted call, such as a
+ * visit to a public preview. In each set, the connection that was inactive longest comes first.
  */
 type Unknown = { idle: Set<Connection>; visiting: Set<Connection> }
 
@@ -85,8 +88,8 @@ export class Connections {
   readonly #bounds: Required<ConnectionBounds>
   readonly #all = new Map<Duplex, Connection>()
   readonly #networks = new Map<string, Unknown>()
-  // Connections by whether a credential was accepted. In each of these sets, the connection that was inactive longest
-  // comes first.
+  // Connections without an admitted call now. `#known`: a credential was accepted on the connection before. In each
+  // set, the connection that was inactive longest comes first.
   readonly #unknown = new Set<Connection>()
   readonly #known = new Set<Connection>()
   /** Connections with admitted calls that had no credential, such as visits to a public preview. */
@@ -105,8 +108,8 @@ export class Connections {
   watch(server: Server): void {
     const isTls = server instanceof TlsServer
     server.on('connection', (socket) => {
-      // The client has reset the connection before the server accepted it. Such a connection has no address, so it
-      // cannot be counted, and nobody would get its answer.
+      // Without a remote address, the client has reset the connection before the server accepted it. The connection
+      // cannot be counted for a network, and nobody would get the answers to its calls.
       if (socket.remoteAddress === undefined) socket.destroy()
       else this.#add(socket, socket.remoteAddress, isTls ? endsOf(socket) : undefined)
     })
@@ -115,7 +118,7 @@ export class Connections {
 
   /**
    * Registers that the head of a call has arrived on the connection. `answer` is absent for an upgrade, which ends only
-   * with its connection. Returns false if the connection is closed; the caller must then not process the call.
+   * with its connection. Returns false if the connection is closed; the server must then not process the call.
    */
   begin(socket: Duplex, answer?: ServerResponse): boolean {
     const it = this.#all.get(socket)
@@ -264,7 +267,7 @@ export class Connections {
     this.#take(it)
     const { network, unknown, ends } = it
     if (ends !== undefined && this.#handshakes.get(ends) === it) this.#handshakes.delete(ends)
-    // Remove the network from `#networks` if it has no more connections without a credential.
+    // Remove the network from `#networks` if it has no connection without a credential any more.
     if (unknown.idle.size + unknown.visiting.size === 0 && this.#networks.get(network) === unknown) {
       this.#networks.delete(network)
     }

@@ -26,8 +26,8 @@ export type FollowedCall = {
   /** Runs work. Spans that begin in this work become children of the call's span. */
   during: <T>(work: () => T) => T
   /**
-   * Adds a part of the outcome before the call ends. A route or problem given here has priority over one that is given
-   * to `end`.
+   * Adds parts of the outcome (such as the route) before the call ends. A route or problem that is given here has
+   * priority over one that is given to `end`.
    */
   say: (known: Outcome) => void
   end: (outcome: Outcome) => void
@@ -48,8 +48,8 @@ const placeOf = ({ traceparent, tracestate }: IncomingHttpHeaders): TracePlace =
 })
 
 /**
- * Begins the record of a call. Returns `undefined` if telemetry is off. `isCounted`: false if another program includes
- * the call in its metrics.
+ * Begins the record of a call. Returns `undefined` if telemetry is off. `isCounted`: false if the metrics of this
+ * program must not include the call, because another program counts it.
  */
 export const followCall = (
   request: IncomingMessage,

@@ -45,8 +45,8 @@ type Coming = {
 }
 
 /**
- * Returns a function that makes reading the body fail with a problem. The caller then gets that problem as an answer.
- * If no answer can be sent any more, the function closes the connection.
+ * Returns a function that makes reading the body of a request fail with a Problem. The client then gets this Problem as
+ * the answer. If an answer was sent already, or nobody reads the body, the function closes the connection.
  */
 const refuserOf = (connection: Socket, payload: RequestPayload, reply: FastifyReply) => (problem: Problem) => {
   if (reply.sent || payload.listenerCount('error') === 0) connection.destroy()
@@ -96,7 +96,8 @@ export const boundIncoming = (server: FastifyInstance, { ownerOf, mostBytes, slo
 
   server.addHook('preParsing', (request, reply, payload, done) => {
     const { raw, routeOptions } = request
-    // Most bodies arrive completely before the server has checked the caller's credential. A complete body needs no limit.
+    // Most bodies have arrived completely by now, because the server has first checked the caller's credential. A
+    // complete body needs no limit.
     const isRead = request.method !== 'GET' && request.method !== 'HEAD' && !routeOptions.config.streamsBody
     if (request.ws) owners.set(raw, ownerOf(request))
     else if (isRead && !raw.complete) {

@@ -12,9 +12,9 @@ export const headOf = (status: number, message: string, headers: readonly string
 const lingerMs = 5000
 
 /**
- * Closes a connection after its last answer. Bytes that still come are discarded until the other side closes too, but
- * for at most `withinMs`. If the connection were closed with unread bytes, the kernel would reset it, and the answer
- * would be lost.
+ * Closes a connection after its last answer. Bytes that the other side sends after that are dropped, until it closes
+ * too, but for at most `withinMs`. If the connection were closed with unread bytes, the kernel would reset it, and the
+ * answer would be lost.
  */
 export const endSoon = (socket: Duplex, withinMs = lingerMs): void => {
   const timer = setTimeout(() => socket.destroy(), withinMs).unref()

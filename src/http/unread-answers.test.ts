@@ -56,7 +56,7 @@ const read = async (socket: Socket, pauseMs = 0): Promise<number> => {
       await pause(pauseMs)
     }
   } catch {
-    // The server has closed the connection, so this loop ends.
+    // The server has cut the answer off by closing the connection. Return how many bytes have come until then.
   }
   return bytes
 }

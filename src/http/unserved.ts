@@ -32,7 +32,7 @@ export const refuseUnserved = (
       server.route({
         method,
         url: `${prefix}${pattern}`,
-        // This hook runs before the body is read, so the answer does not depend on the body.
+        // Refuse the call in this hook, which runs before the body is read: the answer is then the same for every body.
         onRequest: async ({ method: asked, url }) => {
           throw new Problem('not_found', `Alcove does not serve ${asked} ${url.split('?')[0]}. ${why}`)
         },

@@ -153,7 +153,8 @@ const convertTexts = (schema: TSchema, value: Record<string, unknown>) => {
  * a body that matches its schema exactly.
  */
 const cleaned = (schema: TSchema, part: Part, given: unknown, exact: Check | undefined): unknown => {
-  // Only own properties are fields of the body. Inherited properties are not.
+  // If the object has another prototype, it may inherit properties. These are not fields of the body, so the object is
+  // copied without them.
   const isOwn = Object.getPrototypeOf(given) === Object.prototype
   if (part === 'body' && isOwn && exact?.Check(given)) return given
   const copy = structuredClone(given)
@@ -189,8 +190,8 @@ const allowedBy = (schema: TSchema, { keyword, params, schemaPath, message }: Co
 
 /**
  * Leaves out errors that do not help the caller. The error of a union is left out, because each branch has its own
- * error. "must be null" is left out if the caller has sent a value. For a wrong key of a map, only the error of
- * `propertyNames` stays.
+ * error. "must be null" is left out if the caller has sent a value. If a key of a map is wrong, only one of the errors
+ * about it stays: the error of the keyword `propertyNames`.
  */
 const findTelling = (complaints: readonly Complaint[]): Complaint[] => {
   const isOfName = ({ keyword, schemaPath }: Complaint) =>
