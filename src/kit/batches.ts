@@ -1,6 +1,6 @@
 type Waiting<Item> = { item: Item; resolve: () => void; reject: (error: unknown) => void }
 
-/** The outcome of each item of a batch, in the order of the items. */
+/** What the work function returns for a batch: whether each item succeeded, in the order of the items. */
 export type Outcomes = readonly PromiseSettledResult<unknown>[]
 
 /**

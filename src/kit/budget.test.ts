@@ -22,7 +22,8 @@ suite('a budget', () => {
       [budget.take('b', 4), budget.take('b', 2), budget.take('b', 2), budget.take('b', 1)],
       [false, true, false, true],
     )
-    // The budget is used up, and this owner already holds `sure`, the amount that every owner gets. So it gets no more.
+    // The budget is used up, and owner `a` already holds `sure`, the amount that every owner gets in any case. So `a`
+    // gets nothing more.
     assert.equal(budget.take('a'), false)
     budget.give('a', 10)
     assert.ok(budget.take('b', 7))

@@ -66,7 +66,10 @@ const extension = (id: string, isCritical: boolean, value: Uint8Array) =>
 const publicPart = (key: KeyObject): Buffer =>
   (key.type === 'public' ? key : createPublicKey(key as never)).export({ type: 'spki', format: 'der' })
 
-/** Identifies a key in certificates. RFC 5280 §4.2.1.2 allows any value that is unique for the key. */
+/**
+ * Returns the value by which a certificate names a key (RFC 5280 §4.2.1.2). Any value that is unique for the key is
+ * allowed.
+ */
 const keyId = (key: KeyObject) => createHash('sha256').update(publicPart(key)).digest().subarray(0, 20)
 
 const newKey = (): KeyObject => generateKeyPairSync('ec', { namedCurve: 'P-256' }).privateKey

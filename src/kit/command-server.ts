@@ -126,7 +126,10 @@ export class CommandServer {
     this.#waiting.delete(id)
   }
 
-  /** Lets Node exit although the helper process runs, except while a command waits for its reply. */
+  /**
+   * While a command waits for the helper's reply, the helper process keeps this Node process running. At other times it
+   * does not.
+   */
   #keepAlive(child: Server) {
     const verb = this.#waiting.size > 0 ? 'ref' : 'unref'
     child[verb]()

@@ -3,7 +3,10 @@ import { buildConnector } from 'undici'
 import { CertificateFiles } from './certificate-files.ts'
 
 export type Credential = {
-  /** Headers that the program sends to control with each request. They contain its key, unless it has a certificate. */
+  /**
+   * Headers that the program sends to control with each request. They contain the program's key, unless the program has
+   * a certificate.
+   */
   headers: Record<string, string>
   /**
    * Returns the options for a new TLS connection. They are read for each connection, because another program renews the

@@ -149,7 +149,7 @@ suite('Inflow, a socket that reads into one buffer again and again', () => {
     } finally {
       for (const pair of pairs) pair[Symbol.dispose]()
     }
-    // When these connections are closed, other connections can use the memory for large buffers.
+    // After the 200 connections are closed, the memory of their buffers is free: a new connection gets a large buffer.
     using pair = await openPair()
     const large = Promise.withResolvers<void>()
     pair.near.takeOver(({ buffer }) => {

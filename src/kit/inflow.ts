@@ -43,8 +43,8 @@ export class Inflow extends Socket {
         callback: (size, from) => {
           const bytes = (from as Buffer).subarray(0, size)
           if (this.#take !== undefined) {
-            // If `take` returns false, the consumer is slow: reading stops, and the bytes stay in the buffer. The
-            // buffer does not grow, because more memory would not make the consumer faster.
+            // If `take` returns false, the consumer still uses the bytes: stop reading. Do not make the buffer larger,
+            // because a slow consumer would not become faster.
             if (!this.#take(bytes)) return false
             memory.fit(size, mostBytes)
             return true
@@ -105,8 +105,8 @@ export class Inflow extends Socket {
     return false
   }
 
-  // In Node's sockets, each of the next three methods also starts a read from the connection. While reading must wait,
-  // the method of `Duplex` is called instead, because it starts no read.
+  // In Node's sockets, each of the next three methods starts a read from the connection. While `#isWaiting` is true,
+  // nothing may be read. So these methods then call the method of `Duplex`, which starts no read.
   override read(size?: number): Buffer | null {
     return this.#isWaiting ? Duplex.prototype.read.call(this, size) : super.read(size)
   }

@@ -23,10 +23,7 @@ export type LastingSocketParts = {
 }
 
 const messageBytes = 8 * 1024 * 1024
-/**
- * Maximum number of bytes that wait to be sent. If there are more, the server does not read, and the connection counts
- * as lost.
- */
+/** If more bytes than this wait to be sent, the server does not read them, and the connection counts as lost. */
 const unsentBytes = 16 * 1024 * 1024
 const defaultBeatSeconds = 10
 

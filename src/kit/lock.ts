@@ -8,8 +8,8 @@ import { closeSync, openSync } from 'node:fs'
 /** A lock that this process holds, until it disposes of the lock or ends. */
 export type Lock = Disposable
 
-// Programs that this process starts do not inherit files that Node opens. They therefore cannot keep the lock after
-// this process has ended.
+// Opens the file of a lock. Programs that this process starts do not inherit the open file, so they cannot hold the
+// lock after this process has ended.
 const open = (path: string): number => openSync(path, 'a', 0o600)
 
 const isTaken = 75

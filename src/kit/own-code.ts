@@ -8,8 +8,8 @@ const code = resolve(import.meta.dirname, '../..')
 const isLink = (path: string) => lstatSync(path).isSymbolicLink()
 
 /**
- * Returns the files of Alcove that a confined program needs, because it sees only the files that it is shown. The
- * checkout itself is not shown to it: a data directory may be inside.
+ * Returns the files of Alcove that a confined Node program needs, because it sees only the files that it is shown. It
+ * must not see the whole checkout, because a data directory may be inside.
  */
 export const ownCode = (): Shown[] => {
   const packages = join(code, 'node_modules')

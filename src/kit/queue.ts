@@ -42,8 +42,8 @@ export class FairQueue<Owner = string> {
   }
 
   /**
-   * Runs `work` immediately if the limits allow it, or otherwise after other work has ended. If `signal` aborts before
-   * `work` has begun, `work` is not run. Throws the error for a full queue, or the reason of the signal.
+   * Runs `work` immediately if the limits allow it; otherwise as soon as enough other work has ended. If `signal`
+   * aborts before `work` has begun, `work` is not run. Throws the error for a full queue, or the reason of the signal.
    */
   async run<T>(work: () => Promise<T>, { owner, signal }: Turn<Owner> = {}): Promise<T> {
     const waiting = this.#enter(owner, signal)
@@ -64,7 +64,10 @@ export class FairQueue<Owner = string> {
     return { [Symbol.dispose]: () => this.#end(owner) }
   }
 
-  /** Begins a piece of work, or queues it. Returns undefined if the piece begins immediately. */
+  /**
+   * Counts a piece of work as running if the limits allow it, and returns undefined. Otherwise queues the piece, and
+   * returns a promise that resolves when it may run.
+   */
   #enter(owner: Owner | undefined, signal: AbortSignal | undefined): Promise<void> | undefined {
     signal?.throwIfAborted()
     const { waiting } = this.#limits

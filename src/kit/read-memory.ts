@@ -2,7 +2,10 @@
 // come. All connections of a program share a budget for large buffers, so that many slow consumers together cannot hold
 // much memory.
 
-/** Free bytes before each piece. The consumer may put a header there, and then sends header and piece without a copy. */
+/**
+ * Number of free bytes before each piece of data. The consumer may write a header there, so that it can send header and
+ * piece without copying them into one buffer.
+ */
 const headroomBytes = 16
 
 const leastBytes = 16 * 1024

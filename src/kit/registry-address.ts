@@ -33,7 +33,7 @@ export const readRegistryAddress = (given: string): { host: string; isPlain: boo
   const host = name.toLowerCase()
   const url = `https://${host}/`
   const isSound = host.length <= longest && hostShape.test(host) && URL.canParse(url)
-  // Refuses an IP address in an unusual notation, such as 0x7f.1. It would mean another host than it seems to name.
+  // An IP address in an unusual notation, such as 0x7f.1, is refused, because people would not see which host it means.
   if (!isSound || new URL(url).hostname !== host.replace(/:\d+$/, ''))
     return 'must be the host of a registry, such as ghcr.io or registry.example:5000'
   // A host without a dot and without a port would be read as the first part of a repository's name, except `localhost`.
