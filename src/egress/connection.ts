@@ -18,16 +18,19 @@ import type { Destination } from './original-destination.ts'
 export type ConnectionParts = {
   /** Returns the current secrets of the sandbox. */
   secrets: () => readonly KnownSecret[]
-  /** Resolves when the sandbox's secrets are known. */
+  /** Resolves when the proxy has received the sandbox's secrets, or has waited for them too long. */
   known: () => Promise<void>
   destination: Destination
-  /** Adds a sentence to the sandbox's timeline. `about`: kind and host of the problem, so that the sentence is not repeated. */
+  /**
+   * Adds a sentence to the sandbox's timeline, unless it has a recent one with the same `about`: the kind of the
+   * problem and the host.
+   */
   trouble: (about: string, sentence: string) => void
 }
 
 /**
- * If a client sends nothing for this many milliseconds, the proxy passes its connection on unread, because in some protocols
- * the server sends first.
+ * If a client sends nothing for this many milliseconds, the proxy connects it to its server and decrypts nothing,
+ * because in some protocols the server sends first.
  */
 const silentMs = 1000
 const helloMs = 10_000
@@ -97,7 +100,7 @@ const pass = (socket: Socket, bytes: Buffer, { address, port }: Destination): vo
   server.setKeepAlive(true, probeMs)
   server.on('connect', () => clearTimeout(late))
   server.on('close', () => clearTimeout(late))
-  // If the connection to the server fails, reset the client's connection, as the server itself would have done.
+  // If the connection to the server fails, reset the client's connection. Without the proxy, the client would see a reset too.
   server.on('error', () => socket.resetAndDestroy())
   if (bytes.length > 0) server.write(bytes)
   joinStreams(socket, server)

@@ -72,7 +72,7 @@ suite('the proxy for secrets with hostile programs and servers', () => {
   let destination = { address: '127.0.0.1', port: 0 }
   /** Host and body of each request that the test server `far` has received from the proxy. */
   let received: string[] = []
-  /** The bytes with which the test server `scripted` answers the first bytes of a connection. */
+  /** The bytes that the test server `scripted` sends when it gets the first bytes of a connection. */
   let script: string | Buffer = ''
 
   const open = async (protocol: 'h2' | 'http/1.1'): Promise<TLSSocket> => {

@@ -87,8 +87,8 @@ const answersOf = (message: IncomingMessage): string[] => {
 }
 
 /**
- * A Node HTTP agent that uses the connection that is open already. After that connection has ended, it opens a new one to the
- * same server.
+ * A Node HTTP agent for requests to one server. It uses the connection that is open already. After that connection has
+ * ended, it opens another one to the same server.
  */
 class OneConnection extends Agent {
   #first: TLSSocket | undefined
@@ -109,8 +109,8 @@ class OneConnection extends Agent {
     return first !== undefined && !first.destroyed && first.writable ? first : this.#again()
   }
   /**
-   * Prevents new connections from now on: Node would still open a connection for a waiting request, although the program in
-   * the sandbox has disconnected.
+   * Closes the connections, and prevents new ones. Otherwise Node would open one for each request that still waits,
+   * although the program in the sandbox has disconnected.
    */
   override destroy() {
     this.#isOver = true
@@ -188,7 +188,8 @@ const forward = (side: Side, message: IncomingMessage, response: ServerResponse)
   passContinues(outgoing, response)
   // Interim answers other than 100 are not passed on, because clients need none of them.
   outgoing.on('response', guarded(give, lost))
-  // Refuse an answer that changes the protocol although the client has not asked for an upgrade.
+  // The server has changed the protocol (101), although the client has not asked for an upgrade. Close the connection
+  // to the server, and send the client an error.
   outgoing.on('upgrade', (_answer, server) => {
     server.destroy()
     lost()
