@@ -41,7 +41,8 @@ export const checkHost = (option: string, host: string): void => {
 
 /**
  * Returns the addresses on which control and the gate listen for other machines. `address`: the address at which other
- * machines reach this machine. Throws a Complaint if `address` is not such an address.
+ * machines reach this machine. Throws a Complaint (an error for the operator) if other machines cannot reach a machine
+ * at `address`.
  */
 export const hostsAddressesOf = (address: string, port: number): HostsAddresses => {
   checkHost('--hosts', address)
@@ -106,8 +107,8 @@ const sshAddressOf = (
 
 /**
  * Returns the addresses of a server. `publicHost`: the name by which clients reach this machine; by default an IP
- * address of this machine. If `publicUrls` is given, `publicHost` is not used. Throws a Complaint if a value is not a
- * host.
+ * address of this machine. If `publicUrls` is given, `publicHost` is not used. Throws a Complaint (an error for the
+ * operator) if `host`, `publicHost` or `hosts` is not a host.
  */
 export const addressesOf = (
   host: string,

@@ -43,8 +43,8 @@ export class BoundedLog {
       if (this.#bytes > 0 && this.#bytes + bytes.length > this.#maxBytes) this.#rotate()
       this.#bytes += writeSync(this.#file, bytes)
     } catch {
-      // Writing fails if the disk is full or the directory is missing. This must not end the supervisor, so the line is
-      // lost.
+      // Writing fails if the disk is full or the directory is missing. Drop the line then: the failure must not end
+      // `up`, which writes this log.
     }
   }
 

@@ -203,10 +203,10 @@ const whatIsWrongWithAuth = (path: string): string | undefined => {
 
 /** Returns the variables that begin with ALCOVE_ but that no program reads. Their names may be misspelled. */
 export const listUnknownSettings = (env: NodeJS.ProcessEnv): string[] => {
-  // Only a runner that joins another server reads this setting; `readUpConfig` does not.
+  // `readUpConfig` does not read this setting, because only a runner that joins another server uses it.
   const read = new Set(['ALCOVE_RUNNER_KEY'])
-  // Calls `readUpConfig` with an environment that has no variables. It notes each name that `readUpConfig` asks for.
-  // Without values there are no errors.
+  // Call `readUpConfig` with an empty environment that records each name that `readUpConfig` reads. Without values
+  // there are no errors.
   readUpConfig(new Proxy({}, { get: (_, name) => void read.add(String(name)) }))
   return Object.keys(env).filter((name) => name.startsWith('ALCOVE_') && !read.has(name))
 }

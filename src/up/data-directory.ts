@@ -84,7 +84,7 @@ const markText = 'A data directory of Alcove. "alcove purge" removes what Alcove
 
 const codeOf = (error: unknown) => (error as NodeJS.ErrnoException).code
 
-/** Returns whether the path exists. Throws a Complaint if this process may not see it and only root can. */
+/** Returns whether the path exists. Throws a Complaint (an error for the user) if only root can find that out. */
 const isThere = (path: string): boolean => {
   try {
     statSync(path)
@@ -113,8 +113,8 @@ const isOfOlderVersion = (path: string) =>
 const isOurs = (path: string) => isThere(markOf(path)) || isOfOlderVersion(path)
 
 /**
- * Returns the data directory, or undefined if Alcove has not made this directory. Throws a Complaint if only root can
- * find that out.
+ * Returns the paths in a data directory, or undefined if Alcove has not made this directory. Throws a Complaint (an
+ * error for the user) if only root can find that out.
  */
 export const findDataDirectory = (directory: string): DataDirectory | undefined =>
   isOurs(directory) ? dataDirectoryAt(directory) : undefined
@@ -142,8 +142,8 @@ const makeDirectory = (path: string, mode: number, owner?: { uid: number; gid: n
 }
 
 /**
- * Marks a directory as Alcove's by writing the mark file. If the directory contains other files, or another user could
- * replace the directory, throws a Complaint and changes nothing.
+ * Marks a directory as Alcove's by writing the mark file. If the directory contains files that are not Alcove's, or
+ * another user could replace the directory, changes nothing and throws a Complaint (an error for the operator).
  */
 const takeDirectory = (path: string) => {
   checkPlace(path)
@@ -167,8 +167,8 @@ const takeDirectory = (path: string) => {
 }
 
 /**
- * Creates everything that is missing in the data directory. May be called again. Throws a Complaint if Alcove must not
- * use the directory.
+ * Creates everything that is missing in the data directory. May be called again. Throws a Complaint (an error for the
+ * operator) if Alcove must not use the directory.
  */
 export const prepareDataDirectory = (directory: string): DataDirectory => {
   takeDirectory(resolve(directory))
@@ -232,8 +232,8 @@ export const readOlderEncryptionKeys = (data: DataDirectory): string => {
 export const newApiKey = () => `dtn_${randomBytes(32).toString('hex')}`
 
 /**
- * Finds the admin key for the commands of this machine. Undefined before the first `up`. Throws a Complaint if only
- * root may read it.
+ * Finds the admin key for the commands of this machine. Undefined before the first `up`. Throws a Complaint (an error
+ * for the user) if only root may read it.
  */
 export const findAdminKey = (data: DataDirectory): string | undefined => {
   try {

@@ -10,8 +10,8 @@ const reasons: Readonly<Record<string, string>> = {
 }
 
 /**
- * Runs `work`. If it fails because of the disk, throws a Complaint with the path in the error. If the error has no
- * path, the Complaint names `directory`.
+ * Runs `work`. If `work` fails because the disk is full, over its quota or read-only, throws an error for the operator
+ * (a Complaint). It names the path that could not be written or, if that is unknown, `directory`.
  */
 export const orDiskComplaint = async <T>(directory: string, work: () => Promise<T>): Promise<T> => {
   try {

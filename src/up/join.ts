@@ -21,8 +21,8 @@ import { onceAskedToStop, takeDataDirectory } from './taking.ts'
 type JoinOptions = NetworkJoinOptions & { join: string }
 
 /**
- * Runs a joined runner. Resolves when it was asked to stop and has stopped. Throws a Complaint if it cannot join, or if
- * the server refuses it later.
+ * Runs a joined runner. Resolves when it was asked to stop and has stopped. Throws a Complaint (an error for the
+ * operator) if the runner cannot join, or if the server refuses the runner later.
  */
 export const joinServer = (options: JoinOptions, config: UpConfig): Promise<void> =>
   orDiskComplaint(options.data, () => runJoined(options, config))

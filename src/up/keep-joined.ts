@@ -20,13 +20,14 @@ type JoinedParts = {
 const graceMs = 4000
 
 /**
- * Keeps the programs of a joined host running until somebody stops this process. Throws a Complaint if the server
- * refuses the runner. In both cases, the sandboxes of the runner keep running.
+ * Keeps the programs of a joined host running until somebody stops this process. Throws a Complaint (an error for the
+ * operator) if the server refuses the runner. In both cases, the programs end, and the sandboxes of the runner keep
+ * running.
  */
 export const keepJoined = async ({ data, controlUrl, runner, programs, display, stopAsked }: JoinedParts) => {
   const refused = Promise.withResolvers<never>()
-  // Returns the content of the state file. The file stays when this process ends, so that other commands know that this
-  // data directory belongs to a joined runner.
+  // Returns the present content for the state file. The file is not removed when this process ends. By the file, other
+  // commands see that this data directory belongs to a joined runner.
   const current = () => ({
     ...identityOf(process.pid),
     ...{

@@ -1,5 +1,4 @@
-// Keeps the progress of the default image that the first start builds, for the terminal of `up` and for `alcove
-// status`.
+// Stores the progress of the first build of the default image, which the terminal of `up` and `alcove status` show.
 import type { Progress } from '#src/wire/runner-link.ts'
 
 export class MakingImage {

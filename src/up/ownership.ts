@@ -21,7 +21,10 @@ const mayOthersReplaceIn = (directory: string): boolean => {
   return (mode & 0o1000) === 0 && ((mode & 0o002) !== 0 || ((mode & 0o020) !== 0 && gid !== 0))
 }
 
-/** Throws a Complaint if the path belongs to a user other than root and the user of this process. */
+/**
+ * Throws an error for the operator (a Complaint) if the path belongs to a user other than root and the user of this
+ * process.
+ */
 export const checkOwner = (path: string): void => {
   const { uid } = statSync(path)
   if (uid === 0 || uid === process.getuid?.()) return
@@ -32,8 +35,8 @@ export const checkOwner = (path: string): void => {
 }
 
 /**
- * Throws a Complaint if another user could replace the directory. If it does not exist yet, its nearest existing parent
- * directory is checked.
+ * Throws an error for the operator (a Complaint) if another user could replace the directory. If the directory does not
+ * exist yet, checks its nearest parent directory that exists.
  */
 export const checkPlace = (directory: string): void => {
   const isThere = existsSync(directory)

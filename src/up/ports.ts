@@ -9,7 +9,7 @@ const tryPort = (host: string, port: number) =>
     server.listen({ host, port, exclusive: true }, () => server.close(() => resolve(undefined)))
   })
 
-/** Throws a Complaint if a port is not free. The Complaint names the first such port. */
+/** If a port is not free, throws an error for the operator (a Complaint) that names the first such port. */
 export const checkPortsAreFree = async (ports: readonly { host: string; port: number }[]): Promise<void> => {
   for (const { host, port } of ports) {
     const refusal = await tryPort(host, port)

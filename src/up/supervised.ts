@@ -6,7 +6,7 @@ import type { ProgramState } from './state-file.ts'
 /** A single run of a program, from its start to its end. */
 export type Running = {
   pid: number
-  /** Resolves when the program reports that it serves. Never rejects; it may never resolve. */
+  /** Resolves when the program reports that it serves. If the program ends before, this promise never settles. */
   ready: Promise<void>
   /** Resolves with the reason when the program has ended. Never rejects. */
   ended: Promise<string>
@@ -19,7 +19,7 @@ type Backoff = { firstMs: number; maxMs: number }
 
 export const patience: Backoff = { firstMs: 100, maxMs: 5000 }
 
-/** A program is healthy if it has served at least ten times as long as the delay before its start was. */
+/** The factor of `delayAfter`: a program that has served ten times as long as the delay before its start counts as healthy. */
 const isWellAfter = 10
 
 /**
@@ -82,7 +82,8 @@ export class Supervised {
     this.#stopping.abort()
     this.#running?.stop()
     const kill = setTimeout(() => this.#kill(), graceMs)
-    // The timeout is for a program whose start is still waiting: there is no process yet that could be killed.
+    // Do not wait longer than `graceMs` + 500. If the start of the program is still waiting for something, there is no
+    // process that could be killed.
     await Promise.race([this.#loop, pause(graceMs + 500, undefined, { ref: false })])
     clearTimeout(kill)
   }
@@ -101,7 +102,7 @@ export class Supervised {
     try {
       this.#onChange(this)
     } catch (error) {
-      // Even if `#onChange` throws, the program must be restarted and stopped.
+      // Go on if `#onChange` has thrown, because the program must still be restarted, or stopped.
       console.error(error)
     }
   }

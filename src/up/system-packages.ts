@@ -42,7 +42,10 @@ const table = (packages: readonly SystemPackage[]) => {
   return packages.map(({ name, why }) => `  ${name.padEnd(width)}  ${why}`).join('\n')
 }
 
-/** Installs the missing packages and prints their names. If this is impossible, throws a Complaint that lists them. */
+/**
+ * Installs the missing packages and prints their names. If this is impossible, throws an error for the operator (a
+ * Complaint) that lists them.
+ */
 export const ensurePackages = (
   say: (line: string) => void,
   host: PackageHost = hostNeeding(requiredPackages),

@@ -139,7 +139,7 @@ const removeCgroup = (path: string) => {
     try {
       rmdirSync(below)
     } catch {
-      // The cgroup stays busy for some milliseconds after its last process has ended. The caller tries again.
+      // A cgroup stays busy for some milliseconds after its last process has ended. The caller calls this function again.
     }
   }
 }
@@ -166,7 +166,7 @@ const agentSockets: Kind = {
   remove: (_, path) => rmSync(path, { recursive: true, force: true }),
 }
 
-/** Processes with open files in a file system that was unmounted lazily. The file system stays busy until they end. */
+/** Processes that had open files in a file system when it was unmounted lazily. The file system stays busy until they end. */
 const openFiles: Holder[] = []
 
 const unmount = (path: string) => {
@@ -242,7 +242,10 @@ const linesOf = (some: readonly Kind[], data: DataDirectory, failures: ReadonlyM
     }),
   )
 
-/** True if only loop devices are left, and other processes keep them busy. Waiting longer would then be useless. */
+/**
+ * True if only loop devices are left to remove, and other processes keep each of them busy. It is then useless to wait
+ * longer.
+ */
 const isOnlyHeld = (some: readonly Kind[], data: DataDirectory): boolean =>
   some.every(({ list, holders }) => list(data).every((name) => holders !== undefined && holders(name).length > 0))
 

@@ -88,7 +88,7 @@ const runHouse = async (options: UpOptions, config: UpConfig): Promise<void> => 
   reserveIds()
   await buildNativePrograms(display.say)
   const dashboard = findDashboardPlace(config.cacheDirectory)
-  // The programs start while the dashboard is being built.
+  // The build of the dashboard is not awaited here: the programs start meanwhile.
   const built = ensureDashboard(dashboard, display.say)
   await endOrphans(data)
   const { ssh } = addresses
@@ -155,8 +155,8 @@ type HouseParts = {
 }
 
 /**
- * If a program has ended this many times before it served for the first time, `up` gives up. Its log then helps more
- * than another start.
+ * If a program has ended this many times before it served for the first time, `up` stops. The log of the program then
+ * says more than another start would.
  */
 const triesBeforeFirstReady = 5
 
@@ -234,8 +234,8 @@ const startPrograms = ({ data, config, options, display, addresses, dashboard, f
 
   const stop = async () => {
     const ends = [own?.renewal[Symbol.asyncDispose](), ...workers.map((program) => program.stop(graceMs))]
-    // PostgreSQL stops after the other programs, so that control can finish its writes. PostgreSQL must be asked to
-    // stop early enough to stop cleanly.
+    // PostgreSQL stops after the other programs, so that control can finish its writes. If the other programs take too
+    // long, PostgreSQL is asked to stop before they have ended, so that it has time to stop cleanly.
     await Promise.race([Promise.all(ends), pause(graceMs - 1000, undefined, { ref: false })])
     await Promise.all([...ends, postgres?.stop(1500)])
     if (all.every((program) => program.state.pid === 0)) rmSync(data.stateFile, { force: true })

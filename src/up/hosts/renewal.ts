@@ -28,7 +28,8 @@ export class Renewal implements AsyncDisposable {
 
   constructor(parts: RenewalParts) {
     this.#parts = parts
-    // Without this handler, the rejection on disposal would end the process if no program waits for certificates.
+    // `hasCertificates` may reject on disposal. Without this handler, the rejection would end the process if no program
+    // waits for it.
     this.#has.promise.catch(() => {})
     if (parts.endsAt() !== undefined) this.#has.resolve()
     this.#loop = this.#keepRenewing()

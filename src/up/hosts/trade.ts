@@ -21,7 +21,7 @@ const patienceMs = 10_000
 
 const tooLarge = () => new Complaint('the server answered more than certificates can be')
 
-/** A refusal by the server. Its message is a sentence for people. */
+/** Thrown if the server refuses a request for certificates. The message is a sentence for the operator. */
 export class Refused extends Complaint {
   readonly status: number
 
@@ -75,7 +75,10 @@ const parsed = (text: string): Body | undefined => {
   }
 }
 
-/** Checks that certificates are for this host's names and keys. Throws a Complaint if they are not. */
+/**
+ * Checks that certificates are for this host's names and keys. If they are not, throws an error for the operator (a
+ * Complaint).
+ */
 export const checkCertificates = (answer: Body, keys: Keys): HostCertificates => {
   const { runnerId, regionId, authority, certificates, renewAfterSeconds } = answer
   const isShaped =
