@@ -4,7 +4,10 @@ import { Complaint } from '#src/up/complaint.ts'
 import { findAdminKey, findDataDirectory } from '#src/up/data-directory.ts'
 import { findRunningUp, isJoinedRunner } from '#src/up/state-file.ts'
 
-/** Returns the URL and the admin key of the server that runs in a data directory. Throws a Complaint if none runs. */
+/**
+ * Returns the URL and the admin key of the server that runs in a data directory. Throws a Complaint (an error for the
+ * user) if none runs.
+ */
 export const serverOf = (directory: string): { url: string; key: string; hosts?: string | undefined } => {
   const data = findDataDirectory(directory)
   const up = data && findRunningUp(data.stateFile)
@@ -19,8 +22,8 @@ export const serverOf = (directory: string): { url: string; key: string; hosts?:
 }
 
 /**
- * Sends a request to the server and returns its answer. Throws a Complaint if the server refuses it, or if it cannot be
- * sent.
+ * Sends a request to the server and returns its answer. Throws a Complaint (an error for the user) if the server
+ * refuses the request, or if the request cannot be sent.
  */
 export const askServer = async <Answer>(
   directory: string,

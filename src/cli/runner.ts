@@ -48,7 +48,7 @@ type Runner = {
   leftovers: number
 }
 
-/** Names in the command line for states of a runner. The keys are the API's names. */
+/** The words that the command line uses for states of a runner, by the API's names of these states. */
 const words: Record<string, string> = { disabled: 'drained', unresponsive: 'silent', initializing: 'starting' }
 
 const stateOf = ({ state, lostAt, silentSince }: Runner): string => {
@@ -57,7 +57,7 @@ const stateOf = ({ state, lostAt, silentSince }: Runner): string => {
   return words[state] ?? state
 }
 
-/** Returns the remarks after the number of sandboxes in the line of a runner. */
+/** Returns the remarks that `runner list` prints after the number of sandboxes of a runner. */
 const remarksOf = ({ warm, isEmptied, silentSince, lostAt, givenUp, leftovers }: Runner): string => {
   const remarks = [
     ...(warm > 0 ? [`${warm} of them warm (nobody owns them yet)`] : []),
