@@ -1,4 +1,5 @@
-// Counts wrong tokens per network of clients. A network with too many wrong tokens may not connect for the rest of the minute.
+// Counts the wrong SSH tokens that come from each network (an IPv4 address or an IPv6 /64). A network with too many
+// wrong tokens may not connect for the rest of the minute.
 import type { Clock } from '#src/kit/clock.ts'
 
 const mostWrong = 20

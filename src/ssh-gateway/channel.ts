@@ -13,7 +13,7 @@ export class ChannelOut {
   constructor(peer: Peer, channel: ServerChannel) {
     this.#peer = peer
     this.channel = channel
-    // Ignore errors: a channel with an error also closes, and `leave` is called then.
+    // Ignore errors: after an error the channel closes, and the code that closes it calls `leave`.
     channel.on('error', () => undefined)
     channel.stderr.on('error', () => undefined)
   }
@@ -34,7 +34,8 @@ export class ChannelOut {
     return this.after(async () => {
       await this.#peer.untilReady()
       if (this.#isGone) return
-      // `ssh2` never calls back if the channel closes before the write. Then `leave` resolves this promise.
+      // If the channel closes before the data is written, `ssh2` does not call the callback of `write`. Then `leave`
+      // resolves this promise.
       await new Promise<void>((resolve) => {
         this.#giveUp = resolve
         stream.write(data, () => resolve())

@@ -48,7 +48,7 @@ export class SshSession {
   #terminal: CommandStart['terminal']
   #out: ChannelOut | undefined
   #socket: WebSocket | undefined
-  /** Messages of the client that arrive before the command has started, in their order. */
+  /** Messages that the client sends before the command has started, in their order. Undefined when the command has started. */
   #early: ToCommand[] | undefined = []
   #credit = inputWindowBytes
   #pending: Buffer | undefined

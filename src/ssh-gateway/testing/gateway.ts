@@ -1,4 +1,4 @@
-// For tests: the gateway on a real toolbox and agent, with a control that knows the tokens of the test.
+// For tests: starts an SSH gateway with a real toolbox and agent, and a simulated control that knows the tokens of the test.
 import { once } from 'node:events'
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
