@@ -11,7 +11,10 @@ import type { Finding, Probe } from './finding.ts'
 export type Mirrors = {
   packages: readonly string[]
   images: readonly string[]
-  /** The networks that the operator has opened for sandboxes, and the registries that may be at private addresses. */
+  /**
+   * From the operator's settings: the private networks that sandboxes may reach, and the registries that may be at
+   * private addresses.
+   */
   openNetworks: Networks
   privateRegistries: readonly string[]
 }

@@ -196,7 +196,7 @@ const ask = async (
     const [response] = await once(asking, 'response')
     response.resume()
     const { date, 'alcove-version': told } = response.headers as Record<string, string | undefined>
-    // The header `date` has only whole seconds, so assume the middle of that second.
+    // The header `date` has only whole seconds. Assume that the server's clock was in the middle of that second.
     const aheadMs = date === undefined ? 0 : (sentAt + Date.now()) / 2 - (Date.parse(date) + 500)
     return { aheadMs, version: told }
   } catch (error) {

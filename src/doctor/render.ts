@@ -1,4 +1,5 @@
-// Prints findings as a table for a terminal: first what the host has, then what it lacks and how to install that.
+// Returns findings as a table for a terminal: each feature, what was found, and what to do. The last line says whether
+// the host can run sandboxes.
 import type { Finding } from './finding.ts'
 
 const marks = { ok: 'ok', warn: 'warn', missing: 'MISSING' } as const
