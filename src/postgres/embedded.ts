@@ -43,7 +43,8 @@ export type Postgres = {
 const role = 'alcove'
 const readySeconds = 60
 
-// Small values: the database of one machine has only some megabytes, and the sandboxes need the machine's memory.
+// Settings of PostgreSQL. They let it use little memory: the database has only some megabytes, and the sandboxes need
+// the machine's memory.
 const settings = {
   listen_addresses: '',
   unix_socket_permissions: '0777',
@@ -129,8 +130,8 @@ const makeCluster = async ({ commandOf, directory, cluster, identity, log }: Mak
   await run(commandOf('initdb', initdbArguments(unfinished, passwordFile)), log)
   if (identity.uid !== undefined) await chown(passwordFile, 0, 0)
   await syncPath(passwordFile)
-  // The cluster gets its final name only when it is complete. After a failure before this line, the next start makes a
-  // new cluster.
+  // The cluster (PostgreSQL's data) gets its final name only when it is complete. If this start fails before, the next
+  // start makes a new cluster.
   await rename(unfinished, cluster)
   await syncPath(directory)
 }

@@ -36,7 +36,8 @@ export const installPrograms = async (directory: string): Promise<{ root: string
     filter: (path) => !path.endsWith('.a') && basename(path) !== 'pkgconfig',
   })
   await linkLibraries(unfinished)
-  // A copy gets its final name only when it is complete, so that the copy of an interrupted start is never used.
+  // A copy gets its final name only when it is complete. So if a start is interrupted while it copies, the incomplete
+  // copy is never used.
   await rename(unfinished, root).catch(async (error: NodeJS.ErrnoException) => {
     if (error.code !== 'ENOTEMPTY' && error.code !== 'EEXIST') throw error
     await rm(unfinished, { recursive: true, force: true })
