@@ -1,8 +1,8 @@
-"""Tells the runner what a program's figures show.
+"""Prints the contents of a program's figures as JSON, for the answer to the caller.
 
-The runner puts this in front of Python code that draws. Then pyplot.show() prints one line of JSON for each open figure.
-Nothing is imported or changed before the program itself imports pyplot. A figure that cannot be read is told as its
-picture.
+The toolbox runs this file before Python code that draws. Then pyplot.show() prints one line of JSON for each open figure.
+Nothing is imported or changed before the program itself imports pyplot. For a figure that cannot be read, the line contains
+only the picture.
 """
 
 import sys
@@ -14,7 +14,7 @@ MOST_PARTS = 16
 
 
 def plain(value):
-    """A value as JSON can say it: numbers stay numbers, dates become text, and what is not finite becomes null."""
+    """Converts a value for JSON: numbers stay numbers, dates become text, and numbers that are not finite become null."""
     import datetime
     import math
     import numbers
@@ -37,7 +37,7 @@ def plain(value):
 
 
 def label_of(artist):
-    """Labels that begin with an underscore are matplotlib's own, for artists without one."""
+    """Returns the label of an artist, or "". If the program gave no label, matplotlib makes one that begins with an underscore."""
     label = str(artist.get_label() or "")
     return "" if label.startswith("_") else label
 
@@ -57,7 +57,7 @@ def scale_of(axis, name):
 
 
 def plane_of(ax):
-    """What every chart with two axes has."""
+    """Returns the fields that every chart with two axes has."""
     return {
         "x_label": ax.get_xlabel(),
         "y_label": ax.get_ylabel(),
@@ -79,7 +79,7 @@ def pie_elements(ax):
 
 
 def box_elements(ax):
-    """From the statistics that were drawn; a box whose lines were removed is no longer shown."""
+    """Returns the boxes of a box plot, from the statistics that were drawn. Leaves out boxes whose lines were removed."""
     elements = []
     for stats, drawn in getattr(ax, "_charted_boxes", []):
         if not drawn.get("medians") or drawn["medians"][0] not in list(ax.lines):
@@ -100,7 +100,7 @@ def box_elements(ax):
 
 
 def only_says(text, tick):
-    """The tick's text is just its number, as on an axis that measures; matplotlib writes a real minus sign."""
+    """Whether the text of a tick is only its number. matplotlib writes the minus sign U+2212 instead of a hyphen."""
     try:
         return abs(float(text.replace("\u2212", "-")) - tick) <= 0.01 * max(abs(tick), 1)
     except ValueError:
@@ -108,7 +108,7 @@ def only_says(text, tick):
 
 
 def nearest_tick(ticks, labels, at):
-    """The label that stands below a bar; bars of one group stand next to its tick, not on it."""
+    """Returns the label of the tick nearest to a bar: the bars of one group stand next to the tick of the group."""
     pairs = sorted((abs(float(tick) - at), float(tick), label.get_text()) for tick, label in zip(ticks, labels))
     gaps = [abs(float(b) - float(a)) for a, b in zip(ticks, ticks[1:])]
     reach = min(gaps) / 2 if gaps else 0.5
@@ -205,7 +205,7 @@ def part_of(figure, ax):
 
 
 def is_colorbar(ax):
-    """A bar of colours explains another chart, and is none itself."""
+    """Whether the axes are a color bar, which explains another chart and is no chart itself."""
     return "_colorbar" in ax.__dict__
 
 
@@ -246,7 +246,7 @@ def say(chart):
 
 
 def watch_pyplot(pyplot):
-    """Changes what a program without a screen can have no use for: showing a figure tells it and closes it."""
+    """Replaces the functions that show a figure on a screen: they print the figure as JSON, and close it."""
     import matplotlib.axes
     import matplotlib.figure
 
@@ -275,7 +275,7 @@ def watch_pyplot(pyplot):
 
 
 class PyplotWatch:
-    """An import hook: waits for the program to import pyplot, then steps aside."""
+    """An import hook that calls `watch_pyplot` when the program imports pyplot, and then removes itself."""
 
     def find_spec(self, name, _path=None, _target=None):
         if name != "matplotlib.pyplot":

@@ -1,8 +1,8 @@
 """Runs a caller's program, which follows on standard input, as the main module.
 
-Python does this by itself (`python3 -`), but then the program has no file. Some of what programs use wants one:
-`multiprocessing` runs the main file again in each child that it spawns, and `inspect` reads it. So the program gets a
-file in memory, which is gone when the process ends. Error messages name `<stdin>` and the program's own lines only.
+With `python3 -`, the program would have no file. Some modules need one: `multiprocessing` runs the main file again in each
+child that it spawns, and `inspect` reads the file. So this module gives the program a file in memory, which disappears when
+the process ends. Error messages name `<stdin>`, and contain only lines of the program.
 """
 
 import os
@@ -15,7 +15,7 @@ GUARDS = (b"__main__", b"current_process")
 
 
 def give_file(module, source):
-    """Where there is no room for a file, or no way to make one, the program runs without."""
+    """Gives the program a file in memory. If no such file can be made, the program runs without a file."""
     try:
         file = os.memfd_create("main.py")
         os.truncate(file, len(source))
@@ -28,8 +28,8 @@ def give_file(module, source):
 
 
 class ImportWatch:
-    """Calls `change` with a module of the standard library as soon as that has been imported. Most programs never import it,
-    and it takes as long to import as they take to run: so it is not imported for this."""
+    """Calls `change` with a module of the standard library when the program has imported that module. Does not import the
+    module itself: most programs never need it, and the import takes as long as a short program."""
 
     def __init__(self, name, change):
         self.name = name
@@ -53,7 +53,7 @@ class ImportWatch:
 
 
 def give_lines(source):
-    """Tracebacks and `inspect` read the lines of a name that is no file from linecache."""
+    """Puts the program's lines into linecache, from which tracebacks and `inspect` read the lines of `<stdin>`."""
 
     def change(linecache):
         lines = source.decode("utf-8", "replace").splitlines(True)
@@ -63,8 +63,8 @@ def give_lines(source):
 
 
 def spare_children(spawn):
-    """A spawned child runs the main file again. Without a guard in it, that child would spawn too, fail, and be replaced for
-    ever. So a child of such a program runs without the main file, as under `python3 -`."""
+    """Makes the children of a program without a guard (`GUARDS`) run without the main file, as under `python3 -`. Otherwise
+    each child would run the main file, spawn children itself and fail, and the program would replace it again and again."""
     prepare = spawn.get_preparation_data
 
     def get_preparation_data(name):

@@ -1,10 +1,18 @@
-"""The stateful Python of one interpreter context. Runs inside the sandbox, as the sandbox's user.
+"""The Python process of one interpreter context, which keeps variables between runs. Runs as the sandbox's user.
 
-Reads one request per line on standard input, {"id", "code", "envs", "deadline"}, and writes one message per line on
-standard output: {"id", "type": "start", "deadline"}, {"id", "type": "stdout" | "stderr", "text"},
-{"id", "type": "error", "name", "value", "traceback"}, {"id", "type": "display", "formats"}, {"id", "type": "done"}. What is printed while nothing runs has the
-id null. A line {"ask"} is answered {"id": null, "type": "free", "asked"} when nothing runs any more; who missed something asks. Whatever the code or its child processes print arrives as text in order; SIGINT interrupts the code and keeps the
-state. A line that is no request, such as one whose sender was killed in the middle of it, is passed over.
+Reads one request per line from standard input: {"id", "code", "envs", "deadline"}. Writes one message per line to standard
+output:
+
+{"id", "type": "start", "deadline"}
+{"id", "type": "stdout" | "stderr", "text"}: output of the code and its child processes, in order
+{"id", "type": "error", "name", "value", "traceback"}
+{"id", "type": "display", "formats"}
+{"id", "type": "done"}
+
+Output that is printed while no code runs has the id null. The request {"ask"} gets the answer
+{"id": null, "type": "free", "asked"} when no code runs any more; the gate sends it after it has lost messages. SIGINT
+interrupts the code, and the variables stay. Lines that are no valid request are skipped, such as a line whose sender was
+killed while it wrote the line.
 """
 
 import __future__
@@ -37,7 +45,7 @@ LONGEST_WATCH_SECONDS = 30 * 24 * 3600
 
 
 def keep_away_from_code(descriptor):
-    """Moves a descriptor to a high number, closed in child processes, so that code does not meet it by accident."""
+    """Moves a descriptor to a high number, so that code does not use it by accident. Child processes do not inherit it."""
     return fcntl.fcntl(descriptor, fcntl.F_DUPFD_CLOEXEC, 200)
 
 
@@ -55,14 +63,14 @@ telling = threading.Lock()
 
 
 def tell(kind, **fields):
-    """Called with `telling` held."""
+    """Writes a message. The caller holds the lock `telling`."""
     line = (json.dumps({"id": running, "type": kind, **fields}) + "\n").encode()
     while line:
         line = line[os.write(messages, line) :]
 
 
 class Stream:
-    """A pipe in place of descriptor 1 or 2: what is written to it, by whatever process, becomes messages."""
+    """A pipe in place of descriptor 1 or 2. Everything that any process writes to it becomes messages."""
 
     def __init__(self, name, descriptor):
         self.name = name
@@ -75,7 +83,7 @@ class Stream:
         self.decoder = codecs.getincrementaldecoder("utf-8")("replace")
 
     def pass_on(self):
-        """Tells what is in the pipe now; returns whether there was anything. Called with `telling` held."""
+        """Writes the present contents of the pipe as a message. Returns whether there were any. The caller holds `telling`."""
         try:
             data = os.read(self.end, CHUNK)
         except BlockingIOError:
@@ -130,7 +138,7 @@ sys.stderr = sys.__stderr__ = line_buffered(2)
 
 
 def open_input():
-    """A copy of descriptor 0, because exit() closes sys.stdin."""
+    """Makes sys.stdin from a copy of descriptor 0, because exit() closes sys.stdin."""
     sys.stdin = sys.__stdin__ = os.fdopen(os.dup(0), encoding="utf-8")
 
 
@@ -157,7 +165,7 @@ count = 0
 
 
 def remember_source(code):
-    """Tracebacks show the lines of the run that defined them; sources of long ago are let go."""
+    """Stores the code of a run, so that later tracebacks can show its lines. Forgets the code of the oldest runs."""
     global count
     count += 1
     name = f"<cell {count}>"
@@ -175,7 +183,7 @@ loop = None
 
 
 def wait_for(coroutine):
-    """Tasks and clients of one run are there for the next: all runs share one loop."""
+    """Runs a coroutine. All runs share one event loop, so the tasks of one run still exist in the next."""
     global loop
     # Import asyncio only when code needs it, because it loads slowly and most code never waits.
     import asyncio
@@ -198,7 +206,8 @@ def awaits_at_top(code):
 
 
 async def evaluate_in_loop(parts):
-    """An expression may have a coroutine as its value, which is none of our business: only code that awaits is awaited."""
+    """Evaluates the parts in the event loop, and awaits those that contain `await`. A coroutine that is the value of any other
+    part is not awaited, because the code itself did not await it."""
     value = None
     for code in parts:
         value = eval(code, module.__dict__)
@@ -208,7 +217,8 @@ async def evaluate_in_loop(parts):
 
 
 def evaluate(parts):
-    """Returns the value of the last part. Where one of them awaits, all run in the loop: the others may make its tasks."""
+    """Returns the value of the last part. If one part contains `await`, all parts run in the event loop, because the others
+    may create the tasks for it."""
     if any(map(awaits_at_top, parts)):
         return wait_for(evaluate_in_loop(parts))
     for code in parts:
@@ -217,7 +227,7 @@ def evaluate(parts):
 
 
 def run(code):
-    """Returns how its last expression wants to be displayed, if it does."""
+    """Runs code. Returns the formats in which its last expression can be displayed; none if it has no such expression."""
     importlib.invalidate_caches()
     name = remember_source(code)
     tree = compile(code, name, "exec", ast.PyCF_ONLY_AST | awaits, dont_inherit=True)
@@ -243,7 +253,7 @@ DISPLAYS = {
 
 
 def displayed(value, method):
-    """As text. Whatever goes wrong in code that only displays is no failure of the run."""
+    """Returns the result of a display method as text. Ignores its errors: they are no failure of the run."""
     try:
         given = getattr(value, method)()
         given = given[0] if isinstance(given, tuple) else given
@@ -255,7 +265,7 @@ def displayed(value, method):
 
 
 def display_of(value):
-    """The formats by which notebooks show a value, as far as they fit, and its text beside them."""
+    """Returns the formats in which notebooks show a value, up to the size limit, and its plain text."""
     if isinstance(value, type):
         return {}
     formats = {}
@@ -279,14 +289,14 @@ NOTEBOOK_SYNTAX = re.compile(r"\s*(?:[%!?]|[\w\s,]+=\s*[%!]|[\w.]+\?\??\s*$)")
 
 
 def is_for_notebooks(error, code):
-    """Whether the line that Python does not understand is one of IPython's."""
+    """Whether the line that Python refused is a command of IPython."""
     lines = code.splitlines()
     line = lines[error.lineno - 1] if error.lineno and error.lineno <= len(lines) else ""
     return error.filename == (cells and cells[-1]) and NOTEBOOK_SYNTAX.match(line) is not None
 
 
 def user_frames(error):
-    """The traceback from the first frame of the user's own code on: what runs it, asyncio included, is none of theirs."""
+    """Returns the traceback from the first frame of the user's code on, without the frames of this file and of asyncio."""
     trace = error.__traceback__
     while trace is not None and trace.tb_frame.f_code.co_filename == own_name:
         trace = trace.tb_next
@@ -325,8 +335,8 @@ def read_requests():
 
 
 def watch_over(deadline):
-    """Whoever set the deadline may be gone when it passes; code that still runs a while later ends with this process. The
-    watch is a thread of C, which code that lets no other Python run does not keep from its work."""
+    """Ends this process if code still runs LATE_SECONDS after its deadline, because the gate that should interrupt it may have
+    ended. The watch is a thread in C, so even code that blocks all Python threads cannot stop it."""
     if deadline is None:
         return
     left = max(deadline / 1000 + LATE_SECONDS - time.time(), 0.1)

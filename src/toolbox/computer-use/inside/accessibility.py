@@ -104,7 +104,7 @@ class Bus:
         return found if isinstance(found, list) else []
 
     def view(self, node):
-        """A node without its children."""
+        """Describes a node without its children."""
         interfaces = self.interfaces(node)
         known = {
             "id": "%s:%s" % node,

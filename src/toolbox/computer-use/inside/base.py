@@ -7,7 +7,7 @@ X_SOCKET = "/tmp/.X11-unix/X0"
 STATE = "/tmp/.computer-use-%d" % os.getuid()
 BUS = "unix:path=" + STATE + "/bus"
 ENVIRONMENT = dict(os.environ, DISPLAY=DISPLAY, DBUS_SESSION_BUS_ADDRESS=BUS, LC_ALL="C.UTF-8")
-# Limit for one program that a call runs. The gate ends the whole call a little later.
+# Time limit of one program that a call runs. The gate ends the whole call a little later than this limit.
 PROGRAM_SECONDS = 10
 
 calls = {}

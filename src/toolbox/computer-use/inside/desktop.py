@@ -127,7 +127,7 @@ class Program:
                 pass
 
     def note_end(self):
-        """Plans a restart, unless the program ends again and again."""
+        """If the program has ended, plans a restart, up to MOST_RESTARTS times within RESTARTS_WITHIN seconds."""
         if self.process is None or self.runs():
             return
         self.process = None

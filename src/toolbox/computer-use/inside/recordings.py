@@ -43,7 +43,8 @@ def write(record):
 
 
 def runs(record, video):
-    """Whether its ffmpeg runs. The pid alone is not enough: after a start of the sandbox it may be another process."""
+    """Whether the ffmpeg of a recording runs. Checks more than the pid: after a restart of the sandbox, another process may
+    have this pid."""
     try:
         with open("/proc/%d/cmdline" % record["pid"], "rb") as file:
             return os.fsencode(video) in file.read().split(b"\0")

@@ -164,7 +164,7 @@ class Display:
         self.root = ctypes.c_ulong(self.x.XDefaultRootWindow(self.display))
 
     def property(self, window, name, width, most):
-        """The items of a property: numbers if `width` is 32, else bytes."""
+        """Returns the items of a window's property: numbers if `width` is 32, else bytes."""
         atom = ctypes.c_ulong(self.x.XInternAtom(self.display, name.encode(), 0))
         kind, count, rest = ctypes.c_ulong(), ctypes.c_ulong(), ctypes.c_ulong()
         bits, data = ctypes.c_int(), ctypes.POINTER(ctypes.c_ubyte)()
@@ -184,7 +184,7 @@ class Display:
             self.x.XFree(data)
 
     def place(self, window):
-        """Position on the screen and size; None if the window is gone."""
+        """Returns the position and size of a window; None if the window is gone."""
         root, child = ctypes.c_ulong(), ctypes.c_ulong()
         x, y = ctypes.c_int(), ctypes.c_int()
         width, height, border, depth = (ctypes.c_uint() for _ in range(4))
@@ -198,7 +198,7 @@ class Display:
         return {"x": x.value, "y": y.value, "width": width.value, "height": height.value}
 
     def keyboard(self):
-        """The keysyms of each keycode."""
+        """Returns the keysyms of each keycode."""
         least, most, each = ctypes.c_int(), ctypes.c_int(), ctypes.c_int()
         self.x.XDisplayKeycodes(self.display, ctypes.byref(least), ctypes.byref(most))
         count = most.value - least.value + 1
