@@ -86,7 +86,10 @@ export type AttemptRow = {
   isDelivered: boolean
 }
 
-/** Lists attempts, newest first. `before`: the id of the last attempt on the previous page. */
+/**
+ * Lists the attempts to deliver messages to an endpoint, newest first. `before`: the id of the last attempt on the
+ * previous page.
+ */
 export const listAttempts = (
   sql: Sql,
   endpointId: string,

@@ -76,7 +76,7 @@ export const viewEndpoints = async (parts: WebhookParts, organizationId: string)
   return await listEndpoints(parts.database.sql, organizationId)
 }
 
-/** Creates an endpoint. Only this reply contains the secret. */
+/** Creates an endpoint and its signing secret. Only the reply to this call contains the secret. */
 export const createEndpoint = async (
   parts: WebhookParts,
   organization: { id: string; name: string },
@@ -163,7 +163,7 @@ export const removeEndpoint = async (parts: WebhookParts, organizationId: string
   })
 }
 
-/** Makes a new secret. Only this reply contains the secret. */
+/** Makes a new signing secret for an endpoint. Only the reply to this call contains the secret. */
 export const rotateSecret = async (parts: WebhookParts, organizationId: string, id: string): Promise<string> => {
   const { database, clock, encryption } = parts
   const { secret } = await getEndpoint(parts, organizationId, id)
@@ -215,7 +215,7 @@ export const resend = async (
   await getEndpoint(parts, organizationId, id)
   const isFound = await database.transaction(async (transaction) => {
     // The queue is locked before the endpoint is read. Without the lock, the endpoint could be deleted or disabled
-    // before the insert, and the delivery would stay in the queue forever.
+    // before the delivery is inserted, and the delivery would stay in the queue forever.
     await lockQueue(transaction)
     const endpoint = await findEndpoint(transaction, organizationId, id)
     if (endpoint === undefined) throw new Problem('not_found', 'There is no such webhook endpoint.')

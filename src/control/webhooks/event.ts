@@ -31,8 +31,8 @@ export type Message = {
   state: string | null
   at: Date
   /**
-   * The author of the change. `by`, `cause` and `labels` are null for snapshots, and in messages that were written
-   * before these fields existed.
+   * Who made the change. `by`, `cause` and `labels` are null for snapshots, and in messages that were written before
+   * these fields existed.
    */
   by: { kind: string; id: string } | null
   reason: string | null
@@ -52,7 +52,7 @@ export const payloadOf = (message: Message): Record<string, unknown> => {
   }
 }
 
-/** Returns the author and the reason of the change, as in the timeline. */
+/** Returns who made the change and why, as the timeline shows it. */
 const whyOf = ({ by, reason, cause, labels }: Message) => ({
   ...(labels === null ? {} : { labels }),
   ...(by === null ? {} : { by }),

@@ -32,7 +32,7 @@ const countMessages = async ({ database }: TestControl): Promise<number> => {
 }
 
 suite('the webhook messages that a change stores', () => {
-  test('an organization without webhook endpoints stores no webhook messages', async () => {
+  test('for an organization without webhook endpoints, no webhook messages are stored', async () => {
     await using app = await start()
     await using _runner = await connectRunner(app)
     await app.as('owner').post('/sandbox', { name: 'before' })
@@ -75,7 +75,7 @@ suite('the webhook messages that a change stores', () => {
     assert.equal(new Set(came.map(({ id: messageId }) => messageId)).size, came.length)
   })
 
-  test('a change that is rolled back sends no webhook', async () => {
+  test('no webhook is sent for a change that is rolled back', async () => {
     await using app = await start()
     await using receiver = await startReceiver()
     await using _runner = await connectRunner(app)
@@ -151,7 +151,7 @@ suite('the webhook messages that a change stores', () => {
     assert.deepEqual(removed, { ...common, event: 'snapshot.removed', removedAt })
   })
 
-  test('a warm sandbox sends no webhooks until a create claims it', async () => {
+  test('no webhooks are sent about a warm sandbox until a create claims it', async () => {
     await using app = await start()
     await using receiver = await startReceiver()
     await using _runner = await connectRunner(app)

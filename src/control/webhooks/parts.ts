@@ -4,6 +4,6 @@ import type { WebhookProvider } from './provider.ts'
 
 export type WebhookParts = Parts & {
   outbound: Outbound
-  /** The sender of webhooks. Undefined: the operator has turned webhooks off. */
+  /** The webhook provider: control itself or Svix. Undefined: the operator has turned webhooks off. */
   provider: WebhookProvider | undefined
 }

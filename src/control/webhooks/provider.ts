@@ -3,7 +3,7 @@
 import type { Delivery, Outcome } from './delivery.ts'
 import type { ProviderKind } from './queue.ts'
 
-/** A failure of the provider, with a message that the organization may see. */
+/** A failure of the webhook provider, with a message that the organization may see. */
 export class ProviderFailed extends Error {}
 
 export type PortalAccess = { token: string; url: string }

@@ -37,8 +37,8 @@ export const lockQueue = async (transaction: Transaction): Promise<void> => {
 }
 
 /**
- * Turns new messages into deliveries, one for each endpoint that wants the message. Returns the number of messages;
- * more may be left for the next call.
+ * Turns at most `messagesAtOnce` new messages into deliveries, one for each endpoint that wants the message. Returns
+ * the number of these messages.
  */
 export const dispatch = async (transaction: Transaction, provider: ProviderKind, now: Date): Promise<number> => {
   const [found] = await transaction`select 1 from webhook_messages where not is_dispatched limit 1`

@@ -251,7 +251,7 @@ suite('the sending of webhook messages', () => {
     await app.app.webhooks.close()
     await happen(app, 'one', 'pending')
     const { sql } = app.database
-    // Makes the row look as if its sender had claimed the delivery and then died.
+    // Inserts a delivery whose row looks as if a process had claimed the delivery and then died.
     await sql`
       insert into webhook_deliveries (message_id, organization_id, endpoint_id, lane, state, attempts, due_at)
       select id, organization_id, ${id}, subject_id, 'waiting', 1, ${new Date(app.clock.now().getTime() + 30_000)}

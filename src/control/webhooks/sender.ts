@@ -68,7 +68,10 @@ export const startSender = (parts: WebhookParts, provider: WebhookProvider): Sen
     underWay.set(delivery, work)
   }
 
-  /** Lists the keys (endpoints or organizations) that have at least `from` running deliveries. */
+  /**
+   * Lists the endpoints or the organizations that have at least `from` running deliveries. `key`: returns the endpoint
+   * or organization of a delivery.
+   */
   const listBusy = (key: (delivery: Delivery) => string, from: number): string[] => {
     const counts = new Map<string, number>()
     for (const delivery of underWay.keys()) counts.set(key(delivery), (counts.get(key(delivery)) ?? 0) + 1)

@@ -29,7 +29,7 @@ const asView = (application: Application, provider: WebhookProvider | undefined)
   return {
     organizationId: application.organizationId,
     webhookProviderApplicationId: applicationId,
-    // Clients expect the application id under this name.
+    // Clients expect the id of the application in a field of this name, even if the provider is not Svix.
     svixApplicationId: applicationId,
     lastError: isCurrent ? application.lastError : 'This server has another webhook provider now; initialize again.',
     retryCount: application.retryCount,

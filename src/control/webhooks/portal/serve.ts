@@ -43,7 +43,10 @@ const fieldsOf = (form: URLSearchParams): { url: string; description: string; ev
   return { url: text('url'), description: text('description'), events: form.getAll('events').filter(isWebhookEvent) }
 }
 
-/** Reads the ids in the path. Throws 404 for a malformed id. */
+/**
+ * Reads the ids of an endpoint and of a message from the path. An id that the path does not have is empty. Throws 404
+ * for a malformed id.
+ */
 const readIds = (request: FastifyRequest): { id: string; messageId: string } => {
   const { id = '', messageId = '' } = request.params as { id?: string; messageId?: string }
   if (!/^(?:ep_[0-9a-f]{24})?$/.test(id) || !/^(?:msg_[0-9a-f]{32})?$/.test(messageId)) {
@@ -63,7 +66,7 @@ export const servePortal = async (server: FastifyInstance, parts: WebhookParts):
     return session
   }
 
-  /** Reads a form. Throws unless this session's page sent it, to prevent CSRF. */
+  /** Reads a form. Throws 403 if the form was not sent by a portal page of this session, to prevent CSRF. */
   const getForm = async (request: FastifyRequest) => {
     const session = await getSession(request)
     const form = request.body instanceof URLSearchParams ? request.body : new URLSearchParams()
