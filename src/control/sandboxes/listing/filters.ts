@@ -26,7 +26,7 @@ const likeText = (text: string) => text.toLowerCase().replace(/[\\%_]/g, '\\$&')
 
 /**
  * Returns null for a filter that the caller left out. The SQL text is the same with and without filters, so the
- * database and the driver cache only a few queries. PostgreSQL skips a condition on null.
+ * database and the driver cache only a few queries. In SQL, a condition of the form `$1 is null or …` is true for null.
  */
 const texts = (list: readonly string[] | undefined): string[] | null => (list?.length ? [...list] : null)
 const at = (text: string | undefined): Date | null => (text === undefined ? null : time(text))

@@ -76,7 +76,7 @@ const rowsOf = (sql: Sql, columns: Piece, order: Piece) => sql`
 
 type Question = {
   organizationId: string
-  /** SQL condition for the sandboxes after the cursor. */
+  /** SQL condition that selects the sandboxes after the caller's cursor, in the order of the listing. */
   beginning: (sql: Sql) => Piece
   /**
    * SQL conditions, each for one range of the index that has the order of the listing. Only these ranges are read,

@@ -1,7 +1,7 @@
-// Every column of a sandbox, one row each. A row says how answers show the column, how a new sandbox gets its value,
-// whether a fork copies it, and whether it is emptied when the sandbox is gone. Types, answers, forks and claims of
-// warm sandboxes follow from this table. `columns.test.ts` compares the table with the database and tries every row on
-// a real sandbox.
+// Every column of the table `sandboxes`, one row each. A row says how API replies show the column, how a new sandbox
+// gets its value, whether a fork copies it, and whether it is emptied when the sandbox's runner has removed the
+// sandbox. Types, replies, forks and claims of warm sandboxes follow from this list. `columns.test.ts` compares the
+// list with the database and tries every row on a real sandbox.
 
 import Type, { type Static, type TSchema } from 'typebox'
 import { BuildInfo } from '#src/control/build-info.ts'
@@ -51,8 +51,8 @@ type Described = {
   /** `copied`: a fork gets the value of its parent. `own`: a fork gets a new value. */
   fork: 'copied' | 'own'
   /**
-   * Whether the value stays when the sandbox is gone. `shed`: the trigger `shed_when_gone` sets it to null, `{}` or
-   * `[]`.
+   * Whether the value stays after the runner has removed the destroyed sandbox. `shed`: the database trigger
+   * `shed_when_gone` sets it to null, `{}` or `[]`.
    */
   gone: 'stays' | 'shed'
   /**
@@ -73,10 +73,10 @@ type Described = {
   asked?: { shape: TSchema; otherwise: unknown }
 }
 
-/** Gives a column a type of values. The field `value` never exists at runtime. */
+/** Carries the type of a column's values for the compiler. The field `value` never exists at runtime. */
 type Typed<T> = { value?: { of: T } }
 
-/** Makes a column, with the type that its values have in a row. */
+/** Describes a column. `T`: the type of the column's values in a row. */
 const column =
   <T>() =>
   <const D extends Described>(described: D): D & Typed<T> =>
@@ -250,7 +250,11 @@ export const columns = {
    */
   save_state: column<'wanted' | 'saved' | null>()(later),
   archive_not_before: column<Date | null>()(later),
-  /** How far the sandbox is on its way to another runner, while its runner is being emptied (upkeep/emptying.ts). */
+  /**
+   * Set while the sandbox's runner is being emptied (upkeep/emptying.ts). `restart`: control must start the sandbox
+   * after its archive. `restarting`: control has requested that start. `refused`: the runner could not archive the
+   * sandbox.
+   */
   emptying: column<'restart' | 'restarting' | 'refused' | null>()(later),
   parent_id: column<string | null>()({ ...own, begins: 'may be given' }),
   ancestor_ids: column<string[]>()({ ...own, begins: 'may be given' }),

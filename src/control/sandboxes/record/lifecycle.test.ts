@@ -187,14 +187,14 @@ const diskOnly: SandboxState[] = ['stopped', 'archiving']
 
 suite('what a sandbox uses of its organization’s quota', () => {
   for (const state of sandboxStates)
-    test(`a sandbox that is ${state}`, () => {
+    test(`a sandbox in the state ${state} uses the expected part of its organization’s quota`, () => {
       assert.deepEqual(holdsOf(state, 'started'), {
         holdsCompute: computeAndDisk.includes(state),
         holdsDisk: computeAndDisk.includes(state) || diskOnly.includes(state),
       })
     })
 
-  test('the resize and the snapshot of a stopped sandbox use no compute', () => {
+  test('during a resize or snapshot, a stopped sandbox uses disk but no compute of its organization’s quota', () => {
     for (const state of ['resizing', 'snapshotting'] as const)
       assert.deepEqual(holdsOf(state, 'stopped'), { holdsCompute: false, holdsDisk: true })
   })

@@ -145,7 +145,10 @@ const passing = (stuckAfterSeconds: number, whenStuck: 'error' | 'retry' = 'erro
 
 const awaiting: StateRow = { ...passing(3600), holdsCompute: false, holdsDisk: false, whenStuck: 'build_failed' }
 
-/** States in which the sandbox has no runner and waits for its image. If the image fails, the sandbox fails. */
+/**
+ * States in which the sandbox has no runner and waits for its image. If the image cannot be made, the sandbox becomes
+ * `build_failed`.
+ */
 export const statesAwaitingImage = ['pending_build', 'building_snapshot'] as const satisfies SandboxState[]
 
 export const stateRows: Record<SandboxState, StateRow> = {

@@ -64,7 +64,10 @@ export const checkAllowList = (given: string | null | undefined): string[] | nul
   )
 }
 
-/** Converts a domain to DNS form: lower-case ASCII without a dot at its end. Undefined if the text is not a domain. */
+/**
+ * Converts a domain to DNS form: lower-case ASCII without a dot at its end. Returns undefined if the text is not a
+ * domain.
+ */
 const readDomain = (text: string): string | undefined => {
   const star = text.startsWith('*.') ? '*.' : ''
   const name = text.slice(star.length).replace(/\.$/, '')

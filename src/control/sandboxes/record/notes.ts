@@ -33,7 +33,7 @@ export const writeStuckAt = async (sql: Sql, { id, version }: VersionedId, stuck
   await sql`update sandboxes set stuck_at = ${stuckAt} where id = ${id} and version = ${version}`
 }
 
-/** Stores that the runner has removed all of the sandbox. */
+/** Stores the time at which the runner reported that it has removed the sandbox. */
 export const writeGone = async (sql: Sql, id: string, now: Date): Promise<void> => {
   await sql`update sandboxes set gone_at = ${now} where id = ${id} and gone_at is null`
 }
@@ -43,7 +43,7 @@ export const forgetDestroyed = async (sql: Sql, id: string): Promise<void> => {
   await sql`delete from sandboxes where id = ${id} and state = 'destroyed'`
 }
 
-/** Removes a runner that is taken out of service from the rows of its destroyed and archived sandboxes. */
+/** Called when a runner is taken out of service. Its destroyed and archived sandboxes have no runner from then on. */
 export const leaveRunner = async (sql: Sql, runnerId: string, now: Date): Promise<void> => {
   // Assigns each sandbox that is to be destroyed and has an archive to another runner of the region, if one exists.
   // That runner deletes the archive.

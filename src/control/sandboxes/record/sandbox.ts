@@ -50,8 +50,8 @@ export type SandboxRow = ColumnValues & {
 export type ListedRow = Pick<SandboxRow, ListedColumn | 'runner_is_silent' | 'runner_heartbeat_at' | 'runner_gate_url'>
 
 /**
- * Returns the `errorReason` of replies. If the runner is silent, this text says since when, because the state may be
- * out of date.
+ * Returns the `errorReason` of replies. While the sandbox's runner is silent, the text says since when, because the
+ * sandbox's state may be out of date.
  */
 const reasonOf = (row: ListedRow): string | null => {
   if (!row.runner_is_silent || row.state === 'destroyed' || row.state === 'error') return row.error_reason
@@ -176,7 +176,7 @@ const archiveOf = (row: SandboxRow): ArchiveRef | undefined => {
   return row.desired_state === 'archived' || row.desired_state === 'destroyed' ? { id: row.archive_id } : undefined
 }
 
-/** Returns the save that the runner has to make of the stopped disk. */
+/** Returns the save that the runner must make of the stopped disk. Returns undefined if control requests none. */
 const saveOf = ({ save_state, archive_id, state, desired_state }: SandboxRow): Assignment['save'] =>
   save_state === 'wanted' && state === 'stopped' && desired_state === 'stopped' && archive_id !== null
     ? { id: archive_id }

@@ -260,7 +260,7 @@ export const writeLabels = async (
   return row
 }
 
-/** Records activity. `atMostEverySeconds` limits how often the row is written. */
+/** Stores `now` as the time of the sandbox's last activity, at most every `atMostEverySeconds`. */
 export const touch = async (sql: Sql, sandbox: SandboxRow, now: Date, atMostEverySeconds: number): Promise<void> => {
   const before = new Date(now.getTime() - atMostEverySeconds * 1000)
   // If the stored time is in the future, it is always overwritten, because the clock of the process that wrote it was
@@ -307,7 +307,7 @@ export const writeOtelEndpointIn = async (
     where region_id = ${regionId} and otel_endpoint_override is null and state <> 'destroyed'`
 }
 
-/** Deletes the rows of a region's sandboxes that are gone. */
+/** Deletes the rows of a region's destroyed sandboxes that their runners have removed. */
 export const forgetSandboxesIn = async (transaction: Transaction, regionId: string): Promise<void> => {
   await transaction`delete from sandboxes where region_id = ${regionId} and gone_at is not null`
 }

@@ -54,7 +54,7 @@ suite('a change of the variables of a sandbox', () => {
     assert.equal(change({}, { unset: ['hasOwnProperty'] }), undefined)
   })
 
-  test('a change answers 400 for a name that no shell accepts, and for too many variables or bytes', () => {
+  test('a change of variables answers 400 for a name that no shell accepts, or too many variables or bytes', () => {
     const refused = (before: Partial<Variables>, set: Record<string, string>, message: RegExp) =>
       assert.throws(() => change(before, { set }), { status: 400, message })
     for (const name of ['', '1A', 'A-B', 'A=B', 'A B', 'Ä', 'A\n'])

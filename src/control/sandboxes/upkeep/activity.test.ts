@@ -79,7 +79,7 @@ suite('the activity of a sandbox', () => {
       }
     }))
 
-  test('reads, lists, changes of labels, and processes inside do not restart a sandbox’s idle time', () =>
+  test('reads, listings, label changes and processes inside a sandbox do not restart its idle time', () =>
     withBox(async (life, lastActivity) => {
       const before = await lastActivity()
       for (const [title, use] of Object.entries(countsNot)) {

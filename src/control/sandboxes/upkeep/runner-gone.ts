@@ -1,5 +1,5 @@
 // Changes the sandboxes of a runner that was removed for good. The disks on the runner are lost. A sandbox with a copy
-// in the store becomes `archived`, every other one `error`.
+// in the store becomes `archived`. Every other sandbox becomes `error` or, if its deletion was requested, `destroyed`.
 
 import type { RunningParts } from '#src/control/running.ts'
 import { forgetLeftoversOn } from '../record/leftovers.ts'

@@ -88,7 +88,7 @@ suite('a region that saves stopped sandboxes', () => {
     assert.deepEqual([...rows], [{ wanted: true }])
   })
 
-  test('a stopped sandbox is saved once; its record, the list and the timeline say when it was saved', async () => {
+  test('a stopped sandbox is saved once; its record, listings and its timeline say when it was saved', async () => {
     await using app = await startControl(options)
     await using runner = await connectRunner(app, shared)
     await setSaving(app, true)

@@ -14,7 +14,7 @@ export const endSnapshotting = async (
   reason: string,
   now: Date,
 ): Promise<SandboxRow | undefined> => {
-  // The lock keeps the state from changing between the read and the write.
+  // Locks the row, so that the sandbox's state cannot change between the read and the write.
   await transaction`select 1 from sandboxes where id = ${sandboxId} for no key update`
   const row = await findSandboxById(transaction, sandboxId)
   const to = row?.desired_state

@@ -5,8 +5,8 @@ import { organizations } from '#test/control/people.ts'
 import { connectRunner, eventsOf, untilState } from '#test/control/simulated-runner.ts'
 
 /**
- * Time without a heartbeat after which a runner counts as silent. It is so long that the runner is never silent,
- * although the tests move the clock.
+ * `leaseSeconds`: time without a heartbeat after which a runner is silent. It is so long that the runner is never
+ * silent, although the tests move the clock.
  */
 const options = { sandboxes: { createWaitSeconds: 20, momentMilliseconds: 20_000, leaseSeconds: 1_000_000 } }
 

@@ -175,7 +175,7 @@ suite('the timers of a sandbox', () => {
     await untilState(app, id, 'started')
   })
 
-  test('a delete is repeated until the runner confirms it; until then the sandbox is hidden', async () => {
+  test('a delete is repeated until the runner confirms it; until then, callers do not see the sandbox', async () => {
     await using app = await startControl(waiting)
     await using runner = await connectRunner(app)
     const id = await create(app)

@@ -1,5 +1,5 @@
-// Sandboxes that wait for their image (`pending_build`, `building_snapshot`). They continue when a runner has the image, and fail
-// if the image fails.
+// Sandboxes that wait for their image (`pending_build`, `building_snapshot`). They start when a runner has the image,
+// and become `build_failed` if the image cannot be made.
 import { reserveRunner } from '#src/control/runners/placement.ts'
 import type { RunningParts } from '#src/control/running.ts'
 import type { Transaction } from '#src/control/storage/database.ts'
@@ -101,7 +101,8 @@ const place = async (parts: RunningParts, id: string): Promise<void> => {
   await moveSandbox(parts, row, 'place', {
     by: { kind: 'timer', id: 'build' },
     reason: 'Its image is there.',
-    // A sandbox without a build was made from a snapshot, and has the user and entrypoint of that snapshot already.
+    // A sandbox whose column `build` is null is made from a snapshot, and has the user and entrypoint of that snapshot
+    // already.
     set: ({ build }) =>
       build === null ? {} : { os_user: build.user ?? (config.user || 'root'), entrypoint: [...config.entrypoint] },
     check: async (transaction) => {
@@ -133,7 +134,7 @@ class Refused {
   }
 }
 
-/** A sandbox whose image failed, with the state that it had before. */
+/** A sandbox that failed because its image could not be made. `from`: the state in which it waited for the image. */
 type FailedSandbox = { from: SandboxState; row: SandboxRow }
 
 /**

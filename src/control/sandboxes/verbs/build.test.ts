@@ -184,7 +184,7 @@ suite('POST /sandbox with buildInfo', () => {
     await using _runner = await connectRunner(app)
     const [placed, doomed] = [await create(app), await create(app)]
     // The next statements do what control does with a report about the image, up to the point where it places the
-    // sandboxes. `doomed` is deleted meanwhile.
+    // sandboxes. The sandbox `doomed` is deleted meanwhile.
     const image = placed.buildInfo.snapshotRef
     await app.database
       .sql`update sandboxes set state = 'destroying', desired_state = 'destroyed' where id = ${doomed.id}`

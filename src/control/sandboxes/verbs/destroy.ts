@@ -7,8 +7,8 @@ import { type By, getSandbox, writeState } from '../record/store.ts'
 import { moveSandbox, type Occasion } from './move.ts'
 
 /**
- * Requests the end of a sandbox, from any state, and cancels the move under way. The sandbox's name is free
- * immediately.
+ * Requests that a sandbox is destroyed, whatever its state is. This cancels a move that is under way. The sandbox's
+ * name is free immediately.
  */
 export const destroy = async (parts: RunningParts, sandbox: SandboxRow, occasion: Occasion): Promise<SandboxRow> => {
   const row = await moveSandbox(parts, sandbox, 'delete', {

@@ -77,7 +77,7 @@ const childOf = (
   }
 }
 
-/** Makes the checks that do not depend on a host. Returns the quota that the child must fit. */
+/** Makes the checks of a fork that do not depend on a host. Returns the quota that applies to the child. */
 const checkFork = async (transaction: Transaction, { organization }: Actor, parent: SandboxRow): Promise<Quota> => {
   checkParent(parent)
   checkCanFork(parent)

@@ -1,4 +1,5 @@
-// Carries out a verb: finds its move in the table, writes it, and announces the change.
+// Carries out a verb on a sandbox: finds the verb's move in the table of lifecycle.ts, writes the new state, and
+// announces the change.
 import { checkTotals, mayGrow } from '#src/control/quotas/service.ts'
 import type { RunningParts } from '#src/control/running.ts'
 import type { Sql, Transaction } from '#src/control/storage/database.ts'

@@ -53,7 +53,7 @@ suite('POST /sandbox/:sandboxIdOrName/network-settings', () => {
   test('POST /sandbox/:sandboxIdOrName/network-settings answers immediately if the runner has no link', () =>
     withBox(async (app, _id, runner) => {
       await runner.cut()
-      // Control notices the closed link a moment later.
+      // Waits until control has noticed that the runner's link is closed.
       while (app.app.sandboxes.links.ids().length > 0) await delay(5)
       const { status, body } = await app.as('member').post(path, { networkBlockAll: true })
       assert.deepEqual([status, body.networkBlockAll], [200, true])

@@ -36,7 +36,8 @@ const say = ({ cpu, memoryGiB, diskGiB }: Size) => `${cpu} CPU, ${memoryGiB} GiB
 
 /**
  * Changes the size of a sandbox, running or not. Waits a while for its runner, because only the runner knows whether
- * the present use fits the new size. If it does not fit, the old size stays, and the caller gets the runner's reason.
+ * what the sandbox uses at present fits into the new size. If it does not fit, the old size stays, and the caller gets
+ * the runner's reason.
  */
 export const resizeSandbox = async (
   parts: RunningParts,

@@ -41,8 +41,8 @@ export const findRoom =
   }
 
 /**
- * Requests the start or resume of a sandbox from its runner. Returns immediately after a start, and waits a moment for
- * a resume.
+ * Requests that a sandbox is started or, if it is paused, resumed. A start is not awaited. A resume is awaited for a
+ * moment.
  */
 export const startSandbox = async (parts: RunningParts, actor: Actor, idOrName: string): Promise<SandboxRow> => {
   checkNotSuspended(parts, actor)
