@@ -264,7 +264,7 @@ suite('a warm pool', () => {
     assert.equal((await app.as('admin').delete('/runners/second')).status, 204)
   })
 
-  test('a warm pool is empty and shows the reason while the only runner is drained, and then is filled', async () => {
+  test('a warm pool is empty and says why while its only runner is drained, and is filled afterwards', async () => {
     await using app = await startControl({ sandboxes: waits })
     await using _runner = await connectRunner(app)
     await pool(app, 2)
