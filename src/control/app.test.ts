@@ -21,7 +21,7 @@ suite('control as a server', () => {
     }
   })
 
-  test('an error reply has time, path, code and message in the fields that clients expect', async () => {
+  test('an error reply has its time, path, code and message in the fields that the public API defines', async () => {
     await using app = await startControl()
     const { status, body } = await app.as('owner').get('/regions/no-such?x=1')
     const { timestamp, ...rest } = body
@@ -97,7 +97,7 @@ suite('control as a server', () => {
   })
 })
 
-suite('an answer that waits for the audit log', () => {
+suite('a reply that is held back until its audit row is written', () => {
   test('a 403 reply is sent even if control sets one of its headers to an invalid value', async () => {
     await using app = await startControl({ settings: { version: 'not a header: \u0100' } })
     const stop = new AbortController()

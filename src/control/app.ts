@@ -40,17 +40,19 @@ import { openWebhookRoom, type WebhookRoom } from './webhooks/room.ts'
 export type App = {
   server: FastifyInstance
   routes: readonly ControlRoute[]
-  /** The server of the port for hosts, and its routes. Undefined if machines may not join over the network. */
+  /** The HTTP server of the port for hosts, and its routes. Undefined if machines may not join over the network. */
   hosts: (Hosts & { server: FastifyInstance; routes: readonly ControlRoute[] }) | undefined
   /** The guard that checks every call before its route runs. */
   guard: Guard
   sandboxes: RunningServer
-  /** Our own issuer. `undefined` if the operator uses another issuer. */
+  /** The issuer inside this server. Undefined if the operator uses another issuer. */
   issuer: EmbeddedIssuer | undefined
   outbox: Outbox
   webhooks: WebhookRoom
   metrics: Metrics
-  /** Stops accepting requests, waits for running requests, and closes everything except the database. */
+  /**
+   * Stops accepting requests, waits until the running requests are answered, and closes everything except the database.
+   */
   close: () => Promise<void>
 }
 
@@ -58,8 +60,9 @@ const organizationIn = (context: object | undefined): string | undefined =>
   (context as Partial<OrganizationContext> | undefined)?.organization?.id
 
 /**
- * Makes a handler answer 503 if the database cannot be reached or is too slow. It answers 409 if another call deleted a
- * needed row, or if two transactions blocked each other. The caller may then retry.
+ * Returns a handler that answers 503 if the database cannot be reached or is too slow. The handler answers 409 if
+ * another call deleted a needed row meanwhile, or if two transactions blocked each other. In all these cases the caller
+ * may retry.
  */
 const sayWhyNot = <T extends (...args: never[]) => unknown>(work: T): T =>
   (async (...args: Parameters<T>) => {
@@ -76,8 +79,8 @@ const sayWhyNot = <T extends (...args: never[]) => unknown>(work: T): T =>
   }) as unknown as T
 
 /**
- * CORS settings for calls from web pages. Pages of every origin may call control: the credential is a bearer token,
- * which no browser sends by itself.
+ * CORS settings for calls from web pages. Pages of every origin may call control. They cannot misuse the sign-in of a
+ * user, because the credential is a bearer token, which no browser sends by itself.
  */
 const corsForPages = {
   origin: true,
@@ -89,8 +92,8 @@ const corsForPages = {
 const corsForOthers = { origin: false as const }
 
 /**
- * Returns CORS headers only for calls with an `Origin` header, which web pages send. The headers have about a kilobyte,
- * so other clients do not get them. Every answer has `Vary: Origin`, so that caches keep both kinds of answers apart.
+ * Returns the CORS settings for a call. Only calls with an `Origin` header, which web pages send, get CORS headers:
+ * they have about a kilobyte. Every answer has `Vary: Origin`, so that caches keep both kinds of answers apart.
  */
 const corsFor = ({ headers }: FastifyRequest) => (headers.origin ? corsForPages : corsForOthers)
 
@@ -107,7 +110,7 @@ type HostsServerParts = Pick<ServerParts<object, Needs>, 'prefixes' | 'source' |
   limits: Limits
 }
 
-/** Opens the server of the port for hosts. It serves only the endpoints for programs of hosts. */
+/** Creates the server of the port for hosts. It serves only the endpoints that programs of hosts call. */
 const openHostsServer = async (
   parts: Parts,
   { hosts, routes: all, limits, ...ofBothServers }: HostsServerParts,
@@ -129,7 +132,7 @@ const openHostsServer = async (
   return { ...hosts, server, routes }
 }
 
-/** Creates the app. The database must have been migrated. */
+/** Creates control. The tables of the database must be up to date (migrated). */
 export const createApp = async (
   parts: Parts,
   sandboxOptions: Partial<RunningOptions> = {},
@@ -167,8 +170,8 @@ export const createApp = async (
   const limits = createLimits(settings.rateLimits, counters)
   const limitedGuard = limits.around(sayWhyNot(guard))
   const ofBothServers = {
-    // All endpoints are served below `/api`, which clients use by default. They are also served without a prefix, for
-    // clients that are configured without `/api`.
+    // All endpoints are served below `/api`, which clients use by default, and without a prefix, for clients that are
+    // configured so.
     prefixes: ['/api', ''],
     source: 'DAYTONA_API',
     log,
@@ -221,7 +224,7 @@ export const createApp = async (
     webhooks,
     metrics,
     close: async () => {
-      // The HTTP servers stop first, so that no call needs a background task that has stopped.
+      // The HTTP servers stop first. Otherwise a running call could need a background task that has stopped.
       await Promise.all([server.close(), hostsServer?.server.close()])
       metrics.close()
       counters.close()

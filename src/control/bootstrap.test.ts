@@ -15,8 +15,8 @@ const partsOf = (opened: Awaited<ReturnType<typeof openTestDatabase>>) => ({
   log: silentLog(),
 })
 
-suite('the first start', () => {
-  test('repeated first starts make only one administrator, organization, region, runner, snapshot and key', async () => {
+suite('what control creates at its start', () => {
+  test('several starts make only one administrator, organization, region, runner, snapshot and key', async () => {
     await using opened = await openTestDatabase('empty')
     await migrate(opened.database)
     const key = newKey()
@@ -71,14 +71,15 @@ suite('the first start', () => {
     const third = newKey()
     await bootstrap(parts, third)
     assert.deepEqual(await hashes(), [hashKey(third)])
-    // A user's key may have the same value as the setting. `bootstrap` must not make a second key with this value.
+    // The API key of a user may by chance equal the new value of ALCOVE_FIRST_KEY. `bootstrap` must not make a second
+    // key with this value.
     const theirs = newKey()
     await opened.database.sql`update api_keys set name = 'another', hash = ${hashKey(theirs)}`
     await bootstrap(parts, theirs)
     assert.deepEqual(await hashes(), [hashKey(theirs)])
   })
 
-  test('a deleted first key is not made again, even if it is older than the table `first_keys`', async () => {
+  test('a deleted first key is not made again, even if the table `first_keys` does not contain its hash', async () => {
     await using opened = await openTestDatabase('empty')
     await migrate(opened.database)
     const parts = partsOf(opened)

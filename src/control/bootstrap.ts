@@ -19,8 +19,8 @@ export const localRunnerId = 'local'
 const lock = 7_305_521
 
 /**
- * Creates what is missing. `firstKey`: the API key of the first administrator, from the settings. Returns true if this
- * call made that administrator.
+ * Creates what is missing at a start of control. `firstKey`: the API key of the first administrator, from the settings.
+ * Returns true if this call created that administrator.
  */
 export const bootstrap = async (
   { database, clock, settings, log }: Omit<Parts, 'encryption'>,
@@ -53,8 +53,9 @@ const firstKeyColumns = (firstKey: string) => ({
 })
 
 /**
- * Stores the hash of `firstKey` in the table `first_keys`. Returns true if `firstKey` must replace a former key: the
- * table had other hashes, but not this hash. On a new or upgraded server the table is empty, and no key is replaced.
+ * Stores the hash of `firstKey` in the table `first_keys`, which has the hashes of all first keys so far. Returns true
+ * if `firstKey` must replace a former key: the table had other hashes, but not this one. If the table was empty, the
+ * server is new or was upgraded, and no key is replaced.
  */
 const rememberFirstKey = async (transaction: Transaction, firstKey: string): Promise<boolean> => {
   const [before] = await transaction`select 1 from first_keys limit 1`

@@ -1,5 +1,5 @@
-// Reads the operator's settings for control, once at the start. All invalid settings are reported together, and no
-// message shows a secret.
+// Reads the settings of control, once at its start. All invalid settings are reported together, and no message shows a
+// secret.
 
 import { type Networks, noNetworks, readNetworks } from '#src/kit/networks.ts'
 import { rateMeaning, readRate } from '#src/kit/rate.ts'
@@ -21,14 +21,14 @@ export type ControlConfig = {
   databaseUrl: string
   listen: { host: string; port: number }
   /**
-   * Key of the first administrator. A server without users creates this user at its start. If the setting has another
-   * key at a later start, that key replaces the user's first key.
+   * API key of the first administrator. A server without users creates this user at its start. If the setting has
+   * another key at a later start, that key replaces the first key of the user.
    */
   firstKey: string | undefined
   mostWarm: number
   overcommit: Overcommit
   encryption: Encryption
-  /** The mail server. Absent: mail is written to the log. */
+  /** The address of the mail server. Absent: mail is written to the log instead. */
   smtp: SmtpAddress | undefined
   settings: Settings
   telemetry: TelemetrySettings
@@ -54,7 +54,8 @@ const readEncryption = (current: string, older: string, complain: (sentence: str
   const olderKeys = older
     .split(',')
     .flatMap((text) => (text === '' ? [] : [read('ALCOVE_OLDER_ENCRYPTION_KEYS', text)]))
-  // A missing encryption key has been reported before, so a dummy key is used here.
+  // If the setting ALCOVE_ENCRYPTION_KEY is missing, that was reported already. A dummy key is used here, so that the
+  // other settings can be checked too.
   return createEncryption([current === '' ? Buffer.alloc(32) : read('ALCOVE_ENCRYPTION_KEY', current), ...olderKeys])
 }
 
@@ -118,8 +119,8 @@ const readCollectorKey = (key: string | undefined, complain: (sentence: string) 
 }
 
 /**
- * Reads the settings of the server's SSH gateway. `up` provides all of them. With `key`, the gateway may ask control
- * whether an SSH token is valid. `key` alone opens no sandbox.
+ * Reads the settings of the SSH gateway of this server, all of which come from `up`. With `key`, the gateway may ask
+ * control whether an SSH token is valid. The key alone gives access to no sandbox.
  */
 const readSshGateway = (
   key: string | undefined,

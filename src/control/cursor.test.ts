@@ -3,8 +3,8 @@ import { suite, test } from 'node:test'
 import fc from 'fast-check'
 import { readCursor, writeCursor } from './cursor.ts'
 
-suite('cursors of listings', () => {
-  test('`readCursor` returns the values from which a cursor was made', () => {
+suite('cursors, which mark where the next page of a list begins', () => {
+  test('`readCursor` returns the values with which `writeCursor` made the cursor', () => {
     const cursor = { sort: 'createdAt', order: 'desc', value: '2026-01-02T03:04:05.678Z', id: 'a' } as const
     assert.deepEqual(readCursor(writeCursor(cursor), { sort: 'createdAt', order: 'desc', valueIs: 'time' }), cursor)
   })

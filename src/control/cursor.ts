@@ -1,5 +1,5 @@
-// A cursor marks where the next page of a listing begins. It is valid only for the sort and order for which it was
-// made. Callers treat a cursor as opaque text.
+// A cursor says where the next page of a list begins. It is valid only for the sort column and the order for which it
+// was made. For callers, a cursor is a text without meaning.
 import { Problem } from '#src/problems.ts'
 
 type Cursor = { sort: string; order: 'asc' | 'desc'; value: string | number; id: string }
@@ -18,8 +18,8 @@ const parse = (text: string): unknown => {
 type ValueIs = 'text' | 'number' | 'count' | 'time'
 
 /**
- * Checks, for each type of column, that a value from a cursor has this type and fits into the column. A caller can send
- * any text as a cursor.
+ * For each type of column: whether a value from a cursor has this type and fits into the column. The check is needed
+ * because a caller can send any text as a cursor.
  */
 const isValue: Record<ValueIs, (value: unknown) => value is string | number> = {
   text: (value): value is string => typeof value === 'string' && !value.includes('\0'),
@@ -28,7 +28,7 @@ const isValue: Record<ValueIs, (value: unknown) => value is string | number> = {
   time: (value): value is string => typeof value === 'string' && isIsoTime(value),
 }
 
-/** Reads a cursor that a caller sent. Throws 400 if the text is not a cursor for this sort and order. */
+/** Reads a cursor that a caller sent. Throws 400 if the text is no cursor for this sort column and order. */
 export const readCursor = (
   text: string,
   expected: { sort: string; order: 'asc' | 'desc'; valueIs: ValueIs },

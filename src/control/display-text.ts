@@ -10,7 +10,8 @@ export const readDisplayText = (field: string, given: string): string => {
   if (text.length > longest) throw new Problem('bad_request', `${field} must not be longer than ${longest} characters`)
   if (/\p{Cc}|\p{Cs}|\p{Zl}|\p{Zp}/u.test(text))
     throw new Problem('bad_request', `${field} must not contain control characters`)
-  // Direction marks can make a name look like another name. Invisible characters can make a name look empty.
+  // Characters that change the direction of text can make a name look like another name. A name of only invisible
+  // characters looks empty.
   if (/[\u202a-\u202e\u2066-\u2069]/.test(text))
     throw new Problem('bad_request', `${field} must not change its direction`)
   if (!/[\p{L}\p{N}\p{P}\p{S}]/u.test(text)) throw new Problem('bad_request', `${field} must have something to see`)

@@ -30,13 +30,13 @@ const walk = async (check: (route: ControlRoute) => Promise<void> | void) => {
   }
 }
 
-/** Returns a caller who may call this route. */
+/** Returns the test user, or the program with a key, that may call this route. */
 const allowed = ({ needs }: ControlRoute): Who => {
   if (needs === 'proxy' || needs === 'runner' || needs === 'collector') return needs
   return needs === 'admin' ? 'admin' : 'owner'
 }
 
-/** For each path parameter: an id or a name in the organization `ours`. */
+/** The value of each path parameter in the tests: an id or a name that exists in the organization `ours`. */
 const ours: Record<string, string> = {
   organizationId: organizations.ours,
   sandboxIdOrName: 'box',
@@ -87,7 +87,7 @@ const oddTexts = fc.oneof(
 const oddParameter = fc.oneof(
   { weight: 1, arbitrary: fc.constant('box') },
   { weight: 3, arbitrary: oddTexts.map(encodeURIComponent) },
-  // Path segments that no ordinary client would write.
+  // Path segments that no ordinary client sends, such as invalid percent encodings.
   { weight: 1, arbitrary: fc.constantFrom('%00', '%ff', '%c0%ae', '%', '%zz', '..%2f..', ';', '%EF%BF%BE') },
 )
 
@@ -174,8 +174,8 @@ suite('the endpoints of control', () => {
           [...text.matchAll(/\b(?:suite|test)\(\s*(['"`])((?:(?!\1).)+)\1/g)].map(([, , title]) => title!),
         )
         .map(normal)
-      // A title names an endpoint only if it contains the whole path: `POST /sandbox/{}/stop` does not name `POST
-      // /sandbox`.
+      // A title counts for an endpoint only if it contains the whole path. For example, `POST /sandbox/{}/stop` does
+      // not count for `POST /sandbox`.
       const isNamed = (title: string) =>
         titles.some((text) => text.split(/[\s,;]+(?=[A-Z]+ \/)|(?<=\/\S*)[\s,;:]+/).includes(title))
       const missing = app.app.routes.map((route) => normal(titleOf(route))).filter((title) => !isNamed(title))
@@ -183,8 +183,8 @@ suite('the endpoints of control', () => {
     })
 
     /**
-     * Fields that accept a value of any kind. They have no limits of their own. The limits of the whole body are 1 MiB,
-     * 10,000 values and 64 levels, and 64 KiB for a configuration.
+     * Fields that accept values of any kind and have no limits of their own. Only the limits of the whole body apply: 1
+     * MiB, 10,000 values and 64 levels, and 64 KiB for a configuration.
      */
     const anyValue = [
       'PUT /organizations/:organizationId/experimental-config body',
@@ -209,15 +209,15 @@ suite('the endpoints of control', () => {
       })
     })
 
-    test('every endpoint answers strangers as if the object in the path did not exist, and changes nothing', async () => {
+    test('every endpoint answers strangers as if the object in its path did not exist, and changes nothing', async () => {
       const before = await everything(app.database.sql, ['audit_log'])
       await walk(async (route) => {
         if (!route.path.includes(':') || route.needs === 'public') return
         const stranger = app.as('stranger')
         const ask = async (values: Record<string, string>) => {
           const { status, body } = await stranger.send(route.method, pathOf(route, values), bodyOf(route))
-          // The message may repeat an id from the path. The id is replaced by `…`, so that the messages about existing
-          // and missing objects can be compared.
+          // An error message may contain an id from the path. Here, `…` replaces the id, so that the messages about
+          // existing and missing objects can be compared.
           const own = Object.values(values).map((value) => value.replaceAll(/[^\w-]/g, '\\$&'))
           const said = String(body?.message).replaceAll(new RegExp(`(?<= )(${own.join('|')})(?= not found)`, 'g'), '…')
           return { status, message: said, code: body?.code }
@@ -272,7 +272,7 @@ suite('the endpoints of control', () => {
             const search = query.map(([name, value]) => `${name}=${encodeURIComponent(value.toWellFormed())}`).join('&')
             const reply = await app.as(allowed(route)).send(route.method, `${path}?${search}`, body, { headers })
             assert.notEqual(reply.status, 500, `${path}?${search} ${body?.slice(0, 300)} ${JSON.stringify(headers)}`)
-            // `/mcp` answers errors in the form of the Model Context Protocol, which has the message in `error`.
+            // An error of `/mcp` has the form of the Model Context Protocol, with the message inside `error`.
             if (reply.status >= 400) assert.equal(typeof (reply.body.error?.message ?? reply.body.message), 'string')
           }),
           { numRuns: runs },

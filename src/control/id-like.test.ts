@@ -4,7 +4,7 @@ import { suite, test } from 'node:test'
 import { isIdLike, isTokenLike, looksLikeId } from './id-like.ts'
 
 suite('names that look like ids or tokens', () => {
-  test('`isIdLike` recognizes a UUID with other case, separators, braces, a URN prefix or invisible letters', () => {
+  test('`isIdLike` recognizes a UUID in any case, with other separators, a URN prefix or invisible letters', () => {
     const id = randomUUID()
     const wide = id.replaceAll(/[0-9a-f]/g, (letter) => String.fromCodePoint(letter.codePointAt(0)! + 0xfee0))
     for (const name of [
@@ -29,7 +29,7 @@ suite('names that look like ids or tokens', () => {
     }
   })
 
-  test('a name that looks like an id cannot be given to a sandbox; old sandboxes with such names are found', () => {
+  test('a new sandbox cannot have a name that looks like an id; older sandboxes with such names are found', () => {
     const id = '01230123-abcd-4ef6-8abc-deadbeef0001'
     for (const [from, to] of [
       ['a', '\u0430'],

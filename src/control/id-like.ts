@@ -3,8 +3,8 @@
 import { signedToken } from '#src/wire/access.ts'
 
 /**
- * Reduces a text to what a reader sees. Variants of a letter become the plain letter. Case and invisible characters are
- * ignored.
+ * Reduces a text to what a reader sees: variants of a letter become the plain letter, upper case becomes lower case,
+ * and invisible characters are removed.
  */
 const folded = (text: string) =>
   text
@@ -14,8 +14,8 @@ const folded = (text: string) =>
     .toLowerCase()
 
 /**
- * Removes a URN prefix, and every character that is no letter or digit, such as the hyphens of an id. Modifier letters
- * (`Lm`), for example the Japanese long vowel mark, look like hyphens and are removed too.
+ * Removes a URN prefix (`urn:uuid:`), and every character that is no letter or digit, such as the hyphens of an id.
+ * Modifier letters (`Lm`) are removed too, because some look like hyphens, for example the Japanese long vowel mark.
  */
 const bare = (text: string) =>
   folded(text)
@@ -25,8 +25,8 @@ const bare = (text: string) =>
 const isHex = (text: string) => /^[0-9a-f]{32}$/.test(text)
 
 /**
- * Each entry: a plain letter or digit, and after the colon the lower-case letters that look like it. The first six
- * lines are for hexadecimal digits, of which ids consist.
+ * Letters that look alike. Each entry has a plain letter or digit, and after the colon the lower-case letters that look
+ * like it. The first six lines are for hexadecimal digits, of which ids consist.
  */
 const lookalikes = [
   '0:oоοօ',
@@ -40,7 +40,7 @@ const lookalikes = [
 
 const shapes = new Map(lookalikes.flatMap((entry) => [...entry.slice(2)].map((letter) => [letter, entry[0]!] as const)))
 
-/** Replaces each letter by the plain letter that looks like it, without accents. */
+/** Replaces each letter by the plain letter of `lookalikes` that it looks like, without accents. */
 const byShape = (text: string) =>
   [...text.normalize('NFD').replaceAll(/\p{M}/gu, '')].map((letter) => shapes.get(letter) ?? letter).join('')
 
@@ -52,8 +52,8 @@ export const isIdLike = (text: string): boolean => isHex(bare(text))
 
 /**
  * Whether a new name looks like an id. A letter that looks like a hexadecimal digit, such as a Cyrillic `а`, counts as
- * this digit. Look-ups by name use `isIdLike`, for which it does not count. So a sandbox that got such a name before
- * this check existed can be found.
+ * this digit. To find a sandbox by its name, `isIdLike` is used, for which such a letter does not count. So sandboxes
+ * that got such a name before this check existed can be found.
  */
 export const looksLikeId = (text: string): boolean => isIdLike(text) || isHex(byShape(bare(text)))
 

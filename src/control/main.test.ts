@@ -33,8 +33,8 @@ const start = (env: Record<string, string>) =>
   })
 
 /**
- * Returns an object that kills the process when it is disposed. So the process ends with the test, even if the test
- * fails.
+ * Returns an object that kills the process when it is disposed, so that the process ends with the test, even if the
+ * test fails.
  */
 const ending = (child: ChildProcess): AsyncDisposable => ({
   [Symbol.asyncDispose]: async () => {

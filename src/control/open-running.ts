@@ -1,4 +1,4 @@
-// Starts and stops the parts of a server that run all the time: its connections and its periodic tasks.
+// Starts and stops the parts of control that run all the time: its connections and its periodic tasks.
 
 import type { Callers } from '#src/control/auth/callers.ts'
 import { GateLinks, type GateParts } from './access/gate-links.ts'
@@ -16,8 +16,8 @@ import { keepFilling } from './warm-pools/fill.ts'
 
 export type RunningServer = GateParts & {
   /**
-   * Runs all periodic tasks once: checks timers and leases, and sends assignments again that a runner has not
-   * completed.
+   * Runs all periodic tasks once. They check timers and leases, and send assignments to runners once more until the
+   * runners have done them.
    */
   sweep: () => Promise<void>
   close: () => Promise<void>
@@ -25,7 +25,10 @@ export type RunningServer = GateParts & {
 
 type RoomParts = Parts & { callers: Callers }
 
-/** Starts the server's connections and tasks. `sweepSeconds: 0`: there is no timer, and the caller calls `sweep`. */
+/**
+ * Starts the connections and the periodic tasks of control. With `sweepSeconds: 0`, there is no timer: the tasks run
+ * only when the caller calls `sweep`.
+ */
 export const openRunning = async (given: RoomParts, options: Partial<RunningOptions> = {}): Promise<RunningServer> => {
   const changes = new ChangeFeed(given.log)
   const links = new RunnerLinks()

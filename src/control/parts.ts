@@ -21,15 +21,15 @@ export type SshGatewaySettings = {
 export type Settings = {
   /** Public base URL of control, without `/api` and without a slash at the end. */
   publicUrl: string
-  /** Public base URL of the gate; toolboxes are below `/toolbox`. */
+  /** Public base URL of the gate. Toolboxes are below its path `/toolbox`. */
   proxyUrl: string
   /**
-   * SHA-256 of the key with which gates call control, and of the key of the server's own runner, in lower-case hex. The
-   * keys themselves are not stored. Undefined: the machine of control has no gate, or no runner.
+   * SHA-256, in lower-case hex, of the key with which the gate calls control, and of the key of the server's own
+   * runner. The keys themselves are not kept. Undefined: there is no gate, or no runner, on the machine of control.
    */
   proxyKeyHash: string | undefined
   runnerKeyHash: string | undefined
-  /** Hash of the telemetry collector's key. Undefined: there is no collector. */
+  /** SHA-256 of the key of the telemetry collector. Undefined: there is no collector. */
   collectorKeyHash: string | undefined
   /**
    * The server's SSH gateway: the hash of its service key, its host key, and its address for clients. Undefined if the
@@ -42,14 +42,14 @@ export type Settings = {
   defaultRegionMayChange: boolean
   /** Version of Alcove, from package.json. */
   version: string
-  /** Name of the snapshot for sandboxes whose caller names no snapshot. */
+  /** Name of the snapshot from which a sandbox is created if the caller names none. */
   defaultSnapshot: string
   environment: string
-  /** Private networks that control may call on behalf of users, in addition to the public Internet. */
+  /** Private networks that control may call on behalf of users. It may call the public Internet in any case. */
   privateTargets: Networks
-  /** The operator's rules for image registries. Runners follow the same rules. */
+  /** The rules of the operator for image registries, which runners follow too. */
   registries: {
-    /** Registries that are called without TLS. */
+    /** Registries that are called over HTTP, without TLS. */
     plain: readonly string[]
     /** Registries that may be on this machine or at a private address. */
     private: readonly string[]
@@ -63,7 +63,7 @@ export type Settings = {
   ssoForAll: boolean
   /** Rate limits of the whole server. An organization may have other limits of its own. */
   rateLimits: RateLimits
-  /** Number of reverse proxies in front of control. */
+  /** Number of trusted reverse proxies in front of control, whose X-Forwarded-For header is believed. */
   trustedProxies: number
   /**
    * The URL of the operator's own page for users, which replaces the dashboard. Undefined if users use the dashboard of this
@@ -74,13 +74,13 @@ export type Settings = {
   dashboardDirectory: string | undefined
   /** Number of days for which audit rows are kept. */
   auditDays: number
-  /** Minutes of silence after which a runner is lost. 0: only the operator gives up runners. */
+  /** Minutes without a heartbeat after which a runner counts as lost. 0: only the operator can give up a runner. */
   lostAfterMinutes: number
   /** Number of hours for which samples of resource use are kept. */
   meterHours: number
   /** Maximum size in GiB of each new volume. */
   volumeGiB: number
-  /** The provider that sends webhooks. */
+  /** Which provider sends webhooks: control itself, or Svix. */
   webhooks: ProviderChoice
   identity: IdentitySettings
 }

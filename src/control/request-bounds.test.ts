@@ -1,5 +1,6 @@
-// Checks the request schemas of control and the toolbox: every list and every map must have its own size limit. Texts
-// need no limit in the schema. The router limits paths, and the server limits the head and the body of a request.
+// Checks the schemas of requests to control and to the toolbox: every list and every map must have its own size limit.
+// Texts need no limit in the schema, because the router limits the path, and the server limits the head and the body of
+// a request.
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import type { TSchema } from 'typebox'

@@ -1,5 +1,5 @@
-// The open links of runners to this control process. A message may be lost if the runner has no link or reads slowly.
-// That does no harm, because control sends assignments again when the runner connects, and at each sweep.
+// The open links of runners to this control process. A message to a runner may be lost. That does no harm, because
+// control sends assignments again when the runner connects, and at each sweep.
 import type { WebSocket } from 'ws'
 import { placeHeaders } from '#src/kit/telemetry/telemetry.ts'
 import type { Access } from '#src/wire/access.ts'
@@ -7,15 +7,15 @@ import type { GateOfHost } from '#src/wire/hosts.ts'
 import type { Assignment, ToRunner } from '#src/wire/runner-link.ts'
 
 /**
- * Maximum bytes that wait to be sent over one link. If more wait, control closes the link. The runner then opens a new
- * link and reads all its assignments again.
+ * Maximum number of bytes that wait to be sent over one link. If more wait, control closes the link. The runner then
+ * opens a new link and reads all its assignments again.
  */
 const mostBufferedBytes = 8 * 1024 * 1024
 
-/** The address under which gates reach the sandboxes of a runner. */
+/** The address at which gates reach the sandboxes of a runner, and the gate of its host. */
 export type RunnerPlace = Pick<Access, 'runnerAddress' | 'gate'>
 
-/** Returns what other gates must know about a gate: its id and address. */
+/** Returns what other gates need to forward calls to this gate: its id and its address. */
 export const placeOfGate = (gate: GateOfHost | undefined): Pick<RunnerPlace, 'gate'> => {
   if (gate === undefined) return {}
   const { id, address } = gate
@@ -39,14 +39,14 @@ export class RunnerLinks {
     this.#places.delete(runnerId)
   }
 
-  /** Stores the address that a runner has reported on its link. */
+  /** Stores the address and the gate that a runner has reported on its link. */
   notePlace(runnerId: string, place: RunnerPlace): void {
     if (this.#sockets.has(runnerId)) this.#places.set(runnerId, place)
   }
 
   /**
-   * Returns the address under which gates reach the sandboxes of a runner. Undefined if the runner has no link to this
-   * process, or has not reported the address yet.
+   * Returns the address at which gates reach the sandboxes of a runner. Undefined if the runner has no link to this
+   * process, or has not reported its address yet.
    */
   placeOf(runnerId: string | null): RunnerPlace | undefined {
     return runnerId === null ? undefined : this.#places.get(runnerId)

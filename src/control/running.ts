@@ -1,5 +1,5 @@
-// The parts of control that modules need while the server runs: the parts of parts.ts, the links to runners, the feed
-// that announces changes of sandboxes, and options.
+// The parts that modules of control need while it runs: the parts of parts.ts, the links to runners, the feed that
+// announces changes of sandboxes, and options.
 import type { Callers } from '#src/control/auth/callers.ts'
 import type { Parts } from './parts.ts'
 import type { RunnerLinks } from './runner-links.ts'
@@ -7,13 +7,13 @@ import type { ChangeFeed } from './sandboxes/record/changes.ts'
 
 export type RunningOptions = {
   /**
-   * Maximum seconds for which a call to create, fork or resize a sandbox waits for the runner. If the runner needs
-   * longer, the answer shows the state of the sandbox at that time.
+   * Maximum seconds for which a call that creates, forks or resizes a sandbox waits for the runner. If the runner needs
+   * longer, the answer has the state that the sandbox has then.
    */
   createWaitSeconds: number
   /**
-   * Maximum milliseconds for which a call to pause or resume a sandbox waits for the runner. Nearly every pause and
-   * resume is done within this time.
+   * Maximum milliseconds for which a call that pauses or resumes a sandbox waits for the runner. Nearly every runner is
+   * done within this time.
    */
   momentMilliseconds: number
   /**
@@ -22,17 +22,17 @@ export type RunningOptions = {
    */
   overcommit: { cpu: number; memory: number; disk: number }
   /**
-   * Seconds between two heartbeats of a runner. `leaseSeconds`: seconds without a heartbeat after which a runner gets
-   * no new sandboxes.
+   * `heartbeatSeconds`: seconds between two heartbeats of a runner. `leaseSeconds`: seconds without a heartbeat after
+   * which a runner gets no new sandboxes.
    */
   heartbeatSeconds: number
   leaseSeconds: number
   sweepSeconds: number
-  /** Seconds between two pings to the client of an event socket. */
+  /** Seconds between two pings to a client that gets events over Socket.IO. */
   eventPingSeconds: number
-  /** Seconds in which the client of an event socket must answer a ping. */
+  /** Seconds within which a Socket.IO client must answer a ping. */
   eventPongSeconds: number
-  /** Maximum number of warm sandboxes per snapshot and region. The actual number depends on demand. */
+  /** Maximum number of warm sandboxes per snapshot and region. Their actual number depends on how many are created. */
   mostWarm: number
 }
 
@@ -53,7 +53,7 @@ export type RunningParts = Parts & {
   changes: ChangeFeed
   links: RunnerLinks
   /**
-   * Counts how often sandboxes are created from each snapshot, so that warm pools can follow the demand
+   * Counts the creates from each snapshot in each region, so that the size of warm pools can follow the demand
    * (warm-pools/demand.ts).
    */
   demand: { count: (of: { snapshotId: string; regionId: string }) => void }

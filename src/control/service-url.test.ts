@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { suite, test } from 'node:test'
 import { readServiceUrl } from './service-url.ts'
 
-suite('the URL of a service', () => {
+suite('the URL of a service that an organization runs itself', () => {
   test('`readServiceUrl` accepts a service’s URL unchanged, even with a private address', () => {
     const urls = [
       'https://otel.example.com',

@@ -5,7 +5,8 @@ import { Problem } from '#src/problems.ts'
 
 const longest = 2048
 
-// IPv4 and IPv6 have separate lists, because Node compares IPv4 addresses with the IPv6 entries too (as `::ffff:…`).
+// IPv4 and IPv6 addresses have separate lists: Node would compare an IPv4 address with the IPv6 entries too (as
+// `::ffff:…`).
 const refused4 = new BlockList()
 refused4.addSubnet('0.0.0.0', 8)
 refused4.addSubnet('169.254.0.0', 16) // link-local, and the metadata services of most clouds
@@ -26,7 +27,7 @@ refused6.addAddress('fd00:ec2::254', 'ipv6') // metadata service of AWS
 const metadataNames = new Set(['metadata', 'metadata.google.internal', 'instance-data', 'instance-data.ec2.internal'])
 
 /**
- * Whether a host must be refused. `hostname` comes from the WHATWG URL parser, which writes every IPv4 address in
+ * Whether the host of a URL is refused. `hostname` comes from the WHATWG URL parser, which writes every IPv4 address in
  * dotted decimal.
  */
 const isRefusedHost = (hostname: string): boolean => {
@@ -35,7 +36,7 @@ const isRefusedHost = (hostname: string): boolean => {
   return isIPv6(host) ? refused6.check(host, 'ipv6') : metadataNames.has(host)
 }
 
-/** Checks a URL, and returns it without spaces around it. */
+/** Returns the URL of a service without spaces around it. Throws 400 if it is no URL, or if its host is refused. */
 export const readServiceUrl = (field: string, given: string): string => {
   const complain = (why: string) => new Problem('bad_request', `${field} ${why}`)
   const text = given.trim()

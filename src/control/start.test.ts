@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { execFileSync } from 'node:child_process'
 import { suite, test } from 'node:test'
 
-/** A program that imports a module and prints the npm packages that were loaded. */
+/** A program that imports the main module of control and prints the npm packages that were loaded. */
 const program = `
   import { registerHooks } from 'node:module'
   const loaded = new Set()
@@ -19,7 +19,7 @@ suite('the start of control', () => {
   test('control does not load `oidc-provider` or `nodemailer` at its start', () => {
     const args = ['--input-type=module', '--eval', program, import.meta.resolve('./main.ts')]
     const loaded = execFileSync(process.execPath, args, { encoding: 'utf8' }).trim().split('\n')
-    // Check that `loaded` contains any packages at all. Otherwise the next check could never fail.
+    // Checks that the program lists any packages at all. Otherwise the check below could never fail.
     assert.ok(loaded.includes('fastify'))
     const forSome = ['oidc-provider', 'nodemailer']
     assert.deepEqual(

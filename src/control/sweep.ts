@@ -1,5 +1,5 @@
-// The tasks that control repeats every few seconds. They check timers and leases, and send assignments again that a
-// runner has not completed.
+// The tasks that control repeats every few seconds. They check timers and leases, and send assignments to runners once
+// more until the runners have done them.
 
 import { sweepAudit } from './audit/sweep.ts'
 import { sweepInvitations } from './invitations/sweep.ts'
@@ -22,13 +22,13 @@ type Step = () => Promise<unknown>
 type Sweeping = {
   /** Runs every periodic task once. */
   sweep: () => Promise<void>
-  /** Starts no further sweep. Resolves when the running sweep has ended. */
+  /** Starts no new sweep, and resolves when the running sweep has ended. */
   stop: () => Promise<void>
 }
 
 /**
- * Starts the sweeps. `more`: further tasks of each sweep. `sweepSeconds: 0` in the options: there is no timer, and the
- * caller calls `sweep`.
+ * Starts the sweeps. `more`: tasks that each sweep runs after its own. With `sweepSeconds: 0` in the options, there is
+ * no timer: a sweep runs only when the caller calls `sweep`.
  */
 export const startSweeping = (parts: RunningParts, more: readonly Step[]): Sweeping => {
   const steps: readonly Step[] = [
@@ -49,7 +49,7 @@ export const startSweeping = (parts: RunningParts, more: readonly Step[]): Sweep
     ...more,
   ]
 
-  /** Sweeps once. A task that fails, for example by a timeout, does not stop the other tasks. */
+  /** Runs every task once. If a task fails, for example by a timeout, the other tasks run too. */
   const sweepOnce = async () => {
     const failures: unknown[] = []
     for (const step of steps) await step().catch((error) => failures.push(error))
@@ -58,7 +58,7 @@ export const startSweeping = (parts: RunningParts, more: readonly Step[]): Sweep
 
   let sweeping: Promise<void> = Promise.resolve()
   const sweep = () => {
-    // The new sweep begins when the previous one has ended, even if the previous one failed.
+    // The new sweep begins when the sweep before it has ended, even if that one failed.
     sweeping = sweeping.catch(() => {}).then(sweepOnce)
     return sweeping
   }
