@@ -76,7 +76,7 @@ const configurationOf = (settings: Settings) => ({
   defaultSnapshot: settings.defaultSnapshot,
   dashboardUrl: pageForPeople(settings),
   maxAutoArchiveInterval,
-  maintananceMode: false, // the public API spells the field this way
+  maintananceMode: false, // the public API has this spelling mistake
   environment: settings.environment,
   ...sshGatewayOf(settings),
   ...rateLimitOf(settings),
