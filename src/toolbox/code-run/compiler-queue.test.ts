@@ -1,6 +1,8 @@
 import assert from 'node:assert/strict'
 import { suite, test } from 'node:test'
-import { compilerQueue } from './typescript.ts'
+import type { Deadline } from '#src/toolbox/running/deadline.ts'
+import type { Compiler } from '../compiler.ts'
+import { compilerQueue, transpile } from './typescript.ts'
 
 const nobodyHangsUp = new AbortController().signal
 
@@ -53,5 +55,22 @@ suite('the queue of TypeScript compilations', () => {
     for (let turn = 0; turn < 3; turn++) await endOne()
     await Promise.all(others)
     assert.equal(order.length, 4)
+  })
+
+  test('TypeScript code of more than 1 MiB is refused with 413, and code of 1 MiB is compiled', async () => {
+    const sizes: number[] = []
+    const compile = async (source: string) => {
+      sizes.push(source.length)
+      return { code: 0, javascript: '', errors: '' }
+    }
+    const compiler: Compiler = { compile, typeRemover: async () => '' }
+    const size = 1024 ** 2
+    const deadline = { signal: nobodyHangsUp } as Deadline
+    await assert.rejects(transpile(compiler, 'a', 'x'.repeat(size + 1), deadline), { status: 413 })
+    assert.deepEqual(await transpile(compiler, 'a', 'x'.repeat(size), deadline), {
+      javascript: '',
+      isModule: false,
+    })
+    assert.deepEqual(sizes, [size])
   })
 })

@@ -33,6 +33,7 @@ suite('messages of a language server', () => {
     for (const length of ['', '-1', '+1', '1e3', '0x10', '1.0', '99999999999', 'NaN', `${messageBytes + 1}`]) {
       assert.throws(() => read(`Content-Length: ${length}\r\n\r\n`), { name: 'BadServer' }, length)
     }
+    assert.deepEqual(read(`Content-Length: ${messageBytes}\r\n\r\n`), [])
     assert.throws(() => read('Content-Length: 2\r\nContent-Length: 3\r\n\r\n{}'), { name: 'BadServer' })
     assert.throws(() => read('Other: 2\r\n\r\n{}'), { name: 'BadServer' })
   })
