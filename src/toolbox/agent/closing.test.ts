@@ -20,7 +20,7 @@ const drained = async (pieces: AsyncIterable<unknown>) => {
 suite('an operation of `Agent` resolves before it closes its connection', { timeout: 60_000 }, () => {
   /** Runs each operation. Expects that no connection is closed when the answer arrives, and that all are closed afterwards. */
   const check = async (t: TestContext, native: NativeAgent, steps: Record<string, () => Promise<unknown>>) => {
-    // Count only sockets that the agent has open: a command opens and closes files and pipes at any time.
+    // Count only the open sockets of the agent: a command opens and closes files and pipes of the agent at any time.
     const sockets = () => native.openPaths.filter((path) => path.startsWith('socket:')).length
     const before = sockets()
     for (const [name, step] of Object.entries(steps)) {

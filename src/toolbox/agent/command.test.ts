@@ -91,7 +91,7 @@ suite('`exec` of the agent', () => {
       .trim()
       .split('\n')
       .map((line) => line.trim())
-    // `ls` itself opens the directory as descriptor 3. So the shell gave it only the descriptors 0, 1 and 2.
+    // `ls` itself opens the directory as descriptor 3. So the shell gave `ls` only the descriptors 0, 1 and 2.
     assert.deepEqual(lines.slice(0, 4), ['0', '1', '2', '3'])
     assert.deepEqual(lines.slice(4, 6), ['SigBlk:\t0000000000000000', 'SigIgn:\t0000000000000000'])
     assert.equal(lines[6], lines[7])

@@ -27,8 +27,7 @@ import { provoke } from './testing/provoke.ts'
 import { all, content, me, refused, startWithFiles } from './testing/with-files.ts'
 
 /**
- * Skips a test on a machine without /dev/shm. The test needs a file system in memory: only there may a file have any
- * 64-bit size.
+ * Skips a test that needs a file of any 64-bit size on a machine without /dev/shm: only file systems in memory allow such sizes.
  */
 const inMemory = { skip: !existsSync('/dev/shm') && 'needs /dev/shm' }
 const loopbackMtu = '/sys/class/net/lo/mtu'
@@ -145,7 +144,7 @@ suite('reading files through the agent', () => {
     sizeless,
     async () => {
       await using box = await startWithFiles()
-      // The agent reads at most 64 KiB of a file in /proc before it begins to answer. This file is larger.
+      // The agent reads at most 64 KiB of a file in /proc before it begins to answer. The file smaps is larger than that.
       const maps = await box.files.read(`/proc/${process.pid}/smaps`)
       assert.ok(maps.size > 64 * 1024 && maps.length === maps.size, String(maps.size))
       assert.match(await content(maps), /VmFlags: [^\n]*\n$/)

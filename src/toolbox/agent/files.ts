@@ -51,8 +51,8 @@ export interface Files {
   list(path: Path, depth?: number): AsyncGenerator<Entry, void, void>
   read(path: Path, options?: { offset?: number; length?: number }): Promise<FileContents>
   /**
-   * Replaces the whole file after all contents are on the disk. If `contents` throws, the old file stays. `contents` may
-   * overwrite a chunk as soon as the next chunk is requested from it.
+   * Replaces the whole file after all contents are on the disk. If `contents` throws, the old file stays. The memory of a chunk may
+   * be reused when the next chunk is requested from `contents`.
    */
   write(path: Path, contents: AsyncIterable<Uint8Array> | Iterable<Uint8Array>, options?: WriteOptions): Promise<void>
   /**

@@ -98,7 +98,7 @@ suite('`attach` to a job of the agent, and other calls for jobs', () => {
         assert.deepEqual(last, all.slice(all.length - last.length), `${id} ${stream}`)
         wholeLinesKept += last.length
       }
-      // Check the sum of both streams: the agent may read much of one stream before it reads the other.
+      // Count the lines of both streams together: the agent may read much of one stream before it reads the other.
       assert.ok(wholeLinesKept > 16, id)
       // For every offset: the bytes that `attach` returns and the bytes that it reports as lost are together all bytes from that
       // offset to the end of the output.

@@ -1,7 +1,7 @@
 // Starts a program without a shell if a shell would do nothing except start the program. Without a shell the start takes half the
 // time, and works in images that have no shell. A command with anything that a shell might interpret still gets a shell.
 
-/** A word of characters that no shell interprets. */
+/** Matches a word without any character that a shell interprets. */
 export const plainWord = /^[\w@%+=:,./-]+$/
 
 /**

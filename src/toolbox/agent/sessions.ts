@@ -81,8 +81,8 @@ export interface Sessions {
     options?: AttachOptions,
   ): AsyncGenerator<CommandEvent, void, void>
   /**
-   * Passes the command's output to `take`, in order and without a copy. Reads more output only after `take` has
-   * consumed the last piece. Settles after all output was passed, or when `signal` is aborted.
+   * Passes the command's output to `take`, in order and without a copy. Reads more output only after `take` has consumed the
+   * previous piece. Settles after all output was passed, or when `signal` is aborted.
    */
   pour(
     sessionId: string,
@@ -90,7 +90,7 @@ export interface Sessions {
     take: TakePiece,
     options: { follow: boolean; signal: AbortSignal },
   ): Promise<void>
-  /** Writes to the command's input. Settles when the agent has the bytes. The order of calls is kept. */
+  /** Writes to the command's input. Settles when the agent has received the bytes. The bytes of several calls stay in order. */
   input(sessionId: string, commandId: string, data: Uint8Array, options?: { close?: boolean }): Promise<void>
 }
 
@@ -130,7 +130,7 @@ const readCommand = (payload: Buffer, most = textInList): { command: SessionComm
   const beginning = fields.bytes().subarray(0, most)
   fields.end()
   const isWholeText = beginning.length === textBytes
-  // With `stream`, the decoder omits an incomplete character at the end of a shortened text.
+  // With the option `stream`, the decoder omits an incomplete character at the end of a shortened text.
   const text = new TextDecoder().decode(beginning, { stream: !isWholeText })
   return {
     command: {

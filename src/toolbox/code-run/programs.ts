@@ -31,9 +31,9 @@ const mayBeModule = /\b(?:import|export|await)\b/
 const awaitsAtTop = /^(?:(?:const|let|var)\s[^=\n]*=\s*)?await\b/m
 
 /**
- * JavaScript that prepares a module. Modules have no `require`, but code written for `node -` may use it. Node has already read
- * all of standard input to get the module's text, so the code gets a new `process.stdin`, which is empty. The argument `-` is
- * removed.
+ * JavaScript that runs before the code of a module. Modules have no `require`, but code written for `node -` may use it. Node has
+ * already read all of standard input to get the module's text, so the code gets a new `process.stdin`, which is empty. The argument
+ * `-`, which only tells node to read standard input, is removed.
  */
 const modulePrelude =
   "process.argv.splice(1,1);{const m=await import('module');globalThis.require=m.createRequire(process.cwd()+'/');" +

@@ -47,7 +47,7 @@ const mostLetters = 1024
 
 const shown = (path: string) => (path.length > mostLetters ? `${path.slice(0, mostLetters)}…` : path)
 
-/** A Problem about a path. `path` is as the caller wrote it, or empty if the caller named no path. */
+/** Makes a Problem about a path. `path` is as the caller wrote it, or empty if the caller named no path. */
 export const aboutPath = (code: ProblemCode, path: string, sentence?: string, cause?: unknown): Problem => {
   const [words, standard] = openings[code] ?? []
   const said = sentence ?? standard ?? problems[code][2]
@@ -95,8 +95,8 @@ type About = {
   /** The path in the caller's request. */
   path?: string | undefined
   /**
-   * The problem that `EINVAL` means in this call. It differs between calls, because the kernel uses EINVAL for many
-   * failures.
+   * The problem to report if the kernel refuses this call with EINVAL. Each call has its own, because the kernel uses EINVAL for
+   * many failures.
    */
   einval?: readonly [code: ProblemCode, sentence: string]
 }

@@ -80,7 +80,7 @@ export const find = async (
   const where = isDirectory ? ['-r', '--', '.'] : ['--', operand(path)]
   const argv = ['grep', ...options, '-e', pattern, ...where]
   let exitCode = await runTool(sandbox, deadline, { ...cwd, argv, take })
-  // `grep` exits with 2 for unknown options, but also if it could not read a file.
+  // `grep` exits with 2 for unknown options, but also if it could not read a file. So test whether this is GNU grep.
   const mayBeOther = exitCode !== undefined && exitCode > 1 && matches.length === 0
   if (mayBeOther && (await runTool(sandbox, deadline, { argv: isKnownBy })) !== 1) {
     const script = ['sh', '-c', slowly, 'sh', pattern]

@@ -22,7 +22,7 @@ export const commit = async (git: Git, body: CommitRequest): Promise<{ hash: str
     GIT_COMMITTER_EMAIL: body.email,
   }
   const empty = body.allow_empty ? ['--allow-empty'] : []
-  // A line that starts with `#` stays in the message, whatever the sandbox's git configuration says.
+  // A line that starts with `#` stays in the commit message, whatever the sandbox's git configuration says.
   const args = ['commit', '--quiet', '--cleanup=whitespace', ...empty, '--file=-']
   await git.run(args, { env: who, stdin: body.message })
   const { stdout } = await git.run(['rev-parse', '--verify', 'HEAD'])

@@ -21,7 +21,7 @@ const complaintBytes = 64 * 1024
  */
 const mostRecords = 250_000
 
-/** Time that git gets after SIGTERM to remove its lock files and an unfinished clone. */
+/** Time in ms that git gets after SIGTERM to remove its lock files and an unfinished clone. */
 const graceMs = 5_000
 
 export type GitOptions = {

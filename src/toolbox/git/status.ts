@@ -39,7 +39,7 @@ const readHeader = (status: Status, header: string): void => {
     const [ahead, behind] = value.split(' ')
     status.ahead = Math.abs(Number(ahead))
     status.behind = Math.abs(Number(behind))
-    // Git prints how many commits the branch is ahead and behind only if the upstream branch exists.
+    // Git prints this line only if the upstream branch exists, so the branch is published.
     status.branchPublished = true
   }
 }

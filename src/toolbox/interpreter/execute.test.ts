@@ -265,7 +265,7 @@ suite('GET /process/interpreter/execute', () => {
     writeFileSync(file, '')
     const codes = (await Promise.all(runs.map(({ outcome }) => outcome))).map(({ code }) => code)
     assert.deepEqual(codes.toSorted(), [1000, 1000, 1000, 1000, 1000, 1013, 1013, 1013])
-    // The code of a finished run no longer counts towards the memory limit, so a further run succeeds.
+    // The code of a finished run no longer counts towards the memory limit, so another run succeeds.
     assert.equal(await printed(box, comment), 'long\n')
   })
 

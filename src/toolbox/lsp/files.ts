@@ -28,7 +28,7 @@ const decoded = (path: string): string => {
   }
 }
 
-/** Returns the absolute path. A relative path starts where relative paths of file calls start. */
+/** Returns the absolute path. A relative path starts at the working directory, as in file calls. */
 export const absolute = async (files: Files, path: string): Promise<string> =>
   posix.resolve(path.startsWith('/') ? '/' : await told(() => files.directory(), { path }), path)
 

@@ -2,7 +2,7 @@ import { Problem } from '#src/problems.ts'
 
 const validName = /^[A-Za-z_][A-Za-z0-9_]*$/
 
-/** Throws a 400 if a shell cannot accept the name of a variable. The error contains the first such name. */
+/** Throws a 400 if a shell cannot accept one of the variable names. The error contains the first such name. */
 export const checkEnvironment = (envs: Record<string, string>): void => {
   for (const name of Object.keys(envs)) {
     if (!validName.test(name)) {
