@@ -76,8 +76,8 @@ export const activateSnapshot = async (parts: RunningParts, actor: Actor, idOrNa
 
 /**
  * Returns whether a runner has the image and will not remove it. If no snapshot needed the image until now, runners may
- * be removing it. Then the result is false, and the image is deleted from their lists, so that they get an assignment
- * to make it again.
+ * be removing it. Then the result is false, and control deletes the image from its lists of the runners' images, so
+ * that the runners get an assignment to make it again.
  */
 const isStillThere = async (transaction: Transaction, image: string): Promise<boolean> => {
   if (await isImageNeeded(transaction, image)) return await isOnRunner(transaction, image)

@@ -54,7 +54,7 @@ export const createSnapshot = async (parts: RunningParts, actor: Actor, body: Cr
         name,
         image,
         imageName: body.imageName ?? null,
-        // The default until the image's config, which contains the user, is known.
+        // The snapshot's user is `root` until the image's config, which contains the user, is known.
         osUser: 'root',
         entrypoint: body.entrypoint ?? null,
         ...size,

@@ -13,7 +13,7 @@ export type Snapshot = {
   name: string
   state: SnapshotState
   errorReason: string | null
-  /** The name under which runners keep the image. */
+  /** Name of the snapshot's image on the runners. */
   image: string
   imageName: string | null
   sandboxClass: string
