@@ -192,8 +192,8 @@ const costOf = async (sql: Sql, question: Piece): Promise<number> => {
 const costOfLook = 0.07
 
 /**
- * If a page needs at most this many rows in the order of the listing, `pick` reads them at once. For more rows, it
- * first asks PostgreSQL for the costs of other queries, which takes about as long as reading this many rows.
+ * If a page is expected to need at most this many rows in the order of the listing, `pick` reads them without asking
+ * PostgreSQL for the costs of other queries. Asking takes about as long as reading this many rows.
  */
 const hopefulLook = 6000
 
