@@ -1,4 +1,5 @@
-// Changes the quotas of an organization for an operator. Absent fields and null fields stay as they are.
+// Changes the quotas of an organization, as an operator asks. Fields that are absent or null in the body stay as they
+// are.
 import { announceCredentialChange, type Callers } from '#src/control/auth/callers.ts'
 import { writeOrganizationQuota } from '#src/control/organizations/service.ts'
 import type { Parts } from '#src/control/parts.ts'
@@ -9,8 +10,8 @@ import { holdRegion, writeRegionQuota } from './store.ts'
 type QuotaParts = Pick<Parts, 'database' | 'clock'> & { callers: Callers }
 
 /**
- * Fields for which the value 0 removes the limit. null cannot remove a limit, because it means that the field stays
- * unchanged. A real limit of 0 would make no sense here.
+ * Fields for which 0 removes the limit. null cannot mean that, because null leaves a field unchanged. A real limit of 0
+ * would make no sense for these fields.
  */
 const takenAwayByZero = new Set<string>([
   'authenticatedRateLimit',
@@ -34,7 +35,10 @@ const takenAwayByZeroInRegion = new Set<string>([
 
 const columnOf = (field: string) => field.replaceAll(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`)
 
-/** Returns the columns that the body changes. */
+/**
+ * Returns the database columns that the request body changes, with their new values. For fields in `zeroes`, 0 becomes
+ * null.
+ */
 const columnsOf = <V>(body: Record<string, V | null | undefined>, zeroes: ReadonlySet<string>) =>
   Object.fromEntries(
     Object.entries(body)

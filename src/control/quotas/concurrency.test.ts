@@ -1,5 +1,5 @@
-// Tests quotas with a hundred callers that call two control processes at random at the same time. Afterwards no total
-// is above its quota, and the usage that the API reports is the sum over the sandboxes' rows.
+// Tests quotas with a hundred callers at the same time. Each call goes to one of two control processes. Afterwards the
+// usage of each resource is within its quota, and the usage that the API reports is the sum over the sandboxes' rows.
 import assert from 'node:assert/strict'
 import { suite, test } from 'node:test'
 import { setTimeout as delay } from 'node:timers/promises'
@@ -22,7 +22,7 @@ const rowsOf = async ({ database }: TestControl): Promise<Row[]> => database.sql
   select id, state, cpu, memory_gib, disk_gib from sandboxes
   where organization_id = ${ours} and state <> 'destroyed' order by id`
 
-/** Starts two control processes on one database. Calls alternate between them. */
+/** Starts two control processes on one database. Every second call goes to the second process. */
 const startTwo = async () => {
   const app = await startControl({ sandboxes: { mostWarm: 0 } })
   const other = await createApp(app.parts, {
@@ -153,7 +153,7 @@ suite('quotas under concurrent calls', () => {
       const { cpu, disk } = await checkSettled(app, await settle(app, runner))
       isFull ||= cpu >= quota.cpu - 2 || disk >= quota.disk - 4
     }
-    // Checks that the quota was full at times, and that many calls succeeded and many failed.
+    // Checks that the quota was full at times, that more than 50 calls succeeded, and that more than 50 were refused.
     assert.ok(isFull && (seen.get(200) ?? 0) > 50 && (seen.get(403) ?? 0) > 50, JSON.stringify([...seen]))
   })
 })

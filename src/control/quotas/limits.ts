@@ -10,21 +10,21 @@ import { listRegionQuotasIn, type RegionQuotaRow } from './store.ts'
 /** The limits of an organization for sandboxes of one class (such as `container`) in one region. */
 export type Quota = {
   /**
-   * Largest size of one sandbox. Each limit comes from `row`. If `row` has no such limit, the organization's own limit
-   * for all regions applies (such as `maxCpuPerSandbox`).
+   * Largest size of one sandbox. Each limit comes from `row`, or, if it is missing there, from the organization's own
+   * limit for all regions (such as `maxCpuPerSandbox`).
    */
   most: Size
-  /** Largest disk in GiB of a sandbox that is not deleted when it stops. null: no extra limit. */
+  /** Largest disk, in GiB, of a sandbox that still exists after a stop. null: no limit in addition to `most`. */
   mostKeptGiB: number | null
-  /** Longest lifetime in minutes; null: no limit. */
+  /** Longest lifetime of a sandbox in minutes; null: no limit. */
   longestLife: number | null
   /** The row of `region_quotas` for the organization, the region and the class of sandboxes. null: there is none. */
   row: RegionQuotaRow | null
 }
 
 /**
- * Reads an organization's quotas in a region for all classes of sandboxes. Returns a function from class to quota,
- * because the caller does not know the class yet.
+ * Reads an organization's quotas in a region for all classes of sandboxes. Returns a function that gives the quota of
+ * one class, because the caller finds out the class later.
  */
 export const getQuotas = async (
   sql: Sql,
@@ -69,8 +69,8 @@ export const checkLimits = ({ cpu, memoryGiB, diskGiB }: Size, { most }: Pick<Qu
 }
 
 /**
- * Throws if the disk is larger than allowed. The limit is for sandboxes that exist after a stop, so it does not apply
- * to a sandbox that is deleted when it stops.
+ * Throws if the disk is larger than `mostKeptGiB`. That limit does not apply to a sandbox that is deleted when it
+ * stops.
  */
 export const checkKept = (diskGiB: number, autoDeleteInterval: number, { mostKeptGiB }: Quota): void => {
   if (autoDeleteInterval === 0 || mostKeptGiB === null || diskGiB <= mostKeptGiB) return
@@ -80,7 +80,7 @@ export const checkKept = (diskGiB: number, autoDeleteInterval: number, { mostKep
   )
 }
 
-/** Throws if the region enforces quotas and the organization has no quota row there. */
+/** Throws if the region enforces quotas and the organization has no row in `region_quotas` for it. */
 export const checkOpen = ({ id, enforcesQuota }: Pick<Region, 'id' | 'enforcesQuota'>, { row }: Quota): void => {
   if (!enforcesQuota || row !== null) return
   throw new Problem('quota_exceeded', `This organization has no quota in the region "${id}".`)
@@ -91,8 +91,8 @@ export const endOfLife = ({ longestLife }: Pick<Quota, 'longestLife'>, now: Date
   longestLife === null ? null : new Date(now.getTime() + longestLife * 60_000)
 
 /**
- * Returns the lifetime of a sandbox in minutes; 0 means no end. If the region has a limit, the limit is the default and
- * the maximum.
+ * Returns the lifetime of a sandbox in minutes; 0 means no end. If the quota has a longest lifetime, that is the
+ * default and the maximum.
  */
 export const readTtl = (given: number | undefined, { longestLife }: Pick<Quota, 'longestLife'>): number => {
   if (longestLife === null) return given ?? 0

@@ -5,7 +5,7 @@ import { optional, orNull, PathText } from '#src/http/shapes.ts'
 
 export const gpuTypes = ['H100', 'H200', 'RTX-PRO-6000', 'RTX-4090', 'RTX-5090', 'MI355X'] as const
 
-/** Largest amount in a quota. No machine has so much, and the database can store more. */
+/** Largest number that a quota accepts: more than any machine has, and less than the database can store. */
 const largest = 1_000_000_000
 /**
  * Longest window of a rate limit: a day. With a longer window, an organization over its limit would be shut out for too

@@ -42,8 +42,8 @@ export const findRegionQuota = async (
 }
 
 /**
- * Whether this organization can get a quota in the region: the region belongs to the server or to the organization.
- * Locks the region, so that it cannot be deleted until the transaction ends.
+ * Returns whether this organization can get a quota in the region: the region must belong to the server or to the
+ * organization. Locks the region, so that it cannot be deleted until the transaction ends.
  */
 export const holdRegion = async (
   transaction: Transaction,
@@ -72,7 +72,10 @@ export const writeRegionQuota = async (
 
 export type Counts = { snapshot_quota: number; volume_quota: number; snapshots: number; volumes: number }
 
-/** Reads the limits for snapshots and volumes, and how many exist. `undefined` if the organization does not exist. */
+/**
+ * Reads an organization's limits for snapshots and volumes, and how many it has of each. `undefined` if the
+ * organization does not exist.
+ */
 export const countNamed = async (sql: Sql, organizationId: string): Promise<Counts | undefined> => {
   const [row] = await sql<Counts[]>`
     select snapshot_quota, volume_quota,
@@ -83,8 +86,8 @@ export const countNamed = async (sql: Sql, organizationId: string): Promise<Coun
 }
 
 /**
- * A region that the organization can see. `is_open`: sandboxes can be created there without a quota row. The other
- * columns are the capacity of the region's runners.
+ * A region that the organization can see. `is_open`: sandboxes can be created there without a quota. `cpu`,
+ * `memory_gib` and `disk_gib`: the capacity of the region's runners.
  */
 export type RegionRow = { id: string; is_open: boolean; cpu: number; memory_gib: number; disk_gib: number }
 

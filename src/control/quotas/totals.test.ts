@@ -9,7 +9,7 @@ import { connectRunner, untilState } from '#test/control/simulated-runner.ts'
 import { checkTotals } from './totals.ts'
 
 const { ours } = organizations
-/** Columns of the table `sandboxes` that the database computes. */
+/** Columns of the table `sandboxes` that the database computes itself, so the test does not insert them. */
 type Unwritten = { due_at: unknown; label_signature: unknown }
 const waiting = { sandboxes: { createWaitSeconds: 20, momentMilliseconds: 20_000 } }
 
@@ -54,7 +54,7 @@ suite('the quota of an organization in a region', () => {
     assert.match((await ask(app, '', { memory: 10 })).body.message, /memory quota of 10 GiB .* 1 GiB are used/)
     assert.deepEqual(await used(app), [2, 1, 3])
     assert.equal(runner.asked.length, 1, 'no runner heard of what was refused')
-    // The quota of one organization does not affect another.
+    // The quota of `ours` does not limit another organization.
     assert.equal((await app.as('stranger').post('/sandbox', { cpu: 2 })).status, 200)
     await create(app, 'second')
     assert.deepEqual(await used(app), [3, 2, 6])
@@ -146,7 +146,7 @@ suite('the quota of an organization in a region', () => {
     assert.equal((await used(app))[0], 1)
     await stop(app, id)
     await create(app, 'two', { cpu: 4 })
-    // While the disk of a stopped sandbox grows, it uses no cpu and no memory quota.
+    // A resize enlarges the disk of a stopped sandbox. Meanwhile the sandbox uses no CPU quota and no memory quota.
     runner.behave(() => ({ type: 'silent' }))
     const growing = ask(app, 'one/resize', { disk: 5 })
     const grown = await runner.untilAsked(({ diskGiB }) => diskGiB === 5)
@@ -332,7 +332,7 @@ suite('the limits of one sandbox', () => {
     assert.equal((await ask(app, 'one/ttl/0')).status, 400)
     assert.equal((await ask(app, 'one/ttl/61')).status, 400)
     assert.equal((await ask(app, 'one/ttl/45')).body.autoDestroyAt, end(45))
-    // A fork is destroyed when its parent would be, or earlier if the region has a shorter limit.
+    // A fork ends when its parent ends, but at the latest after the longest lifetime (60 minutes).
     app.clock.advance({ seconds: 600 })
     assert.equal((await ask(app, 'two/fork', {})).body.autoDestroyAt, end(20))
     assert.equal((await ask(app, `${eternal}/fork`, {})).body.autoDestroyAt, end(60))

@@ -25,8 +25,8 @@ type HeldRow = Pick<
 const statesHolding = [...new Set([...statesHoldingCompute, ...statesHoldingDisk])]
 
 /**
- * Sums of sandbox sizes, grouped by region, class and state. `heldIn` then decides from the state what uses quota.
- * Unclaimed warm sandboxes use nobody's quota.
+ * Returns sums of sandbox sizes, grouped by region, class and state. `heldIn` then decides from the state which of
+ * these resources use quota. Warm sandboxes that nobody has claimed are left out.
  */
 const sums = (sql: Sql, organizationId: string, states: readonly SandboxState[], more: Piece = sql``) => sql<HeldRow[]>`
   select region_id, sandbox_class, state, desired_state,
@@ -51,7 +51,10 @@ const add = (one: Held, other: Held): Held => ({
   diskGiB: one.diskGiB + other.diskGiB,
 })
 
-/** Returns the quota that a sandbox uses. A stopped sandbox uses only disk, even while it is resized or snapshotted. */
+/**
+ * Returns how much quota resources of this size use in this state. A stopped sandbox uses only disk quota, even while
+ * it is resized or snapshotted.
+ */
 const heldIn = (
   { cpu, memory_gib, disk_gib }: Pick<HeldRow, 'cpu' | 'memory_gib' | 'disk_gib'>,
   { state, desired_state: desired }: Pick<HeldRow, 'state' | 'desired_state'>,
@@ -84,8 +87,8 @@ const kinds = [
 ] as const satisfies readonly (readonly [keyof Held, keyof RegionQuotaRow, string, string])[]
 
 /**
- * Locks an organization's quota for a region and class until the transaction ends. The next transaction with this lock
- * sees what this transaction has committed.
+ * Locks an organization's quota for a region and a class of sandboxes until the transaction ends. A transaction that
+ * waits for this lock then sees what the present transaction has committed.
  */
 const holdPlace = (transaction: Transaction, { organizationId, regionId, sandboxClass }: Place) =>
   transaction`
@@ -100,19 +103,23 @@ type Growth = { from: SandboxRow | null; written: SandboxRow; to: Move['to'] }
 const isMore = (after: Held, before: Held) => kinds.some(([kind]) => after[kind] > before[kind])
 
 /**
- * Whether a move may need more quota. If so, the caller writes the move in a transaction that ends with `checkTotals`.
+ * Returns whether a move may need more quota. If so, the caller must write the move in a transaction that ends with
+ * `checkTotals`.
  */
 export const mayGrow = (sandbox: SandboxRow, { to }: Pick<Move, 'to'>): boolean =>
   isMore(heldIn(sandbox, { state: to, desired_state: to }), heldIn(sandbox, sandbox))
 
 /**
  * Throws if the organization would exceed its quota in a region. Locks that quota, so call this last in the
- * transaction: other transactions then wait briefly, and cannot deadlock.
+ * transaction: other transactions then wait only briefly, and no deadlock is possible.
  */
 export const checkTotals = async (
   transaction: Transaction,
   { from, written, to }: Growth,
-  /** The quota row, if the caller has read it already. `null`: the caller has found that there is no row. */
+  /**
+   * The organization's row in `region_quotas`, if the caller has read it already. `null`: the caller has found that
+   * there is no row.
+   */
   known?: RegionQuotaRow | null,
 ): Promise<void> => {
   const before = from === null ? nothing : heldIn(from, from)
@@ -123,11 +130,11 @@ export const checkTotals = async (
   const quota = known === undefined ? await findRegionQuota(transaction, place) : known
   const limited = kinds.filter(([kind, column]) => after[kind] > before[kind] && (quota?.[column] ?? null) !== null)
   if (!quota || limited.length === 0) return
-  // If disk is not limited, sandboxes that use only disk are not read.
+  // If the quota has no limit for disk, sandboxes that use only disk need not be read.
   const states = limited.some(([kind]) => kind === 'diskGiB') ? statesHolding : statesHoldingCompute
   const here = transaction`and region_id = ${regionId} and sandbox_class = ${sandboxClass} and id <> ${written.id}`
-  // The two statements are sent together. The second runs after the first has got the lock, so it sees all that was
-  // committed before.
+  // The two statements are sent together, but PostgreSQL runs the second when the first has got the lock. So it sees
+  // all that transactions with this lock have committed before.
   const [, rows] = await Promise.all([holdPlace(transaction, place), sums(transaction, organizationId, states, here)])
   const others = rows.map((row) => heldIn(row, row)).reduce(add, nothing)
   const said = limited

@@ -1,4 +1,4 @@
-// The quotas of an organization, its use of them, and the regions in which it can have sandboxes.
+// Shows the quotas of an organization, how much of them it uses, and the regions in which it can have sandboxes.
 
 import type { Parts } from '#src/control/parts.ts'
 import type { Organization } from '#src/control/people/organization.ts'
@@ -43,8 +43,8 @@ const listPlaces = async ({ database }: UsageParts, organizationId: string): Pro
 }
 
 /**
- * Returns the quota and usage of one region as the API shows them. Without a quota, the total is the capacity of the
- * region's runners, because nobody can use more.
+ * Returns the quota and usage of one region as the API shows them. If there is no quota, the total is the capacity of
+ * the region's runners.
  */
 const asRegionUsage = ({ region, sandboxClass, quota, held }: QuotaPlace, overcommit: Overcommit): RegionUsage => ({
   regionId: region.id,
