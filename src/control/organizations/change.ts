@@ -10,7 +10,7 @@ import { lockOrganization, writeOrganization } from './store.ts'
 export type OrganizationParts = Parts & { callers: Callers }
 
 /**
- * Changes an organization. `change` runs while the organization is locked, and returns the columns to write, or
+ * Changes an organization. Calls `change` while the organization is locked. `change` returns the columns to write, or
  * undefined to change nothing.
  */
 export const changeOrganization = async (

@@ -73,7 +73,7 @@ suite('POST /organizations', () => {
     }
   })
 
-  test('POST /organizations answers 403 if the caller’s address is unverified, or verified only by an SSO provider', async () => {
+  test('POST /organizations answers 403 if the caller’s e-mail address is unverified, or verified only by SSO', async () => {
     await using app = await startControl()
     for (const how of [{ emailVerified: false }, { emailVerifiedBy: 'sso' }] as const) {
       const { key } = await addPerson(app, { role: 'owner', ...how })

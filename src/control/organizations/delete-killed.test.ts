@@ -1,5 +1,5 @@
-// Tests that a delete of an organization is complete or has no effect if control is killed in the middle. Runs the real
-// program and kills it.
+// Tests that a delete of an organization is complete or has no effect, even if control is killed in the middle. Runs
+// control in a process of its own and kills that process.
 import assert from 'node:assert/strict'
 import { suite, test } from 'node:test'
 import { setTimeout as pause } from 'node:timers/promises'
@@ -9,7 +9,10 @@ import { keys, organizations } from '#test/control/people.ts'
 import { connectRunner } from '#test/control/simulated-runner.ts'
 import { openTestDatabase } from '#test/control/test-database.ts'
 
-/** Sends a request to the control process at `base`. The reply has the same form as in the test harness. */
+/**
+ * Sends a request to the control process at `base`. Returns the status and the parsed body, as `app.as(…)` does in
+ * other tests.
+ */
 const call = async (base: string, token: string, method: string, path: string, body?: object) => {
   const reply = await fetch(`${base}${path}`, {
     method,
@@ -20,7 +23,7 @@ const call = async (base: string, token: string, method: string, path: string, b
   return { status: reply.status, body: text === '' ? undefined : JSON.parse(text) }
 }
 
-/** The data that a simulated runner needs for connecting to a control in another process. */
+/** Returns what a simulated runner needs to connect to a control process other than the test's own. */
 const remote = (base: string) =>
   ({
     listen: async () => base.replace(/\/api$/, ''),

@@ -9,7 +9,8 @@ const path = `/organizations/${ours}`
 const patient = { sandboxes: { createWaitSeconds: 20 } }
 
 /**
- * Lists the tables that have rows of the deleted organization. The audit log is left out, because it keeps its rows.
+ * Returns the names of the tables that still have rows of the deleted organization. The audit log is left out, because
+ * it keeps its rows.
  */
 const tracesOf = async ({ database: { sql } }: TestControl): Promise<string[]> => {
   const columns = await sql<{ table_name: string }[]>`
@@ -66,7 +67,7 @@ suite('DELETE /organizations/{organizationId}', () => {
     await untilForgotten(app)
     assert.deepEqual([...runner.has.keys()], [kept])
     assert.equal((await app.as('stranger').get('/sandbox/one')).body.state, 'started')
-    // For five minutes, a row in `deleted_organizations` keeps the organization's id. All other rows about the
+    // The row in `deleted_organizations` with the organization's id exists for five minutes. All other rows of the
     // organization are deleted earlier.
     app.clock.advance({ minutes: 5 })
     await app.sweep()
@@ -145,7 +146,7 @@ suite('DELETE /organizations/{organizationId}', () => {
       assert.equal((await app.as('stranger').delete(`/organizations/${id}`)).status, 404)
     }
     assert.equal((await app.as('nobody').delete(path)).status, 401)
-    // This call caches the caller as an owner. Then the role changes in the database.
+    // Makes control cache the caller as an owner. Then the role changes in the database, but not in the cache.
     assert.equal((await app.as('owner').get(path)).status, 200)
     await sql`update members set role = 'member' where organization_id = ${ours} and user_id = ${userId('owner')}`
     assert.equal((await app.as('owner').delete(path)).status, 403)

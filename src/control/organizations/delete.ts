@@ -1,7 +1,7 @@
 // Deletes an organization. One transaction deletes everything that gives access or can be used: keys, members, roles,
 // invitations, settings, snapshots, warm pools.
-// Runners cannot take part in that transaction. So the organization's id is kept until runners have nothing of the
-// organization. Then sandboxes/upkeep/without-organization.ts deletes the id, even after a crash.
+// Runners cannot take part in that transaction. So control keeps the organization's id until no runner has anything of
+// the organization. Then sandboxes/upkeep/without-organization.ts deletes the id, even after a crash.
 
 import { dropImagesOf, pushImage } from '#src/control/images/images.ts'
 import { Problem } from '#src/problems.ts'

@@ -12,8 +12,8 @@ const keptMinutes = 5
 const atOneTime = 20
 
 /**
- * Returns the deleted organizations to check now, and marks them as checked. Begins with those whose last check is
- * longest ago.
+ * Returns at most `atOneTime` deleted organizations to check for left-over sandboxes, volumes and runners. Stores the
+ * time of this check. Begins with those whose last check is longest ago.
  */
 export const lookAtDeleted = async (sql: Sql, now: Date): Promise<DeletedOrganization[]> =>
   await sql<DeletedOrganization[]>`
@@ -24,8 +24,8 @@ export const lookAtDeleted = async (sql: Sql, now: Date): Promise<DeletedOrganiz
     returning id, deleted_by as "deletedBy", deleted_at as "deletedAt"`
 
 /**
- * Whether anything of the organization is left: a sandbox or a volume that no runner has confirmed as gone, or a runner in its own
- * regions.
+ * Returns whether anything of a deleted organization is left: a sandbox or a volume that no runner has confirmed as
+ * gone, or a runner in one of its own regions.
  */
 export const keepsAnything = async (sql: Sql, id: string): Promise<boolean> => {
   const [found] = await sql`
@@ -39,8 +39,8 @@ export const keepsAnything = async (sql: Sql, id: string): Promise<boolean> => {
 }
 
 /**
- * Ends the clean-up of a deleted organization of which only regions are left. Deletes the regions immediately, and the
- * kept id after a while.
+ * Ends the clean-up of a deleted organization that has nothing left but regions. Deletes the regions immediately, and
+ * the organization's id when `keptMinutes` have passed.
  */
 export const endOrganization = async (
   transaction: Transaction,

@@ -1,4 +1,4 @@
-// Settings of an organization that only the operator of the server may change.
+// The endpoints for settings of an organization that only the operator of the server may change.
 import { OrganizationId } from '#src/control/people/schemas.ts'
 import { type ControlRoute, route } from '../auth/route.ts'
 import type { OrganizationParts } from './change.ts'

@@ -1,5 +1,6 @@
-// The destination of the telemetry of an organization's sandboxes. The headers are credentials for another service. The
-// whole setting is therefore encrypted in the database, and only a collector of this server can read the values.
+// The setting for telemetry: the server to which the telemetry of an organization's sandboxes is sent, and the headers
+// for it. The headers are credentials. The whole setting is therefore encrypted in the database, and only a telemetry
+// collector of this server can read the values of the headers.
 
 import type { OtelConfig } from '#src/control/people/organization.ts'
 import type { Logger } from '#src/kit/log.ts'
@@ -60,15 +61,15 @@ const isMasked = (value: string) => /^\*+$/.test(value)
 
 const checkHeader = (name: string, value: string): void => {
   const complain = (why: string) => new Problem('bad_request', `headers: ${why}`)
-  // RFC 9110 §5.1 and §5.5 define the names and values of headers.
+  // The characters that RFC 9110 (§5.1 and §5.5) allows in the name and in the value of a header.
   if (!/^[\w!#$%&'*+.^`|~-]{1,256}$/.test(name)) throw complain(`"${name.slice(0, 60)}" is not the name of a header`)
   if (value.length > longestValue) throw complain(`the value of ${name} is longer than ${longestValue} characters`)
   if (!/^[\t\x20-\x7e\x80-\xff]*$/.test(value)) throw complain(`the value of ${name} cannot stand in a header`)
 }
 
 /**
- * Reads the headers of the body. Owners see asterisks in place of values, so a value of asterisks means: keep the
- * stored value.
+ * Reads the headers of the body. The API shows owners asterisks instead of values. If a value in the body is asterisks,
+ * the stored value is used.
  */
 const readHeaders = (given: Record<string, string>, stored: () => Record<string, string>): Record<string, string> => {
   const entries = Object.entries(given)

@@ -1,6 +1,6 @@
-// The endpoints of `/organizations`: the organizations that the caller belongs to, creates and manages. The guard has
-// already read the organization in the path, and answers 404 if the caller does not belong to it. Routes for operators
-// only are in operator-routes.ts.
+// The endpoints of `/organizations`: list, create and manage the organizations of the caller. The guard has already
+// read the organization in the path, and answers 404 if the caller does not belong to it. Endpoints only for operators
+// are in operator-routes.ts.
 
 import Type from 'typebox'
 import { asOrganizationView, type Organization } from '#src/control/people/organization.ts'

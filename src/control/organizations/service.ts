@@ -1,4 +1,4 @@
-// Lets other modules read organizations, write their quota, and finish deleting them.
+// Lets other modules read organizations, write their quotas, and complete their deletion.
 
 import { type Organization, type OrganizationRow, readOrganization } from '#src/control/people/organization.ts'
 import type { Sql } from '../storage/database.ts'

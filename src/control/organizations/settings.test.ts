@@ -7,7 +7,7 @@ const { ours, theirs } = organizations
 const at = (path: string, organization: string = ours) => `/organizations/${organization}/${path}`
 const see = async (app: TestControl) => (await app.as('owner').get(`/organizations/${ours}`)).body
 
-/** Checks what callers who are not operators get, for their own organization and for another one. */
+/** Checks that callers who are not operators are refused, for their own organization and for another one. */
 const checkOnlyOperators = async (app: TestControl, path: string, body: object) => {
   for (const who of ['owner', 'member', 'viewer', 'stranger'] satisfies Who[]) {
     for (const id of [ours, theirs, 'no-such'])
@@ -110,7 +110,7 @@ suite('PUT /organizations/{organizationId}/experimental-config', () => {
 suite('POST /organizations/{organizationId}/suspend', () => {
   test('POST /organizations/{organizationId}/suspend makes creates and starts fail immediately, but not reads', async () => {
     await using app = await startControl()
-    // This call caches the caller before the suspension.
+    // Makes control cache the caller and the organization, which is not suspended yet.
     assert.equal((await see(app)).suspended, false)
     assert.equal((await app.as('admin').post(at('suspend'))).status, 204)
     const { suspended, suspendedAt, suspendedUntil, suspensionReason, suspensionCleanupGracePeriodHours } =

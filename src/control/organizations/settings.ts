@@ -35,8 +35,8 @@ export const setSwitch = (
 ): Promise<void> => changeOrganization(parts, organizationId, () => ({ [name]: value }))
 
 /**
- * Name of the telemetry settings. They have an endpoint of their own, which encrypts secrets, so callers must not set
- * this name in the experimental settings.
+ * A name that callers must not use in the experimental settings. Telemetry settings have this name, and an endpoint of
+ * their own that encrypts them.
  */
 const reserved = 'otel'
 
@@ -60,8 +60,8 @@ export type Suspension = {
 }
 
 /**
- * Suspends an organization: nothing new may start, and running sandboxes are stopped after the grace period. A second
- * suspension keeps the date of the first one.
+ * Suspends an organization: no sandbox can be created or started, and running sandboxes are stopped after the grace
+ * period. A second suspension keeps the date of the first one.
  */
 export const suspend = async (
   parts: OrganizationParts,

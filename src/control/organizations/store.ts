@@ -5,8 +5,8 @@ import { insertOwner } from '../members/service.ts'
 import type { Sql, Transaction } from '../storage/database.ts'
 
 /**
- * Locks an organization: no other transaction can change the organization until this transaction ends. Other
- * transactions can add rows that refer to it.
+ * Locks an organization, so that no other transaction can change it until this transaction ends. Other transactions can
+ * still add rows that refer to it.
  */
 export const lockOrganization = async (transaction: Transaction, id: string): Promise<Organization | undefined> => {
   const [row] = await transaction<OrganizationRow[]>`select * from organizations where id = ${id} for no key update`
@@ -60,8 +60,8 @@ export const countCreatedBy = async (transaction: Transaction, userId: string): 
 }
 
 /**
- * Locks an organization completely. Until this transaction ends, no other transaction can change or delete it, or add
- * rows that refer to it.
+ * Locks an organization completely. Until this transaction ends, no other transaction can change or delete the
+ * organization, or add rows that refer to it.
  */
 export const holdOrganization = async (transaction: Transaction, id: string): Promise<Organization | undefined> => {
   const [row] = await transaction<OrganizationRow[]>`select * from organizations where id = ${id} for update`
@@ -75,8 +75,8 @@ export const isOwner = async (sql: Sql, id: string, userId: string): Promise<boo
 }
 
 /**
- * Deletes an organization and all rows that refer to it by a foreign key. Keeps its id in `deleted_organizations` for
- * the clean-up on runners.
+ * Deletes an organization and all rows that refer to it by a foreign key. Stores its id in `deleted_organizations`,
+ * because runners may still have its sandboxes.
  */
 export const removeOrganization = async (
   transaction: Transaction,
@@ -88,7 +88,7 @@ export const removeOrganization = async (
   await transaction`delete from organizations where id = ${id}`
 }
 
-/** Writes the limits of an organization. Returns false if the organization does not exist. */
+/** Writes the quotas that are columns of the table `organizations`. Returns false if the organization does not exist. */
 export const writeOrganizationQuota = async (
   sql: Sql,
   organizationId: string,
