@@ -136,7 +136,8 @@ suite('the targets of outbound calls', () => {
       resolve: async () => [{ address: '1.1.1.1', family: 4 }],
       evenMilliseconds: 1,
     })
-    // Control refuses every call to port 1. So no request leaves this machine, even if the tested check is broken.
+    // Both calls go to port 1, which control always refuses. So no request is sent, even if the check of host names is
+    // broken.
     assert.equal(await reasonOf(closed.send({ method: 'GET', url: 'http://no-such-name.invalid:1/' })), 'not_public')
     const both = createOutbound({ allowed: loopback, readOwn: () => loopback, resolve: named('127.0.0.1') })
     assert.equal((await both.send({ method: 'GET', url })).body.toString(), 'here')
@@ -212,7 +213,7 @@ suite('the limits of an outbound call', () => {
   test('an outbound call fails if the response’s headers or body exceed the limit', async () => {
     await using server = await serve((request, response) => {
       if (request.url === '/headers') response.setHeader('x-large', 'x'.repeat(20_000))
-      // The answer has no Content-Length, so control notices its size only while it reads the body.
+      // The response has no Content-Length, so control notices only while it reads the body that the body is too large.
       response.write('x'.repeat(600))
       response.end('x'.repeat(600))
     })

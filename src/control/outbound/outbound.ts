@@ -1,5 +1,5 @@
-// Calls servers whose URL comes from a user and not from the operator: identity providers and webhook endpoints. Such a
-// call reaches only the public Internet, follows no redirects, and closes its connection at the end. The time, the
+// Calls servers whose URL comes from a user and not from the operator: identity providers and webhook endpoints. These
+// calls reach only the public Internet, follow no redirects, and close their connection at the end. Their time, their
 // bytes and the number of concurrent calls are limited.
 import { lookup } from 'node:dns/promises'
 import { isIP, type LookupFunction } from 'node:net'
@@ -17,15 +17,15 @@ export type OutboundRequest = {
   url: string
   headers?: Record<string, string>
   body?: string | Uint8Array
-  /** Refuses `http:`, except for targets that the operator allows. Default: false. */
+  /** Whether to refuse `http:`. Networks that the operator allows are excepted. Default: false. */
   requireTls?: boolean
-  /** Milliseconds for the whole call, including the DNS look-up. */
+  /** Time limit in milliseconds for the whole call, including the DNS look-up. */
   timeoutMilliseconds?: number
   /** Maximum bytes of the response body; a larger body is an error. */
   mostBytes?: number
   /**
-   * The organization that gave the URL. Each organization may have a quarter of all concurrent calls. Absent: only the
-   * total is limited.
+   * The organization that gave the URL. Each organization may use a quarter of all concurrent calls. Absent: the call
+   * counts for no organization, but for the total.
    */
   organizationId?: string
 }
@@ -40,12 +40,18 @@ export type Outbound = {
 type OutboundParts = {
   /** Networks that may be called in addition to the public Internet. */
   allowed: Networks
-  /** Reads the networks of this host, which calls may not reach. Called before each outbound call. */
+  /**
+   * Returns the networks of this host. Calls to them are refused, except those in `allowed`. Called before each
+   * outbound call.
+   */
   readOwn?: () => Networks
   resolve?: Resolve
-  /** Maximum number of concurrent calls. A call above it fails immediately. Default: 64. */
+  /** Maximum number of concurrent calls. A call beyond this number fails immediately. Default: 64. */
   mostAtOnce?: number
-  /** A call to a refused host name fails only after a multiple of these milliseconds. Default: 2000. */
+  /**
+   * The error for a refused host name is thrown only after a whole multiple of this time, in milliseconds. Default:
+   * 2000.
+   */
   evenMilliseconds?: number
   /** The TLS certificates that are trusted. Default: Node's own list. */
   secureContext?: () => SecureContext
@@ -56,8 +62,8 @@ const standardBytes = 1024 * 1024
 const headerBytes = 16 * 1024
 const standardAtOnce = 64
 /**
- * A call to a refused host name fails only after a multiple of these milliseconds. The delay therefore does not reveal
- * whether the name exists.
+ * Default of `evenMilliseconds`. The error for a refused host name comes only after 2, 4, 6 … seconds, so the delay
+ * does not reveal whether the name exists.
  */
 const standardEvenMilliseconds = 2000
 const shareOfOne = 1 / 4
@@ -65,8 +71,8 @@ const shareOfOne = 1 / 4
 const resolveName: Resolve = (hostname) => lookup(hostname, { all: true })
 
 /**
- * Makes a DNS look-up function that returns only the checked addresses. A DNS answer that changes after the check
- * therefore has no effect.
+ * Makes a DNS look-up function that returns the addresses that were checked, and asks no DNS server. So a DNS answer
+ * that changes after the check has no effect.
  */
 const pinned =
   ({ addresses }: Target): LookupFunction =>
@@ -125,7 +131,10 @@ export const outboundOf = ({ send }: Outbound, organizationId: string): Outbound
   send: (request) => send({ ...request, organizationId }),
 })
 
-/** Whether a host name was refused because of its addresses. False if the URL has an IP address in place of a name. */
+/**
+ * Returns whether a URL was refused because of the addresses of its host name. False if the URL contains an IP address
+ * instead of a name.
+ */
 const isOfName = (error: unknown, url: string) =>
   error instanceof OutboundError &&
   error.reason === 'not_public' &&
@@ -140,8 +149,8 @@ export const createOutbound = ({
   secureContext,
 }: OutboundParts): Outbound => {
   /**
-   * Running calls by organization. A call of the server itself has its own unique owner, so only the total limits such
-   * calls.
+   * Counts the running calls of each organization and all running calls. A call without an organization gets an owner
+   * of its own, so only the total limits such calls.
    */
   const running = new Budget<string | symbol>({ each: Math.ceil(mostAtOnce * shareOfOne), all: mostAtOnce })
   return {

@@ -1,5 +1,5 @@
-// Finds the networks and the gateways of this host. This host reaches them without passing a firewall, even if their
-// addresses are public. Control therefore refuses URLs of users that lead there.
+// Finds the networks and the gateways of this host. They may have public addresses, but this host reaches them without
+// passing a firewall. Control therefore refuses URLs of users that lead to them.
 import { BlockList } from 'node:net'
 import { type NetworkInterfaceInfo, networkInterfaces } from 'node:os'
 import { isPublicAddress, type Networks } from '#src/kit/networks.ts'
@@ -8,11 +8,15 @@ import { type NextNetwork, readNextNetworks } from './routes-of-host.ts'
 type Interfaces = NodeJS.Dict<Pick<NetworkInterfaceInfo, 'address' | 'cidr'>[]>
 
 /**
- * Shortest prefix of a local network. A network with a shorter prefix is ignored, because it is too large to be local.
+ * Shortest prefix of a network that counts as local. A network with a shorter prefix is too large to be local, and is
+ * ignored.
  */
 const shortest = { ipv4: 8, ipv6: 32 }
 
-/** Lists the networks of this host that have public addresses. Private networks are refused anyway. */
+/**
+ * Lists the networks of this host that have public addresses. Private networks are left out, because target.ts refuses
+ * private addresses anyway.
+ */
 export const readOwnNetworks = (
   interfaces: Interfaces = networkInterfaces(),
   next: readonly NextNetwork[] = readNextNetworks(),

@@ -1,6 +1,6 @@
-// The next hops of this host: its gateways, and the networks that it reaches directly. Control reads them from the
-// routes, because a host with a /32 address has a gateway outside the networks of its interfaces. Control may read only
-// the entries of its own process in /proc, but they include the routes.
+// The next hops of this host: its gateways, and the networks that it reaches without a gateway. They are read from the
+// routes, because a host with a /32 address has a gateway outside the networks of its interfaces. In /proc, control may
+// read only the entries of its own process, but these include the routes.
 import { closeSync, openSync, readSync } from 'node:fs'
 
 export type NextNetwork = { address: string; bits: number }
@@ -24,7 +24,7 @@ const readBeginning = (path: string): string => {
       closeSync(file)
     }
   } catch {
-    // A kernel without IPv6 has no /proc/net/ipv6_route.
+    // A kernel without IPv6 has no file /proc/net/ipv6_route. Then there are no IPv6 routes.
     return ''
   }
 }

@@ -1,4 +1,4 @@
-// Decides whether a URL of a user may be called, and at which addresses. The call then connects to the checked
+// Decides whether a URL that a user gave may be called, and at which addresses. The call then connects to these
 // addresses, so a DNS answer that changes after the check has no effect.
 import type { LookupAddress } from 'node:dns'
 import { isIP } from 'node:net'
@@ -12,7 +12,7 @@ export type Target = { url: URL; addresses: LookupAddress[] }
 
 const longestUrl = 2048
 
-/** Checks a URL without a DNS look-up, at the moment when a user gives it. Throws an OutboundError. */
+/** Checks a URL when a user gives it, without a DNS look-up. Throws an OutboundError if the URL is refused. */
 export const readTargetUrl = (given: string): URL => {
   const url = given.length <= longestUrl && URL.canParse(given) ? new URL(given) : undefined
   if (url === undefined || !/^https?:$/.test(url.protocol) || url.hostname === '') {
@@ -54,8 +54,8 @@ const notPublic = (host: string, cause?: unknown) =>
 type TargetRules = { allowed: Networks; own: Networks; resolve: Resolve; requireTls: boolean }
 
 /**
- * Resolves the host name of a URL and checks its addresses. If one address is refused, the name is refused: a program
- * that connects may use any of them.
+ * Resolves the host name of a URL and checks its addresses. Throws if one of the addresses is refused, because the call
+ * may connect to any of them.
  */
 export const resolveTarget = async (given: string, rules: TargetRules): Promise<Target> => {
   const { allowed, own, resolve, requireTls } = rules
