@@ -1,5 +1,5 @@
-// The certificate authority of an organization. It signs certificates for the hosts at which the organization's secrets may
-// be used. The authority's private key never leaves control.
+// The certificate authority of an organization. It signs certificates for the hosts at which the organization's secrets
+// may be used. Runners get these certificates, but never the authority's private key.
 import { type Certified, makeAuthority, makeServerCertificate, spanOf } from '#src/kit/certificate.ts'
 import { Problem } from '#src/problems.ts'
 import type { Parts } from '../parts.ts'
@@ -9,11 +9,11 @@ import { type Authority, findAuthorities, insertAuthority, type Secret } from '.
 const dayMs = 86_400_000
 const authorityDays = 3650
 /**
- * Days for which a certificate is valid. A runner shows it to a sandbox in place of the certificate of a server. A new
- * one is made when half of this time is over.
+ * Days for which a certificate is valid. A runner shows the certificate to a sandbox in place of the real server's
+ * certificate. Control makes a new one when half of this time is over.
  */
 const certificateDays = 14
-/** Maximum number of certificates that are cached in memory. It takes a millisecond to make a certificate. */
+/** Maximum number of certificates that control keeps in memory. Making a certificate takes a millisecond. */
 const mostKept = 5000
 
 const purposeOf = (organizationId: string) => `secret-authority:${organizationId}`
@@ -39,7 +39,7 @@ export const ensureAuthority = async (
 const kept = new Map<string, Certified & { until: number }>()
 
 /**
- * Returns a certificate for the hosts of a secret. Reuses the last certificate while at least half of its validity is
+ * Returns a certificate for the hosts of a secret. Returns the last one again while at least half of its validity is
  * left.
  */
 export const certify = (

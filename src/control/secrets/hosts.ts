@@ -1,4 +1,4 @@
-// Reads the hosts and the value of a secret as callers write them.
+// Checks and normalizes the hosts and the value of a secret, as a caller has written them.
 import { isIPv4 } from 'node:net'
 import { domainToASCII } from 'node:url'
 import { Problem } from '#src/problems.ts'
@@ -7,8 +7,8 @@ import { isDomainName } from '#src/wire/domain.ts'
 const refuse = (why: string) => new Problem('bad_request', why)
 
 /**
- * Returns a host in DNS form. A star stands for exactly one label, as in certificates. Below the star there must be a
- * domain of at least two labels.
+ * Returns a host name in lower-case ASCII. It may begin with `*.`: the star stands for exactly one label, as in
+ * certificates, and a domain of at least two labels must follow.
  */
 const readHost = (given: string): string => {
   const shown = `"${given.slice(0, 60)}"`
@@ -19,7 +19,7 @@ const readHost = (given: string): string => {
     throw refuse(`hosts must be names such as api.example.com or *.example.com, not ${shown}`)
   if (/^\S+:\d+$/.test(name))
     throw refuse(`hosts must be without a port, because values are sent to port 443 only: ${shown}`)
-  // The URL parser would silently cut off a host name at one of these characters.
+  // `domainToASCII` would silently cut off the name at one of these characters.
   const ascii = /[%/\\?#@:[\]\s]/.test(name) ? '' : domainToASCII(name)
   if (isIPv4(ascii)) throw refuse(`hosts must be names and not addresses: ${shown}`)
   if (ascii.length > 253 - star.length || !isDomainName(ascii))
@@ -29,7 +29,7 @@ const readHost = (given: string): string => {
 
 export const readHosts = (given: readonly string[]): string[] => [...new Set(given.map(readHost))]
 
-/** A value becomes part of a request header, so a line break in it would begin another header. */
+/** The value of a secret is put into a request header, so a line break in it would begin another header. */
 export const checkValue = (value: string): string => {
   if (/[\r\n]/.test(value)) throw refuse('value must not contain a line end, because it is sent in headers of requests')
   if (!/^[\x21-\x7e]([\x20-\x7e]*[\x21-\x7e])?$/.test(value))

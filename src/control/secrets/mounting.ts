@@ -1,4 +1,5 @@
-// The secrets of one sandbox: for each secret, the environment variable that contains the secret's placeholder.
+// The secrets of one sandbox. For each secret, an environment variable of the sandbox contains the secret's
+// placeholder.
 import { Problem } from '#src/problems.ts'
 import { trustVariables } from '#src/wire/secrets.ts'
 import type { Parts } from '../parts.ts'
@@ -8,13 +9,19 @@ import type { Transaction } from '../storage/database.ts'
 import { ensureAuthority } from './authority.ts'
 import { holdSecrets } from './store.ts'
 
-/** For each variable: the name of the secret whose placeholder the variable gets. */
+/** Maps each environment variable to the name of the secret whose placeholder it gets. */
 export type AskedSecrets = ReadonlyMap<string, string>
 
-/** Variables that must keep their values: with a placeholder in one of them, no command would start or no secret would work. */
+/**
+ * Environment variables that must not get a placeholder: without their values, no command would start or no secret
+ * would work.
+ */
 const neededVariables: ReadonlySet<string> = new Set(['PATH', 'HOME', 'LD_PRELOAD', ...Object.keys(trustVariables)])
 
-/** Reads `[{VARIABLE: name}, …]`. */
+/**
+ * Reads the field `secrets` of a request: `[{VARIABLE: name of the secret}, …]`. Throws 400 for a variable that is
+ * invalid, reserved or repeated.
+ */
 export const readSecrets = (given: readonly Readonly<Record<string, string>>[]): AskedSecrets => {
   const entries = given.flatMap((each) => Object.entries(each))
   const asked = new Map(entries)

@@ -1,4 +1,4 @@
-// The secrets that control sends to a runner: the values that its sandboxes may use, and which sandbox may use which
+// What control sends to a runner about secrets: the values that its sandboxes may use, and which sandbox may use which
 // value.
 
 import type { SecretsOfRunner } from '#src/wire/secrets.ts'
@@ -13,8 +13,8 @@ import { findAuthorities, listSecretsById, type Secret } from './store.ts'
 type Row = Pick<SandboxRow, 'id' | 'organization_id' | 'generation' | 'secrets'>
 
 /**
- * Returns the secrets of these sandboxes. A secret that cannot be decrypted, or that has no hosts, is left out.
- * Requests then contain its placeholder instead of its value.
+ * Returns the secrets of these sandboxes. Leaves out a secret that cannot be decrypted or that has no hosts; its
+ * placeholder is then not replaced.
  */
 const secretsOf = async (
   { database: { sql }, encryption, log }: Pick<Parts, 'database' | 'encryption' | 'log'>,
@@ -52,7 +52,10 @@ const asSandbox = ({ id, generation, secrets }: Row) => ({
 export const listForRunner = async (parts: Pick<Parts, 'database' | 'encryption' | 'log'>, runnerId: string) =>
   secretsOf(parts, await listWithSecretsOn(parts.database.sql, runnerId))
 
-/** Sends a runner the secrets of one sandbox. If the message is lost, the runner finds the secrets in its next list. */
+/**
+ * Sends a runner the secrets of one sandbox. If the message is lost, the runner finds the secrets in the list that it
+ * reads at intervals.
+ */
 export const pushSecrets = async (parts: RunningParts, runnerId: string, row: Row): Promise<void> => {
   try {
     parts.links.say(runnerId, { type: 'secrets', secrets: await secretsOf(parts, [row]) })

@@ -56,7 +56,7 @@ export const SecretsPage = Type.Object({
 })
 export type SecretsPage = Static<typeof SecretsPage>
 
-/** The list of secrets that runners read. The runners check every field themselves (wire/secrets.ts). */
+/** The list of secrets that runners request. The runners check every field themselves (wire/secrets.ts). */
 export const SecretsOfRunnerShape = Type.Object({
   secrets: Type.Array(
     Type.Object({

@@ -1,5 +1,5 @@
-// The secrets of an organization. A value is encrypted at rest and is never shown in an answer. It leaves control only for
-// runners that have a sandbox with the secret.
+// The secrets of an organization. Their values are encrypted in the database, and no reply to a caller contains them.
+// Control sends a value only to runners that have a sandbox with the secret.
 import { randomUUID } from 'node:crypto'
 import { Problem } from '#src/problems.ts'
 import type { Actor } from '../auth/actor.ts'
@@ -25,7 +25,7 @@ import {
   writeSecret,
 } from './store.ts'
 
-/** Maximum number of secrets that the listing without pages returns. */
+/** Above this number of secrets, `GET /secret`, which has no pages, answers 400. */
 const mostListed = 1500
 
 export const purposeOf = ({ id }: Pick<Secret, 'id'>) => `secret:${id}`
@@ -118,7 +118,7 @@ export const viewPage = async (
   }
 }
 
-/** Changes a secret. The requests of running sandboxes use the new value and the new allowed hosts from then on. */
+/** Changes a secret. From then on, requests of running sandboxes get the new value, and only at the new hosts. */
 export const updateSecret = async (parts: RunningParts, actor: Actor, id: string, body: UpdateSecret) => {
   checkNotSuspended(parts, actor)
   const { database, clock, encryption, changes } = parts

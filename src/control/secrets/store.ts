@@ -40,7 +40,10 @@ type Page = Pick<SecretsQuery, 'limit' | 'name' | 'sort' | 'order'> & {
   after: { value: unknown; id: string } | undefined
 }
 
-/** Reads one page, and one secret more if there is a next page. */
+/**
+ * Reads one page of secrets. Reads one secret more than the page has, so that the caller sees whether there is a next
+ * page.
+ */
 export const pageSecrets = async (sql: Sql, organizationId: string, page: Page): Promise<Secret[]> => {
   const { limit, sort, order, after } = page
   const column = sql(sortColumns[sort])
@@ -62,11 +65,11 @@ export const countSecrets = async (sql: Sql, organizationId: string, part: strin
   return row?.count ?? 0
 }
 
-/** Inserts a secret. If the organization has reached its quota, inserts nothing and returns the quota. */
+/** Inserts a secret. If the organization has as many secrets as its quota allows, inserts nothing and returns the quota. */
 export const insertSecret = async (transaction: Transaction, secret: Secret): Promise<number | undefined> => {
   const { id, organizationId, name, description, placeholder, sealedValue, hosts, version, createdAt, updatedAt } =
     secret
-  // This lock makes concurrent inserts of one organization run one after the other, so that the count is correct.
+  // Locks the organization, so that its concurrent inserts run one after the other and the count is correct.
   const [organization] = await transaction<{ most: number }[]>`
     select secret_quota as most from organizations where id = ${organizationId} for no key update`
   const most = organization?.most ?? 0
