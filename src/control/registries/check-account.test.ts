@@ -14,7 +14,7 @@ const hub: Answer = {
   challenge: 'Bearer realm="https://auth.docker.io/token",service="registry.docker.io"',
 }
 
-/** Checks an account at a simulated registry, which sends these answers one after the other. */
+/** Checks an account at a simulated image registry, which sends `answers` one after the other. */
 const ask = async (answers: readonly (Answer | Error)[], host = account.host) => {
   const sent: OutboundRequest[] = []
   const outbound = {

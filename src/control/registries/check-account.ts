@@ -1,6 +1,6 @@
-// Checks whether a registry accepts a username and a password, as `docker login` does: `GET /v2/`, and then the
-// registry's token service, if it has one. The password is sent to no other server, redirects are not followed, and
-// answers of the registry are never quoted.
+// Checks whether an image registry accepts a username and a password, as `docker login` does: `GET /v2/`, and then a
+// request to the registry's token service, if it has one. The password is sent to no other server, redirects are not
+// followed, and error messages do not quote answers of the registry.
 import { readChallenges, trustedRealm } from '#src/kit/registry-realm.ts'
 import { Problem } from '#src/problems.ts'
 import { OutboundError } from '../outbound/error.ts'
@@ -31,7 +31,10 @@ const noRegistry = (host: string) => refuse(`${host} does not answer like a regi
 const wrongAccount = (host: string) =>
   refuse(`The registry ${host} does not accept this username and password, so nothing was saved.`)
 
-/** All connection failures get the same message, so that callers cannot explore the operator's network. */
+/**
+ * Returns the error for a caller after a failed connection. All connection failures get the same message, so that
+ * callers cannot explore the operator's network.
+ */
 const unreached = (host: string, error: unknown): unknown => {
   if (!(error instanceof OutboundError)) return error
   if (error.reason === 'busy') return new Problem('rate_limited', error.message, { cause: error })
@@ -57,7 +60,7 @@ const tokenIn = (body: Buffer): string | undefined => {
   }
 }
 
-/** Throws 400 unless the registry accepts the account. */
+/** Throws 400 if the image registry does not accept the account. */
 export const checkAccount = async ({ outbound, isPlain }: Asking, account: Account): Promise<void> => {
   const { host } = account
   const end = performance.now() + spanMilliseconds
@@ -85,8 +88,8 @@ export const checkAccount = async ({ outbound, isPlain }: Asking, account: Accou
   if (open.status !== 401) check(open.status)
   const challenges = readChallenges(headerOf(open.headers, 'www-authenticate'))
   const bearer = challenges.find(({ scheme }) => scheme === 'bearer')
-  // A registry may allow calls without an account, and refuse calls with a wrong account. So the account is sent even
-  // if the registry did not ask for one.
+  // A registry may accept requests without an account, and still refuse a wrong account. So the account is sent even if
+  // the registry did not ask for one.
   if (open.status === 200 || (bearer === undefined && challenges.some(({ scheme }) => scheme === 'basic'))) {
     check((await get(base, basic(account))).status)
     return

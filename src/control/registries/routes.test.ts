@@ -13,7 +13,7 @@ import { mostRegistries } from './service.ts'
 const password = 'pass:word "of" ours\n{"key": "ü"}'
 const account = { username: 'robot$ours', password }
 
-/** Starts a server on 127.0.0.1 that does not behave like a registry. */
+/** Starts an HTTP server on 127.0.0.1 in place of an image registry. `listener` answers the requests. */
 const startServer = async (listener: RequestListener) => {
   const server = createServer(listener)
   await once(server.listen(0, '127.0.0.1'), 'listening')
@@ -39,7 +39,7 @@ const removeAll = async () => {
 const noteOf = ({ status, body }: { status: number; body: { message: string } }) => `${status} ${body.message}`
 const asked = () => [...basic.registry.asked, ...basic.received, ...token.received].length
 
-suite('registries of an organization', () => {
+suite('image registries of an organization', () => {
   before(async () => {
     basic = await GuardedRegistry.guard(await TestRegistry.start(), 'basic', { [account.username]: password })
     token = await GuardedRegistry.guard(await TestRegistry.start(), 'token', { [account.username]: password })
@@ -85,7 +85,7 @@ suite('registries of an organization', () => {
       assert.deepEqual((await app.as('owner').get('/docker-registry')).body, [])
     })
 
-    test('POST /docker-registry answers 400 for an invalid address or type, without asking a registry', async () => {
+    test('POST /docker-registry answers 400 for an invalid URL or type, without a request to a registry', async () => {
       const before = asked()
       for (const more of [
         ...[
@@ -111,7 +111,7 @@ suite('registries of an organization', () => {
       assert.equal(asked(), before)
     })
 
-    test('POST /docker-registry answers the same 400 for a private address, a closed port and a silent registry', async () => {
+    test('POST /docker-registry answers the same 400 for a private IP address, a closed port and a silent registry', async () => {
       await using closed = await startServer((_request, response) => void response.destroy())
       plain.push(closed.host)
       const notes = []
@@ -167,7 +167,7 @@ suite('registries of an organization', () => {
       assert.match(noteOf(reply), /^400 Images from the registry quay\.io are not allowed here/)
     })
 
-    test('POST /docker-registry answers 403 without write:registries or above the limit, 409 if the project has a registry', async () => {
+    test('POST /docker-registry answers 403 without write:registries or for too many registries, 409 for a second one of a project', async () => {
       const body = { name: 'Ours', url: basic.host, ...account }
       assert.equal((await app.as('member').post('/docker-registry', body)).status, 403)
       assert.equal((await create()).status, 201)
@@ -284,7 +284,7 @@ suite('registries of an organization', () => {
       assert.deepEqual(await loginsOf('team/a'), [{ ...login, password: 'rotated' }])
       basic.accounts.set(account.username, password)
 
-      // Control cannot decrypt this password, so it assigns the image without the credentials of the registry.
+      // Control cannot decrypt this password. It then assigns the image without credentials.
       await app.database.sql`update docker_registries set password = 'v1.00000000.AAAA'`
       assert.equal(await loginsOf('team/a'), undefined)
     })

@@ -1,4 +1,4 @@
-// The request and reply schemas of registries.
+// The request and reply schemas of `/docker-registry`.
 import Type, { type Static } from 'typebox'
 import { DateTime, optional, PathText } from '#src/http/shapes.ts'
 
@@ -28,7 +28,7 @@ export const UpdateRegistry = Type.Object({
 })
 export type UpdateRegistry = Static<typeof UpdateRegistry>
 
-/** A registry in replies. The password can be set but is never returned. */
+/** An image registry in replies. The password can be set but is never returned. */
 export const RegistryView = Type.Object({
   id: Type.String(),
   name: Type.String(),

@@ -25,18 +25,18 @@ import {
   writeRegistry,
 } from './store.ts'
 
-/** Maximum number of registries of an organization. */
+/** Maximum number of image registries that one organization may save. */
 export const mostRegistries = 50
 
 /**
- * The two clients with which control calls image registries. `own` may call any address, and is used for registries
- * that the operator has named. `open` may call only public addresses.
+ * The two clients with which control calls image registries. `own` is for registries that the operator has named, and
+ * may call any address. `open` is for all others, and may call only public addresses.
  */
 export type RegistryParts = Parts & { registryOutbound: { own: Outbound; open: Outbound } }
 
 /**
- * Returns a function that reads the certificates that the host trusts, for example those of a company. Runners trust
- * the same certificates. They are read at the first call, because reading is slow.
+ * Returns a function that returns the certificate authorities that the host trusts, for example that of a company.
+ * Runners trust the same ones. They are read at the first call, because reading takes long.
  */
 const trustLikeTheHost = (): (() => SecureContext) => {
   let made: SecureContext | undefined
@@ -160,7 +160,7 @@ export const viewRegistries = async ({ database }: Pick<Parts, 'database'>, { or
 export const viewRegistry = async (parts: Pick<Parts, 'database'>, actor: Actor, id: string) =>
   asView(await getRegistry(parts, actor, id))
 
-/** Decrypts the stored password of a registry. */
+/** Decrypts the stored password of an image registry. */
 const passwordOf = ({ encryption }: Pick<Parts, 'encryption'>, registry: Registry): string => {
   try {
     return encryption.decrypt(purposeOf(registry), registry.sealedPassword)
@@ -176,8 +176,8 @@ export const updateRegistry = async (parts: RegistryParts, actor: Actor, id: str
   const before = await getRegistry(parts, actor, id)
   const { name, url, username, password, project } = body
   const host = url == null ? before.host : readHost(url, parts)
-  // A caller who changes the registry's host must send the password again. Otherwise a caller could name their own
-  // server as the host, and receive the stored password there.
+  // A caller who changes the registry's host must send the password again. Otherwise a caller could set their own
+  // server as the host, and control would send the stored password there.
   if (host !== before.host && password == null)
     throw new Problem('bad_request', 'password is required if url changes to another registry')
   const after: Registry = {
@@ -197,7 +197,7 @@ export const updateRegistry = async (parts: RegistryParts, actor: Actor, id: str
   return asView(after)
 }
 
-/** Deletes a registry. Images that were pulled with its account stay; the next pull is made without the account. */
+/** Deletes an image registry. Images that were pulled with its account stay; later pulls are made without the account. */
 export const removeRegistry = async ({ database }: Parts, { organization }: Actor, id: string): Promise<void> => {
   if (!(await deleteRegistry(database.sql, organization.id, id)))
     throw new Problem('not_found', 'There is no such registry.')
@@ -213,8 +213,8 @@ const namedIn = (reference: string) => {
 }
 
 /**
- * Returns the registry accounts that a runner may need for an image. For an image of a registry, that is at most one.
- * For a definition, that is the account of Docker Hub and those of all hosts that the Dockerfile names.
+ * Returns the registry accounts that a runner may need to make an image. To pull an image, that is at most one. To
+ * build a definition, that is the account of Docker Hub and those of all hosts that the Dockerfile names.
  */
 const accountsFor = (source: ImageSource, registries: readonly Registry[]): readonly Registry[] => {
   if (source.kind === 'registry') return [accountFor(namedIn(source.reference), registries) ?? []].flat()
@@ -225,7 +225,7 @@ const accountsFor = (source: ImageSource, registries: readonly Registry[]): read
 
 type LoginParts = Pick<Parts, 'database' | 'encryption' | 'log'>
 
-/** Adds to each assignment the registry accounts that the runner needs for the image. */
+/** Adds to each assignment of an image the registry accounts that the runner needs for the image. */
 export const withLogins = async (
   { database, encryption, log }: LoginParts,
   assignments: readonly ImageAssignment[],

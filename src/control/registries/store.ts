@@ -1,4 +1,4 @@
-// The SQL of registries. Queries for a caller always name the organization.
+// The SQL of image registries. Queries for a caller always select by the caller's organization.
 import type { Sql, Transaction } from '../storage/database.ts'
 
 export type Registry = {
@@ -19,7 +19,7 @@ const columns = (sql: Sql) => sql`
   id, organization_id as "organizationId", name, url, host, username, password as "sealedPassword", project,
   created_at as "createdAt", updated_at as "updatedAt"`
 
-/** Lists registries, oldest first. An organization has few, so no pages are needed. */
+/** Lists the image registries of an organization, oldest first. An organization has at most 50, so no pages are needed. */
 export const listRegistries = async (sql: Sql, organizationId: string): Promise<Registry[]> =>
   await sql<Registry[]>`
     select ${columns(sql)} from docker_registries where organization_id = ${organizationId} order by created_at, id`
@@ -35,10 +35,13 @@ export const findRegistry = async (sql: Sql, organizationId: string, id: string)
   return row
 }
 
-/** Inserts a registry unless the organization has `most` already. Returns whether it was inserted. */
+/**
+ * Inserts an image registry. Inserts nothing if the organization has `most` registries already. Returns whether it was
+ * inserted.
+ */
 export const insertRegistry = async (transaction: Transaction, registry: Registry, most: number): Promise<boolean> => {
   const { id, organizationId, name, url, host, username, sealedPassword, project, createdAt, updatedAt } = registry
-  // This lock makes concurrent inserts of one organization run one after the other, so that the count is correct.
+  // Locks the organization, so that its concurrent inserts run one after the other and the count is correct.
   await transaction`select 1 from organizations where id = ${organizationId} for no key update`
   const { count } = await transaction`
     insert into docker_registries (id, organization_id, name, url, host, username, password, project, created_at,
