@@ -1,4 +1,4 @@
-// Gives the network of an unknown caller the number of one of 65,536 counters. Several networks may share a counter.
+// Maps the network of an unknown caller to one of 65,536 counters. Several networks may share a counter.
 import { createHmac } from 'node:crypto'
 import { networkGroups, networkOf } from '#src/kit/network-of.ts'
 
@@ -6,14 +6,15 @@ import { networkGroups, networkOf } from '#src/kit/network-of.ts'
 const slots = 65_536
 
 /**
- * Number of groups of an IPv6 address that identify a site. Three groups are a /48, which a subscriber or tenant often
- * has.
+ * Number of 16-bit groups of an IPv6 address that identify a site. Three groups are a /48, which a subscriber or tenant
+ * often has.
  */
 export const siteGroups = 3
 
 /**
- * Maps each network to a counter by a secret. Without the secret, nobody can find an address that shares the counter of
- * somebody else. All control processes have the same secret, because they share their counters.
+ * Returns a function that maps the network of an address to the number of a counter, by a secret. Without the secret,
+ * nobody can find an address that shares somebody else's counter. All control processes have the same secret, because
+ * they share their counters.
  */
 export const createAddressKeys = (secret: Buffer, groupsKept = networkGroups): ((address: string) => string) => {
   return (address) => {

@@ -1,4 +1,4 @@
-// The rate limit bucket to which each route belongs. The calls of one bucket are counted together.
+// The rate limit bucket of each route. Calls of routes in one bucket are counted together.
 
 import type { Organization } from '#src/control/people/organization.ts'
 import type { Rate } from '#src/kit/rate.ts'
@@ -21,8 +21,8 @@ export const bucketOf = ({ method, path }: Pick<ControlRoute, 'method' | 'path'>
   bucketsOfRoutes[`${method} ${path}`] ?? 'authenticated'
 
 /**
- * Whether a route is a health check. Health checks have no rate limit: they are frequent, and must be answered when
- * other calls are refused.
+ * Returns whether a route is a health check. Health checks have no rate limit: they are frequent, and must be answered
+ * even when other calls are refused.
  */
 export const isProbe = ({ path }: Pick<ControlRoute, 'path'>): boolean => path.startsWith('/health')
 
@@ -35,8 +35,8 @@ const ownRates = {
 const standardTtlSeconds = 60
 
 /**
- * Returns the rate of a bucket for an organization. A rate of the organization itself has priority over the server's
- * rate.
+ * Returns the rate of a bucket for an organization: the organization's own rate, or else the server's rate. Undefined:
+ * no limit.
  */
 export const rateFor = (bucket: Bucket, standard: RateLimits, organization?: Organization): Rate | undefined => {
   const [limitName, ttlName] = bucket in ownRates ? ownRates[bucket as keyof typeof ownRates] : []

@@ -1,5 +1,5 @@
-// Limits sign-in calls by address. The limit exists even if the operator sets no rate limits, because anybody can try
-// to sign in.
+// Limits sign-in calls per client IP address. This limit exists even if the operator sets no rate limits, because
+// anybody can try to sign in.
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import { Problem } from '#src/problems.ts'
 import { createAddressKeys } from './address-key.ts'
@@ -7,7 +7,7 @@ import type { SharedCounters } from './shared-counters.ts'
 
 const windowSeconds = 60
 
-/** Throws `rate_limited` if the address of the request is over its limit. */
+/** Throws `rate_limited` if the client IP address of the request has exceeded its limit. */
 type AddressLimit = (request: FastifyRequest, reply: FastifyReply) => Promise<void>
 
 export const createAddressLimit = (counters: SharedCounters, name: string, mostPerMinute: number): AddressLimit => {

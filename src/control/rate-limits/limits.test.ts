@@ -40,7 +40,7 @@ suite('rate limits', () => {
     const replies = [
       await app.as('member').get('/sandbox'),
       await app.as('owner').get('/sandbox/none'),
-      // This call is refused because a permission is missing, but it is counted.
+      // Refused, because a permission is missing, but counted like other calls.
       await app.as('viewer').post('/api-keys', { name: 'x', permissions: [] }),
       await app.as('member').get('/sandbox'),
     ]
@@ -64,7 +64,7 @@ suite('rate limits', () => {
     assert.equal((await app.as('nobody').get('/health')).status, 200)
   })
 
-  test('creates and forks have a different rate limit from starts, stops and other changes of state', async () => {
+  test('creates and forks of sandboxes have one rate limit; starts, stops and other changes have another', async () => {
     await using app = await startLimited({
       authenticated: minute(1),
       'sandbox-create': minute(2),
@@ -72,7 +72,7 @@ suite('rate limits', () => {
     })
     const owner = app.as('owner')
     const make = await owner.post('/sandbox', {})
-    // The status is 503, because the default snapshot does not exist yet.
+    // The create answers 503, because the default snapshot does not exist yet. It is counted nevertheless.
     assert.deepEqual([make.status, headersOf(make, 'sandbox-create')[1]], [503, '1'])
     assert.deepEqual(headersOf(make, 'authenticated'), [undefined, undefined, undefined])
     assert.equal((await owner.post('/sandbox/none/fork', {})).status, 404)
@@ -131,8 +131,8 @@ suite('rate limits', () => {
     await using behind = await startLimited({ anonymous: minute(1) }, 1)
     assert.equal((await behind.as('nobody').get('/config', from('192.0.2.1'))).status, 200)
     assert.equal((await behind.as('nobody').get('/config', from('192.0.2.2'))).status, 200)
-    // The last address in the header is the caller's, because the trusted proxy wrote it. The caller may have written
-    // the others.
+    // Only the last address in X-Forwarded-For counts, because the trusted proxy has written it. The caller may have
+    // written the others.
     assert.equal((await behind.as('nobody').get('/config', from('192.0.2.9, 192.0.2.2'))).status, 429)
     for (const odd of ['', ',', 'x'.repeat(5000), "'; drop"]) {
       assert.ok((await behind.as('nobody').get('/config', from(odd))).status < 500)

@@ -1,4 +1,5 @@
-// Counts calls before and after the guard, and answers 429 above the limit. All control processes share the counters.
+// Counts calls before and after the guard, and answers 429 to calls above the limit. All control processes share the
+// counters.
 
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import { type Bucket, buckets, type RateLimits } from '#src/control/settings/rates.ts'
@@ -13,21 +14,25 @@ import type { Counted, SharedCounters } from './shared-counters.ts'
 type Guard = (request: FastifyRequest, route: ControlRoute) => Promise<object>
 
 export type Limits = {
-  /** Wraps a guard. Before the guard, checks the failed calls of the address. After it, counts the call of the organization. */
+  /**
+   * Wraps a guard. Before the guard runs, refuses a client IP address with too many wrong credentials. After the guard
+   * has run, counts the call for its organization.
+   */
   around: (guard: Guard) => Guard
   /**
-   * Counts a call without a route in endpoints.ts, by the caller's address. Throws if the address is over the limit.
+   * Counts a call that has no route in endpoints.ts, for the caller's IP address. Throws if the address has exceeded
+   * its limit.
    */
   anonymous: (request: FastifyRequest) => Promise<void>
   /**
-   * Runs `find`, which finds the owner of a credential. Used for calls that do not pass the guard, for example event
-   * sockets. If `find` returns undefined, a failure of the caller's address is counted.
+   * For calls that do not pass the guard, for example event sockets. Runs `find`, which finds the owner of a
+   * credential. If `find` returns undefined, counts a wrong credential for the caller's IP address.
    */
   tryCredential: <Holder>(
     request: FastifyRequest,
     find: () => Promise<Holder | undefined>,
   ) => Promise<Holder | undefined>
-  /** Adds the headers that tell a client its limits and its remaining calls. Call this before the answer is sent. */
+  /** Adds the headers that show a client its limits and its remaining calls. Call this before the answer is sent. */
   tell: (request: FastifyRequest, reply: FastifyReply) => void
 }
 
@@ -50,8 +55,7 @@ const headersOf = (bucket: Bucket, { limit }: Rate, { consumedPoints, msBeforeNe
 }
 
 export const createLimits = (standard: RateLimits, shared: SharedCounters): Limits => {
-  // The counters have no limits themselves, because rates differ by organization. `judge` compares a count with its
-  // rate.
+  // These counters have no limits of their own, because each organization may have another rate.
   const counters = new Map(buckets.map((bucket) => [bucket, shared.counter(bucket, 60)]))
   const addressKey = createAddressKeys(shared.secret)
   const told = new WeakMap<FastifyRequest, Record<string, number>>()
@@ -71,7 +75,10 @@ export const createLimits = (standard: RateLimits, shared: SharedCounters): Limi
 
   const failures = standard['failed-auth']
 
-  /** Throws 429 for an address with too many failures. Called before the credential is checked. */
+  /**
+   * Throws 429 if the client IP address has sent too many wrong credentials. Called before the credential of the
+   * present call is checked.
+   */
   const checkFailures = async (request: FastifyRequest) => {
     if (failures === undefined) return
     const counted = await counters.get('failed-auth')!.get(addressKey(request.ip))
@@ -81,8 +88,8 @@ export const createLimits = (standard: RateLimits, shared: SharedCounters): Limi
   }
 
   /**
-   * Counts a failure of the caller's address. Never throws, so that the call with the wrong credential gets a 401 and
-   * not a 429.
+   * Counts a wrong credential for the caller's IP address. Never throws, so that a call with a wrong credential gets
+   * 401 and not 429.
    */
   const countFailure = async (request: FastifyRequest) => {
     if (failures === undefined) return
@@ -113,8 +120,8 @@ export const createLimits = (standard: RateLimits, shared: SharedCounters): Limi
         if (!isProbe(route)) await anonymous(request)
         return await guard(request, route)
       }
-      // A gate, a runner or an SSH gateway is not refused for the failures of users behind the same address. For
-      // `member or ssh-gateway`, only the guard can tell whether an SSH gateway or a user calls.
+      // Gates, runners and SSH gateways are not refused because users behind the same IP address sent wrong
+      // credentials. On a route for `member or ssh-gateway`, only the guard finds out which of the two calls.
       const mayBeGateway = route.needs === 'member or ssh-gateway'
       if (route.needs !== 'proxy' && route.needs !== 'runner' && !mayBeGateway) await checkFailures(request)
       try {
@@ -126,7 +133,7 @@ export const createLimits = (standard: RateLimits, shared: SharedCounters): Limi
         if (error instanceof Problem && error.status === 401) await countFailure(request)
         throw error
       } finally {
-        // A call that the guard refused for a missing permission is counted too.
+        // Counts the call even if the guard has refused it because a permission is missing.
         await countCaller(request, route)
       }
     },

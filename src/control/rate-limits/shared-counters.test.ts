@@ -19,7 +19,7 @@ const untilCount = async (counter: SharedCounter, key: string, points: number): 
 }
 
 suite('counters of several control processes', () => {
-  test('each process adds the counts of the other processes, and subtracts what they subtract', async () => {
+  test('each control process adds and subtracts what the other control processes add and subtract', async () => {
     await using opened = await openTestDatabase('empty')
     const databases = [openDatabase(opened.url), openDatabase(opened.url)]
     const all = databases.map((database) =>
@@ -43,7 +43,7 @@ suite('counters of several control processes', () => {
     }
   })
 
-  test('if calls to one process have reached a limit, another process refuses calls too', async () => {
+  test('if calls to one control process have reached a limit, another control process refuses calls too', async () => {
     const rateLimits = { anonymous: { limit: 5, ttlSeconds: 60 } }
     await using app = await startControl({ settings: { rateLimits } })
     const database = openDatabase(app.url)

@@ -1,32 +1,41 @@
-// Counters of calls and failures that all control processes of a database share. Each process counts in memory, so no
-// call waits. Each process sends its new counts to the others four times a second. A limit can therefore be exceeded by
-// the calls that other processes count in that time. If a message is lost, its calls are counted only in the process
-// that sent it.
+// Counters of calls and wrong credentials that all control processes of a database share. Each process counts in
+// memory, so no call waits, and sends its new counts to the others four times a second. A limit can therefore be
+// exceeded by the calls that other processes count in a quarter of a second. If a message is lost, its calls are
+// counted only in the process that sent it.
 import { RateLimiterMemory, type RateLimiterRes } from 'rate-limiter-flexible'
 import type { Parts } from '../parts.ts'
 import { Peers } from '../storage/peers.ts'
 
 const tellEveryMs = 250
-/** Maximum number of counts that wait to be sent to other processes. Above it, further counts are not sent. */
+/** Maximum number of counts that wait to be sent to other processes. If more come, they are not sent to other processes. */
 const mostUntold = 10_000
 
 type News = { counter: string; key: string; points: number; seconds: number }
 
 export type Counted = Pick<RateLimiterRes, 'consumedPoints' | 'msBeforeNext'>
 
-/** Counts calls or failures by key. The count of a key becomes 0 again `seconds` after its first call or failure. */
+/**
+ * Counts calls or wrong credentials for each key, such as an organization. A count begins with the first call, and is
+ * deleted some seconds later.
+ */
 export type SharedCounter = {
   get: (key: string) => Promise<Counted | null>
-  /** Adds 1 to the count of a key. `seconds`: how long a new count lasts. Default: `usualSeconds` of the counter. */
+  /**
+   * Adds 1 to the count of a key. `seconds`: how long a count lasts that begins now. Default: `usualSeconds` of the
+   * counter.
+   */
   add: (key: string, seconds?: number) => Promise<Counted>
-  /** Subtracts 1 from the count of a key, for example after a right password. */
+  /** Subtracts 1 from the count of a key, for example because a password turned out to be right. */
   giveBack: (key: string) => Promise<void>
 }
 
 const known = new WeakMap<Parts['database'], SharedCounters>()
 
 export class SharedCounters {
-  /** The secret by which IP addresses are mapped to the numbers of counters. All processes have the same secret. */
+  /**
+   * The secret for `createAddressKeys`, which maps IP addresses to counters. All control processes have the same
+   * secret.
+   */
   readonly secret: Buffer
   readonly #parts: Pick<Parts, 'database' | 'log'>
   readonly #limiters = new Map<string, RateLimiterMemory>()
@@ -39,14 +48,14 @@ export class SharedCounters {
     this.secret = encryption.derive('rate limits')
   }
 
-  /** Returns the one instance of this process for a database, so that all modules of the process share its counters. */
+  /** Returns this process's only instance for a database, so that all modules of the process use the same counters. */
   static of(parts: Pick<Parts, 'database' | 'log' | 'encryption'>): SharedCounters {
     const found = known.get(parts.database) ?? new SharedCounters(parts)
     known.set(parts.database, found)
     return found
   }
 
-  /** Connects to the other processes. Until then, this process counts only its own calls. */
+  /** Connects to the other control processes. Before this call, the process counts only its own calls. */
   async join(): Promise<void> {
     const onNews = (news: News) => void this.#count(news)
     this.#peers ??= await Peers.open({ ...this.#parts, channel: 'rate_counts', onNews })
@@ -58,10 +67,7 @@ export class SharedCounters {
     this.#peers = undefined
   }
 
-  /**
-   * Returns a counter. Counters with the same `name` are shared by all processes. `usualSeconds`: how long a count
-   * lasts.
-   */
+  /** Returns a counter. All processes share counters with the same `name`. `usualSeconds`: how long a count lasts. */
   counter(name: string, usualSeconds: number): SharedCounter {
     const limiter = this.#limiterOf(name)
     return {
