@@ -147,7 +147,7 @@ suite('PATCH /regions/{id}', () => {
       ['Cellar', 'https://other.example.com', null, null, null],
     )
     assert.deepEqual(Object.values(await stored(app, id)), [before['proxy_key_hash'], null, null, null])
-    // The URL of the gateway was removed, and is set again here. The gateway's former key stays invalid.
+    // Sets the URL of the SSH gateway again after it was removed. The gateway's former key stays invalid.
     await patch({ sshGatewayUrl: all.sshGatewayUrl })
     assert.equal((await stored(app, id))['ssh_gateway_key_hash'], null)
     assert.equal((await patch({})).status, 200)
@@ -178,7 +178,7 @@ const writes: [
 
 for (const [title, ask] of writes) {
   suite(title, () => {
-    test('changing a region that is not the organization’s own answers 404, or 403 without the permission', async () => {
+    test('changing a region answers 404 if the organization does not own it, and 403 without the permission', async () => {
       await using app = await startControl()
       await app.database.sql`
         insert into regions (id, name, organization_id, region_type, proxy_url, ssh_gateway_url, snapshot_manager_url)
@@ -231,7 +231,7 @@ suite('POST /regions/{id}/regenerate-proxy-api-key, POST /regions/{id}/regenerat
     assert.deepEqual([await ask(made.proxyApiKey, here), await ask(made.proxyApiKey, elsewhere)], [200, 404])
     assert.deepEqual([await ask(keys.proxy, here), await ask(keys.proxy, elsewhere)], [200, 200])
     assert.equal(await ask(made.sshGatewayApiKey, here), 401)
-    // The key of a proxy is not valid for calls of users.
+    // Endpoints for users refuse the key of a region's proxy.
     assert.equal((await app.with(made.proxyApiKey).get('/users/me')).status, 401)
     const { apiKey } = (await app.as('owner').post(`/regions/${made.id}/regenerate-proxy-api-key`)).body
     assert.deepEqual([await ask(made.proxyApiKey, here), await ask(apiKey, here)], [401, 200])
@@ -301,7 +301,7 @@ suite('DELETE /regions/{id}', () => {
 })
 
 suite('the regions of another organization', () => {
-  test('requests of one organization cannot name or see a region of another organization', async () => {
+  test('an organization can neither see nor use a region of another organization', async () => {
     await using app = await startControl()
     await using _runner = await connectRunner(app)
     const { id } = await make(app)

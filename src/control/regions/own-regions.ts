@@ -25,7 +25,7 @@ export type OwnRegionParts = Pick<Parts, 'database' | 'clock' | 'encryption'> & 
 
 const mostPerOrganization = 100
 
-/** The column in the database for the URL of each service. The key is the field in request bodies. */
+/** The database column for the URL of each service of a region. Each key is the name of the field in request bodies. */
 const addresses = {
   proxyUrl: 'proxy_url',
   sshGatewayUrl: 'ssh_gateway_url',
@@ -117,8 +117,8 @@ const writtenAddresses = (given: Addresses): Partial<RegionColumns> =>
   Object.fromEntries(Object.entries(given).map(([field, value]) => [addresses[field as Field], value]))
 
 /**
- * Changes a region of the organization, while its row is locked. Throws 404 for any other region, as if the region did
- * not exist.
+ * Changes a region of the organization while the row of the region is locked. Throws 404 for any other region, as if it
+ * did not exist.
  */
 const changeOwn = async (
   { database, clock }: OwnRegionParts,
@@ -182,8 +182,8 @@ export const regenerateCredentials = async (parts: OwnRegionParts, named: Named)
 }
 
 /**
- * Deletes a region that has no sandboxes and runners. If it was the default region, the organization has no default
- * region afterwards.
+ * Deletes a region that has neither sandboxes nor runners. If it was the organization's default region, the
+ * organization has no default region afterwards.
  */
 export const removeRegion = async (parts: OwnRegionParts, { organizationId, id }: Named): Promise<void> => {
   const { database, callers } = parts

@@ -49,7 +49,7 @@ suite('PATCH /shared-regions/{id}', () => {
     assert.equal((await app.as('viewer').get('/regions/local')).body.savesStopped, false)
   })
 
-  test('PATCH /shared-regions/{id} answers 404 for an organization’s region; 400, 401 and 403 for bad calls', async () => {
+  test('PATCH /shared-regions/{id} answers 404 for an organization’s region, 400 for a bad body, 401 or 403 to non-operators', async () => {
     await using app = await startControl()
     await addRegions(app)
     const ask = async (who: 'admin' | 'owner' | 'nobody', id: string, body: object) =>

@@ -1,4 +1,4 @@
-// The regions in which sandboxes can run. A region of another organization always looks as if it did not exist.
+// The regions in which sandboxes can run. To an organization, the regions of other organizations seem not to exist.
 import { Problem } from '#src/problems.ts'
 import type { Parts } from '../parts.ts'
 import type { Sql } from '../storage/database.ts'
@@ -21,13 +21,13 @@ const asView = ({ enforcesQuota: _, createdAt, updatedAt, ...region }: Region) =
   updatedAt: updatedAt.toISOString(),
 })
 
-/** Finds a region that the organization may use. */
+/** Finds a region that the organization may use. Undefined if there is none with this id. */
 export const findRegion = (sql: Sql, organizationId: string, id: string): Promise<Region | undefined> =>
   findRegionById(sql, organizationId, id)
 
 /** Finds a region that everybody may use. */
 export const findSharedRegion = async (parts: RegionsParts, id: string): Promise<Region | undefined> =>
-  // No organization has the id '', so this call finds only regions that everybody may use.
+  // No organization has the id '', so this call returns only regions that everybody may use.
   await findRegion(parts.database.sql, '', id)
 
 export const viewRegion = async (parts: RegionsParts, organizationId: string, id: string) => {
@@ -42,7 +42,7 @@ export const viewRegions = async ({ database }: RegionsParts, organizationId: st
 export const viewSharedRegions = async ({ database }: RegionsParts) =>
   (await listSharedRegions(database.sql)).map(asView)
 
-/** Changes a region of the server. Throws 404 for a region of an organization. */
+/** Changes a region that belongs to the server. Throws 404 for a region of an organization. */
 export const changeSharedRegion = async (
   { database, clock }: Pick<Parts, 'database' | 'clock'>,
   id: string,

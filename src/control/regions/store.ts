@@ -1,4 +1,5 @@
-// The SQL of regions. An organization sees its own regions, and those that belong to no organization.
+// The SQL of regions. An organization sees its own regions, and those that belong to no organization (with exceptions,
+// see `own`).
 import { deleteImagesIn } from '../images/image-store.ts'
 import { deleteRunnersIn } from '../runners/service.ts'
 import type { Sql, Transaction } from '../storage/database.ts'
@@ -80,7 +81,8 @@ export const findRegionById = async (sql: Sql, organizationId: string, id: strin
 }
 
 /**
- * Stops or allows saves in a region that belongs to no organization. Returns undefined if no such region has this id.
+ * Turns saves of stopped sandboxes off or on in a region that belongs to no organization. Returns undefined if no such
+ * region has this id.
  */
 export const writeSavesStopped = async (
   sql: Sql,
@@ -94,7 +96,7 @@ export const writeSavesStopped = async (
   return row && readRegion(row)
 }
 
-/** The columns of a region that its organization can set. */
+/** The columns of a region that its organization can write. */
 export type RegionColumns = {
   id: string
   name: string
