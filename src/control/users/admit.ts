@@ -1,4 +1,4 @@
-// Makes a user for a new person.
+// Makes a user for a person who signs in for the first time.
 
 import type { User } from '#src/control/people/user.ts'
 import { makePersonalOrganization } from '../organizations/personal.ts'

@@ -23,7 +23,7 @@ const newPerson = async (claims: Record<string, unknown> = {}) => {
 const attempt = async (claims: Record<string, unknown>) =>
   (await app.with(await other.token(claims)).get('/users/me')).status
 
-suite('linked accounts', () => {
+suite('linking accounts at several issuers to one user', () => {
   before(async () => {
     one = await startIssuer()
     other = await startIssuer()
@@ -62,7 +62,7 @@ suite('linked accounts', () => {
     assert.equal((await link()).status, 400)
   })
 
-  test('POST /users/linked-accounts answers 400 for an account that is unknown, unverified or somebody else’s', async () => {
+  test('POST /users/linked-accounts answers 400 for an unknown account, an unverified one or another user’s', async () => {
     const { sub, said, client } = await newPerson()
     const provider = providerName(other.url)
     await attempt({ ...said, sub: `unverified-${sub}`, email_verified: false })

@@ -1,5 +1,5 @@
-// The issuers by which a user may sign in. A user who is signed in by one issuer can link a second. Both issuers must
-// have verified the same e-mail address.
+// The issuers at which a user may sign in. A user who has signed in at one issuer can link an account at a second
+// issuer. Both issuers must have verified the same e-mail address.
 
 import type { User } from '#src/control/people/user.ts'
 import { Problem } from '#src/problems.ts'
@@ -10,7 +10,7 @@ import { countSignIns, linkIdentity, listLinked, unlinkIdentity } from './store.
 
 export type UserParts = Pick<Parts, 'database' | 'settings'> & { callers: Callers }
 
-/** An issuer as a path segment: `https://id.example.com/realms/a` becomes `id.example.com~realms~a`. */
+/** Returns the URL of an issuer as a path segment: `https://id.example.com/realms/a` becomes `id.example.com~realms~a`. */
 export const providerName = (issuer: string): string =>
   issuer
     .replace(/^https?:\/\//, '')
@@ -36,7 +36,7 @@ const getIssuer = ({ settings }: UserParts, provider: string, unknown: 'bad_requ
   return issuer
 }
 
-/** Throws for an API key, because a key cannot change how its user signs in. */
+/** Throws 403 if the caller uses an API key, because a key must not change how its user signs in. */
 const checkIsSignedIn = ({ keyName }: Caller) => {
   if (keyName !== undefined) throw new Problem('forbidden', 'Sign in for this: an API key cannot change it.')
 }
@@ -53,7 +53,8 @@ export const linkAccount = async (
     return await linkIdentity(transaction, { issuer, subject }, caller.user.id)
   })
   parts.callers.forget()
-  // The message gives no reason. A reason would reveal whether somebody has an account at that issuer.
+  // The error does not say why the account cannot be linked. Otherwise callers could find out who has an account at
+  // that issuer.
   if (!isLinked) {
     throw new Problem(
       'bad_request',
@@ -71,7 +72,8 @@ export const unlinkAccount = async (
   checkIsSignedIn(caller)
   await parts.database.transaction(async (transaction) => {
     await announceCredentialChange(transaction)
-    // The identities are counted under a lock. Otherwise two concurrent requests could remove the last two identities.
+    // Locks the user before the user's accounts at issuers are counted. Otherwise two concurrent requests could remove
+    // the last two accounts.
     await transaction`select 1 from users where id = ${caller.user.id} for update`
     if (!(await unlinkIdentity(transaction, { issuer, subject }, caller.user.id))) {
       throw new Problem('not_found', 'You have no such account there.')

@@ -91,7 +91,7 @@ suite('a person who signs in for the first time', () => {
     assert.equal(count, 1)
   })
 
-  test('a sign-in refused because another user has the e-mail address succeeds once that user changes it', async () => {
+  test('a sign-in that another user’s equal e-mail address prevented succeeds once that user changes it', async () => {
     await using app = await startControl()
     const claims = { sub: 'late', email: 'viewer@example.com' }
     assert.equal(await statusOf(app, claims), 403)
@@ -179,7 +179,7 @@ suite('a person who has signed in before', () => {
   })
 })
 
-test('the same subject at two issuers is two users, and neither reaches the other’s account', async () => {
+test('accounts with the same subject at two issuers are two users; neither can use the other’s account', async () => {
   await using one = await startIssuer()
   await using other = await startIssuer()
   const identity = { ...testSettings.identity, issuers: [one.url, other.url] }

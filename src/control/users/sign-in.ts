@@ -1,9 +1,9 @@
-// Turns the claims of an issuer into one of our users. A new person becomes a user with a personal organization. A
-// known user is updated.
+// Turns an issuer's claims about a person into one of our users. A new person becomes a user with a personal
+// organization. A known user is updated.
 //
-// If a user already has the e-mail address, the new person cannot sign in until that user links the two
-// (linked-accounts.ts). Exception: if only single sign-on has verified that user's address, the new person becomes a
-// user with the address, and the old user loses it.
+// If a user already has the person's e-mail address, the person cannot sign in until that user links the account
+// (linked-accounts.ts). Exception: if only single sign-on has verified that user's address, the person becomes a user
+// with the address, and the old user loses it.
 
 import type { User } from '#src/control/people/user.ts'
 import { Problem } from '#src/problems.ts'
@@ -21,7 +21,8 @@ import {
 } from './store.ts'
 
 /**
- * Returns whether a token has newer claims than the stored ones. A token older than the stored claims changes nothing.
+ * Returns whether a token's claims are newer than the stored ones and differ from them. Claims of an older token change
+ * nothing.
  */
 const isNews = ({ saidAt, email, emailVerified, name }: Claims, known: Identity): boolean =>
   saidAt !== undefined &&
@@ -29,8 +30,8 @@ const isNews = ({ saidAt, email, emailVerified, name }: Claims, known: Identity)
   (name !== known.name || (email !== undefined && (email !== known.email || emailVerified !== known.emailVerified)))
 
 /**
- * If the issuer has verified the person's address, removes the address from another user for whom only single sign-on
- * has verified it.
+ * If the issuer has verified the person's e-mail address, takes the address away from another user for whom only single
+ * sign-on has verified it.
  */
 const claimAddress = async (sql: Transaction, { email, emailVerified }: Claims, ownerId: string | undefined) => {
   if (email !== undefined && emailVerified) await freeAddress(sql, email, ownerId)
@@ -54,8 +55,8 @@ const takeIn = async (transaction: Transaction, claims: Claims, now: Date): Prom
 }
 
 /**
- * Locks an identity, so that its sign-ins run one at a time. The client of a new person may start with parallel
- * requests.
+ * Locks a person's account at an issuer, so that its sign-ins run one at a time. The client of a new person may begin
+ * with several requests at once.
  */
 const lock = async (sql: Sql, { issuer, subject }: Claims) => {
   await sql`select pg_advisory_xact_lock(hashtextextended(${`${issuer} ${subject}`}, 7305522))`
@@ -67,8 +68,8 @@ const takeNote = async (database: Database, claims: Claims, now: Date): Promise<
     const known = await findIdentity(transaction, claims)
     if (known !== undefined && known.user !== undefined && !isNews(claims, known)) return known.user
     await announceCredentialChange(transaction)
-    // The person has signed in before, but has no user, because another user had the address. Perhaps no user has it
-    // any more.
+    // The person has signed in before, but became no user, because another user had the e-mail address. Tries again,
+    // because the address may be free now.
     if (known?.user === undefined) return await takeIn(transaction, claims, now)
     await updateIdentity(transaction, claims)
     if (!known.isSource) return known.user
@@ -77,8 +78,8 @@ const takeNote = async (database: Database, claims: Claims, now: Date): Promise<
   })
 
 /**
- * Finds or makes the user of an identity. Throws 403 if the address belongs to a user that this person is not
- * linked to.
+ * Finds or makes the user for an issuer's claims. Throws 403 if the person's e-mail address belongs to a user to whom
+ * this account is not linked.
  */
 export const signIn = async (database: Database, claims: Claims, now: Date): Promise<User> => {
   const known = await findIdentity(database.sql, claims)

@@ -1,4 +1,4 @@
-// Users, and their identities at the issuers that sign them in.
+// The SQL of users, and of their identities. An identity is a person's account at an issuer.
 
 import { readUser, type User, type UserRow } from '#src/control/people/user.ts'
 import type { Claims } from '../auth/claims.ts'
@@ -11,9 +11,9 @@ export type Identity = {
   emailVerified: boolean
   name: string
   saidAt: Date
-  /** True if the user's name and address come from this identity. */
+  /** True if the user's name and e-mail address come from this account. */
   isSource: boolean
-  /** The user of the identity. Absent while the identity waits to be linked. */
+  /** The user who signs in with this account. Undefined while the account is not linked to a user. */
   user: User | undefined
 }
 
@@ -40,7 +40,7 @@ type NewIdentity = Pick<Identity, 'issuer' | 'subject' | 'email' | 'emailVerifie
   userId: string | undefined
 }
 
-/** Inserts an identity, or updates one that was waiting to be linked. */
+/** Inserts an identity (a person's account at an issuer). If the identity exists and has no user, updates it. */
 export const insertIdentity = async (sql: Sql, identity: NewIdentity): Promise<void> => {
   const { issuer, subject, email, emailVerified, name, saidAt, isSource, userId } = identity
   await sql`
@@ -69,8 +69,8 @@ export const insertUser = async (sql: Sql, user: NewUser): Promise<User | undefi
 }
 
 /**
- * Takes an e-mail address away from its user, if only a single sign-on has verified it. Otherwise the person who really owns
- * the address could not become a user. The old user can still sign in, and gets an address that nobody can have
+ * Takes an e-mail address away from its user if only single sign-on has verified it. Otherwise the person who really
+ * owns the address could not become a user. The old user can still sign in, and gets an address that nobody can have
  * (RFC 2606 §2).
  */
 export const freeAddress = async (sql: Sql, email: string, ownerId: string | undefined): Promise<void> => {
@@ -81,8 +81,9 @@ export const freeAddress = async (sql: Sql, email: string, ownerId: string | und
 }
 
 /**
- * Updates a user from the claims of their main identity. If another user has the new address, the old address stays.
- * An address that an operator or single sign-on has verified stays verified until it changes.
+ * Updates a user from the claims of the identity from which the user's name and e-mail address come. If another user
+ * has the new address, the old one stays. An address that an operator or single sign-on has verified stays verified
+ * until it changes.
  */
 export const updateFromIdentity = async (sql: Sql, user: User, claims: Claims): Promise<User> => {
   const { name, email = user.email, emailVerified } = claims
@@ -109,7 +110,7 @@ export const updateFromIdentity = async (sql: Sql, user: User, claims: Claims): 
   return row === undefined ? user : readUser(row)
 }
 
-/** Lists the issuers by which a user can sign in. */
+/** Lists the issuers at which a user can sign in. */
 export const listLinked = async (sql: Sql, userId: string): Promise<string[]> => {
   const rows = await sql<{ issuer: string }[]>`select distinct issuer from user_identities where user_id = ${userId}`
   return rows.map(({ issuer }) => issuer)
@@ -118,9 +119,10 @@ export const listLinked = async (sql: Sql, userId: string): Promise<string[]> =>
 type Key = Pick<Claims, 'issuer' | 'subject'>
 
 /**
- * Links an identity without a user to a user with the same address. The identity's issuer must have verified the
- * address, and the user's address must be verified by something other than single sign-on. Otherwise an attacker could
- * become a user with somebody else's address, and the owner of the address would later sign in as the attacker's user.
+ * Links an identity (an account at an issuer) without a user to a user with the same e-mail address. The issuer must
+ * have verified the address, and the user's address must be verified by something other than single sign-on. Otherwise
+ * an attacker could become a user with somebody else's address, and the owner of the address would later sign in as the
+ * attacker's user.
  */
 export const linkIdentity = async (sql: Sql, { issuer, subject }: Key, userId: string): Promise<boolean> => {
   const linked = await sql`
@@ -132,8 +134,8 @@ export const linkIdentity = async (sql: Sql, { issuer, subject }: Key, userId: s
 }
 
 /**
- * Deletes an identity. If the user's name and address came from this identity, they come from the oldest remaining one
- * afterwards.
+ * Deletes an identity (an account at an issuer) of a user. If the user's name and e-mail address came from it, they
+ * come from the user's oldest remaining identity afterwards.
  */
 export const unlinkIdentity = async (sql: Sql, { issuer, subject }: Key, userId: string): Promise<boolean> => {
   const [gone] = await sql<{ is_source: boolean }[]>`
@@ -147,7 +149,7 @@ export const unlinkIdentity = async (sql: Sql, { issuer, subject }: Key, userId:
   return gone !== undefined
 }
 
-/** Counts the identities by which the user can sign in. */
+/** Counts the accounts at issuers with which the user can sign in. */
 export const countSignIns = async (sql: Sql, userId: string): Promise<number> => {
   const [row] = await sql<{ count: number }[]>`
     select count(*)::int as count from user_identities where user_id = ${userId}`
