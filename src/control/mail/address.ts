@@ -1,4 +1,5 @@
-// Reads e-mail addresses as people type them, and normalizes them so that equal addresses are equal texts.
+// Reads e-mail addresses as people type them, and normalizes them, so that addresses of the same mailbox are equal
+// texts.
 import { Problem } from '#src/problems.ts'
 
 const longest = 254
@@ -13,8 +14,8 @@ const address =
 const isHost = (host: string) => host.split('.').every((label) => !label.startsWith('-') && !label.endsWith('-'))
 
 /**
- * Changes A to Z to lower case. Other letters whose lower case is a to z (such as the Kelvin sign) stay: they belong to
- * a different address.
+ * Changes A to Z to lower case. Does not change other letters whose lower case is a to z (such as the Kelvin sign):
+ * they belong to a different address.
  */
 export const foldAddress = (given: string): string => given.replace(/[A-Z]/g, (letter) => letter.toLowerCase())
 

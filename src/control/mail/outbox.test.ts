@@ -150,7 +150,7 @@ suite('mail by SMTP', () => {
     const dying: MailTransport = {
       send: async ({ id }) => {
         asked.push(id)
-        // This delivery never ends, like a delivery of a killed process: it writes nothing more to the database.
+        // Never ends, like the delivery of a killed process, which writes nothing more to the database.
         await new Promise(() => {})
       },
     }
@@ -194,7 +194,7 @@ suite('headers of a mail', () => {
       await assert.rejects(post.queue({ recipient: `ada@example.com${injection}` }))
     }
     assert.equal(await post.waiting(), 0)
-    // Even if a mail with line breaks is in the outbox, the transport sends to no other recipient and adds no header.
+    // Even if a mail in the outbox has line breaks in its subject, the transport adds no header and no recipient.
     const transport = transportTo(server)
     const mail = { id: 'x', recipient: 'ada@example.com', subject: 'Hello\r\nBcc: eve@example.com', text: 'x' }
     await transport.send(mail)

@@ -1,5 +1,6 @@
-// Sends the mails of the outbox. A mail is deleted once a server has accepted it, so a crash loses none. At worst a
-// mail is sent twice, with the same Message-ID. Several processes may send at the same time: each claims its own mails.
+// Sends the mails of the outbox. A mail is deleted only after a mail server has accepted it, so a crash loses no mail.
+// At worst a mail is sent twice, with the same Message-ID. Several processes may send at the same time: each claims its
+// own mails.
 import { setTimeout as pause } from 'node:timers/promises'
 import { repeat } from '#src/kit/repeat.ts'
 import type { Parts } from '../parts.ts'
@@ -7,7 +8,7 @@ import { claimDue, deleteMail, type MailRow, putOff } from './store.ts'
 import { MailRefused, type MailTransport } from './transport.ts'
 
 export type Outbox = {
-  /** Starts a delivery soon without waiting for it. Call this after a mail was queued. */
+  /** Makes `deliver` run soon, without waiting for it. Call this after a mail was queued. */
   nudge: () => void
   /** Sends all mails that are due. Stops early if the mail server cannot be reached. */
   deliver: () => Promise<void>
@@ -16,9 +17,12 @@ export type Outbox = {
 
 type OutboxParts = Pick<Parts, 'database' | 'clock' | 'log'> & { transport: MailTransport }
 
-/** Minutes before each retry. After the last retry, about two days after the first attempt, the mail is dropped. */
+/**
+ * Minutes before each retry of a mail. If the last retry fails too, about two days after the first attempt, the mail is
+ * dropped.
+ */
 const minutesBetween = [1, 5, 15, 60, 240, 720, 1440] as const
-/** Seconds for which a mail that one process sends is not sent by another. Longer than any attempt takes. */
+/** Seconds for which no other process sends a mail that one process has claimed. An attempt never takes so long. */
 const secondsToSend = 120
 const mailsPerSweep = 200
 const secondsToClose = 1
@@ -35,8 +39,8 @@ export const openOutbox = (parts: OutboxParts, { sweepSeconds }: { sweepSeconds:
     for (let sent = 0; sent < mailsPerSweep && !isClosed; sent += 1) if (!(await sendNext(parts))) return
   }
   /**
-   * Starts a delivery after the running one, which may have missed a new mail. Until that delivery begins, every call
-   * of `deliver` returns its promise.
+   * Starts a delivery when the running one has ended, because the running one may have missed a new mail. All calls
+   * before that start get the same promise.
    */
   const deliver = () => {
     if (next !== undefined) return next
@@ -55,8 +59,8 @@ export const openOutbox = (parts: OutboxParts, { sweepSeconds }: { sweepSeconds:
     close: async () => {
       isClosed = true
       stopSweeping()
-      // Waits a moment for the running delivery. A mail that no server has accepted by then is sent later, by this
-      // process or another.
+      // Waits `secondsToClose` for the running delivery. Mails that no server has accepted by then are sent later, by
+      // this process or another.
       const patience = new AbortController()
       await Promise.race([running.catch(() => {}), pause(secondsToClose * 1000, undefined, patience).catch(() => {})])
       patience.abort()
@@ -64,7 +68,7 @@ export const openOutbox = (parts: OutboxParts, { sweepSeconds }: { sweepSeconds:
   }
 }
 
-/** Sends the mail that has been due longest. Returns whether to continue with the next mail. */
+/** Sends the mail that has been due longest. Returns whether the caller should continue with the next mail. */
 const sendNext = async (parts: OutboxParts): Promise<boolean> => {
   const { database, clock, transport } = parts
   const mail = await claimDue(database.sql, clock.now(), secondsToSend)

@@ -4,11 +4,11 @@ import { Problem } from '#src/problems.ts'
 import type { Transaction } from '../storage/database.ts'
 import { countMail, deleteMailAbout, insertMail, type NewMail } from './store.ts'
 
-/** Maximum number of waiting mails. The queue can be full only if the mail server has been unreachable for long. */
+/** Maximum number of mails in the outbox. It is reached only if the mail server has been unreachable for long. */
 const mostWaiting = 10_000
 /**
- * A user may queue a mail while the user's waiting mails are fewer than a ninth of the free places. So one user alone
- * can queue 1,000 mails, and the last nine places are left to users without a waiting mail.
+ * A user may queue a mail while the user's waiting mails are fewer than a ninth of the free places in the outbox. So
+ * one user alone can queue 1,000 mails, and the last nine places are for users without a waiting mail.
  */
 const share = 9
 
@@ -30,7 +30,7 @@ export const queueMail = async (transaction: Transaction, mail: NewMail, now: Da
   await insertMail(transaction, mail, now)
 }
 
-/** Deletes unsent mail about a thing that no longer exists. `about` names the thing. */
+/** Deletes the unsent mails about something that was deleted, such as an invitation. `about` identifies it. */
 export const takeBackMail = async (transaction: Transaction, about: string): Promise<void> => {
   await deleteMailAbout(transaction, about)
 }

@@ -11,7 +11,7 @@ export type MailRow = {
 }
 
 export type NewMail = Pick<MailRow, 'about' | 'recipient' | 'subject' | 'body'> & {
-  /** The user who caused the mail. */
+  /** The user whose action caused the mail. */
   userId: string
 }
 
@@ -25,7 +25,7 @@ export const insertMail = async (
     values (${about}, ${recipient}, ${subject}, ${body}, ${userId}, ${now}, ${now})`
 }
 
-/** Counts all waiting mails, and those that this user caused. */
+/** Counts all mails that wait in the outbox, and those among them that this user caused. */
 export const countMail = async (sql: Sql, userId: string): Promise<{ all: number; own: number }> => {
   const [row] = await sql<[{ all: number; own: number }]>`
     select count(*) as all, count(*) filter (where user_id = ${userId}) as own from mail_outbox`

@@ -4,7 +4,7 @@ import type { Logger } from '#src/kit/log.ts'
 import type { SmtpAddress } from '#src/kit/smtp-address.ts'
 
 export type OutgoingMail = {
-  /** Id of the mail, the same for every attempt. A receiver of two copies can recognize them by the id. */
+  /** Id of the mail, the same for every attempt. If a receiver gets a mail twice, the equal id shows that. */
   id: string
   recipient: string
   subject: string
@@ -13,7 +13,7 @@ export type OutgoingMail = {
 
 export type MailTransport = {
   /**
-   * Resolves once a server has accepted the mail. Throws {@link MailRefused} if the server refuses the mail
+   * Resolves when the mail server has accepted the mail. Throws {@link MailRefused} if the server refuses the mail
    * permanently.
    */
   send: (mail: OutgoingMail) => Promise<void>
@@ -59,7 +59,7 @@ export const smtpTransport = ({ host, port, isTls, needsTls, credentials, from }
         })
       } catch (error) {
         // A reply from 550 to 559 means that the server will never accept this mail (RFC 5321 §4.2.1). After any other
-        // error the mail is tried again. For example, the operator can repair a refused login (530, 535).
+        // error the mail is tried again: the operator may correct, for example, a refused login (530, 535).
         const code = replyCode(error)
         if (code >= 550 && code < 560) throw new MailRefused('The mail server will not take it.', { cause: error })
         throw error
