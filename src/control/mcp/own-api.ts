@@ -1,16 +1,16 @@
-// Calls our own HTTP API in the name of a caller, for the tools of `/mcp`. Every such call passes the same guard, rate
-// limits, quotas and audit as a call over the network.
+// Calls our own HTTP API in the name of the caller of `/mcp`. Every such call passes the same guard, rate limits,
+// quotas and audit as a call over the network.
 import type { FastifyRequest } from 'fastify'
 import { readWhole } from '#src/kit/read-whole.ts'
 
-/** An error whose message the model sees. The message says what the model can do. */
+/** An error of a tool. The model that called the tool reads the message, which says what the model can do. */
 export class ToolError extends Error {}
 
 type Method = 'GET' | 'POST' | 'PUT' | 'DELETE'
 type ToolboxCall = {
   query?: Record<string, string>
   body?: unknown
-  /** A request body that is sent unchanged, instead of a JSON object. */
+  /** The request body as text, instead of a JSON object. */
   text?: string
   headers?: Record<string, string>
   timeoutSeconds?: number
@@ -18,7 +18,7 @@ type ToolboxCall = {
 
 /** Maximum size in bytes of an answer of the toolbox. */
 const mostBytes = 16 * 1024 ** 2
-/** Seconds that a toolbox call may take in addition to the timeout of the command itself. */
+/** Seconds that a call of the toolbox may take beyond the timeout of the command that it runs. */
 const spareSeconds = 30
 
 const passedOn = ['authorization', 'x-daytona-organization-id', 'x-service-organization-id'] as const
@@ -43,7 +43,7 @@ const refusalOf = (status: number, body: unknown): ToolError => {
 export class OwnApi {
   readonly #request: FastifyRequest
   readonly #toolboxUrl: string
-  /** Aborts the calls that a tool makes to toolboxes, when the caller has ended its call of `/mcp`. */
+  /** Aborted when the caller ends its call of `/mcp`. The calls to toolboxes are then aborted too. */
   readonly #ended: AbortSignal
 
   /** `request` is the caller's call of `/mcp`. `proxyUrl` is the URL of this server's gate. */

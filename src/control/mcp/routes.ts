@@ -26,7 +26,7 @@ const resultOf = async (api: OwnApi, { run }: Tool, input: unknown) => {
 
 type Prepared = { tool: Tool; inputSchema: ReturnType<typeof fromJsonSchema> }
 
-/** Converts the input schemas of the tools. This is done once, although each call makes a new MCP server. */
+/** Converts the input schemas of the tools, once for all calls, because every call makes a new MCP server. */
 const prepareTools = (): Prepared[] =>
   tools.map((tool) => ({ tool, inputSchema: fromJsonSchema(JSON.parse(JSON.stringify(tool.input))) }))
 

@@ -1,4 +1,4 @@
-// The tools that `/mcp` offers to models. Each tool is one or two calls of our own API.
+// The tools that `/mcp` offers to models. Each tool makes one or two calls of our own API.
 import { setTimeout as delay } from 'node:timers/promises'
 import Type, { type Static, type TObject } from 'typebox'
 import { type OwnApi, ToolError } from './own-api.ts'
@@ -13,7 +13,10 @@ export type Tool = {
   run: (api: OwnApi, input: never) => Promise<string>
 }
 
-/** Maximum number of characters of one result. A model has a bounded context, so a longer text is cut in the middle. */
+/**
+ * Maximum number of characters in the result of a tool. A model has a bounded context, so a longer result is cut in the
+ * middle.
+ */
 export const mostCharacters = 50_000
 /** Maximum number of bytes of a file that one call of `read_file` returns. */
 const mostFileBytes = 50_000
@@ -47,14 +50,15 @@ const describe = ({ id, name, state, errorReason }: View) =>
   JSON.stringify({ id, name, state, ...(errorReason ? { errorReason } : {}) })
 
 /**
- * Milliseconds that `start_sandbox` and `stop_sandbox` wait at most. They read the sandbox's state every `lookEveryMs`.
+ * Longest time in milliseconds that `start_sandbox` and `stop_sandbox` wait for the new state. They read the sandbox's
+ * state every `lookEveryMs`.
  */
 const settleMs = 60_000
 const lookEveryMs = 500
 
 /**
- * Waits until a sandbox is in a lasting state such as `started`, at most for `settleMs`. Returns the sandbox as the API
- * shows it, in whatever state it is then.
+ * Waits until a sandbox is in a state that lasts, such as `started`, but not longer than `settleMs`. Returns the
+ * sandbox as the API shows it then.
  */
 const settled = async (api: OwnApi, sandbox: string): Promise<View> => {
   const until = performance.now() + settleMs
