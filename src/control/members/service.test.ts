@@ -11,7 +11,7 @@ const join = async (app: TestControl, user: string) => {
   return await changeMembership(parts, organizations.ours, (sql) => joinOrganization(sql, joining, app.clock.now()))
 }
 
-suite('joining an organization that already has 5000 members', () => {
+suite('a user who joins an organization that already has 5000 members', () => {
   test('a user cannot join an organization that has 5000 members, unless they are a member already', async () => {
     await using app = await startControl()
     await app.database.sql`

@@ -1,5 +1,5 @@
 // The rules of membership: who belongs to an organization, and with which roles. An organization always has an owner,
-// and nobody changes their own access. A caller who changes the access of others must have every permission, which the
+// and nobody changes their own access. Only a caller with every permission can change the access of others, which the
 // guard checks. So nobody can give a permission that they lack.
 
 import { type ChangeParts, changeAsOwner, changeMembership } from '#src/control/auth/change-membership.ts'
@@ -93,11 +93,11 @@ export const leaveOrganization = async (parts: ChangeParts, { caller, organizati
 type Joining = { organizationId: string; userId: string; role: 'owner' | 'member'; roleIds: readonly string[] }
 
 /**
- * Makes a user a member. Returns false, and changes nothing, if the user is a member already. The roles must be
- * assignable in this organization. Call this only inside `changeMembership`.
+ * Makes a user a member. Returns false, and changes nothing, if the user is a member already. Each role must belong to
+ * the organization or be global. Call this only inside `changeMembership`.
  */
 export const joinOrganization = async (sql: Transaction, joining: Joining, now: Date): Promise<boolean> => {
-  // Membership is checked before the number of members. A user who is a member already must not be refused because the
+  // Checks the membership before the number of members: a user who is a member already must not be refused because the
   // organization is full.
   if ((await findMember(sql, joining.organizationId, joining.userId)) !== undefined) return false
   if ((await countMembers(sql, joining.organizationId)) >= membersPerOrganization) {

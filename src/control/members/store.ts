@@ -9,7 +9,7 @@ const select = (sql: Sql) => sql`
     order by r.organization_id nulls first, r.created_at, r.id)) as assigned_roles
   from members m join users u on u.id = m.user_id`
 
-/** Lists members, the earliest first. The number of members has a limit, so no pages are needed. */
+/** Lists members, the earliest first. An organization has a maximum number of members, so no pages are needed. */
 export const listMembers = async (sql: Sql, organizationId: string): Promise<Member[]> => {
   const rows = await sql<MemberRow[]>`
     ${select(sql)} where m.organization_id = ${organizationId} order by m.created_at, m.user_id`
@@ -35,7 +35,7 @@ export const hasOtherOwner = async (sql: Sql, organizationId: string, userId: st
 
 export type Access = { role: 'owner' | 'member'; roleIds: readonly string[] }
 
-/** Inserts a member. Returns false if the user was a member before. */
+/** Inserts a member. Returns false if the user is a member already. */
 export const insertMember = async (
   sql: Sql,
   { organizationId, userId }: Pick<Member, 'organizationId' | 'userId'>,
