@@ -42,7 +42,7 @@ const cpuOf = async (app: TestControl, query: Record<string, string> = {}) =>
 const countOf = async ({ database }: TestControl) =>
   Number((await database.sql`select count(*) as count from sandbox_meters`)[0]?.['count'])
 
-/** Reports a sample one minute later, and waits until the sample is stored. */
+/** Advances the clock by a minute, lets the runner report a sample, and waits until the sample is stored. */
 const sample = async (app: TestControl, runner: SimulatedRunner, sandboxId: string, changes: object = {}) => {
   app.clock.advance({ minutes: 1 })
   const before = await countOf(app)
@@ -65,7 +65,7 @@ suite('GET /sandbox/{sandboxIdOrName}/telemetry/metrics', () => {
       assert.deepEqual(point, { timestamp: first.toISOString(), value: reading[field as keyof typeof names] }, name)
     }
     assert.deepEqual(series.get(names.cpuUsedPct)?.[1], { timestamp: second.toISOString(), value: 50 })
-    // If the runner cannot measure a value, the series has no point for it, rather than 0.
+    // If the runner cannot measure a value, the series gets no point for that sample. A point with 0 would be wrong.
     assert.equal(series.get(names.diskUsed)?.length, 1)
   })
 
@@ -145,7 +145,8 @@ suite('the samples that runners send', () => {
     const samples = [other, 'no-such', id].map((sandboxId) => ({ sandboxId, ...reading }))
     runner.say({ type: 'meters', samples })
     const generation = (await runner.untilAsked(({ sandboxId }) => sandboxId === id)).generation
-    // Control handles the messages of one link in order. When this report is stored, the samples have been handled too.
+    // Control handles the messages of one runner in order. So when this report is stored, control has handled the
+    // samples that were sent before it.
     runner.report({ sandboxId: id, generation, state: 'stopped', cause: { exitCode: 0 } })
     await untilState(app, id, 'stopped')
     assert.equal(await countOf(app), 1)

@@ -1,5 +1,5 @@
-// The recent usage of sandboxes. Samples are stored as runners report them, shown as series of points, and deleted
-// after some hours.
+// Samples of what sandboxes have used in the last hours. Samples are stored as runners report them, shown as series of
+// points, and deleted after some hours.
 import type { Parts } from '#src/control/parts.ts'
 import { getSandbox } from '#src/control/sandboxes/service.ts'
 import { Problem } from '#src/problems.ts'
@@ -9,7 +9,7 @@ import { deleteSamples, insertSamples, listMeans, type MeterRow } from './store.
 
 type MeterParts = Pick<Parts, 'database' | 'clock' | 'settings'>
 
-/** The metric names that clients expect. */
+/** For each metric name that clients expect: the field of a sample that contains the value. */
 const series = {
   'daytona.sandbox.cpu.limit': 'cpuCount',
   'daytona.sandbox.cpu.utilization': 'cpuUsedPct',
@@ -26,7 +26,10 @@ const rowsPerSweep = 50_000
 
 const keptSince = ({ clock, settings }: MeterParts) => new Date(clock.now().getTime() - settings.meterHours * 3_600_000)
 
-/** Stores samples with the time of their arrival, because the clock of a runner may be wrong. */
+/**
+ * Stores samples that a runner reports. Their time is the time of their arrival, because the clock of a runner may be
+ * wrong.
+ */
 export const keepSamples = async (
   { database, clock }: MeterParts,
   runnerId: string,
@@ -52,7 +55,8 @@ export const listSeries = async (
   const to = wantedTo === undefined ? parts.clock.now() : new Date(wantedTo)
   const asked = wantedFrom === undefined ? created_at : new Date(wantedFrom)
   if (asked > to) throw new Problem('bad_request', 'query.from must not be after query.to')
-  // The usage of a warm sandbox before its claim is hidden from its new owner.
+  // `created_at` is the time of the claim if the sandbox was warm. So its owner does not see samples from before the
+  // claim.
   const from = new Date(Math.max(asked.getTime(), created_at.getTime(), keptSince(parts).getTime()))
   const seconds = Math.max(1, Math.ceil((to.getTime() - from.getTime() + 1) / 1000 / mostPoints))
   const rows = from > to ? [] : await listMeans(sql, id, { from, to, seconds })

@@ -4,12 +4,12 @@ import type { Sql } from '#src/control/storage/database.ts'
 import { isUnsynced } from '#src/control/storage/unsynced.ts'
 import type { MeterReading, MeterSample } from '#src/wire/meter-reading.ts'
 
-/** Least seconds between two stored samples of a sandbox. Samples that come sooner are dropped. */
+/** Minimum number of seconds between two stored samples of a sandbox. A sample that comes sooner is dropped. */
 const leastSeconds = 5
 
 const ago = (now: Date, seconds: number) => new Date(now.getTime() - seconds * 1000)
 
-/** Stores samples. Samples of sandboxes that are not on this runner are ignored. */
+/** Stores samples. Ignores samples of sandboxes that are not on the runner that sent them. */
 export const insertSamples = async (
   sql: Sql,
   runnerId: string,
