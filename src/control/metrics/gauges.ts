@@ -129,7 +129,7 @@ export const registerGauges = (registry: Registry): ((sql: Sql, now: Date) => Pr
     for (const state of runnerStates) byState.set({ state }, states.filter((each) => each === state).length)
   }
   const showRunners = (rows: readonly RunnerRow[]) => {
-    // Without a reset, the gauges would show removed runners for ever.
+    // Removes the values of all runners first. Otherwise the gauges would show removed runners for ever.
     for (const each of [capacity, promised, ready, silent, imageBytes, givenBack]) each.reset()
     showRunnerStates(rows)
     for (const row of rows) {

@@ -58,7 +58,7 @@ suite('GET /metrics', () => {
         (await app.database.sql`select image_storage from runners`)[0]?.['image_storage'] !== null
       while ((await said()) !== isThere) await new Promise(setImmediate)
     }
-    // This runner is newer than control. Its report has fields named `newer`, which control does not know.
+    // Simulates a runner that is newer than control: its report has fields named `newer`, which control does not know.
     const bytes = { images: 3e9, layers: 8e8, newer: 5 }
     const imageStorage = { bytes, givenBack: { layers: { pressure: 7e8, newer: 5 }, newer: { age: 5 } }, newer: 5 }
     await saying({ imageStorage, newer: 5 }, true)
@@ -78,8 +78,8 @@ suite('GET /metrics', () => {
       found.filter((name) => name.startsWith('alcove_runner_image_')),
       [],
     )
-    // A runner that was replaced by an older version reports no figures. The metrics must then not show its former
-    // figures.
+    // Simulates a runner that was replaced by an older version, which reports no disk space. The metrics must not show
+    // its former values.
     await saying({}, false)
   })
 

@@ -1,5 +1,5 @@
-// The metrics of this process. The gauges of the whole server are read from the database when Prometheus requests the
-// metrics.
+// The metrics of this control process, and of the whole server. The latter are read from the database when Prometheus
+// requests the metrics.
 import type { FastifyInstance } from 'fastify'
 import { Counter, collectDefaultMetrics, Histogram, Registry } from 'prom-client'
 import type { Parts } from '#src/control/parts.ts'
@@ -33,15 +33,12 @@ export type Metrics = {
   close: () => void
 }
 
-/**
- * Returns the verb of the first entry in `moves` that has this state as `through`, the state on the way. Otherwise
- * `none`.
- */
+/** Returns the verb that leads through this state on the way, for example `start` for `starting`. Otherwise `none`. */
 const verbOf = (state: SandboxState): string => moves.find(([, , through]) => through === state)?.[0] ?? 'none'
 
 /**
- * Returns how a caller's new sandbox was made: `warm`, `build`, `fork` or `cold`. Undefined if the change does not give
- * a caller a new sandbox.
+ * Returns how a caller's new sandbox was made: `warm`, `build`, `fork` or `cold`. Undefined if the change is no new
+ * sandbox of a caller.
  */
 const sourceOf = ({ from, to, row }: Change): string | undefined => {
   if (row === undefined || row.warm_pool_id !== null) return undefined
@@ -76,7 +73,7 @@ export const createMetrics = ({ database, clock }: Pick<Parts, 'database' | 'clo
 
   const stopHearing = changes.hear((change) => {
     const { from, to, row } = change
-    // Another control process made a change that comes here without its sandbox row. That process counts the change.
+    // If there is no row, another control process has made this change, and counts it itself.
     if (row === undefined) return
     const source = sourceOf(change)
     if (source !== undefined) creates.inc({ source })
@@ -94,7 +91,7 @@ export const createMetrics = ({ database, clock }: Pick<Parts, 'database' | 'clo
     if (asked === undefined || at - asked.at > freshMilliseconds) {
       const asking = { at, done: refresh(database.sql, clock.now()) }
       asked = asking
-      // A failed result is not reused: the next request for metrics asks the database again.
+      // If reading from the database fails, the next request for metrics reads again.
       asking.done.catch(() => {
         if (asked === asking) asked = undefined
       })
@@ -110,8 +107,8 @@ export const createMetrics = ({ database, clock }: Pick<Parts, 'database' | 'clo
     },
     follow: (server) => {
       server.addHook('onResponse', (request, reply, done) => {
-        // WebSockets are not timed, because they stay open for any time. Unknown paths are not counted, because callers
-        // can invent any number of paths.
+        // WebSockets are not timed, because they may stay open for any time. Requests for unknown paths are not
+        // counted, because each path would become a label, and callers can invent any number of paths.
         const { url } = request.routeOptions
         if (!request.ws && url !== undefined) {
           const route = url.replace(/^\/api(?=\/)/, '')
