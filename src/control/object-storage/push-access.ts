@@ -60,7 +60,7 @@ const readGrant = ({ encryption }: RunningParts, sessionToken: string): Grant | 
 }
 
 /**
- * Returns to the gate what it needs to check the signature of an upload. The gate asks for every call, so revoked
+ * Returns to the gate what it needs to check the signature of an upload. The gate asks for every upload, so revoked
  * credentials stop working within a second.
  */
 export const answerUpload = async (

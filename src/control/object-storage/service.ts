@@ -1,4 +1,4 @@
-// Lists the uploaded files that images are built from, for other modules.
+// Lists the uploaded files from which images are built, for other modules.
 import Type from 'typebox'
 import { listContextsInUse } from '#src/control/images/image-store.ts'
 import { findOwnerOfRegion } from '#src/control/runners/service.ts'
@@ -11,8 +11,9 @@ export const ContextsInUseShape = Type.Object({
 })
 
 /**
- * Lists the hashes of the uploaded files that images are made from. The runner removes other uploaded files later. In an
- * organization's own region, the answer names the organization: the runner then removes only files of that organization.
+ * Lists the hashes of the uploaded files from which images of a region are built. Runners later remove uploaded files
+ * that are not listed. In an organization's own region, the answer names the organization: runners then remove only
+ * files of that organization.
  */
 export const listContexts = async (
   { database: { sql } }: Pick<RunningParts, 'database'>,
