@@ -2,7 +2,7 @@
 import type { Clock } from '#src/kit/clock.ts'
 import { Problem } from '#src/problems.ts'
 
-/** The destination of the telemetry of the organization's sandboxes. */
+/** The server to which the telemetry of the organization's sandboxes is sent, and the headers for it. */
 export type OtelConfig = { endpoint: string; headers: Record<string, string> | null }
 
 export type OrganizationRow = {
@@ -43,14 +43,17 @@ export type Organization = {
   createdBy: string
   personal: boolean
   defaultRegionId: string | null
-  /** Whether a suspension is stored. It may have ended already, so use `isSuspended` instead. */
+  /**
+   * Whether a suspension is stored. The suspension may have ended already: `isSuspended` tells whether the organization
+   * is suspended now.
+   */
   suspended: boolean
   suspendedAt: Date | null
   suspendedUntil: Date | null
   suspensionReason: string | null
   suspensionCleanupGracePeriodHours: number
   maxCpuPerSandbox: number
-  /** Largest memory of one sandbox, in GiB. `maxDiskPerSandbox` has the same unit. */
+  /** Largest memory of one sandbox, in GiB. `maxDiskPerSandbox` is in GiB too. */
   maxMemoryPerSandbox: number
   maxDiskPerSandbox: number
   secretQuota: number

@@ -16,8 +16,9 @@ export type User = {
   email: string
   emailVerified: boolean
   /**
-   * Whether this server trusts that the e-mail address belongs to this user. An organization's own identity provider
-   * can claim any address. If only such a provider verified the address, it gives no access outside that organization.
+   * Whether something other than single sign-on has verified the user's e-mail address. An organization's own identity
+   * provider can claim any address. So an address that only such a provider has verified gives no access outside that
+   * organization.
    */
   ownsAddress: boolean
   systemRole: 'admin' | 'user'
