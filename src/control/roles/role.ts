@@ -1,7 +1,7 @@
 // A role as control stores it, and as the API shows it.
 import { isPermission, type Permission } from '../auth/permissions.ts'
 
-/** A row of the table `roles`. If the row was read as JSON inside another row, its dates are texts. */
+/** A row of the table `roles`. If PostgreSQL has returned the row as JSON inside another row, its dates are texts. */
 export type RoleRow = {
   id: string
   organization_id: string | null

@@ -14,14 +14,14 @@ const makeRole = async (app: TestControl, body: object = builder): Promise<strin
   return reply.body.id
 }
 
-/** Adds a member with this role. The member's key lists the permissions of the role and more. */
+/** Adds a member with this role. The member's key lists the permissions `delete:snapshots` and `write:snapshots`. */
 const addBuilder = async (app: TestControl, roleId: string) =>
   await addPerson(app, { roleIds: [roleId], permissions: ['delete:snapshots', 'write:snapshots'] })
 
 const keyListsOf = async (app: TestControl, key: string): Promise<string[]> =>
   (await app.with(key).get('/api-keys/current')).body.permissions
 
-/** Names that are invalid or could mislead a reader, and must be refused. */
+/** Names that a role must not have: they are invalid or could mislead a reader. */
 const noNames = ['', '  ', 'a\nb', 'nul\u0000', '<i>x</i>', 'http://x', 'www.x', '\u202egnp', 'x'.repeat(256), 7, null]
 
 suite('POST /organizations/{organizationId}/roles', () => {
@@ -132,7 +132,7 @@ suite('PUT /organizations/{organizationId}/roles/{roleId}', () => {
     assert.equal(updatedAt, app.clock.now().toISOString())
     assert.notEqual(createdAt, updatedAt)
     assert.deepEqual(await keyListsOf(app, key), ['delete:snapshots'])
-    // If the role regains the permission, the key does not regain it.
+    // The role gets the permission back, but the member's key does not.
     await app.as('owner').put(`${roles}/${id}`, { ...changed, permissions: ['write:snapshots', 'delete:snapshots'] })
     assert.deepEqual(await keyListsOf(app, key), ['delete:snapshots'])
   })
@@ -188,7 +188,7 @@ suite('DELETE /organizations/{organizationId}/roles/{roleId}', () => {
       [developerRoleId],
     )
     assert.equal((await app.as('owner').delete(`${roles}/${id}`)).status, 404)
-    // The key of an owner has all 21 permissions, even without roles.
+    // An owner without roles can have a key with all 21 permissions.
     assert.equal((await keyListsOf(app, (await addPerson(app, { role: 'owner' })).key)).length, 21)
   })
 

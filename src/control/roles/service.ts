@@ -1,6 +1,6 @@
-// Roles: named sets of permissions for members. Every organization has the global roles, and nobody can change them.
-// Owners make all other roles, with a credential that has every permission (the guard checks that). So nobody can make
-// a role with permissions that they lack.
+// Roles: named sets of permissions for members. Every organization has the global roles, and nobody can change these.
+// An organization's owners make its other roles, with a credential that has every permission (the guard checks that).
+// So nobody can make a role with permissions that they lack.
 
 import { type ChangeParts, changeAsOwner } from '#src/control/auth/change-membership.ts'
 import { Problem } from '#src/problems.ts'
@@ -38,7 +38,7 @@ const readValues = ({ name, description, permissions }: RoleText): RoleValues =>
 const sayTaken = (name: string, cause?: unknown) =>
   new Problem('already_exists', `There is a role named ${name} already.`, { cause })
 
-/** Runs `write`, which stores the name of a role. Throws 409 if another role has the name. */
+/** Calls `write`, which stores a role. Throws 409 if another role has the same name. */
 const named = async (sql: Sql, { name }: RoleValues, write: () => Promise<Role>): Promise<Role> => {
   if (await isGlobalName(sql, name)) throw sayTaken(name)
   try {
@@ -94,7 +94,7 @@ export const deleteRole = async (parts: ChangeParts, as: AsOwner, roleId: string
   })
 }
 
-/** Reads the roles with these ids. Throws 400 if an id is no role of the organization. */
+/** Reads the roles with these ids. Throws 400 if an id is neither a role of the organization nor a global role. */
 export const getAssignableRoles = async (sql: Sql, organizationId: string, ids: readonly string[]): Promise<Role[]> => {
   const wanted = [...new Set(ids)]
   const roles = await findRoles(sql, organizationId, wanted)
