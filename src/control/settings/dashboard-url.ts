@@ -1,7 +1,10 @@
-// The address of the dashboard that control serves.
+// The URL of the dashboard that control serves.
 export const dashboardPath = '/dashboard/'
 export const dashboardUrl = ({ publicUrl }: { publicUrl: string }): string => `${publicUrl}${dashboardPath}`
 
-/** The web page on which users use this server: the operator's own page, if it is configured, otherwise the dashboard. */
+/**
+ * Returns the web page on which people use this server: the operator's own page if it is configured, otherwise the
+ * dashboard.
+ */
 export const pageForPeople = (settings: { publicUrl: string; dashboardUrl: string | undefined }): string =>
   settings.dashboardUrl ?? dashboardUrl(settings)

@@ -1,6 +1,6 @@
 // The operator's settings for the issuers that sign people in.
 
-/** Returns whether a text can be the URL of an issuer. Plain HTTP is allowed only for an issuer on the same machine. */
+/** Returns whether a text can be the URL of an issuer. Plain HTTP is allowed only for an issuer on this machine. */
 export const isIssuerUrl = (text: string): boolean => {
   if (!URL.canParse(text)) return false
   const { protocol, hostname, username, password, search, hash } = new URL(text)
@@ -9,17 +9,17 @@ export const isIssuerUrl = (text: string): boolean => {
 }
 
 export type IdentitySettings = {
-  /** The trusted issuers; clients are sent to the first one. */
+  /** The issuers whose tokens control accepts. Clients send users to the first one for the sign-in. */
   issuers: readonly string[]
-  /** The audience that a token must have. */
+  /** The audience that an issuer's token must have. */
   audience: string
   /** Client id of the programs with which users sign in: the dashboard and the command line. */
   clientId: string
-  /** Largest allowed difference between the clock of an issuer and ours, in seconds. */
+  /** Largest allowed difference, in seconds, between the clock of an issuer and that of control. */
   clockSkewSeconds: number
   /**
-   * Shortest time in seconds between two requests for an issuer's keys, if tokens name a key that control does not
-   * know.
+   * If tokens name a signing key that control does not know, control asks the issuer for its keys: at most once in this
+   * number of seconds.
    */
   keyCooldownSeconds: number
 }
