@@ -45,7 +45,7 @@ export type Firewall = {
   apply: (slot: number, policy: NetworkPolicy) => Promise<void>
   /**
    * Makes a slot's connections count towards the limit of this organization. For a new slot, this is in force when the promise
-   * resolves. If an organization claims a running sandbox, the limit changes a moment later.
+   * resolves. If an organization claims a warm sandbox, which runs already, it is in force a moment later.
    */
   assign: (slot: number, organizationId: string | undefined) => Promise<void>
   forget: (slots: readonly number[]) => Promise<void>
@@ -320,8 +320,8 @@ const asksOurs = ({ verdict }: Rule) => verdict === 'named' || verdict === 'drop
 const markOf = (organizationId: string) => createHash('sha256').update(organizationId).digest().readUInt32BE(0) || 1
 
 /**
- * Returns the size of the kernel's connection table. The kernel shows it only while connection tracking is in use; otherwise
- * returns the usual default.
+ * Returns how many connections the kernel's connection table can contain. The kernel shows this number only while it tracks
+ * connections. Otherwise the usual default is returned.
  */
 const connectionTableSize = async () =>
   Number(await readFile('/proc/sys/net/netfilter/nf_conntrack_max', 'utf8').catch(() => '262144'))

@@ -17,8 +17,8 @@ type Address = { ifname: string; addr_info?: { local?: string; address?: string;
  */
 const shortestNetwork = 8
 /**
- * Maximum number of closed networks, for a host that has the routes of the whole Internet. If there are more, gateways and
- * networks of the host's addresses are kept first.
+ * Maximum number of closed networks, for a host that has the routes of the whole Internet. If there are more, the gateways and
+ * the networks of the host's addresses are kept, and some of the other networks are left out.
  */
 const mostNetworks = 4096
 const restMs = 50

@@ -16,7 +16,10 @@ type LastingProgramParts<To, From extends { type: string }> = {
   prepare: () => Promise<unknown>
   /** Returns the messages that each new process of the program gets first, such as the domain lists of all sandboxes. */
   begin: () => Iterable<To>
-  /** Called when the process listens. `serve` resolves when the returned promise has resolved. */
+  /**
+   * Called with the message `serving`, which the process sends when it accepts connections. `serve` resolves when the returned
+   * promise has resolved.
+   */
   onServing: (word: Extract<From, Serving>) => Promise<void>
   /** Called for every message of the process, except the message `serving`. */
   onWord: (word: Exclude<From, Serving>) => void

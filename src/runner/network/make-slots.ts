@@ -1,6 +1,7 @@
-// Makes and deletes slots. A slot is a network namespace with its own settings and a link to the host. One start of the program
-// `ip` makes or deletes many slots. The link is point to point: each end has a fixed hardware address and knows the address of
-// the other end. Sandboxes therefore share no broadcast domain and cannot impersonate each other.
+// Makes and deletes slots. A slot is a network namespace with its own settings, and a pair of connected network interfaces
+// (veth): one in the namespace, one on the host. One start of the program `ip` makes or deletes many slots. Each interface has a
+// fixed hardware address and knows the address of the other. Sandboxes therefore share no broadcast domain and cannot impersonate
+// each other.
 import { randomUUID } from 'node:crypto'
 import { runCommand } from '#src/kit/run-command.ts'
 import { addressOf, gatewayOf, hardwareAddress, linkName, netnsDir, netnsName, type Range } from './names.ts'
@@ -64,8 +65,8 @@ const inside = ({ instance, range }: Where, n: number) => {
   const batch = [
     'link set lo up',
     `addr add ${addressOf(range, n)}/32 dev eth0`,
-    // ARP is off. The host and all sandboxes share the kernel's neighbour table, and entries of a link with ARP stay in it for
-    // seconds. One sandbox could therefore keep the table full. Entries of a link without ARP are evicted when the table is
+    // ARP is off. The host and all sandboxes share the kernel's neighbour table. Entries of a network interface with ARP stay in
+    // it for seconds, so one sandbox could keep the table full. Entries of an interface without ARP are evicted when the table is
     // full.
     'link set eth0 arp off up',
     `neigh replace ${gateway} lladdr ${hardwareAddress(instance, n, 'host')} dev eth0 nud permanent`,
@@ -113,8 +114,8 @@ export const becomeMaker = async (instance: string): Promise<string> => {
 }
 
 /**
- * Deletes slots. The network links of the slots are deleted first, so that processes in their namespaces lose the network
- * immediately. A link or namespace that is missing is no error.
+ * Deletes slots. The network interfaces of the slots are deleted first, so that processes in their namespaces lose the network
+ * immediately. An interface or namespace that is missing is no error.
  */
 export const deleteSlots = async (instance: string, numbers: readonly number[]) => {
   if (numbers.length === 0) return
@@ -122,6 +123,6 @@ export const deleteSlots = async (instance: string, numbers: readonly number[]) 
     ...numbers.map((n) => `link del ${linkName(instance, n)}`),
     ...numbers.map((n) => `netns del ${netnsName(instance, n)}`),
   ].join('\n')
-  // `ip` fails if a link or namespace does not exist, so its exit code is ignored. The caller checks what is left.
+  // `ip` fails if a network interface or namespace does not exist, so its exit code is ignored. The caller checks what is left.
   await runCommand(['ip', '-force', '-batch', '-'], { input: `${input}\n` }).catch(() => {})
 }

@@ -42,7 +42,10 @@ export const slotOfAddress = (range: Range, dotted: string) => {
 
 export const rangeText = (range: Range) => `${toDotted(range.base)}/${rangeBits}`
 
-/** The hardware address of one end of a slot's link. Each end is told the other end's address in advance, so no ARP is needed. */
+/**
+ * The hardware address of one of a slot's two network interfaces: the one on the host, or the one in the sandbox. Each gets the
+ * other's address when it is made, so no ARP is needed.
+ */
 export const hardwareAddress = (instance: string, n: number, end: 'host' | 'sandbox') =>
   [end === 'host' ? '06' : '02', ...pairs(instance), ...pairs(n.toString(16).padStart(4, '0'))].join(':')
 

@@ -69,7 +69,7 @@ export type NetworkPoolOptions = {
   opened?: readonly string[]
   /** Addresses of DNS resolvers. Default: the host's resolvers. */
   resolvers?: readonly string[]
-  /** Size of the kernel's connection table. Default: read from the kernel. */
+  /** Number of connections that the kernel's connection table can contain. Default: read from the kernel. */
   connectionTableSize?: number
   /**
    * How long an address from a DNS answer stays open. Default: the TTL of the answer or one minute, whichever is longer, plus
@@ -328,7 +328,10 @@ class SlotPool implements NetworkPool {
     return free
   }
 
-  /** Deletes slots: first their links and namespaces, then their firewall rules. So no link ever exists without rules. */
+  /**
+   * Deletes slots: first their network interfaces and namespaces, then their firewall rules. So no interface ever exists without
+   * rules.
+   */
   async #delete(numbers: readonly number[]) {
     const { instance } = this.#options
     await deleteSlots(instance, numbers)

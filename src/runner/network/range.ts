@@ -1,6 +1,6 @@
-// Claims a range of addresses for the sandboxes of an instance: a /20 of 10.0.0.0/8 that this host does not use. The claim is a
-// blackhole route. The kernel refuses a second route to that range, so two runners cannot claim it. The route also drops packets
-// to addresses without a sandbox.
+// Reserves a range of addresses for the sandboxes of an instance: a /20 of 10.0.0.0/8 that this host does not use. To reserve it,
+// the runner adds a blackhole route. The kernel refuses a second route to that range, so two runners cannot reserve it. The route
+// also drops packets to addresses without a sandbox.
 import type { Logger } from '#src/kit/log.ts'
 import { CommandFailed, runCommand } from '#src/kit/run-command.ts'
 import { type Cidr, overlap, parseCidr } from './cidr.ts'
@@ -52,7 +52,7 @@ export const claimRange = async (instance: string, log: Logger): Promise<Range> 
   for (let attempt = 1; attempt <= triesLimit; attempt++) {
     const range = firstFree(instance, await takenOnHost())
     try {
-      // The range is recorded before it is claimed. Otherwise nothing would remove the claim if the runner were killed in
+      // The range is recorded before its route is added. Otherwise nothing would remove the route if the runner were killed in
       // between.
       await writeNotes(instance, { ...notes, range })
       await route('add', range)

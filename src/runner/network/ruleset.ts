@@ -11,7 +11,7 @@ export type RulesetParts = {
   resolvers: readonly string[]
   /** Networks that the operator opens for sandboxes although they are private or belong to the host. */
   opened: readonly string[]
-  /** Size of the kernel's connection table. Default: read from the kernel. */
+  /** Number of connections that the kernel's connection table can contain. Default: read from the kernel. */
   connectionTableSize?: number | undefined
 }
 
@@ -34,8 +34,9 @@ export type ConnectionBounds = { sandbox: number; organization: number }
 export const mostConnections = 16_384
 
 /**
- * Computes the limits. The host and all sandboxes share the kernel's connection table (`nf_conntrack_max`, usually 262144), and
- * when it is full, the kernel drops new connections. One organization may therefore use at most an eighth of the table.
+ * Computes the maximum numbers of tracked connections. The host and all sandboxes share the kernel's connection table
+ * (`nf_conntrack_max`, usually 262144), and when it is full, the kernel drops new connections. One organization may therefore use
+ * at most an eighth of the table.
  */
 export const connectionBounds = (tableSize: number): ConnectionBounds => {
   const organization = Math.max(64, Math.floor(tableSize / 8))
@@ -158,7 +159,7 @@ export const rulesetText = ({ instance, range, resolvers, opened }: RulesetParts
       'meta mark set 0',
     ]),
     // Checks every packet that leaves a sandbox, also packets of open connections, so that a stricter policy cuts them
-    // immediately. The rules match link and source address together, so a forged source address matches nothing.
+    // immediately. The rules match network interface and source address together, so a forged source address matches nothing.
     ...chainOf('leaving', '{ type filter hook prerouting priority mangle; policy accept; }', [
       `iifname != ${links} return`,
       'meta nfproto != ipv4 drop',
@@ -176,7 +177,7 @@ export const rulesetText = ({ instance, range, resolvers, opened }: RulesetParts
       `iifname ${links} tcp flags syn tcp option maxseg size set rt mtu`,
     ]),
     // All DNS questions of a sandbox with a list of domains are redirected to Alcove's resolver, whichever resolver the sandbox
-    // asks. If Alcove's resolver does not run, they are dropped.
+    // asks. If Alcove's resolver does not run, the questions are dropped.
     ...chainOf('ask', '{ type nat hook prerouting priority dstnat - 1; policy accept; }', [
       ...(resolverPorts === undefined ? [] : askRules(range, resolverPorts)),
       `iifname . ip saddr @askers ${port53} drop`,
@@ -270,8 +271,9 @@ const namedSize = 65_536
 const inUseSeconds = 600
 
 /**
- * Returns the nft text for the chain of a slot with a list of domains, and for its set of opened addresses. The kernel removes
- * an address from the set when its time is over, unless a connection uses it. Loading the text again keeps the set.
+ * Returns the nft text for the chain of a slot with a list of domains, and for its set of opened addresses. The kernel removes an
+ * address from the set when its time is over, unless a connection uses it. If the text is loaded again, the set keeps its
+ * addresses.
  */
 export const namedText = (instance: string, slot: number): string[] => {
   const table = tableOf(instance)
@@ -310,7 +312,10 @@ export const openingText = (instance: string, slot: number, addresses: readonly 
   ].join('\n')
 }
 
-/** Returns the nft text that removes the table and everything in it. Loading it also succeeds if there is no table. */
+/**
+ * Returns the nft text that removes the instance's tables and everything in them. Loading the text also succeeds if there are no
+ * tables.
+ */
 export const removalText = (instance: string): string =>
   ['inet', 'arp']
     .flatMap((family) => [`add table ${family} ${tableOf(instance)}`, `delete table ${family} ${tableOf(instance)}`])

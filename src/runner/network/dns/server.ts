@@ -46,7 +46,7 @@ const mostConnections = { each: 8, all: 1024, sure: 1 }
 const idleMs = 10_000
 
 /**
- * The code of an answer for a name that is not listed. Every client accepts NXDOMAIN immediately. After REFUSED, musl would wait
+ * The code of an answer for a name that is not listed. After NXDOMAIN, every client stops asking. After REFUSED, musl would wait
  * for its timeout, and glibc would ask the next server.
  */
 const notListed = codes.noSuchName
