@@ -117,8 +117,8 @@ const capabilities = [
 ]
 
 /**
- * Paths that are read-only in the sandbox. Process 1 is the agent, but root of the sandbox owns the writable files in
- * `/proc/1`, such as `oom_score_adj` (priority if memory runs out) and `autogroup` (scheduling).
+ * Paths that are read-only in the sandbox. Process 1 is the agent. Root of the sandbox owns the writable files in `/proc/1`, such
+ * as `oom_score_adj` (priority if memory runs out) and `autogroup` (scheduling), and could otherwise change them.
  */
 const readonlyPaths = ['/proc/1', '/proc/bus', '/proc/irq', '/proc/sys', '/proc/sysrq-trigger']
 
@@ -135,7 +135,7 @@ const mounts = ({ agent, own, sys, memoryGiB, cgroupVersion, volumes }: SandboxC
   ...volumes.map(({ from, mountPath }) => mount(mountPath, 'bind', from, 'bind', 'nosuid', 'nodev')),
   mount('/proc', 'proc', 'proc', 'nosuid', 'noexec', 'nodev'),
   mount('/dev', 'tmpfs', 'tmpfs', 'nosuid', 'strictatime', 'mode=755', 'size=1m', `nr_inodes=${memoryFiles.dev}`),
-  // The option `gid=5` is missing, because the kernel refuses the mount if the user namespace does not contain that group.
+  // The usual option `gid=5` is left out, because the kernel refuses the mount if the user namespace does not contain that group.
   mount(
     '/dev/pts',
     'devpts',

@@ -70,8 +70,8 @@ export const openCrun = async ({ launcher, root, hiddenMounts, mountPoint }: Run
       try {
         await runSteps(launcher, [...hideMounts(hiddenMounts), ...exec('delete', '--force', sandboxId)])
       } catch (error) {
-        // crun may fail because its state is incomplete. The processes of the sandbox have ended, so it is enough to remove the
-        // state's directory.
+        // crun may fail because its files about the sandbox are incomplete. The processes of the sandbox have ended, so it is
+        // enough to remove the directory of these files.
         if (!(error instanceof LaunchFailed)) throw error
       }
       await rm(state, { recursive: true, force: true })

@@ -196,9 +196,9 @@ export const reasons: readonly Reason[] = [
 export const forbiddenArguments: readonly Forbidden[] = reasons.flatMap(({ forbidden }) => forbidden)
 
 /**
- * Further refusals for sandboxes with volumes. When a file becomes a copy that shares another file's bytes, the kernel does not
- * check the size limit of the volume. A volume could grow beyond its limit that way. If the call is refused, programs copy the
- * bytes.
+ * Further refusals for sandboxes with volumes. These calls make a file share the bytes of another file, and the kernel then does
+ * not check the size limit of the volume. A volume could grow beyond its limit that way. If the call is refused, programs copy
+ * the bytes.
  */
 const sharedCopies: readonly Forbidden[] = [
   ...[ficlone, ficlonerange].map(

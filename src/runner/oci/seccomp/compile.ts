@@ -1,8 +1,8 @@
 // Compiles the seccomp profile once into the program that the kernel runs, and stores that program. Otherwise compiling would
 // take 13 of the 20 ms of an ordinary start.
 //
-// crun compiles a profile when it creates a container, and stores the result beside the container's state. The runner therefore
-// creates one container for this purpose, never starts it, and deletes it.
+// crun compiles a profile when it creates a container, and stores the result in its directory of the container. The runner
+// therefore creates one container for this purpose, never starts it, and deletes it.
 import { createHash } from 'node:crypto'
 import { copyFile, mkdir, readFile, rename, rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
