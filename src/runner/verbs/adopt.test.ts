@@ -24,8 +24,8 @@ suite('a runner that starts after another runner has ended or was killed', { ski
   })
 
   /**
-   * Kills the first process of a sandbox and waits until it has ended. Then no process of the sandbox is left: the kernel ends
-   * the others first.
+   * Kills the first process of a sandbox and waits until it has ended. By then, the kernel has ended all other processes of the
+   * sandbox.
    */
   const end = async (init: ProcessIdentity) => {
     signalProcess(init, 'SIGKILL')
@@ -183,8 +183,8 @@ suite('a runner that starts after another runner has ended or was killed', { ski
         const pids = await box.cgroupOf(sandboxId).pids()
         if (status === 'started') {
           const here = await box.run(sandboxId, 'echo here').catch((error: unknown) => {
-            // The killed runner may have begun a stop or a destroy that ends the sandbox just now. Then `echo` fails, and the new
-            // runner notices the end a moment later.
+            // The runner was killed during a stop or a destroy, so the sandbox may be ending just now. Then `echo` fails, and the
+            // new runner notices the end of the sandbox a moment later.
             if (verb === 'start') throw error
           })
           if (here) assert.equal(here.output, 'here')

@@ -1,6 +1,6 @@
 // The first work of a new runner: it brings the host in line with the journal. A sandbox in the journal that runs is adopted. A
-// sandbox in the journal that has ended is stopped, with the cause of its end. Everything else that belongs to sandboxes is
-// removed. All changes are logged.
+// sandbox in the journal that has ended gets the status `stopped` and the cause of its end. Everything else that belongs to
+// sandboxes is removed. All changes are logged.
 import { readdir } from 'node:fs/promises'
 import { inParallel } from '#src/kit/in-parallel.ts'
 import { settlesWithin } from '#src/kit/settles-within.ts'
@@ -102,8 +102,8 @@ const findAlive = async (machine: Machine, sandboxId: string, { spec, run }: Ent
 }
 
 /**
- * Brings a frozen sandbox in line with `run.json`. Without `isPaused` in the file, a killed runner had frozen the sandbox only
- * for a moment, so the sandbox is thawed.
+ * Returns whether a sandbox is paused. If it is frozen but `run.json` does not say that it is paused, a killed runner had frozen
+ * it only for a moment. It is then thawed.
  */
 const adoptPause = async (machine: Machine, sandboxId: string, { isPaused = false }: Run): Promise<boolean> => {
   const cgroup = cgroupOf(machine, sandboxId)

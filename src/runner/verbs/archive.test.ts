@@ -103,7 +103,8 @@ suite('archive and restore', { skip: needsRoot }, () => {
     await box.host.archive(archived(assignment))
     const back = brought(archived(assignment))
     await box.host.start(back)
-    // After the report of the start, control may remove the archive. So the next start must work without the archive.
+    // When control has received the report that the sandbox has started, it may remove the archive. So the next start must work
+    // without the archive.
     const { archive: _, ...withoutArchive } = back
     await box.cutPower()
     await box.host.start({ ...withoutArchive, generation: 9 })

@@ -69,8 +69,8 @@ export const checkCanReturn = async ({ pool }: Machine, { sandboxId, diskGiB }: 
 const mostDirectories = 250_000
 
 /**
- * Throws if an archive of the disk could not be restored. An archive has no shared blocks: a file and its copy by `cp` take space
- * twice after the restore, and might exceed the disk's limit.
+ * Throws if an archive of the disk could not be restored. On the disk, a file and its copy by `cp` share their blocks. After a
+ * restore they do not, so the files may need more space than the disk's limit.
  */
 export const checkReturns = ({ bytesApart, directories }: Extent, diskGiB = Number.POSITIVE_INFINITY): void => {
   if (directories > mostDirectories) {
@@ -83,7 +83,7 @@ export const checkReturns = ({ bytesApart, directories }: Extent, diskGiB = Numb
   throw new ArchiveFailed('disk', reason)
 }
 
-/** Removes what a sandbox no longer needs after an archive: its disk on this host, and its older archives. */
+/** Removes what a sandbox no longer needs when it is archived: its disk on this host, and its older archives. */
 export const finishArchiving = async (machine: Machine, sandboxId: string, keep: string): Promise<void> => {
   await machine.pool.remove(sandboxId)
   await removeOlder(machine, sandboxId, keep)

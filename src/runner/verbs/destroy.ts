@@ -11,8 +11,8 @@ import { clearSandbox } from './clear.ts'
 const archivesGoWithinMs = 2_000
 
 /**
- * Destroys a sandbox. `withArchives`: also removes the archives. True only if control has requested the destroy. In all other
- * cases the sandbox may exist on another runner, which needs the archives.
+ * Destroys a sandbox. `withArchives`: whether its archives are removed, too. They are removed only if control has requested the
+ * destroy. In all other cases the sandbox may exist on another runner, which needs the archives.
  */
 export const destroySandbox = async (
   machine: Machine,

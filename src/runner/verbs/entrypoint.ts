@@ -1,6 +1,6 @@
 // Runs the entrypoint of a sandbox, once per start. The agent remembers whether the entrypoint has run, so repeated calls are
-// safe. If the entrypoint fails, nothing else changes. A start, a claim or an adoption waits for this call, so its wait for the
-// agent has a time limit.
+// safe. If the entrypoint fails, the sandbox runs anyway. A start, a claim or an adoption of the sandbox waits for the agent's
+// answer, but only for a limited time.
 
 import { settlesWithin } from '#src/kit/settles-within.ts'
 import type { Machine } from '#src/runner/machine/machine.ts'

@@ -70,7 +70,7 @@ suite('forks of a sandbox', { skip: needsRoot }, () => {
     await said(parent, 'echo > /dev/shm/end; sleep 0.1')
     for (const one of [parent, ...children]) {
       const lines = (await said(one, 'cat /root/log')).split('\n')
-      // The last line in a fork may be incomplete, as after a crash.
+      // In a fork, the last line of the file may be incomplete, as after a crash, so it is not compared.
       if (one !== parent) lines.pop()
       assert.deepEqual(
         lines.findIndex((line, index) => line !== String(index + 1)),
