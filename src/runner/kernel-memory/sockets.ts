@@ -12,9 +12,9 @@ export const mostSocketBytes = 64 * 1024 ** 2
 const connectionBytes = 3 * 1024
 
 /**
- * A sandbox with at most this many sockets is not examined, because reading its socket tables takes long. About half of these
- * sockets can be connections that no process has accepted. Each uses at most 8 MiB (twice `net.core.rmem_max`), so together they do
- * not exceed `mostSocketBytes`.
+ * The socket tables of a sandbox with at most this many sockets are not read, because that takes long and its sockets cannot
+ * exceed `mostSocketBytes`. About half of them can be connections that no process has accepted, and each of these uses at most 8
+ * MiB (twice `net.core.rmem_max`).
  */
 const fewSockets = 16
 

@@ -34,8 +34,8 @@ const leastError = 32 * 1024
  */
 const boutsForAll = 12
 /**
- * Maximum number of measurements with only one running sandbox. If they do not prove that this sandbox is the cause, it is
- * dropped.
+ * Maximum number of measurements in which one certain sandbox runs alone. If they do not prove that this sandbox is the cause, it
+ * is not suspected any more.
  */
 const boutsAlone = 30
 /** A sandbox counts as the cause only if at least this part of the growth of uncharged memory comes from it. */
