@@ -48,8 +48,8 @@ export const openHost = async (parts: HostParts): Promise<Host> => {
 const owedEveryMs = 10 * 60_000
 
 /**
- * Maximum time in milliseconds that a destroy waits for the running verb, before it interrupts this verb. Freezing a sandbox for
- * kernel-memory/ waits at most as long.
+ * Maximum time in milliseconds that a destroy waits for the running verb, before it interrupts this verb. A measurement of kernel
+ * memory (kernel-memory/) waits at most as long before it freezes a sandbox.
  */
 const patienceMs = 1000
 
@@ -525,8 +525,8 @@ class MachineHost implements Host {
 }
 
 /**
- * Returns the archive that control names. If control names none, returns the archive in the journal, because the report about it
- * may have been lost.
+ * Returns the archive that control names. If control names none, returns the archive that the journal records, because the report
+ * about that archive may have been lost.
  */
 const archiveOf = ({ archive }: Assignment, spec: Spec | undefined): ArchiveRef | undefined =>
   archive?.sha256 !== undefined || spec?.status !== 'archived' ? archive : spec.archive

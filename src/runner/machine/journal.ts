@@ -19,7 +19,10 @@ export type Spec = {
   status: 'started' | 'stopped' | 'archived' | 'error'
   errorReason?: string
   cause?: Cause
-  /** The sandbox's archive. If it is set, a disk of the sandbox on this host is only left over, and will be removed. */
+  /**
+   * The archive that contains the sandbox's disk. If it is set, a disk of the sandbox on this host is useless, and will be
+   * removed.
+   */
   archive?: Archive
   /** The newest save of the sandbox's disk. Absent if the disk may have changed since the save. */
   saved?: Archive
