@@ -92,7 +92,7 @@ export interface StoragePool {
   lastUseOfTemplate(template: string): Promise<number>
   markTemplateUsed(template: string): Promise<void>
   room(): Promise<{ freeBytes: number; wholeBytes: number }>
-  /** Stops adjusting the pool to the host's free space. The disks stay. */
+  /** Stops growing and shrinking the ballast. The disks stay. */
   close(): Promise<void>
 }
 
@@ -199,7 +199,9 @@ type Opened = Pick<StoragePool, 'hardDiskLimit' | 'sizeGiB' | 'directory' | 'vol
   launcher: string
   disks: Subvolumes
   templates: Subvolumes
-  /** Grows and shrinks the pool with the host's free space. Undefined if the pool is not a sparse image file. */
+  /**
+   * Grows and shrinks the ballast, so that the pool is full before the host is. Undefined if the pool is not a sparse image file.
+   */
   spaceClaim: SpaceClaim | undefined
 }
 
