@@ -1,5 +1,6 @@
-// A program that opens a test host and runs verbs until the test kills it: `node killable-runner-program.ts INSTANCE DIRECTORY`.
-// Each message from the test requests a verb. The program sends `begun` and `done` for each verb.
+// A program that makes a real host (test-host.ts) and runs verbs on it until the test kills the program: `node
+// killable-runner-program.ts INSTANCE DIRECTORY`. Each message from the test requests a verb. The program sends `begun` and
+// `done` for each verb.
 import type { Assignment } from '#src/wire/runner-link.ts'
 import { openTestHostIn } from './test-host.ts'
 

@@ -30,7 +30,7 @@ export class KillableRunner {
     await this.says('begun')
   }
 
-  /** Requests a verb, and waits until the process has completed it. */
+  /** Requests a verb from the process, and waits until the process has completed the verb. */
   async does(order: Order) {
     await this.asked(order)
     await this.says('done')

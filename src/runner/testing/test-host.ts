@@ -61,7 +61,10 @@ export type TestHostParts = Pick<HostParts, 'poolBytes' | 'mapsOwners' | 'volume
   archives?: string
 }
 
-/** Opens a host in a directory. Also used by the separate processes of tests (killable-runner-program.ts). */
+/**
+ * Makes a real host (`Host`), with all its files in `directory`, and adopts the sandboxes that it finds there. Separate processes
+ * of tests use it, too (killable-runner-program.ts).
+ */
 export const openTestHostIn = async (
   instance: string,
   directory: string,
@@ -125,7 +128,7 @@ export class TestHost {
     this.#opened = await openTestHostIn(this.instance, this.directory, this.#parts)
   }
 
-  /** Makes this object use another opened host in the same directory. The previous host must be closed. */
+  /** From now on, this object uses the host `opened`, which has the same directory. The previous host must be closed. */
   use(opened: OpenedHost) {
     this.#opened = opened
   }

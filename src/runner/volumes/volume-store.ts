@@ -115,7 +115,10 @@ export class VolumeStore {
     })
   }
 
-  /** Removes a volume that no sandbox mounts. After a kill the volume is complete or gone. No error if it does not exist. */
+  /**
+   * Removes a volume that no sandbox mounts. If the runner is killed meanwhile, the volume is either still complete or gone. No
+   * error if the volume does not exist.
+   */
   async remove({ volumeId, driver }: Pick<VolumeAssignment, 'volumeId' | 'driver'>): Promise<void> {
     await (driver === 'disk' ? this.#disks : this.#getShared()).remove(volumeId)
   }
