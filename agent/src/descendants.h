@@ -5,7 +5,7 @@
 #include <stdbool.h>
 #include <sys/types.h>
 
-/* Identifies a process even if its number is reused later. */
+/* Identifies a process even if its pid is reused later. */
 struct process_mark {
   pid_t pid;
   unsigned long long started;

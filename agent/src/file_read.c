@@ -110,8 +110,8 @@ static void serve_list(struct fields *request) {
 
 /*
  * Buffer for the beginning of the file. A file's reported size is unreliable: sysfs reports too much, proc too little, and a file
- * may be cut while it is read. So the agent fills this buffer before it sends a size. If the file ends within the buffer, its size
- * is the number of bytes that were read.
+ * may be cut while it is read. So the agent first reads CHUNK bytes. If the file ends before, or reports fewer bytes than were
+ * read, its size is the number of bytes that the agent can read.
  */
 static uint8_t beginning[WITHOUT_SIZE_MAX + 1];
 

@@ -28,7 +28,7 @@ _Noreturn void peer_fail(enum stage, int error_number);
 _Noreturn void peer_done(void);
 /* Waits for the next bytes of the peer and reads at least one of them. */
 size_t peer_read(void *into, size_t size);
-/* Sets a function that runs before the process ends. Only after SIGKILL it does not run. NULL: no function. */
+/* Sets a function that runs before the process ends, except after SIGKILL. NULL: no function. */
 void peer_at_end(void (*clear)(void));
 
 /*

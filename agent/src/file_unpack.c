@@ -88,8 +88,8 @@ static bool take_entry(struct entry *entry) {
 }
 
 /*
- * Called after an entry could not be created. If a file or link with the same path is the reason, removes it; otherwise
- * fails.
+ * Called after an entry could not be created. If a file or link with the same path is the reason, removes it; otherwise sends
+ * FAILED and ends the process.
  */
 static void make_room(const char *path) {
   struct stat there;

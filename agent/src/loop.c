@@ -4,7 +4,7 @@
  *    again and again.
  * 2. If the kernel refuses to add a source to epoll, the loop checks that source every POLL_MILLISECONDS. The kernel
  *    refuses if another sandbox with the same uid has used up max_user_watches.
- * 3. Memory is freed only between rounds.
+ * 3. Memory is freed only at the end of a round, after all events of one epoll_wait were handled.
  */
 #include "loop.h"
 
@@ -99,8 +99,8 @@ void timer_clear(struct timer *timer) {
 }
 
 /*
- * Frees memory after the current round. Until then the memory stays unchanged, because this round may still have an
- * event for it. The handler of such an event finds the descriptor -1 in the memory, and does nothing.
+ * Frees memory at the end of the current round of `loop_run`. Until then the memory stays unchanged, because this round may still
+ * have an event for it. The handler of such an event finds the descriptor -1 in the memory, and does nothing.
  */
 void bury(void *memory) {
   if (!memory) return;

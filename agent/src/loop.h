@@ -48,7 +48,7 @@ uint64_t wall_milliseconds(void);
 void timer_set(struct timer *, uint64_t after_milliseconds, void (*fire)(struct timer *));
 void timer_clear(struct timer *);
 
-/* Frees memory after the current round of events, because an event of this round may still refer to it. */
+/* Frees memory at the end of the current round of events, because an event of this round may still refer to it. */
 void bury(void *memory);
 
 #endif

@@ -1,6 +1,6 @@
 /*
- * Sends output to a peer and also stores it in a ring (ring.h). The copy for the peer is avoided: the kernel moves the pages of a
- * pipe into the peer's socket. On the way the pages are only in pipes of the agent, so that no other process can take data out of
+ * Sends output to a peer and also stores it in a ring (ring.h). Large output is not copied for the peer: the kernel moves the pages
+ * of a pipe into the peer's socket. On the way the pages are only in pipes of the agent, so no other process can take data out of
  * them.
  */
 #ifndef ALCOVE_PAGES_H

@@ -10,7 +10,7 @@
 
 #include "pages.h"
 
-/* Time in which a follower must have received bytes, so that a command that writes fast is slowed down for it. */
+/* A command that writes fast is slowed down for a follower only if the follower has received bytes within this time. */
 #define TAKING_MILLISECONDS 250u
 
 struct follower {

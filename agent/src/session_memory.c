@@ -51,7 +51,7 @@ static size_t memory_bytes(const struct session_command *command) {
          command->record.ring.run_room * sizeof *command->record.ring.runs;
 }
 
-/* Gives up the command's stored output and text, and frees their disk space. */
+/* Deletes the command's stored output and text, and frees their disk space. */
 static void drop(struct session_command *command) {
   ring_drop(&command->record.ring);
   if (!command->text)

@@ -73,9 +73,7 @@ static uint8_t *make_request(const struct client *client, const struct sudo_opti
   return request;
 }
 
-/*
- * Opens the working directory through /proc, because its path may lead through directories that the caller can no longer enter.
- */
+/* Opens the working directory through /proc, because the caller may no longer be able to enter the directories above it. */
 static int open_directory(void) {
   int fd = open("/proc/self/cwd", O_PATH | O_DIRECTORY | O_CLOEXEC);
   return fd < 0 ? open(".", O_PATH | O_DIRECTORY | O_CLOEXEC) : fd;

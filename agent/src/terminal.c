@@ -21,7 +21,7 @@ bool terminal_open(uint16_t cols, uint16_t rows, int *master, int *slave) {
   int unlock = 0;
   struct termios modes;
   /*
-   * The sandbox may have put any file at this path. So the open must not block, and the ioctls below fail for all files but
+   * The sandbox may have put any file at /dev/ptmx. So the open must not block, and the ioctls below fail for all files but
    * terminals.
    */
   *master = open("/dev/ptmx", O_RDWR | O_NOCTTY | O_NONBLOCK | O_CLOEXEC);
