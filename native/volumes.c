@@ -18,8 +18,8 @@ static int open_below(int directory, const char *name) {
   return (int)syscall(SYS_openat2, directory, name, &how, sizeof how);
 }
 
-// Gives a new directory to the sandboxes' root, and lets all users of the sandboxes write to it. Sets the owner last: a directory
-// that still belongs to the host's root was left unfinished by an earlier call, and this call finishes it.
+// Gives a new directory to the sandboxes' root, and lets all users of the sandboxes write to it. Sets the owner last, so a
+// directory that still belongs to the host's root is new, or was left unfinished by an interrupted call.
 static void finish_directory(int directory, uid_t owner, const char *about) {
   struct stat found;
   if (fstat(directory, &found) < 0) fail(about);
