@@ -144,7 +144,7 @@ suite('reading files through the agent', () => {
     sizeless,
     async () => {
       await using box = await startWithFiles()
-      // The agent reads at most 64 KiB of a file in /proc before it begins to answer. The file smaps is larger than that.
+      // The agent first reads 64 KiB of a file. The file smaps is larger than that, but reports the size 0.
       const maps = await box.files.read(`/proc/${process.pid}/smaps`)
       assert.ok(maps.size > 64 * 1024 && maps.length === maps.size, String(maps.size))
       assert.match(await content(maps), /VmFlags: [^\n]*\n$/)
