@@ -94,7 +94,8 @@ const allowedTo = ({ port }: AccessQuestion, credential?: Credential): Allowed =
 }
 
 /**
- * Tries one credential. Returns `stranger` for a valid credential that does not belong to the sandbox's organization.
+ * Returns the sandbox if this credential gives access to it. Returns `stranger` for a valid credential of another
+ * organization, and undefined for an invalid credential.
  */
 const tryCredential = async (
   parts: RunningParts,

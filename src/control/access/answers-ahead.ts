@@ -19,8 +19,8 @@ const questionAfter = ({ headers }: FastifyRequest, sandboxId: string): AccessQu
 }
 
 /**
- * Tells the gates that the caller of this request may reach the sandbox. Call this before the reply to the request is
- * sent.
+ * Sends to the gates the answer that the caller of this request may call the sandbox. Call this before the reply to the
+ * request is sent.
  */
 export const answerAhead = (
   { gates, links, tickets }: Pick<GateParts, 'gates' | 'links' | 'tickets'>,

@@ -1,10 +1,13 @@
-// Signed file URLs. A holder of the sandbox's signing key can make them without a call to the API.
+// Signed file URLs. Whoever has the signing key of the sandbox can make them without a call to the API.
 import { createHmac, timingSafeEqual } from 'node:crypto'
 import type { Credential } from '#src/wire/access.ts'
 
 type FileSignature = Extract<Credential, { kind: 'file-signature' }>
 
-/** Whether this key made the signature and the signature has not expired. Without `now`, expiry is not checked. */
+/**
+ * Whether this signature was made with the signing key of the sandbox and has not expired. Without `now`, expiry is not
+ * checked.
+ */
 export const isSignedBy = (
   signingKey: string,
   { method, path, expires, signature }: FileSignature,

@@ -7,7 +7,7 @@ import { GateLinks } from './gate-links.ts'
 
 const message = { type: 'access', question: 'q', at: 0 } as AccessAhead
 
-suite('`GateLinks`', () => {
+suite('the WebSockets of gates, over which control sends access answers', () => {
   test('control sends a message only to gates of the server’s machine and to the gate of the sandbox’s host', () => {
     const links = new GateLinks()
     const told: string[] = []

@@ -35,8 +35,8 @@ export const refuseDangling = (error: unknown, sandboxId: string): never => {
 export const previewTokenFor = async (sql: Sql, sandbox: SandboxRow, keyHash: string | undefined): Promise<string> => {
   if (keyHash === undefined) return sandbox.preview_token
   const token = tokenOf(sandbox.preview_token, keyHash)
-  // If the sandbox was started again after `sandbox` was read, `token` is outdated. The condition on `preview_token`
-  // then prevents that it is stored.
+  // If the sandbox was started again after `sandbox` was read, `token` is outdated. Because of the condition on
+  // `preview_token`, an outdated token is not stored.
   await sql`
     insert into preview_tokens (sandbox_id, maker_hash, token_hash)
     select id, ${keyHash}, ${hashKey(token)} from sandboxes

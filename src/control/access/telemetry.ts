@@ -1,5 +1,5 @@
-// Tells the telemetry collector where to send the telemetry of a sandbox. The collector asks with the token that the
-// sandbox presents, and knows nothing else about the sandbox.
+// Returns to the telemetry collector where to send the telemetry of a sandbox. The collector knows only the token that
+// the sandbox has sent to it, and asks with this token.
 import { Problem } from '#src/problems.ts'
 import { type ControlRoute, route } from '../auth/route.ts'
 import type { OrganizationParts } from '../organizations/change.ts'

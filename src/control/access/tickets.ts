@@ -78,8 +78,8 @@ export class Tickets {
   }
 
   /**
-   * Lists the public keys that are valid now. Always reads the database, because another process may have made a new
-   * key.
+   * Lists the public keys with which gates check tickets. Always reads the database, because another control process
+   * may have made a new key.
    */
   async listKeys(): Promise<TicketKey[]> {
     const rows = await this.#parts.database.sql<Row[]>`select * from ticket_keys order by created_at desc, id`
