@@ -18,10 +18,9 @@ const readTime = (name: string, text: unknown): Date => {
 }
 
 /**
- * SQL condition for audit rows whose action (or target type) is one of `values`. An audit row stores a call, and
- * scenarios.ts names the action and target type of each call. Calls of other versions of Alcove are not in
- * scenarios.ts; they have the action `update` and the target type `other`. If `values` contains that word, the
- * condition excludes the listed calls with other words, so that it finds the unlisted calls too.
+ * SQL condition for audit rows whose call has one of the actions (or target types) in `values`. scenarios.ts names both
+ * for each call of this version. Calls of other versions have the action `update` and the target type `other`. To find
+ * these calls too, the condition excludes all known calls with other words.
  */
 const hasWord = (sql: Sql, word: 'action' | 'targetType', values: readonly string[]): Condition => {
   const fits = (call: string) => values.includes(scenarioOf(call)[word])

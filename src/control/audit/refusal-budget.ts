@@ -1,5 +1,5 @@
-// Limits the number of audit rows per user and minute for refused calls. Without the limit, a caller could fill the log
-// at no cost.
+// Limits the number of audit rows for refused calls, per user and minute. Without the limit, a user could fill the
+// audit log with refused calls.
 import type { Clock } from '#src/kit/clock.ts'
 import type { Logger } from '#src/kit/log.ts'
 

@@ -11,7 +11,7 @@ const Status = Type.Integer({ minimum: 0, maximum: 999 })
 const StatusText = Type.String({ maxLength: 3, pattern: '^\\d{1,3}$', description: 'a status code' })
 
 /**
- * Returns the schemas of the query parameters that filter audit rows by one field. A list of values may have 100
+ * Returns the schemas of the query parameters that filter audit rows by one field. A filter may list at most 100
  * values.
  */
 const filtersOf = (name: string, shape: typeof Id | typeof Status, inList: typeof Id = Id) => ({

@@ -53,7 +53,7 @@ export const listAudit = async (
 ): Promise<AuditPage> => {
   const { page, limit, nextToken } = query
   const after = nextToken === undefined ? undefined : readAfter(nextToken)
-  // `settled` waits until the outcome of every answered call is in the log.
+  // Waits until the audit row of every answered call contains its outcome.
   await trail.settled()
   const filter = { organizationId, query }
   const total = await countEntries(sql, filter)

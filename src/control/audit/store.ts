@@ -16,7 +16,7 @@ export type Entry = {
   action: string
   params: Record<string, string>
   targets: string[]
-  /** The status of the answer. `null`: the call is still running, or its process was killed during it. */
+  /** The status of the answer. Null: the call is running, or control was killed before the outcome was written. */
   status: number | null
   code: string | null
 }
