@@ -3,8 +3,8 @@ import type { User } from '../people/user.ts'
 import type { Transaction } from '../storage/database.ts'
 
 /**
- * How the handler of a call takes part in writing the audit row of the call (audit/trail.ts). Most handlers do not: the
- * row is written before they run.
+ * How the handler of a call takes part in writing the audit row of the call (audit/trail.ts). Most handlers take no
+ * part: the row is written before they run.
  */
 export type ActorFields = {
   /**

@@ -24,7 +24,7 @@ const longestSubject = 255
 
 export const readText = (value: unknown, longest: number): string | undefined => {
   if (typeof value !== 'string') return undefined
-  // Removes control characters, invisible characters and line breaks. PostgreSQL cannot store NUL.
+  // Removes control characters, such as NUL, which PostgreSQL cannot store, and invisible characters and line breaks.
   const text = value
     .toWellFormed()
     .replaceAll(/[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/gu, '')

@@ -1,4 +1,4 @@
-// Checks that a caller has every permission that it gives to a key or a member, or takes away.
+// Checks that a caller has every permission that the caller gives to a key or a member, or takes from them.
 import { Problem } from '#src/problems.ts'
 import { allPermissions, type Permission } from './permissions.ts'
 import type { Caller } from './route.ts'

@@ -67,8 +67,8 @@ export const createGuard = ({
   }
 
   /**
-   * Returns the caller in an organization. Throws 404 if the path names an organization to which the caller does not
-   * belong, and 403 if a header does. An organization that does not exist gets the same answers.
+   * Returns the caller in an organization. If the caller does not belong to the organization, throws 404 if the path
+   * names it, and 403 if only a header does. For an organization that does not exist, the answers are the same.
    */
   const getCaller = async (
     request: FastifyRequest,

@@ -1,6 +1,7 @@
-// Tokens that this server signs for people who sign in by single sign-on of their organization. They are accepted with
-// every setting of issuers, and are checked like the tokens of other issuers. A signing key is made at the first use,
-// and replaced after 30 days. Its public key is kept for at least 60 days; a token is valid for an hour.
+// Tokens that this server signs for people who sign in by single sign-on of their organization. They are accepted
+// whichever issuers the operator has configured, and are checked like the tokens of those issuers. A signing key is
+// made at the first use, and replaced after 30 days. Its public key is kept for at least 60 days; a token is valid for
+// an hour.
 import { randomUUID } from 'node:crypto'
 import { errors, exportJWK, generateKeyPair, importJWK, type JWK, SignJWT } from 'jose'
 import type { User } from '#src/control/people/user.ts'

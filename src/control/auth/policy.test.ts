@@ -1,6 +1,6 @@
-// Compares docs/reference/policy.md with a server: every endpoint, called by every kind of caller. The paths and the
-// guard are the real ones. The handlers are replaced: they only return which caller was admitted, and to which
-// organization.
+// Calls every endpoint as every kind of caller, and compares the answers with docs/reference/policy.md. The paths and
+// the guard are the real ones. The handlers are replaced: they only return for which organization the guard admitted
+// the caller.
 import assert from 'node:assert/strict'
 import { after, before, suite, test } from 'node:test'
 import type { FastifyInstance } from 'fastify'

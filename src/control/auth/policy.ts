@@ -1,4 +1,4 @@
-// The rules for which caller may call which endpoint, as pure functions without a database. The guard calls them,
+// The rules that say which caller may call which endpoint, as pure functions without a database. The guard calls them,
 // docs/reference/policy.md is printed from them, and policy.test.ts compares them with a real server.
 import { globalRoles } from './global-roles.ts'
 import { allPermissions, type Permission } from './permissions.ts'
