@@ -20,8 +20,9 @@ const gateOrigins = (url: string): string[] =>
 const calledEndpoints = ['token_endpoint', 'revocation_endpoint', 'userinfo_endpoint'] as const
 
 /**
- * Returns a function that lists the origins of an issuer and its endpoints. They are read from the discovery document
- * of the issuer, at most once per `discoveryKeptMs`, or once per `discoveryPauseMs` if it could not be read.
+ * Returns a function that lists the origins of an issuer and of its endpoints that pages call. They are read from the
+ * discovery document of the issuer, at most once per `discoveryKeptMs`, or once per `discoveryPauseMs` if it could not
+ * be read.
  */
 const openIssuer = (issuer: string): (() => Promise<string[]>) => {
   let known = originOf(issuer)

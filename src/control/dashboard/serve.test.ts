@@ -215,7 +215,7 @@ suite('the dashboard', () => {
     assert.equal(await get('/dashboard/'), 429)
   })
 
-  test('without a build of its pages, `/dashboard/` says why; a build that is finished later is served', async () => {
+  test('`/dashboard/` shows why there are no pages yet, and serves the pages when their build is finished', async () => {
     const coming = join(scratch, 'coming')
     const settings = { dashboardDirectory: coming, publicUrl: 'http://127.0.0.1:3000' }
     await using other = await startControl({ settings })
