@@ -26,8 +26,8 @@ import { checkVersion } from './version-rule.ts'
 export type JoinParts = Pick<Parts, 'database' | 'clock' | 'log' | 'settings'> & { authority: HostAuthority }
 
 /**
- * Seconds after which hosts renew their certificates. Because a certificate is valid for 30 days, hosts survive weeks
- * without control.
+ * Seconds after which hosts renew their certificates. A certificate is valid for 30 days. So hosts can still connect
+ * after weeks in which they could not reach control.
  */
 const renewAfterSeconds = 24 * 60 * 60
 
