@@ -54,8 +54,8 @@ export const readProvider = (row: IdentityProviderRow): IdentityProvider => ({
 })
 
 /**
- * The purpose under which the client secret of a provider is encrypted. Under the id of another provider, the secret
- * cannot be decrypted.
+ * The purpose with which control encrypts and decrypts the client secret of a provider. It contains the id of the
+ * provider, so control cannot decrypt the secret as that of another provider.
  */
 export const secretPurpose = ({ id }: Pick<IdentityProvider, 'id'>) => `identity-provider:${id}`
 
