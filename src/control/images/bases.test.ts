@@ -114,7 +114,7 @@ suite('bases in the store', () => {
     assert.deepEqual([...(await app.database.sql`select from images where name = ${base}`)], [])
   })
 
-  test('a snapshot in the store keeps its base there', async () => {
+  test('a base stays in the store while a snapshot in the store needs it', async () => {
     await using app = await startControl()
     await using first = await connectRunner(app, { capabilities: shared })
     await using second = await addSecond(app)
