@@ -1,5 +1,5 @@
-// The tasks that control repeats every few seconds. They check timers and leases, and send assignments to runners once
-// more until the runners have done them.
+// The tasks that control repeats every few seconds. They check timers and leases, and resend each assignment that a
+// runner has not completed.
 
 import { sweepAudit } from './audit/sweep.ts'
 import { sweepInvitations } from './invitations/sweep.ts'
