@@ -1,6 +1,6 @@
-// Asks control whether a caller may reach a sandbox and where the sandbox is. If control has sent the answer ahead of
-// the call, the gate asks nothing. Positive answers are cached for at most a second, so that many calls at the same
-// time cause one question. Refusals are never cached. The cache contains only hashes of credentials.
+// Asks control whether a caller may reach a sandbox and where the sandbox is. If control has sent its answer before the
+// call came, the gate does not ask. An answer that allows a call is cached for at most a second, so that many equal
+// calls at the same time cause one question. A refusal is never cached. The cache contains only hashes of credentials.
 import { Pool } from 'undici'
 import { type Credential, connectorFor } from '#src/kit/credential.ts'
 import { readWhole } from '#src/kit/read-whole.ts'
@@ -91,8 +91,8 @@ export class AccessDesk implements AsyncDisposable {
     if (open && open.until > performance.now()) return open.asking
     if (this.#questions >= openQuestions) return Promise.reject(unavailable('too many open questions'))
     this.#questions += 1
-    // An answer is cached for one second from the moment at which the question is sent. So access that is withdrawn
-    // while the question is pending ends within a second.
+    // An answer is cached for one second from the moment at which the question is sent. So if control withdraws the
+    // access while the question is pending, the access ends within a second.
     const until = performance.now() + accessKeptMs
     const asking = this.askAnew(question)
       .then((access) => this.#keep(key, access, until))
@@ -105,8 +105,8 @@ export class AccessDesk implements AsyncDisposable {
   }
 
   /**
-   * Caches an answer that control sends ahead, before a call needs it. An answer that is too old or malformed is ignored, and the
-   * gate asks control itself.
+   * Caches an answer that control sends ahead, before a call needs it. If the answer is too old or malformed, it is
+   * ignored, and the gate asks control when the call comes.
    */
   hear(text: string): Access | undefined {
     const said = parsed(text) as Partial<AccessAhead> | null

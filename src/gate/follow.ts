@@ -33,7 +33,10 @@ export const follow = (
   return call.during(work)
 }
 
-/** Traces an upgrade until its answer. The time after the answer, in which the connection stays open, is not traced. */
+/**
+ * Records an upgrade for telemetry. The recorded time ends with the answer to the upgrade, although the connection
+ * stays open after that.
+ */
 export const followUpgrade = async (
   request: IncomingMessage,
   isPreview: IsPreview,

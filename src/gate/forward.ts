@@ -14,14 +14,15 @@ type Exchange = {
 }
 
 /**
- * Bodies of at least this many bytes bypass the HTTP parser. For shorter bodies this would save little, because they arrive
- * with the head or soon after it.
+ * Bodies of at least this many bytes bypass the HTTP parser. For a shorter body this would save little, because it
+ * arrives together with its head, or soon after it.
  */
 const longBytes = 256 * 1024
 
 /**
- * Returns the length of an answer whose body can go to the caller's socket as it is; `undefined` for other answers.
- * `head`: the answer's headers. Without a length in these headers, Node must send the body in HTTP chunks.
+ * Returns the length of an answer's body if the gate can write the body to the caller's socket without changing it;
+ * otherwise undefined. `head`: the headers that the caller gets. If they contain no length, Node must send the body in
+ * HTTP chunks.
  */
 const plainLengthOf = ({ statusCode, socket }: IncomingMessage, request: IncomingMessage, head: readonly string[]) => {
   const isPlain = request.method === 'GET' && (statusCode === 200 || statusCode === 206) && socket instanceof Inflow

@@ -404,8 +404,7 @@ suite('how the toolbox receives a call from the gate', () => {
       await once(socket, 'readable')
       await stuck.promise
       const before = written
-      // Make other calls meanwhile, so that the gate has time to buffer. It must not buffer much of the answer that the
-      // stuck caller does not read.
+      // While one caller does not read its answer, the gate must still answer other calls.
       for (let i = 0; i < 20; i++) {
         const other = await fetch(`${sides.url}/toolbox/box/y`, { method: 'OPTIONS' })
         await other.arrayBuffer()
@@ -416,7 +415,7 @@ suite('how the toolbox receives a call from the gate', () => {
   }
 
   test('a caller that reads nothing is disconnected after a while; a slow reader is not', async () => {
-    // This idle timeout is long enough that an active reader reads some bytes within it, even on a busy machine.
+    // The gate's idle timeout. A caller that reads slowly must be able to read some bytes in this time, even on a busy machine.
     const idleMs = 1500
     await using sides = await startSides({ idleMs })
     const left = Promise.withResolvers<void>()

@@ -1,6 +1,6 @@
-// The gate's HTTP server. It reads only the heads of calls. The toolbox reads the bodies of its calls, and all other
-// bodies pass into sandboxes unchanged. Control checks every call before a byte of the call reaches the toolbox or a
-// sandbox.
+// The gate's HTTP server. The gate itself reads only the heads of calls. The toolbox, which runs in the same process,
+// reads the bodies of its calls. All other bodies pass into sandboxes unchanged. Control checks every call before a
+// byte of the call reaches the toolbox or a sandbox.
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
 import type { Duplex } from 'node:stream'
 import { answersWithin, hasBody } from '#src/http/answer.ts'
@@ -140,7 +140,10 @@ export const createFront = ({
     }
   }
 
-  /** Asks control where the sandbox is. Throws control's refusal, or a Problem if the sandbox is not started. */
+  /**
+   * Asks control whether the call is allowed and where its sandbox is. Throws a Problem if control refuses, or if the
+   * sandbox is not started.
+   */
   const admit = async (question: AccessQuestion, { mayBePaused = false } = {}): Promise<Access> => {
     const place = await access.ask(question)
     const isFine = place.isStarted || (mayBePaused && place.state === 'paused')
@@ -194,8 +197,8 @@ export const createFront = ({
   }
 
   /**
-   * Ends a request body that arrives too slowly. The code that reads the body gets a Problem, which the caller gets as the
-   * refusal.
+   * Ends the call if its request body arrives too slowly: the code that reads the body gets a Problem, and the caller
+   * gets this Problem as the answer.
    */
   const followBody = (request: IncomingMessage, response: ServerResponse) => {
     if (!hasBody(request) || request.complete) return
@@ -249,8 +252,8 @@ export const createFront = ({
   }
 
   /**
-   * Answers a visitor who was refused. A preflight carries no credentials and is always answered, because its answer is no
-   * secret.
+   * Answers the visitor of a preview whose call is refused. A preflight carries no credentials, so control may refuse
+   * it. It still gets its usual answer, which is no secret.
    */
   const refuseVisitor = (problem: Problem, request: IncomingMessage, response: ServerResponse) => {
     if (isPreflight(request)) response.writeHead(204, preflightHeaders(request)).end()
@@ -265,8 +268,8 @@ export const createFront = ({
     try {
       const complaint = findBadHead(request)
       const isForStorage = isObjectStorage(request.url ?? '/')
-      // The object storage itself answers a call with an invalid head, in XML. Other calls with an invalid head are
-      // refused here, before their host is read as a preview.
+      // If the head of a call is invalid, refuse the call before its host name is read. Calls to the object storage are
+      // refused later, because their clients expect the refusal in XML.
       if (complaint !== undefined && !isForStorage) throw new Problem('bad_request', complaint)
       const address = complaint === undefined ? addressOf(request) : undefined
       if (address?.port === toolboxPort) {
@@ -296,8 +299,8 @@ export const createFront = ({
   type Upgrade = { request: IncomingMessage; socket: Duplex; head: Buffer }
 
   /**
-   * Admits an upgrade. The returned `goOn` connects the caller to the toolbox, to another gate or to the server in the
-   * sandbox.
+   * Asks control whether an upgrade (such as a WebSocket) is allowed. The returned `goOn` connects the caller to the
+   * toolbox, to another gate or to the server in the sandbox.
    */
   const admitUpgrade = async ({ request, socket, head }: Upgrade) => {
     checkHead(request)

@@ -20,7 +20,7 @@ const ofOneConnection = new Set([
  */
 const isForAll = (name: string) => name.startsWith('content-') || name === 'cache-control'
 
-/** Returns the names of the headers that belong to this connection only, from its `Connection` header. */
+/** Returns the names in the `Connection` header of a message. The headers with these names apply to one connection only. */
 const namedByConnection = ({ headers }: IncomingMessage) => {
   const names = (headers.connection ?? '').split(',').map((name) => name.trim().toLowerCase())
   return new Set(names.filter((name) => !isForAll(name)))

@@ -114,7 +114,8 @@ suite('a connection to a port inside a sandbox', () => {
       socket.on('data', (bytes) => {
         said += bytes
       })
-      // The connection may end by a reset or by an end of file. All bytes that were sent before must have arrived.
+      // The connection may end with a reset or with an end of file. In both cases, all bytes that the server has sent
+      // must have arrived.
       const closed = new Promise((resolve) => socket.once('close', resolve).once('end', () => socket.destroy()))
       const sending = setInterval(() => socket.write(Buffer.alloc(300_000)), 1)
       await closed

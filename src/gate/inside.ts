@@ -52,8 +52,9 @@ export class Inside {
   }
 
   /**
-   * Creates a request without sending it. Every request has its own connection: many servers in sandboxes serve one connection
-   * at a time, so a connection that is kept open would block all others.
+   * Creates an HTTP request to a server in a sandbox. The caller must end the request. Every request has its own
+   * connection: many servers in sandboxes serve one connection at a time, so a connection that is kept open would block
+   * all others.
    */
   request(entering: Entering, port: number, { method, path, headers }: Outgoing): ClientRequest {
     const outgoing = request({
@@ -73,7 +74,7 @@ export class Inside {
     return withFewInterim(outgoing)
   }
 
-  /** Opens a connection to a port. */
+  /** Opens a connection to a port in a sandbox. */
   async dial(entering: Entering, port: number): Promise<Duplex> {
     const connection = this.#elsewhere(entering, port)
     if (connection !== undefined) return await connection

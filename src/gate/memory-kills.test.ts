@@ -48,7 +48,7 @@ suite('the gate’s requests to the runner for memory kills', () => {
   test('a runner that does not answer delays a caller by one timeout; the next caller asks it again', async () => {
     const { questions, link } = startRunner()
     const kills = new MemoryKillQuestions(link, 20)
-    // Keep the test's process alive with an interval, because the timeout of a question does not.
+    // Node ends the process of the test if only the timer of a question is left. This interval prevents that.
     using _ = setInterval(() => {}, 1000)
     const waiting = [kills.find('box'), kills.find('box')]
     for (const { status } of await Promise.allSettled(waiting)) assert.equal(status, 'rejected')

@@ -23,7 +23,10 @@ export class MemoryKillQuestions {
     this.#longestMs = waitMs
   }
 
-  /** Returns the memory kills in a sandbox, from a question that was sent to the runner after this call began. */
+  /**
+   * Returns the processes of a sandbox that were killed for lack of memory. The runner is asked after this function was
+   * called, so that the answer includes a kill that has just happened.
+   */
   find(sandboxId: string): Promise<MemoryKillsHere> {
     const asked = this.#bySandbox.get(sandboxId)
     if (asked?.next !== undefined) return asked.next

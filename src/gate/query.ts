@@ -11,7 +11,7 @@ export const decoded = (text: string): string | undefined => {
 
 const mostEncodings = 4
 
-/** Decodes percent-encoded bytes one by one, for text that is not UTF-8. */
+/** Decodes percent-encoded bytes one by one. Used for text whose bytes are not valid UTF-8. */
 const decodedBytes = (text: string): string =>
   text.replaceAll(/%([0-9a-f]{2})/gi, (_, digits: string) => String.fromCharCode(Number.parseInt(digits, 16)))
 

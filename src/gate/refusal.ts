@@ -31,7 +31,8 @@ export const refuse = (
     return
   }
   const body = page?.body ?? bodyOf(problem, request)
-  // Set the status text here: if a server's answer could not be passed on, that answer's status text may still be set.
+  // Set the status text explicitly. If the gate failed to pass a server's answer on, the response may still have the
+  // status text of that answer.
   response.writeHead(problem.status, STATUS_CODES[problem.status] ?? 'Error', [
     ...corsHeaders(request),
     ...(page?.headers ?? jsonHeaders(body)),

@@ -17,7 +17,10 @@ import {
 } from '#src/wire/gate-link.ts'
 import { MemoryKillQuestions } from './memory-kills.ts'
 
-/** Delay between attempts to reach the runner, in ms. */
+/**
+ * Delay in ms before the next attempt to connect to the runner. It grows with each failed attempt, from `first` to
+ * `longest`.
+ */
 const againMs = { first: 20, longest: 1000 }
 const answerMs = 120_000
 const newsBytes = 16 * 1024 * 1024
@@ -168,7 +171,10 @@ export class RunnerLink implements Disposable {
     }
   }
 
-  /** Sends a body to the runner. Ends early if the runner answers before it has read the whole body. */
+  /**
+   * Sends the body of a request to the runner. If the runner answers before it has read the whole body, the rest of the
+   * body is not sent.
+   */
   async #send(socket: Socket, body: Body, answering: Promise<unknown>, onPiece: () => void): Promise<void> {
     const over = answering.then(
       () => 'answered' as const,
@@ -176,8 +182,7 @@ export class RunnerLink implements Disposable {
     )
     const pieces = body[Symbol.asyncIterator]()
     for (;;) {
-      // The runner may reply while the caller sends nothing. The loop therefore waits for the next piece or for the
-      // reply.
+      // The runner may answer while the loop waits for the next piece of the body. So wait for either of the two.
       const next = await Promise.race([pieces.next(), over])
       if (next === 'answered') {
         void Promise.resolve(pieces.return?.()).catch(() => {})

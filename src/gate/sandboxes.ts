@@ -58,9 +58,9 @@ export class Sandboxes implements Disposable {
   }
 
   /**
-   * Finds the sandbox as its runner reports it, once the runner has the generation that control named. A claimed warm
-   * sandbox has an owner in control before its runner knows the owner. Until then, no call reaches the sandbox
-   * (docs/adr/0014-warm-pools-follow-demand.md).
+   * Finds the sandbox as its runner reports it, once the runner has the generation that control named. When a warm
+   * sandbox is claimed, control knows its owner before the runner does. Until the runner knows the owner too, no call
+   * reaches the sandbox (docs/adr/0014-warm-pools-follow-demand.md).
    */
   async find({ sandboxId, runnerAddress, isStarted, leastGeneration = 0 }: AdmittedSandbox): Promise<SandboxPlace> {
     const link = this.linkTo(runnerAddress)

@@ -8,7 +8,7 @@ import { TicketChecks } from './tickets.ts'
 
 const need = { sandboxId: 'box-id', method: 'GET', path: '/work-dir' }
 
-/** Makes the ticket checks of a gate, and a simulated control that lists `keys`. */
+/** Returns an object that checks tickets as the gate does, and a simulated control that lists `keys` as valid. */
 const startSides = (...keys: TicketKey[]) => {
   const control = { keys, asked: 0, answers: true }
   const tickets = new TicketChecks({

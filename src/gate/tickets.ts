@@ -42,7 +42,7 @@ export class TicketChecks {
   #keys: ReadonlyMap<string, KeyObject> = new Map()
   #askedAt = Number.NEGATIVE_INFINITY
   #asking: Promise<void> | undefined
-  /** Tickets whose signature was verified. */
+  /** Tickets whose signature was verified, by their text. */
   readonly #read = new Map<string, Ticket>()
 
   constructor(parts: TicketsParts) {

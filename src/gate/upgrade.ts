@@ -19,8 +19,8 @@ type Handover = {
 const answerMs = 30_000
 
 /**
- * When one side of the connection has ended, the other side must end within this time, in ms. Meanwhile it still
- * receives the last bytes of the ended side.
+ * When one of the two connections has ended, both are closed after this many ms at the latest. Until then, the last
+ * bytes that came on the ended connection are sent to the other one.
  */
 const partMs = 2000
 
@@ -40,7 +40,7 @@ export const join = (one: Duplex, other: Duplex) => {
     [one, other],
     [other, one],
   ] as const) {
-    // If one connection fails and closes, the other side still receives the bytes that arrived before.
+    // If one connection fails, the program at the other connection still gets the bytes that had arrived.
     end.on('error', () => {}).once('end', onEnd)
     end.once('close', () => {
       opposite.end()

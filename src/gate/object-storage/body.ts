@@ -1,6 +1,6 @@
-// Checks upload bodies while they are passed on. If the bytes are not those that the caller signed, the stream ends
-// with an error. Clients send bodies plain, or in `aws-chunked` form: chunks with signatures, and perhaps checksums at
-// the end.
+// Checks the bodies of uploads while the gate passes them on to a runner. If the bytes are not those that the caller
+// signed, the stream ends with an error. Clients send bodies plain, or in `aws-chunked` form: chunks with signatures,
+// and perhaps checksums at the end.
 import { createHash } from 'node:crypto'
 import type { IncomingMessage } from 'node:http'
 import { crc32 } from 'node:zlib'
@@ -92,7 +92,7 @@ class ChunkReader {
     }
   }
 
-  /** Stops reading, so that other code can drain the rest of a refused body. */
+  /** Stops reading the body. If the upload was refused, other code then reads the rest of the body and drops it. */
   async close(): Promise<void> {
     await this.#pieces.return?.()
   }

@@ -36,7 +36,7 @@ const timeOf = (datetime: string): number => {
   return Date.parse(`${year}-${month}-${day}T${hour}:${minute}:${second}Z`)
 }
 
-/** Reads a call's signature; `checkSignature` verifies it. Throws if it is missing or malformed. */
+/** Reads the signature of a call without verifying it. Throws if the signature is missing or malformed. */
 export const readSignedCall = ({ headers }: IncomingMessage, now: number): SignedCall => {
   const [, accessKey = '', date, region = '', names = '', signature = ''] =
     shape.exec(headers.authorization ?? '') ?? []

@@ -42,7 +42,7 @@ type ListenerParts = ListenerBounds & {
 
 /** Maximum size of the head of a call: the caller's head, and the headers that the other gate adds. */
 const headBytes = 64 * 1024
-/** Maximum number of refused gates that are logged. */
+/** The log gets at most this many different messages about refused connections. */
 const mostNoted = 256
 
 /** Returns which host's gate has connected, or why the connection is refused. */

@@ -17,7 +17,7 @@ import { withFewInterim } from '../interim.ts'
 import { ofPlace } from './headers.ts'
 
 export type PeerBounds = {
-  /** Timeout of a connect in milliseconds. */
+  /** Maximum time in milliseconds to connect to the other gate. */
   connectMs?: number
   /** Milliseconds between two questions whether the other gate is alive. */
   beatMs?: number
@@ -51,7 +51,10 @@ const reasons: Record<string, string> = {
   CERT_NOT_YET_VALID: "the certificate of its gate is not valid yet (compare the machines' clocks)",
 }
 
-/** Returns why a gate cannot be used, as the end of a sentence. Undefined: the gate does not answer. */
+/**
+ * Returns, for the error message, why the other gate cannot be used. Undefined: no special reason is known; the gate
+ * does not answer.
+ */
 const reasonOf = (cause: unknown): string | undefined => {
   if (cause instanceof PeerRefuses) return cause.message
   const code = String((cause as { code?: unknown } | null)?.code ?? '')
@@ -171,7 +174,10 @@ export class Peer implements Disposable {
     })
   }
 
-  /** Returns the refusal for a caller. The reason is logged when it changes, not for each call. */
+  /**
+   * Returns the error that a caller gets if the other gate cannot be used. Logs the reason only if it is not the last
+   * one that was logged.
+   */
   readonly failure = (cause: unknown): Problem => {
     if (cause instanceof Problem) return cause
     const reason = reasonOf(cause)

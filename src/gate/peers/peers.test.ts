@@ -242,7 +242,7 @@ suite('calls that a gate passes on to the gate of the sandbox’s host', () => {
     two.far.toolbox.call = (_request, response) => void held.push(response)
     const running = two.call('/b')
     while (held.length === 0) await pause(10)
-    // An open call on which no bytes come is not cut off while the other gate is alive.
+    // No bytes come on the open call, but the other gate answers that it is alive. So the call must not be cut off.
     await pause(800)
     assert.equal(held[0]?.destroyed, false)
     isCut = true

@@ -1,5 +1,5 @@
-// The gates of other machines. Control names the gate of each sandbox's host. A gate passes calls for sandboxes of
-// other hosts on to their gates.
+// The gates of other machines, as this gate sees them. Control's answer about a call names the gate of the sandbox's
+// host. If that is another gate, this gate passes the call on to it.
 import type { IncomingMessage } from 'node:http'
 import type { Duplex } from 'node:stream'
 import type { CertificateFiles } from '#src/kit/certificate-files.ts'

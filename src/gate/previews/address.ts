@@ -50,15 +50,15 @@ const nameOf = (host: string) =>
 const isLoopback = (name: string) => name === 'localhost' || name === '::1' || /^127(?:\.\d{1,3}){3}$/.test(name)
 
 /**
- * Whether the name means the gate itself. An empty name means the gate, too: browsers always send a host, so the caller
- * is another kind of program.
+ * Whether the name means the gate itself. An empty name means the gate, too: a call without a host name does not come
+ * from a browser.
  */
 const isOwnName = (name: string, ownName: string) =>
   name === '' || name === ownName || isIP(name) !== 0 || (isLoopback(name) && isLoopback(ownName))
 
 /**
- * Whether a name contains a label of a preview. A preview below another preview's name is refused, because its pages could
- * set cookies for all names above it.
+ * Whether a host name contains a part like `3000-{sandbox id}`, the name of a preview. If the name of one preview ends
+ * in the name of another one, the preview is refused: its pages could set cookies for the other one.
  */
 const hasPreviewLabel = (name: string) =>
   /(?:^|\.)\d{1,5}-(?:[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}|[a-z0-9]{16})(?:\.|$)/.test(name)

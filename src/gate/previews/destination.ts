@@ -62,7 +62,10 @@ const namesOf = (address: PreviewAddress, { sandboxId, openedBy, hostInside }: A
   return { host: shown, prefix: shownPrefix, called: hostInside === 'localhost' ? `localhost:${port}` : shown, hide }
 }
 
-/** If the URL is of a page of this preview, replaces its host by the host name that the server inside sees. */
+/**
+ * Changes a URL in `Origin` or `Referer`: if it is a page of this preview, its host is replaced by the host name that
+ * the server inside gets in `Host`.
+ */
 const asCalled = (url: string | undefined, { host, called }: Names, isSecure: boolean): string | undefined => {
   if (url === undefined || called === host || !URL.canParse(url)) return url
   const { host: pageHost, origin } = new URL(url)
@@ -171,7 +174,7 @@ export type Visit = {
   access: Access
   /** The credentials of the call. */
   credentials: readonly Credential[]
-  /** The gate's own cookies, to be set with the server's answer. */
+  /** Cookies that the gate adds to the server's answer. */
   ownCookies?: readonly string[]
 }
 

@@ -9,9 +9,9 @@ import { acceptKey, type PreviewAddress, visibleUrl } from './address.ts'
 export type Page = { body: string; headers: string[] }
 
 /**
- * A script of the page that people see while a preview is not available yet. It repeats the request for the preview at
- * growing intervals until the answer changes, and then reloads the page. It does so only while the page is visible.
- * These requests do not count as activity, so an open page does not keep the sandbox running.
+ * A script in the page that people see while a preview is not available. The script repeats the request for the preview
+ * at growing intervals until the answer changes, and then reloads the page. While the page is hidden, the script sends
+ * no requests. These requests do not count as activity, so an open page does not keep the sandbox running.
  */
 const lookAgain = `
 const status = Number(document.body.dataset.status)
@@ -36,7 +36,7 @@ type Content = {
   html: string
   status: number
   looksAgain?: boolean
-  /** Whether pages of other sites may show this page in a frame. */
+  /** True if pages of other sites may show this page in a frame. */
   mayBeFramed?: boolean
 }
 

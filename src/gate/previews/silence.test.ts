@@ -10,7 +10,7 @@ import { key, previewHost } from '../testing/visiting.ts'
 const hour = 3_600_000
 const presenceMs = 20_000
 
-/** Returns the sockets between visitor and server that have an idle timeout in Node. */
+/** Returns the open sockets of this process that Node closes when they are idle, without those of the simulated control. */
 const timedSockets = (controlPort: number) =>
   (process as unknown as { _getActiveHandles: () => unknown[] })
     ._getActiveHandles()

@@ -1,4 +1,4 @@
-// The visitor of a preview: the visitor's credentials, and whether a person with a browser is visiting.
+// Reads from a request who visits a preview: the visitor's credentials, and whether the visitor is a person with a browser.
 import type { IncomingMessage } from 'node:http'
 import type { TLSSocket } from 'node:tls'
 import type { AccessQuestion, Credential } from '#src/wire/access.ts'

@@ -30,7 +30,10 @@ export type Sides = AsyncDisposable & {
   /** Where the gate listens for other gates. */
   peersPort: number | undefined
   controlPort: number
-  /** The questions to control, oldest first, and the keys that they were sent with. */
+  /**
+   * `asked`: the questions that the gate has sent to control, oldest first. `askedWith`: method, URL and Authorization
+   * header of each request.
+   */
   asked: AccessQuestion[]
   askedWith: string[]
   /** The calls that reached the toolbox or the server inside, with their complete bodies. */
@@ -47,7 +50,7 @@ export type Sides = AsyncDisposable & {
   }
   /** Handlers of the server inside the sandbox, which serves every port. */
   inside: { call: RequestListener; upgrade: (request: IncomingMessage, socket: Duplex, head: Buffer) => void }
-  /** Sandboxes that the gate has looked up. */
+  /** The sandboxes for which the gate has looked, with control's answer about each. */
   wanted: AdmittedSandbox[]
   /** The status of the sandbox that its runner reports. */
   status: SandboxHere['status']
