@@ -1,12 +1,12 @@
-// Answers that the server sends before it has read the whole body. Many clients send the whole body before they read an
-// answer. If the server closed the connection with unread bytes, the kernel would reset it and the client would lose
-// the answer. The server therefore reads the rest of the body and discards it, up to a limit. A connection that must
-// close is first closed only for writing (RFC 9112 §9.6).
+// Handles the case that the server answers before it has read the whole body of a request. Many clients send the whole
+// body before they read an answer. If the server closed the connection with unread bytes, the kernel would reset it and
+// the client would lose the answer. The server therefore reads the rest of the body and discards it, up to a limit. A
+// connection that must close is first closed only for writing (RFC 9112 §9.6).
 import { type IncomingMessage, ServerResponse } from 'node:http'
 
 /**
- * Limits for discarding the rest of a body. `mostBytes`: maximum number of bytes. `longestMs`: maximum time.
- * `silentMs`: maximum time without a byte. If one of them is exceeded, the connection is destroyed.
+ * Limits for reading and discarding the rest of a body. `mostBytes`: maximum number of bytes. `longestMs`: maximum
+ * time. `silentMs`: maximum time in which no byte comes. If a limit is exceeded, the connection is destroyed.
  */
 export type ReadAwayBounds = { mostBytes: number; longestMs: number; silentMs: number }
 
@@ -58,7 +58,7 @@ export const answersWithin = (bounds: ReadAwayBounds = usualBounds): typeof Serv
       super.writeContinue(callback)
     }
 
-    // Node's `writeHead` accepts its arguments in two forms. Both are passed on unchanged.
+    // Node's `writeHead` has two forms with different arguments. This method passes the arguments on unchanged, in either form.
     override writeHead(...head: unknown[]): this {
       if (isUnread(this.req) && !this.#canReadAll()) this.shouldKeepAlive = false
       return super.writeHead(...(head as Parameters<ServerResponse['writeHead']>)) as this

@@ -20,8 +20,8 @@ const route = routesOf<Context, Needs>()
 const credential = { authorization: 'Bearer key' }
 
 /**
- * Program of a process that sends a whole call and resets its connection. The server under test is busy, so it has not
- * accepted the connection yet.
+ * A program for another process: it sends a whole call and then resets its connection. It runs while the server under
+ * test is busy, so the server accepts the connection only after the reset.
  */
 const sendAndReset = `const socket = require('node:net').connect(Number(process.argv[1]), '127.0.0.1')
 const call = 'GET /mine HTTP/1.1\\r\\nHost: x\\r\\nAuthorization: Bearer key\\r\\n\\r\\n'
@@ -172,7 +172,7 @@ suite('connections', () => {
         assert.equal((await call(server, '/mine')).status, 200)
         assert.equal((await call(server, '/mine', { localAddress: '127.0.0.2' })).status, 200)
       }
-      // The newest connections are still open, and the server has closed all others.
+      // The server has closed all of these connections except the newest ones, at most 32.
       await Promise.all(idle.slice(0, -32).map(closed))
       assert.ok((await server.openSockets()) <= 33)
     }

@@ -2,8 +2,8 @@
 // connections would lock everybody out. A new connection is therefore always accepted. If there are too many, the
 // connection that was idle longest is closed (evicted).
 //
-// A connection counts as active only when the complete head of a call has arrived on it. Other bytes do not count,
-// because sending single bytes costs an attacker nothing.
+// A connection counts as active only when the complete head of a call has arrived on it. The bytes of an incomplete
+// head do not count, because sending single bytes costs an attacker nothing.
 import type { Server, ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
 import type { Duplex } from 'node:stream'
@@ -154,7 +154,10 @@ export class Connections {
     this.#put(it)
   }
 
-  /** Replaces the TCP socket of a connection by its TLS socket, on which the calls arrive. */
+  /**
+   * When the TLS handshake of a connection has ended, stores its TLS socket in place of its TCP socket, because calls
+   * arrive on the TLS socket.
+   */
   #secure(socket: Socket): void {
     const ends = endsOf(socket)
     const it = this.#handshakes.get(ends)
@@ -200,10 +203,9 @@ export class Connections {
   }
 
   /**
-   * Returns the connection to close so that a call of a newcomer can be admitted. This is a connection of the owner
-   * with the most connections, if that owner has at least two more than the owner of the newcomer. Otherwise, for a
-   * newcomer with a credential, it is a connection without a credential whose call counts for the same owner. Undefined
-   * if neither exists.
+   * Returns the connection to close so that a new call can be admitted. If another owner has at least two connections
+   * more than the new call's owner, it is a connection of the owner with the most. Otherwise, for a call with a
+   * credential, it is a connection of the same owner without a credential. Undefined: no such connection exists.
    */
   #longestOfLargest(owner: string, isKnown: boolean): Connection | undefined {
     let largest: Share = { known: new Set(), visiting: new Set() }
@@ -275,6 +277,7 @@ export class Connections {
 }
 
 /**
- * Registers that a WebSocket's caller has been identified after the upgrade. The connection is then an admitted one.
+ * Registers that the server has accepted the credential of a WebSocket's caller after the upgrade. From then on, the
+ * connection counts as one with an admitted call.
  */
 export const admitConnection = (socket: Duplex, owner: string): void => places.get(socket)?.admit(socket, true, owner)

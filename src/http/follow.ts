@@ -1,6 +1,6 @@
-// Records each call of a server for telemetry. An outer server, such as the gate, may have begun the record before it
-// passed the call to this server. This server then only adds the route and the outcome, so that each call is recorded
-// once.
+// Records each call of a server for telemetry. Another server of the same process, such as the gate's, may have begun
+// the record and then passed the call to this server. This server then only adds the route and the outcome, so that
+// each call is recorded once.
 import type { FastifyInstance, FastifyRequest } from 'fastify'
 import { type Attributes, isFollowed } from '#src/kit/telemetry/telemetry.ts'
 import type { Problem } from '#src/problems.ts'
@@ -8,8 +8,8 @@ import { type FollowedCall, findFollowed, followCall } from './followed-call.ts'
 
 const calls = new WeakMap<FastifyRequest, FollowedCall>()
 /**
- * Calls whose telemetry record this server has begun, because no server before this one, such as the gate, had begun
- * one. This server must end these records.
+ * Calls whose telemetry record this server itself has begun, and must end. The record of any other call was begun by
+ * the server that passed the call on, such as the gate's.
  */
 const followedHere = new WeakSet<FastifyRequest>()
 
@@ -25,7 +25,7 @@ export const inCall = <T>(request: FastifyRequest, work: () => T): T => {
 type FollowOptions = {
   /** Returns the problem with which the server refused the call. Undefined: it was not refused. */
   problemOf: (request: FastifyRequest) => Problem | undefined
-  /** Returns attributes for the record of the call. */
+  /** Returns attributes that are added to the telemetry record of the call. */
   tell: (request: FastifyRequest) => Attributes
 }
 

@@ -15,8 +15,8 @@ const onlyOnce = new Set(['host', 'authorization'])
 const host = /^(?:\[[0-9a-f:.]+\]|[\w.~!$&'()*+;=%-]*)(?::\d*)?$/i
 
 /**
- * Returns why the server must answer the head with 400 (RFC 9112), or undefined. Two values of Content-Length are not
- * checked here, because Node refuses them.
+ * Returns why the head of a request is invalid (RFC 9112), so that the server must answer 400. Undefined: the head is
+ * valid. Two different values of Content-Length are not checked here, because Node refuses them.
  */
 export const findBadHead = ({ rawHeaders, headers, httpVersion }: IncomingMessage): string | undefined => {
   const seen = new Set<string>()

@@ -12,8 +12,8 @@ type Service = {
   version: string
   description: string
   /**
-   * The URL below which all paths are, absolute or relative to the document. A `{name}` in it must be in
-   * `serverVariables`.
+   * The URL to which all paths in the document are relative. It is absolute, or relative to the document's own URL.
+   * Each `{name}` in it must be a key of `serverVariables`.
    */
   serverUrl: string
   serverVariables?: Record<string, { default: string; description: string }>
@@ -59,7 +59,7 @@ const parametersOf = ({ path, params, query }: DescribedRoute): object[] => {
   }))
   const required: readonly string[] = query?.required ?? []
   const inQuery = Object.entries(query?.properties ?? {}).map(([name, schema]) => ({
-    // Callers may leave out fields that have a default value.
+    // A parameter with a default value is not required, because callers may leave it out.
     ...{ name, in: 'query', required: required.includes(name) && !('default' in schema) },
     schema,
   }))

@@ -20,8 +20,8 @@ export const asProblem = (error: unknown): Problem => {
 }
 
 /**
- * Returns the path for the error body. In a toolbox, the prefix `/toolbox/{id}` is left out, because clients of a
- * toolbox do not know it.
+ * Returns the path that the body of an error contains. In errors of a toolbox, the prefix `/toolbox/{id}` is left out,
+ * because clients expect the path inside the toolbox.
  */
 const pathOf = (url: string, source: string): string => {
   const [path = ''] = url.split('?')

@@ -51,8 +51,8 @@ export type RouteRow<Context, Needs extends string, P, Q, B> = {
   replies: Record<number, TSchema | null>
   run: (call: Call<Context, Shape<P>, Shape<Q>, BodyOf<B>>) => unknown
   /**
-   * Called instead of `run` if the caller upgrades a GET to a WebSocket. The guard and the schemas have accepted the
-   * call before.
+   * Called instead of `run` if the caller upgrades a GET to a WebSocket. The guard has already accepted the caller, and
+   * the call matches the schemas.
    */
   socket?: (socket: WebSocket, call: Omit<Call<Context, Shape<P>, Shape<Q>, BodyOf<B>>, 'reply'>) => void
   /**

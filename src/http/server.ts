@@ -32,7 +32,10 @@ import { readPart } from './validate.ts'
 
 export type ServerParts<Context extends object, Needs extends string> = {
   routes: readonly Route<Context, Needs>[]
-  /** Beginnings of paths, such as `['/api', '']`. The server serves each route below each of them. */
+  /**
+   * Beginnings of paths. The server serves each route once per prefix: with `['/api', '']`, the route `/x` at `/api/x`
+   * and at `/x`.
+   */
   prefixes: readonly string[]
   /** Calls of Daytona's public API that this server does not serve, each with the reason that a caller gets. */
   unserved?: Unserved
@@ -66,7 +69,7 @@ export type ServerParts<Context extends object, Needs extends string> = {
 
 const refusals = new WeakMap<FastifyRequest, Problem>()
 
-/** Returns the problem with which the server refused a request. Undefined: it did not refuse it. */
+/** Returns the Problem with which the server refused a request. Undefined: the server did not refuse the request. */
 export const problemOf = (request: FastifyRequest): Problem | undefined => refusals.get(request)
 
 const contexts = new WeakMap<FastifyRequest, object>()
@@ -147,8 +150,8 @@ export const createServer = async <Context extends object, Needs extends string>
   /** The subprotocol that the route of each upgrade prefers, if the route prefers one. */
   const subprotocols = new WeakMap<IncomingMessage, string>()
   await server.register(fastifyWebsocket, {
-    // After an error of the protocol, `ws` sends the reason to the client and closes the socket. Destroying the socket
-    // here would prevent that.
+    // If a client violates the WebSocket protocol, the library `ws` sends it the reason and closes the socket. Do not
+    // destroy the socket here, which would prevent that.
     errorHandler: (error, socket, request) => {
       if ((error as NodeJS.ErrnoException).code?.startsWith('WS_ERR_')) return
       inCall(request, () => log.error({ reqId: request.id, err: error }, 'a socket failed'))

@@ -3,8 +3,8 @@
 
 export class Shares<Key> {
   /**
-   * What owners have in memory, such as answers that callers have not read yet. Each entry has its owner and size. The
-   * oldest entry comes first.
+   * The things in memory that count for owners, such as answers that callers have not read yet. Each entry has its
+   * owner and its size in bytes. The oldest entry comes first.
    */
   readonly #held = new Map<Key, { owner: string; bytes: number }>()
   readonly #mostBytes: number
@@ -14,7 +14,7 @@ export class Shares<Key> {
     this.#mostBytes = mostBytes
   }
 
-  /** Sets how many bytes the entry `key` of an owner has now. This may be more or less than before. */
+  /** Sets the size of the entry `key` of an owner. If the entry is new, adds it. */
   put(key: Key, owner: string, bytes: number): void {
     this.#total += bytes - (this.#held.get(key)?.bytes ?? 0)
     this.#held.set(key, { owner, bytes })

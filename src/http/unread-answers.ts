@@ -4,12 +4,12 @@ import type { ServerResponse } from 'node:http'
 import type { FastifyInstance, FastifyRequest } from 'fastify'
 import { Shares } from './shares.ts'
 
-/** Smaller answers are not limited, because the kernel accepts them immediately. */
+/** Answers with fewer bytes than this are not limited, because the kernel accepts them immediately. */
 const largeBytes = 64 * 1024
 
 /**
- * Maximum time, in milliseconds, in which the client reads nothing. It is long, because progress of a slow client
- * becomes visible only about every megabyte.
+ * An answer is cut off if its client reads nothing for this many milliseconds. The time is long, because the server
+ * notices only about every megabyte that a slow client has read something.
  */
 const longestIdleMs = 300_000
 

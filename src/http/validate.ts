@@ -16,7 +16,10 @@ type Validator = { check: Check; exact: Check | undefined }
 
 const validators = new WeakMap<TSchema, Validator>()
 
-/** Returns the schema with `additionalProperties: false` in each object that names its fields. */
+/**
+ * Returns a copy of a JSON schema in which every object with named fields forbids all other fields
+ * (`additionalProperties: false`).
+ */
 export const closed = (schema: unknown): unknown => {
   if (typeof schema !== 'object' || schema === null) return schema
   if (Array.isArray(schema)) return schema.map(closed)
@@ -38,8 +41,8 @@ const countIn = (value: object): number => (Array.isArray(value) ? value.length 
 
 /**
  * Finds values that no schema may accept. PostgreSQL and paths cannot contain the character NUL, and UTF-8 cannot
- * contain half a surrogate pair. Depth and number of values are limited too, because later code walks through the value
- * recursively.
+ * contain half a surrogate pair. Values with too great a depth or too many parts are refused too, because the code that
+ * handles them later calls itself for each level.
  */
 const findUnusable = (value: unknown, path: string, depth = 0, seen = { count: 0 }): string | undefined => {
   if (typeof value === 'string') {

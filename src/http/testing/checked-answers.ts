@@ -18,8 +18,8 @@ type Validator = ReturnType<typeof ajv.compile>
 const validators = new WeakMap<TSchema, Validator>()
 
 /**
- * Compiled validators by the text of their schema. Every start of control makes new schemas with the same texts, and
- * compiling a schema takes 12 ms.
+ * The compiled validator of each schema, by the schema's text. Every start of control in a test makes new schema
+ * objects with the same texts, and compiling a schema takes 12 ms.
  */
 const validatorsByText = new Map<string, Validator>()
 
