@@ -3,7 +3,7 @@ import { suite, test } from 'node:test'
 import { Batches } from './batches.ts'
 
 suite('batches of work', () => {
-  /** Makes batches whose work ends only when the test calls `finish`. */
+  /** Returns a `Batches` object. Each batch of it ends only when the test calls `finish`. */
   const held = (most: number) => {
     const begun: string[][] = []
     const finishing: (() => void)[] = []

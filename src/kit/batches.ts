@@ -5,8 +5,8 @@ export type Outcomes = readonly PromiseSettledResult<unknown>[]
 
 /**
  * Runs items in batches, for work that costs the same for many items as for one. If no batch is running, an item runs
- * immediately and alone. Otherwise the item waits for the end of the running batch and belongs to the next one. No item
- * is ever added to a batch that has begun.
+ * immediately, as a batch of one. Otherwise the item waits until the running batch has ended, and is then part of the
+ * next batch.
  */
 export class Batches<Item> {
   readonly #work: (items: readonly Item[]) => Promise<Outcomes>

@@ -1,5 +1,5 @@
-// A budget: an amount (of bytes, calls, …) that several owners share. An owner that asks for more than is free is
-// refused.
+// A budget: an amount (of bytes, calls, …) that several owners share. An owner that asks for more than the free rest
+// gets nothing.
 
 type Limits = {
   /** Maximum amount that one owner may hold at a time. Default: no limit. */

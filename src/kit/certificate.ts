@@ -1,5 +1,6 @@
-// Writes X.509 certificates with keys of EC P-256: of an authority, and of programs, signed by an authority. This file
-// uses no library, because it writes only two fixed forms of certificates (RFC 5280) and parses none.
+// Makes X.509 certificates with EC P-256 keys: one for a certificate authority, and others for programs, which the
+// authority signs. This file uses no library, because it writes only these two fixed forms (RFC 5280) and parses no
+// certificate.
 import {
   createHash,
   createPrivateKey,
@@ -80,7 +81,8 @@ const write = (
   { notBefore, notAfter }: Span,
   extensions: readonly Buffer[],
 ): string => {
-  // A serial number is positive, so its first bit is 0.
+  // The serial number must be positive, so its first bit is set to 0. Its second bit is set to 1, so that its length is
+  // always the same.
   const serial = randomBytes(16)
   serial[0] = ((serial[0] ?? 0) & 0x7f) | 0x40
   const toSign = sequence(

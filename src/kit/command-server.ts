@@ -53,7 +53,7 @@ export class CommandServer {
 
   /**
    * Runs a command in the command server, a small helper process. Returns how the command ended. Rejects if the helper
-   * process ends before it replies; then it is unknown whether the command has run.
+   * process ends before it has sent its reply. It is then unknown whether the command has run.
    */
   run(question: Question): Promise<Ending> {
     const id = ++this.#last % 2 ** 32

@@ -66,7 +66,7 @@ const show = ({ from, at = from, isWritable = false }: Shown): string[] => [isWr
 /**
  * Returns the command that starts a program without root's rights. The program has its own uid, no groups, no
  * capabilities and no way to get any. It has a system call filter, and a root directory that contains only what `shown`
- * names. The program does not prevent the host from unmounting a file system. Only root can run the command.
+ * names. The host can still unmount a file system that the program sees. Only root can run the command.
  */
 export const confined = (program: Confined): string[] => [
   ...[confine, 'view'],

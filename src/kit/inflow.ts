@@ -8,22 +8,22 @@ import { ReadMemory } from './read-memory.ts'
 import { goOnInTurn, longMs } from './yield.ts'
 
 /**
- * Consumes bytes. Returns true if it no longer needs them, so that the next read may overwrite them. If it returns
- * false, nothing more is read until `resume` is called.
+ * A function that gets the bytes of a read. It returns true if it has finished with them, so that the next read may
+ * overwrite them. If it returns false, the socket reads nothing more until `resume` is called.
  */
 export type Take = (bytes: Buffer) => boolean
 
 /** Maximum size of the buffer in bytes. It is larger than the default buffer of a unix socket. */
 const mostBytes = 256 * 1024
 /**
- * Maximum size of a piece for listeners of stream events. Such a listener may be a parser, and a hostile server must
- * not give it too much work at a time.
+ * Maximum number of bytes that a listener of stream events gets at a time. The listener may be a parser of a hostile
+ * server's bytes, and must not block the thread for long.
  */
 const mostParsedBytes = 64 * 1024
 
 type Done = (error?: Error | null) => void
 
-/** Errors of writing to a connection that the other side has closed. */
+/** The errors that a write causes if the other side has closed the connection. */
 const refusals = ['EPIPE', 'ECONNRESET']
 
 export class Inflow extends Socket {
@@ -98,8 +98,8 @@ export class Inflow extends Socket {
     this.#isWaiting = true
     goOnInTurn(tookMs, () => {
       this.#isWaiting = false
-      // After a call of `read()`, Node reports the stream as paused. A listener for `readable` shows that the stream is
-      // still read.
+      // Read on if somebody uses the stream: it is not paused, or it has a listener for `readable`. Such a listener
+      // calls `read()`, after which Node reports the stream as paused.
       if (!this.isPaused() || this.listenerCount('readable') > 0) this.read(0)
     })
     return false

@@ -16,7 +16,7 @@ export const wholeCharacters = (bytes: Uint8Array): number => {
   return bytes.length
 }
 
-/** Returns how many bytes at the beginning of `bytes` belong to a character that began before them. */
+/** Returns the number of bytes at the beginning of `bytes` that are the end of a character whose beginning is missing. */
 export const brokenCharacter = (bytes: Uint8Array): number => {
   let begin = 0
   while (begin < Math.min(3, bytes.length) && (bytes[begin]! & 0b1100_0000) === 0b1000_0000) begin++

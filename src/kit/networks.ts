@@ -1,6 +1,6 @@
-// Decides which addresses our programs may call for tenants: public addresses, and those that the operator allows in
-// addition. For IPv6, this file lists the public networks, so an unknown network is not public. For IPv4, it lists the
-// networks that are not public.
+// Decides which addresses may be called on behalf of an organization, by its sandboxes or by our programs: public
+// addresses, and those that the operator allows in addition. For IPv6, this file lists the public networks, so an
+// unknown network is not public. For IPv4, it lists the networks that are not public.
 import { BlockList, isIPv4, isIPv6 } from 'node:net'
 
 export type Networks = Pick<BlockList, 'check'>

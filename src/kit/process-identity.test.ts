@@ -18,7 +18,8 @@ suite('a process identity (pid and start time)', () => {
   test('a process identity with a wrong start time is never alive, and its pid never gets a signal', () => {
     const impostor = { pid: process.pid, startTime: '1' }
     assert.equal(isAlive(impostor), false)
-    // If the signal were sent, it would kill the process of this test.
+    // The identity has the pid of this test's process, but another start time. If the signal were sent, this process
+    // would be killed.
     assert.equal(signalProcess(impostor, 'SIGKILL'), false)
   })
 

@@ -1,4 +1,4 @@
-// Rate limits in the form that an operator writes.
+// Reads rate limits from settings: a number of calls, a slash, and a number of seconds.
 
 export type Rate = { limit: number; ttlSeconds: number }
 

@@ -12,8 +12,8 @@ const severities: Record<number, readonly [SeverityNumber, string]> = {
 }
 
 /**
- * Fields of a log line that do not become attributes of the record. The record has other fields for some of them; no
- * receiver needs the rest.
+ * Fields of a log line that do not become attributes of the record. Some of them have fields of their own in the
+ * record, such as the time. The rest is the same in all lines of a program, and no receiver needs it.
  */
 const elsewhere = new Set(['level', 'time', 'msg', 'err', 'program', 'trace_id', 'span_id', 'pid', 'hostname'])
 

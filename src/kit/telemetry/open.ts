@@ -4,7 +4,7 @@ import type { Logger } from '#src/kit/log.ts'
 import type { TelemetrySettings } from './settings.ts'
 
 export type OpenTelemetry = {
-  /** Sends the data that is still queued, which takes less than a second. The program may end after that. */
+  /** Sends the telemetry that is still queued, and resolves in less than a second. Called before the program ends. */
   close: () => Promise<void>
 }
 

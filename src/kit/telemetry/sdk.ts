@@ -28,8 +28,8 @@ import { setTelemetry } from './telemetry.ts'
 import { createTracing, samplerOf } from './tracing.ts'
 
 /**
- * Maximum time for the last export, in milliseconds. It is short, because a program that is told to end has three
- * seconds for everything.
+ * When the program ends, telemetry that is still queued is sent within this many milliseconds, or lost. A program that
+ * is asked to end has only three seconds for all its work.
  */
 const flushMs = 750
 
