@@ -78,7 +78,7 @@ suite('the agent as PID 1 of a sandbox', { skip: needsRoot }, () => {
     await agent.jobs.remove('large')
   })
 
-  test('on a full disk a job loses output and reports the loss, and keeps running', async () => {
+  test('a job that writes to a full disk loses output, reports the loss, and continues to run', async () => {
     await box.run(id, 'dd if=/dev/urandom of=/root/fill bs=1M count=3000', 'root')
     await agent.jobs.spawn(
       job('full', `dd if=/dev/zero bs=65536 count=${(64 * MiB) / 65536}; echo end`, 'root', 128 * MiB),

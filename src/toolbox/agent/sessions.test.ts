@@ -48,7 +48,7 @@ for (const shell of ['bash', 'sh'] as const) {
       })
     }
 
-    test('a session runs texts of every kind unchanged: several lines, quotes, here-documents, 1 MiB', async () => {
+    test('a session runs command texts of every kind unchanged: several lines, quotes, here-documents, 1 MiB', async () => {
       await using native = await NativeAgent.start()
       const { sessions } = native.agent
       await sessions.open(spec('s', { shell }))

@@ -163,7 +163,7 @@ suite('POST /process/code-run: javascript', () => {
     assert.equal((await run('console.log(process.execArgv)')).result, '[]\n')
   })
 
-  test('JavaScript code may have strict mode and a hash-bang line; its errors have the right line numbers', async () => {
+  test('JavaScript code may use strict mode and begin with `#!`; its errors have the right line numbers', async () => {
     await using box = await startToolbox()
     const run = async (code: string) => (await box.post(codeRun, { code, language: 'javascript' })).body
     assert.equal(

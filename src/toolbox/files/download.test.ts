@@ -156,7 +156,7 @@ suite('POST /files/bulk-download', () => {
     )
   })
 
-  test('a bulk download with a file of wrong reported size still contains all files', async () => {
+  test('a bulk download contains all files completely, even a file whose reported size is wrong', async () => {
     await using room = await FilesRoom.start()
     writeFileSync(room.at('behind'), 'behind')
     const { headers, bytes } = await room.send('/bulk-download', { paths: [loopbackMtu, room.at('behind')] })

@@ -57,7 +57,7 @@ suite('GET /files/find', () => {
     )
   })
 
-  test('GET /files/find and GET /files/search give the same results with the tools of BusyBox', {
+  test('GET /files/find and GET /files/search give the same results with BusyBox as with GNU tools', {
     skip: needsBusybox,
   }, async (t) => {
     const tools = mkdtempSync(join(tmpdir(), 'alcove-busybox-'))

@@ -25,7 +25,7 @@ suite('GET /git/branches, POST /git/branches, DELETE /git/branches, POST /git/ch
     assert.equal((await room.get('/status', { path })).body.currentBranch, 'main')
   })
 
-  test('GET /git/branches shows a branch without a commit as current, and none for a detached HEAD', async () => {
+  test('GET /git/branches shows a branch without a commit as current; at a detached HEAD, none is current', async () => {
     await using room = await GitRoom.start()
     const fresh = join(room.home, 'new')
     await room.done('/init', { path: fresh, initial_branch: 'trunk' })

@@ -104,7 +104,7 @@ suite('GET /git/status', () => {
     assert.deepEqual(fileStatus.map(({ name }: { name: string }) => name).sort(), [...names, 'bad-\ufffd\ufffd'].sort())
   })
 
-  test('GET /git/status is the same with an unusual git configuration in the sandbox', async () => {
+  test('GET /git/status answers the same with an unusual git configuration in the sandbox as without', async () => {
     await using room = await GitRoom.start()
     const path = await room.clone()
     const settings =

@@ -53,7 +53,7 @@ const start = (bound?: Budget, sandboxId = 'box') => {
 }
 
 suite('typing into a terminal that accepts nothing', () => {
-  test('a client that types more than a megabyte is paused, whether in one frame or in thousands', async () => {
+  test('a client is paused after more than a megabyte of typed input, in one frame or in thousands', async () => {
     for (const [size, most] of [
       [1024 * 1024, 1],
       [1024, 1024],

@@ -63,7 +63,7 @@ suite('GET /ssh/command', () => {
     assert.deepEqual(told.at(-1), { type: 'exit', code: 143, signal: 'TERM' })
   })
 
-  test('GET /ssh/command allows more input once its command has read some, and closes with 1008 on excess', async () => {
+  test('GET /ssh/command allows more input once its command has read some; too much input closes with 1008', async () => {
     await using box = await startToolbox()
     const piece = Buffer.alloc(64 * 1024)
     const reading = await exec(box, 'wc -c')

@@ -72,7 +72,7 @@ suite('the environment of a process in a sandbox', () => {
     assignment: assignmentWith({ env, unsetEnv }),
   })
 
-  test('variables of a call override the sandbox’s, and the sandbox’s override IS_SANDBOX', () => {
+  test('variables of a call override those of the sandbox, which override Alcove’s variable IS_SANDBOX', () => {
     const environment = environmentOf(
       known({ A: 'sandbox', B: 'image', IS_SANDBOX: '2' }, ['B', 'DAYTONA_REGION_ID']),
       {
