@@ -66,7 +66,7 @@ if (!isPrivateHost) {
       await pool.close()
     })
 
-    test('connections count towards their sandbox’s organization, even if the slot before was of another one', async () => {
+    test('a sandbox’s connections count for its own organization, even if the slot before had another one', async () => {
       const pool = await openPool()
       const takenBy = async (organizationId: string) => {
         const slot = await pool.acquire()
