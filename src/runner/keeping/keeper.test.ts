@@ -454,7 +454,7 @@ suite('keeper: the list of all sandboxes from control', () => {
     assert.deepEqual([kept.host.asked, kept.said()], [[], []])
   })
 
-  test('a list does not remove a sandbox that was assigned after the runner had requested the list', async () => {
+  test('control’s list removes no sandbox that was assigned after the runner had requested the list', async () => {
     using kept = startKeeper({ strangerGraceMs: 0 })
     const askedAt = kept.time.now - 1
     kept.keeper.take(assigned('box', 1))

@@ -31,7 +31,7 @@ export type KeeperParts = {
    * the last pause.
    */
   retryMs?: readonly number[]
-  /** A sandbox is removed when it has been missing in control's lists for this many milliseconds. */
+  /** A sandbox of this host is removed when it has been missing in control's lists of sandboxes for this many milliseconds. */
   strangerGraceMs?: number
   atOnce?: AtOnce
 }
@@ -50,7 +50,8 @@ type Entry = {
   attempts: number
   retry?: NodeJS.Timeout
   /**
-   * True if control's list has omitted the sandbox while it was starting here. Then another runner starts it, or nobody needs it.
+   * True if control's list of this runner's sandboxes has omitted the sandbox while it was starting here. Then another runner
+   * starts it, or nobody needs it.
    */
   isLeft: boolean
   /**

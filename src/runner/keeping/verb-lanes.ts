@@ -15,9 +15,9 @@ export const verbTo = {
 export type Verb = (typeof verbTo)[Target]
 
 /**
- * Maximum numbers of verbs that run at the same time. `stops` is high because a stop mostly waits. `transfers` is the limit for
- * archives and, separately, for restores. Both move whole disks, so they must not delay other verbs, and archives must not delay
- * restores.
+ * Maximum numbers of verbs that run at the same time. `work` is the limit for starts and pauses and, separately, for destroys and
+ * for the copies of disks for forks. `stops` is high because a stop mostly waits. `transfers` is the limit for archives and,
+ * separately, for restores. Both move whole disks, so they must not delay other verbs, and archives must not delay restores.
  */
 export type AtOnce = { work: number; stops: number; transfers: number }
 

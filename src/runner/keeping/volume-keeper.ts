@@ -11,9 +11,9 @@ type VolumeKeeperParts = {
 }
 
 /**
- * Maximum number of removals at the same time, for each driver. It is small because removing many files slows down the disk that
- * sandboxes use. It is separate for each driver, so that a shared directory whose server is down does not delay removals on the
- * disk.
+ * Maximum number of removals at the same time, for each driver of volumes (`disk` and `directory`). It is small because removing
+ * many files slows down the disk that sandboxes use. It is separate for each driver, so that a shared directory whose server is
+ * down does not delay removals on the disk.
  */
 const atOnce = 2
 
