@@ -42,8 +42,8 @@ type LinkParts = {
   /** Called when control refuses this runner's version. No further connection is opened. */
   onVersionRefused?: (reason: string) => void
   /**
-   * Called when control sends `list`, after each `hello` message. The runner then fetches its lists of sandboxes, images, volumes
-   * and secrets.
+   * Called when control sends the message `list`, which it does after each message `hello`. The runner then fetches its lists of
+   * sandboxes, images, volumes and secrets.
    */
   onList: () => void
   onLost: () => void

@@ -74,7 +74,7 @@ suite('reports from the runner to control', () => {
     assert.deepEqual(told, [])
   })
 
-  test('if control’s list does not show the reported state, the report is sent again over HTTP, once', async () => {
+  test('if control’s list of sandboxes lacks the reported state, the report is sent again over HTTP, once', async () => {
     using parts = startReporter()
     const { reporter, told, side, pass } = parts
     reporter.say(started('a', 1))
@@ -96,7 +96,7 @@ suite('reports from the runner to control', () => {
     assert.deepEqual(told, ['a 1 started'])
   })
 
-  test('a list does not cause a report to be sent again if the list was requested before the report was sent', async () => {
+  test('no report is sent again because of a list that was requested before the report was sent', async () => {
     using parts = startReporter()
     const { reporter, told, side } = parts
     reporter.say(started('a', 1))
@@ -132,7 +132,7 @@ suite('reports from the runner to control', () => {
     reporter.say(started('a', 1))
     reporter[Symbol.dispose]()
     sending.reject(new Error('control is away'))
-    // The first repetition would come after 1 ms.
+    // If the report were sent again, this would happen after 1 ms.
     await new Promise((resolve) => setTimeout(resolve, 20))
     assert.deepEqual(told, ['a 1 started'])
   })
