@@ -74,7 +74,7 @@ export interface StoragePool {
    */
   remove(sandboxId: string): Promise<void>
   list(): Promise<string[]>
-  /** Keeps a copy of a sandbox's current disk as a template. When this resolves, the template is safe on the storage device. */
+  /** Stores a copy of a sandbox's current disk as a template. When this resolves, the template is safe on the storage device. */
   makeTemplate(template: string, sandboxId: string, base: string): Promise<void>
   /** Makes a template. `fill` writes its files, at most `mostGiB`. The template gets its name when `fill` has resolved. */
   fillTemplate(template: string, mostGiB: number, fill: (disk: Disk) => Promise<void>): Promise<void>
@@ -118,7 +118,8 @@ export const roomForStart = 8 * 1024 * 1024
 const roomForRestore = 0.04
 /**
  * Returns the smallest disk limit in bytes with which a sandbox can start from a template of this size. A start raises the disk
- * limit by `roomForStart`, but needs at most half of that. So the limit may be smaller than the template by the other half.
+ * limit by `roomForStart`, but needs at most half of that for its own files. The other half is left for the template, so the
+ * template may be larger than the limit by that much.
  */
 export const leastDiskFor = (templateBytes: number): number => Math.max(0, templateBytes - roomForStart / 2)
 /** The limit of a template. It is so high that it has no effect, because a template never grows. */
@@ -295,7 +296,7 @@ class DiskPool implements StoragePool {
   }
 
   async makeTemplate(template: string, sandboxId: string, base: string) {
-    // A template with this name may exist if it has lost the record of its base image, which makes it unusable. Remove it.
+    // If a template with this name still exists here, it has lost the record of its base image, and is unusable. Remove it.
     await this.#templates.remove(template)
     await this.#templates.copy(this.#disks.pathOf(sandboxId), template, (path) =>
       changesOfCopy(path, base, this.#templates.stepsToLimit(path, unlimited)),
