@@ -25,7 +25,7 @@ suite('the runner’s journal', () => {
     assert.deepEqual(readdirSync(join(directory, 'a')).sort(), ['run.json', 'spec.json'])
   })
 
-  test('what `rewriteSpecLate` writes is on the disk before later writes; its callback gets an error of it', async () => {
+  test('`rewriteSpecLate` writes before all later writes; if it fails, its callback gets the error', async () => {
     await journal.writeSpec('late', spec)
     for (const errorReason of ['1', '2']) journal.rewriteSpecLate('late', { ...spec, errorReason }, assert.ifError)
     await journal.rewriteSpec('late', { ...spec, errorReason: '3' })
@@ -41,7 +41,7 @@ suite('the runner’s journal', () => {
     assert.equal(((await failed.promise) as NodeJS.ErrnoException).code, 'ENOENT')
   })
 
-  test('20 concurrent writes of a journal entry leave one of the written values, complete', async () => {
+  test('after 20 concurrent writes of a journal entry, the journal contains one of them completely', async () => {
     await Promise.all(Array.from({ length: 20 }, (_, pid) => journal.writeRun('a', { ...run, pid })))
     const read = await journal.read('a')
     assert.ok(read?.run?.pid !== undefined)
