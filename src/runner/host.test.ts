@@ -31,7 +31,7 @@ suite('the sandboxes of a host', { skip: needsRoot }, () => {
     assert.deepEqual(said, { exitCode: 0, output: `${hostname}\n${hostname}\nnameserver 192.0.2.53\n644` })
   })
 
-  test('the agent of a warm sandbox runs a command during the start; in other sandboxes it does not', async () => {
+  test('when a warm sandbox starts, its agent runs a command; other sandboxes start without a command', async () => {
     const firstPid = async (isWarm?: true) => {
       const { sandboxId } = await box.started(isWarm ? { isWarm } : {})
       return Number((await box.run(sandboxId, 'echo $$')).output)
@@ -80,7 +80,7 @@ suite('the sandboxes of a host', { skip: needsRoot }, () => {
     assert.deepEqual(await box.cgroupOf(sandboxId).pids(), [])
   })
 
-  test('after a delete at any moment of a first start, `destroyed` is reported only when nothing is left', async () => {
+  test('a sandbox deleted in its first start is reported as destroyed only when nothing of it is left', async () => {
     for (const afterMs of [0, 2, 5, 10, 20, 40]) {
       const { promise, resolve } = Promise.withResolvers<string>()
       using keeper = new Keeper({ host: box.host, report: ({ state }) => resolve(state), log: silentLog() })

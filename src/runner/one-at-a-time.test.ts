@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { suite, test } from 'node:test'
 import { oneAtATime } from './one-at-a-time.ts'
 
-suite('one at a time per key (`oneAtATime`)', () => {
+suite('`oneAtATime` runs only one piece of work per key at a time', () => {
   test('work for one key runs in order, even after a failure, and does not wait for work for other keys', async () => {
     const line = oneAtATime()
     const gate = Promise.withResolvers<void>()

@@ -79,7 +79,7 @@ export const tellGate = async (parts: WatchParts, socket: Socket): Promise<void>
         wake = resolve
       })
       // Wait one turn of the event loop, so that the report to control is sent before this message to the gate. Control must get
-      // the report first, because callers of the API wait for control.
+      // the report as early as possible, because callers of the API wait until control has it.
       await new Promise(setImmediate)
     }
   } finally {
