@@ -151,7 +151,7 @@ suite('signing in at the embedded issuer', () => {
     assert.ok(replies.every(({ status }) => status === 200 || status === 400))
   })
 
-  test('an authorization code answers 400 without its PKCE verifier or with a wrong verifier or redirect URI', async () => {
+  test('using an authorization code answers 400 without a PKCE verifier, or with a wrong one or redirect URI', async () => {
     const { verifier, challenge } = startPkce()
     for (const fields of [
       { code_verifier: startPkce().verifier, redirect_uri: redirect },
@@ -446,7 +446,7 @@ suite('signing in at the embedded issuer', () => {
     )
   })
 
-  test('a sign-in name with a NUL character answers 400', async () => {
+  test('a sign-in with an e-mail address that contains a NUL character answers 400', async () => {
     const browser = openBrowser(base, '127.0.0.30')
     assert.equal((await fillIn(browser, await begin(browser), 'a\0@example.com')).status, 400)
   })

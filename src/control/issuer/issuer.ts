@@ -147,8 +147,8 @@ export const openIssuer = async (parts: Parts): Promise<EmbeddedIssuer> => {
             await beginFrom(visit.address, () => serve(visit))
           } catch (error) {
             const isAway = isUnreachable(error)
-            // A refused step is a mistake of the browser and is logged only at level debug. An unreachable database is
-            // our own problem and is logged as a warning.
+            // A refused step of a sign-in is a mistake of the browser, and is logged only at level debug. An
+            // unreachable database is our own problem, and is logged as a warning.
             if (isAway)
               request.log.warn({ reqId: request.id, err: error }, 'nobody can sign in while the database is away')
             else request.log.debug({ reqId: request.id, err: error }, 'a step of signing in was refused')

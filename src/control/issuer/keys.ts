@@ -1,5 +1,5 @@
-// The signing keys of our own issuer: RSA keys that are made here, encrypted in the database, and replaced every month.
-// The public part of an old key stays published while a token signed by it may be valid.
+// The signing keys of our own issuer: RSA keys that control makes, stores encrypted in the database, and replaces every
+// month. The public part of an old key stays published while a token signed with it may be valid.
 import { randomBytes, randomUUID } from 'node:crypto'
 import { exportJWK, generateKeyPair, type JWK } from 'jose'
 import type { Clock } from '#src/kit/clock.ts'
@@ -13,7 +13,7 @@ const toldFor = 2 * day
 const lock = 7_305_523
 
 export type IssuerKeys = {
-  /** Private keys, newest first; the first one signs. */
+  /** Private signing keys, newest first. New tokens are signed with the first one. */
   signing: JWK[]
   cookie: string
 }
@@ -65,7 +65,10 @@ const sayUnreadable = ({ log }: KeyParts) =>
     'the keys of the issuer were encrypted under another ALCOVE_ENCRYPTION_KEY, and are made anew; what else was encrypted under it (secrets/encryption.key of the data directory) cannot be read without it',
   )
 
-/** Reads the keys. Makes or replaces keys if necessary. Several processes may call this function at the same time. */
+/**
+ * Reads the signing keys from the database. Makes or replaces keys if necessary. Several processes may call this
+ * function at the same time.
+ */
 export const ensureKeys = async (parts: KeyParts): Promise<IssuerKeys> =>
   await parts.database.transaction(async (transaction) => {
     await transaction`select pg_advisory_xact_lock(${lock})`

@@ -1,5 +1,5 @@
-// Tests that the work of a sign-in does not reveal whether the account exists. Counts calls of argon2, and measures no
-// time.
+// Tests that the time for a sign-in does not reveal whether the account exists. The test counts calls of argon2 instead
+// of measuring time.
 import assert from 'node:assert/strict'
 import crypto from 'node:crypto'
 import { syncBuiltinESMExports } from 'node:module'

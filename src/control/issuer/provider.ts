@@ -80,8 +80,8 @@ export const createProvider = (parts: ProviderParts, keys: IssuerKeys): Provider
       const { name, email, emailVerified } = user
       return { accountId: id, claims: () => ({ sub: id, name, email, email_verified: emailVerified }) }
     },
-    // The only client of this issuer is Alcove itself, so users are not asked whether they trust the client. A user who
-    // signs in a device by a code confirms that code on a page of its own (`confirmPage`).
+    // Gives the client everything that it requests. Users are not asked, because the only client of this issuer is
+    // Alcove itself. A user who signs in a device with a code confirms that code on a page of its own (`confirmPage`).
     loadExistingGrant: async (ctx) => {
       const { client, session } = ctx.oidc
       if (client === undefined || session?.accountId === undefined) return undefined

@@ -7,10 +7,10 @@ import { siteGroups } from '../rate-limits/address-key.ts'
 const source = new AsyncLocalStorage<string>()
 
 /**
- * Runs `work`, a call to our issuer. Each record that oidc-provider stores during the call, such as a session, gets the
- * network of `address`.
+ * Runs `work`, a call to our issuer that comes from the IP address `address`. Each record that oidc-provider stores
+ * during the call, such as a session, gets the network of this address.
  */
 export const beginFrom = <T>(address: string, work: () => T): T => source.run(networkOf(address, siteGroups), work)
 
-/** Returns the network of the address from which the present call to our issuer comes. Undefined outside of a call. */
+/** During a call to our issuer, returns the network of the caller. Otherwise undefined. */
 export const sourceOfRecords = (): string | undefined => source.getStore()

@@ -11,18 +11,18 @@ import { sourceOfRecords } from './record-source.ts'
  */
 const hashed = (text: string | undefined): string | null => (text === undefined ? null : hashKey(text))
 
-/** Longest lifetime of a record: 30 days. Also the lifetime of a record without an expiry. */
+/** Longest lifetime of a record, in seconds: 30 days. A record without an expiry gets this lifetime. */
 const longestSeconds = 30 * 24 * 60 * 60
 
 /** Maximum number of sign-ins that are begun but not completed. Anybody can begin a sign-in, without a credential. */
 const mostAnonymous = 20_000
 
-/** Maximum bytes of the record of a sign-in that is not completed: four times the largest request. */
+/** Maximum size in bytes of what is stored for a sign-in that is not completed: four times the largest request. */
 const mostAnonymousBytes = 16 * 1024
 
 type Row = { id_hash: string; secret: string; consumed_at: Date | null }
 
-/** Returns the function that makes the storage adapters of oidc-provider. */
+/** Returns a function that makes a storage adapter for each kind of record of oidc-provider. */
 export const recordsIn = (
   { sql }: Pick<Database, 'sql'>,
   encryption: Encryption,

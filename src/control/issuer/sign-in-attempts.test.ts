@@ -34,7 +34,7 @@ suite('`createSignInAttempts`', () => {
     assert.equal(await fail({ address: '192.0.2.3' }), true, 'another source has its own')
   })
 
-  test('an IP address may always try three passwords for an account, however many other addresses failed', async () => {
+  test('an IP address may always try three passwords for an account, however often other IP addresses failed', async () => {
     const { failTimes, fail } = startAttempts()
     await failTimes(400, (n) => ({ address: `198.51.100.${n % 200}` }))
     assert.equal(await failTimes(5, () => ({ address: '192.0.2.1' })), allowed.sourceAndAttackedName)

@@ -54,8 +54,8 @@ export type SignInAttempts = (from: From) => Promise<() => Promise<void>>
 
 const nameSlots = 65_536
 /**
- * Number of counters for pairs of network and name: so many that two pairs hardly ever share a counter. Only attempts
- * that cost a password hash use a counter, so few rows exist.
+ * Number of counters for pairs of a network and a name: so many that two pairs hardly ever share a counter. A counter
+ * exists only for attempts within the limit of their source, so there are few counters.
  */
 const pairSlots = 2 ** 32
 
@@ -78,11 +78,11 @@ export const createSignInAttempts = (counters: SharedCounters): SignInAttempts =
 
   const countNewBrowser = async (address: string, name: string) => {
     const [source, site, nameKey] = [sourceOf(address), siteOf(address), slotOf(name, nameSlots)]
-    // `source` is the number of one of 65,536 counters, so two networks may have the same `source`. But each network
-    // must have its own attempts for a name. `pair` is therefore made from the network itself.
+    // `source` is the number of a counter that several networks may share. `pair` is made from the network itself, so
+    // that each network has its own attempts for a name.
     const pair = slotOf(`${networkOf(address)} ${name}`, pairSlots)
-    // The site (the IPv6 /48) is counted only if the source (the /64) is within its own limit. One busy source can
-    // therefore not use up the tries of its neighbours.
+    // Wrong passwords of a source (a /64) count for its site (the /48) only while the source is within its own limit.
+    // So one busy source cannot use up the attempts of the whole site.
     const ofSite = await bySite.get(site)
     if (ofSite !== null && ofSite.consumedPoints >= allowed.site) throw new TooManyAttempts(ofSite)
     check(await bySource.add(source), allowed.source)

@@ -128,7 +128,7 @@ export const createSignInForm = ({
     const form = await readForm(request)
     const email = form?.get('email')?.trim() ?? ''
     const password = form?.get('password') ?? ''
-    // A text in PostgreSQL cannot contain NUL.
+    // PostgreSQL cannot store a text that contains NUL.
     const isUsable =
       email !== '' &&
       !email.includes('\0') &&

@@ -52,7 +52,10 @@ suite('one-time links', () => {
     await browser.follow(await browser.get(authorizeUrl({ link, ...changes })), isBack)
   const isSignedIn = ({ location }: Page) => location?.startsWith(`${dashboard}?code=`) ?? false
 
-  /** Returns the id of the user for whom the issuer made the authorization code in the address of a page. */
+  /**
+   * Returns the id of the user who has signed in. The URL of `page` contains an authorization code, which is exchanged
+   * for that user's token.
+   */
   const userOf = async ({ location = '' }: Page): Promise<string | undefined> => {
     const code = new URL(location).searchParams.get('code') ?? ''
     const fields = { grant_type: 'authorization_code', client_id: 'alcove', redirect_uri: dashboard }

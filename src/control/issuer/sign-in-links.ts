@@ -11,7 +11,7 @@ export const linkParameter = 'link'
 
 const hours = 24
 
-/** Makes a link for a user. An earlier link of the user stops working. */
+/** Makes a one-time link for a user. An earlier link of the user stops working. */
 export const makeSignInLink = async (
   { database, clock, settings }: Pick<Parts, 'database' | 'clock' | 'settings'>,
   userId: string,
