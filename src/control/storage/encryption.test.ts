@@ -24,7 +24,7 @@ suite('encrypting secrets', () => {
     assert.ok(!Buffer.from(first.split('.')[2]!, 'base64url').includes('sesame'))
   })
 
-  test('a secret that is of another purpose (another row), or that was changed or cut, cannot be decrypted', () => {
+  test('a secret that was copied to another row, changed or cut cannot be decrypted', () => {
     const secret = encrypt('otel-config:ours', 'text')
     assert.throws(() => decrypt('otel-config:theirs', secret), UnreadableSecret)
     for (let at = 0; at < secret.length; at++) {

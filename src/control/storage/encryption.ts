@@ -47,7 +47,7 @@ export const readEncryptionKey = (text: string): Buffer | undefined => {
   return key.length === keyBytes ? key : undefined
 }
 
-/** The short name of a key, which identifies the key without revealing it. */
+/** Returns a short name for a key. The name identifies the key without revealing it. */
 const nameOf = (key: Buffer) =>
   createHash('sha256').update('alcove encryption key').update(key).digest('hex').slice(0, 8)
 

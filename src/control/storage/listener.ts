@@ -1,5 +1,5 @@
-// Listens for NOTIFY on its own connection, and reconnects until the database is back. The driver's `listen` gives up at the
-// first attempt that fails.
+// Listens for PostgreSQL's NOTIFY on a connection of its own. After a lost connection, tries to connect until the
+// database is reachable again. The driver's own `listen` stops at the first attempt that fails.
 import { setTimeout as pause } from 'node:timers/promises'
 import postgres, { type Options } from 'postgres'
 import { openReplaceable } from './replaceable.ts'

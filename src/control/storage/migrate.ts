@@ -8,7 +8,7 @@ type Migration = { number: number; name: string; text: string }
 
 const ownMigrations = join(import.meta.dirname, 'migrations')
 
-/** Key of an advisory lock: any number that no other code uses. */
+/** Key of the advisory lock for migrations: any number that no other code uses as a key. */
 const lock = 7_305_520
 
 /** Reads `0001_name.sql`, `0002_name.sql`, …. Throws on a gap or a duplicate number. */

@@ -53,7 +53,7 @@ suite('messages between control processes', () => {
     assert.deepEqual(one.heard, [])
   })
 
-  test('a control process receives messages of processes that started before it, and of later ones', async () => {
+  test('a control process receives messages of control processes that started before or after it', async () => {
     await using opened = await openTestDatabase('empty')
     await using elder = await openPeer(opened.url)
     await using younger = await openPeer(opened.url)

@@ -28,7 +28,7 @@ type PeersParts<News> = {
   database: Pick<Database, 'sql' | 'listen'>
   channel: string
   log: Logger
-  /** Called with news of another process. The news is not validated. */
+  /** Called with news that another control process has sent. The content is not validated. */
   onNews: (news: News) => void
 }
 
