@@ -4,7 +4,7 @@
 import type { Piece, Sql } from '#src/control/storage/database.ts'
 import type { RunningParts } from '../running.ts'
 
-/** A runner whose last heartbeat is older than this time is silent. */
+/** Returns a time. A runner is silent if its last heartbeat is older than this time. */
 export const silentBefore = ({ clock, options }: Pick<RunningParts, 'clock' | 'options'>): Date =>
   new Date(clock.now().getTime() - options.leaseSeconds * 1000)
 

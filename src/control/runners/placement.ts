@@ -87,8 +87,8 @@ const hold = async (
 type RequestedSize = { cpu: number; memoryGiB: number; diskGiB?: number }
 
 /**
- * Returns how much of the runner would be in use with the new sandbox: the largest of three fractions, for CPU, memory
- * and disk. Overcommit makes the runner larger. Above 1, the sandbox does not fit.
+ * Returns how full the runner would be with the new sandbox: the largest of three fractions, for CPU, memory and disk.
+ * Overcommit makes a runner count as larger than it is. If the result is above 1, the sandbox does not fit.
  */
 const shareOf = ({ load, ...runner }: HeldRunner, { cpu, memoryGiB, diskGiB }: RequestedSize, overcommit: Overcommit) =>
   Math.max(
@@ -115,7 +115,7 @@ export type VolumesNeed = {
   newGiB: number
 }
 
-/** Resources, region and image that a new sandbox needs. */
+/** The resources, region and image that a new sandbox needs. */
 type Place = Required<RequestedSize> & {
   regionId: string
   image: string
@@ -193,8 +193,8 @@ const bestOf = (runners: readonly HeldRunner[], wanted: Place, overcommit: Overc
     .sort((one, other) => one.share - other.share)[0]?.id
 
 /**
- * Picks the runner with the most free resources. `held` is a sample of the runners. If none of it has room, compares
- * all runners that no other transaction has locked. Throws if no runner has room.
+ * Picks the runner with the most free resources from `held`, a sample of the runners. If none of these has room,
+ * compares all runners that no other transaction has locked. Throws if no runner has room.
  */
 export const pickRunner = async (
   transaction: Transaction,

@@ -103,7 +103,7 @@ export const findSharedRunner = async (
   return row
 }
 
-/** The organization that owns a region; undefined for a shared region. */
+/** Returns the organization that owns a region. Undefined for a shared region. */
 export const findOwnerOfRegion = async (sql: Sql, regionId: string): Promise<string | undefined> => {
   const [row] = await sql<{ owner: string | null }[]>`
     select organization_id as owner from regions where id = ${regionId}`
@@ -151,7 +151,10 @@ export type RunnerView = RunnerIdentity & {
   leftovers: number
 }
 
-/** Lists at most 1,000 runners, oldest first. `id` and `regionId` select some of them. */
+/**
+ * Lists at most 1,000 runners, oldest first. With `id` or `regionId`, lists only that runner or the runners of that
+ * region.
+ */
 export const listRunners = async (
   sql: Sql,
   { id = null, regionId = null }: { id?: string | null; regionId?: string | null } = {},
