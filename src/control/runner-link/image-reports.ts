@@ -137,7 +137,7 @@ const sizeOf = ({ sizeBytes }: ImageReport): number | null => {
   return size === null ? null : Math.round(size * 1000) / 1000
 }
 
-/** Activates the snapshots of an image. If the image is too large for some of them, these fail instead. */
+/** Makes the snapshots of an image active. A snapshot for which the image is too large fails instead. */
 const activate = async (transaction: Transaction, image: Image, report: ImageReport, now: Date) => {
   const { config } = report
   const sizeGiB = sizeOf(report)

@@ -158,8 +158,8 @@ const readMessage = (data: RawData): FromRunner | undefined => {
 }
 
 /**
- * Whether a runner may report this gate. A runner that joined over the network has a certificate, and may report only
- * the gate of its own host. A runner of the server's machine may also report the server's gate.
+ * Returns whether a runner may report this gate. A runner that joined over the network has a certificate, and may
+ * report only the gate of its own host. A runner of the server's machine may also report the server's gate.
  */
 const mayHaveGate = (runnerId: string, isCertified: boolean, { id }: GateOfHost) =>
   id === runnerId || (id === localGateId && !isCertified)
@@ -180,7 +180,8 @@ export const serveRunnerLink = (
     const message: ToRunner = { type: 'welcome', runnerId, heartbeatSeconds: options.heartbeatSeconds, databaseId }
     socket.send(JSON.stringify(message))
   }
-  // Messages are handled one after the other, in the order in which the runner sent them.
+  // Resolves when the newest message of the runner has been handled. The next message waits for it, so messages are
+  // handled in the order in which they were sent.
   let last = welcome().catch((error) => {
     log.error({ err: error, runnerId }, 'a runner could not be welcomed; its link is closed')
     socket.close(1011)
