@@ -258,7 +258,7 @@ suite('when an SSO link between an account of the identity provider and a user i
     assert.equal(await codeOf(sso, 'member'), 200)
   })
 
-  test('deleting an identity provider deletes the links of its accounts to users, and users stay members', async () => {
+  test('deleting an identity provider deletes its SSO links to users, but the users stay members', async () => {
     await using sso = await startSso(provider)
     const { app } = sso
     const id = await begin(sso)

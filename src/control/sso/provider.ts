@@ -1,6 +1,6 @@
 // Talks to an identity provider: OpenID Connect's code flow with PKCE. openid-client checks every answer, and every
-// call goes through `outbound`. The discovery document is read for each sign-in, so the provider may change its keys
-// at any time.
+// request goes through `outbound`, the client for URLs that come from users. The discovery document is read for each
+// sign-in, so the provider may change its keys at any time.
 import * as oidc from 'openid-client'
 import { Problem } from '#src/problems.ts'
 import { type Discovered, DiscoveryFailed, discover } from '../identity-providers/discover.ts'

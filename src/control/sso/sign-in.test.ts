@@ -117,7 +117,7 @@ suite('GET /auth/sso/org/{organizationId}', () => {
 })
 
 suite('a new person', () => {
-  test('a person’s first single sign-on makes a user with a verified address and a membership', async () => {
+  test('a person’s first single sign-on makes a user with a verified e-mail address, who is a member', async () => {
     await using sso = await startSso(provider)
     const page = await sso.signIn('ada')
     assert.equal(page.status, 200, page.text)

@@ -46,7 +46,7 @@ export const insertAttempt = async (
 }
 
 /**
- * Deletes an attempt to sign in by an identity provider, and returns it, so that it works only once. Returns
+ * Deletes an attempt to sign in at an identity provider, so that it works only once, and returns it. Returns
  * `undefined` if there is no such attempt, if it has expired, or if another browser began it.
  */
 export const takeAttempt = async (
@@ -73,7 +73,7 @@ type Account = { provider: Pick<IdentityProvider, 'id' | 'issuerUrl'>; subject: 
 const issuerOf = ({ issuerUrl }: Account['provider']): string => issuerUrl.replace(/\/+$/, '')
 const spellingsOf = (provider: Account['provider']): string[] => [issuerOf(provider), `${issuerOf(provider)}/`]
 
-/** Returns the id of the user to whom the account is linked. Pending and rejected links are ignored. */
+/** Returns the id of the user to whom an account at an identity provider is linked. Ignores pending and rejected links. */
 export const findLinkedUserId = async (sql: Sql, { provider, subject }: Account): Promise<string | undefined> => {
   const [row] = await sql<{ user_id: string }[]>`
     select user_id from sso_links
@@ -84,9 +84,9 @@ export const findLinkedUserId = async (sql: Sql, { provider, subject }: Account)
 }
 
 /**
- * Finds a user whose address only single sign-on has verified, and who can no longer sign in: the user's links belong
- * to an earlier issuer of this provider, or to a deleted provider. The user must be a plain member of the provider's
- * organization, and of no other except the personal one.
+ * Finds a user whose e-mail address only single sign-on has verified, and who can no longer sign in: the user's links
+ * belong to an earlier issuer of this identity provider, or to a deleted one. The user must be a plain member of the
+ * provider's organization, and of no other except the personal one.
  */
 export const findStrandedUserId = async (
   sql: Sql,
@@ -114,12 +114,12 @@ export const deleteLinksOf = async (sql: Sql, userId: string): Promise<void> => 
 type NewLink = { userId: string; email: string; state: 'pending' | 'linked'; createdAt: Date; expiresAt: Date }
 
 /**
- * Stores a link between an account of the provider and a user. If the account has a link already, the new one replaces
- * it, with two exceptions. A link in state `linked` stays. A pending link to this user that has not expired stays too,
- * if the new link is pending.
+ * Stores a link between an account at an identity provider and a user. If the account has a link already, the new one
+ * replaces it, with two exceptions. A link in state `linked` stays. A pending link to this user that has not expired
+ * stays too, if the new link is pending.
  *
- * Deletes pending links between this user and other accounts of the provider, so that a provider cannot hide the links
- * of other providers. Also deletes expired pending links.
+ * Deletes pending links between this user and other accounts of the identity provider, so that a provider cannot hide
+ * the links of other providers. Also deletes expired pending links.
  */
 export const putLink = async (sql: Sql, { provider, subject }: Account, link: NewLink): Promise<void> => {
   const { userId, email, state, createdAt, expiresAt } = link

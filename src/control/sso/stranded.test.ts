@@ -1,4 +1,5 @@
-// Users made by single sign-on can sign in only through their provider. These tests recreate or change that provider.
+// A user made by single sign-on can sign in only through the organization's identity provider. These tests change that
+// provider, or delete it and make it again.
 import assert from 'node:assert/strict'
 import { after, before, suite, test } from 'node:test'
 import { addPerson } from '#test/control/add-person.ts'
@@ -90,14 +91,14 @@ suite('a user made by single sign-on whose identity provider changes', () => {
     assert.equal(await end(sso), id)
   })
 
-  test('a recreated provider that does not list the domain of a user’s e-mail address cannot sign them in', async () => {
+  test('a recreated identity provider that does not list a user’s e-mail domain cannot sign that user in', async () => {
     await using sso = await startSso(provider)
     await end(sso)
     await makeAnew(sso, { emailDomains: [], allowAnyDomain: true })
     assert.equal(await end(sso), 'link_refused')
   })
 
-  test('a recreated provider cannot sign in a user who has other organizations or other ways to sign in', async () => {
+  test('a recreated identity provider cannot sign in a user with other organizations or ways to sign in', async () => {
     await using sso = await startSso(provider)
     const { sql } = sso.app.database
     const id = await end(sso)
