@@ -1,5 +1,5 @@
-// The resources that an organization's sandboxes use of its quota, computed from the states of the sandboxes. A
-// transaction that increases this sum fails if the sum would exceed the quota.
+// Computes how much of its quota an organization uses, from the states of its sandboxes. A transaction that increases
+// this usage fails if the usage would exceed the quota.
 
 import type { Size } from '#src/control/sandboxes/record/columns.ts'
 import {
