@@ -113,8 +113,8 @@ suite('DELETE /organizations/{organizationId}', () => {
     await app.as('owner').post('/snapshots', { name: 'tools', imageName: 'debian:13' })
     const waits = `select 1 from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'`
     const deleted = await app.database.transaction(async (transaction) => {
-      // PostgreSQL aborts the transaction that is first to check for a deadlock. This transaction checks only after a
-      // minute, so the transaction of the delete is aborted.
+      // PostgreSQL aborts the transaction that is first to check for a deadlock. The test's own transaction checks only
+      // after a minute, so the transaction of the delete is aborted.
       await transaction`set local deadlock_timeout = '1min'`
       await transaction`select 1 from images for update`
       const reply = app.as('owner').delete(path)

@@ -25,9 +25,9 @@ const mask = ({ endpoint, headers }: OtelConfig): OtelConfig => ({
 })
 
 /**
- * Returns an organization's telemetry setting, with masked values of headers, for an answer that describes the
- * organization. If the setting cannot be decrypted, logs an error and returns null, so that the rest of the answer can
- * be sent.
+ * Returns an organization's telemetry setting for an answer that describes the organization. The values of headers are
+ * masked. If the setting cannot be decrypted, logs an error and returns null, so that the rest of the answer can be
+ * sent.
  */
 export const viewOtelConfig = (
   parts: { encryption: Encryption; log: Logger },

@@ -203,7 +203,7 @@ const switches = [
 
 suite('POST /organizations/{organizationId}/sandbox-default-limited-network-egress, POST /organizations/{organizationId}/preview-warning, POST /organizations/{organizationId}/sso-enabled', () => {
   for (const [path, given, shown] of switches) {
-    test(`an operator can switch ${shown} on and off for an organization`, async () => {
+    test(`an operator can switch the setting ${shown} of an organization on and off`, async () => {
       await using app = await startControl()
       for (const value of [true, false]) {
         const reply = await app.as('admin').post(at(path), { [given]: value })
