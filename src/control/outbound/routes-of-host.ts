@@ -6,7 +6,7 @@ import { closeSync, openSync, readSync } from 'node:fs'
 export type NextNetwork = { address: string; bits: number }
 
 /**
- * Maximum number of bytes that are read of a file with routes. A router can have the routes of the whole Internet, but
+ * Maximum number of bytes that are read from a file of routes. A router may have the routes of the whole Internet, but
  * its default route is among the first.
  */
 const mostRead = 256 * 1024

@@ -45,8 +45,8 @@ const listAddresses = async (url: URL, resolve: Resolve): Promise<LookupAddress[
 }
 
 /**
- * Makes the error for an unknown name or a refused address. Both have the same text, so that a caller cannot find out
- * which internal names exist.
+ * Makes the error for an unknown host name or a refused IP address. Both errors have the same text, so that a caller
+ * cannot find out which internal names exist.
  */
 const notPublic = (host: string, cause?: unknown) =>
   new OutboundError('not_public', `The host ${host} is not on the public Internet.`, { cause })
