@@ -1,5 +1,5 @@
-// The image registries of an organization. Control tests a username and password when they are saved, and encrypts them
-// in the database. They are used only for images of that organization.
+// The image registries of an organization. Control tests the username and password of a registry before it saves them,
+// and encrypts the password in the database. They are used only for images of that organization.
 import { randomUUID } from 'node:crypto'
 import { createSecureContext, getCACertificates, type SecureContext } from 'node:tls'
 import { everyNetwork, noNetworks } from '#src/kit/networks.ts'
@@ -49,8 +49,8 @@ const trustLikeTheHost = (): (() => SecureContext) => {
 }
 
 /**
- * Adds the clients for image registries to the parts of control. Runners pull images by the same rules
- * (runner/images/skopeo.ts): only a registry that the operator has named may have a private address.
+ * Adds the clients for image registries to control's parts. Their rule is that of the runners
+ * (runner/images/skopeo.ts): only a registry that the operator has named may have a private IP address.
  */
 export const withRegistryOutbound = <P extends Parts>(parts: P): P & RegistryParts => {
   const secureContext = trustLikeTheHost()
