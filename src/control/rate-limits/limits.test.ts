@@ -123,7 +123,7 @@ suite('rate limits', () => {
     assert.equal((await app.as('nobody').get('/config')).status, 200)
   })
 
-  test('rate limits use the address in X-Forwarded-For only if a trusted proxy wrote it', async () => {
+  test('rate limits use the IP address in X-Forwarded-For only if a trusted proxy wrote it', async () => {
     const from = (address: string) => ({ headers: { 'x-forwarded-for': address } })
     await using open = await startLimited({ anonymous: minute(1) })
     assert.equal((await open.as('nobody').get('/config', from('192.0.2.1'))).status, 200)
