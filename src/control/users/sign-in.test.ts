@@ -91,7 +91,7 @@ suite('a person who signs in for the first time', () => {
     assert.equal(count, 1)
   })
 
-  test('a sign-in that another user’s equal e-mail address prevented succeeds once that user changes it', async () => {
+  test('if another user has the e-mail address, a first sign-in is refused until that user changes it', async () => {
     await using app = await startControl()
     const claims = { sub: 'late', email: 'viewer@example.com' }
     assert.equal(await statusOf(app, claims), 403)
@@ -102,7 +102,7 @@ suite('a person who signs in for the first time', () => {
 })
 
 suite('an e-mail address that only an organization’s identity provider has verified', () => {
-  test('a new user who verifies an e-mail address takes it from a user verified only by single sign-on', async () => {
+  test('a new user with a verified e-mail address takes it from a user for whom only SSO verified it', async () => {
     await using app = await startControl()
     const squatter = await addPerson(app, { email: 'ADA@example.com', emailVerifiedBy: 'sso' })
     assert.equal(await statusOf(app, { ...ada, email_verified: false }), 403)
@@ -115,7 +115,7 @@ suite('an e-mail address that only an organization’s identity provider has ver
     assert.match(left.email, /^[0-9a-f-]{36}@sso\.invalid$/)
   })
 
-  test('a known user who verifies an e-mail address takes it from a user verified only by single sign-on', async () => {
+  test('a known user with a newly verified e-mail address takes it from a user for whom only SSO verified it', async () => {
     await using app = await startControl()
     await meOf(app, ada)
     await addPerson(app, { email: 'ada@new.example', emailVerifiedBy: 'sso' })
@@ -168,7 +168,7 @@ suite('a person who has signed in before', () => {
     assert.deepEqual([me.email, me.emailVerified], ['ada@example.com', true])
   })
 
-  test('a user whom an operator verified stays verified, even if the token says otherwise', async () => {
+  test('an e-mail address that an operator verified stays verified, even if the token says otherwise', async () => {
     await using app = await startControl()
     await meOf(app, ada)
     await app.database.sql`update users set email_verified_by = 'admin' where email = ${ada.email}`
@@ -179,7 +179,7 @@ suite('a person who has signed in before', () => {
   })
 })
 
-test('accounts with the same subject at two issuers are two users; neither can use the other’s account', async () => {
+test('accounts with the same subject at two issuers belong to two users, who cannot use each other’s', async () => {
   await using one = await startIssuer()
   await using other = await startIssuer()
   const identity = { ...testSettings.identity, issuers: [one.url, other.url] }
