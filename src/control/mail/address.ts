@@ -5,8 +5,8 @@ import { Problem } from '#src/problems.ts'
 const longest = 254
 
 /**
- * The form of an address: the dot-atom of RFC 5322 and a plain host name. Quoting is not allowed, so no part of an
- * address has a special meaning in a header.
+ * The form of an e-mail address: the dot-atom of RFC 5322 and a plain host name. Quoting is not allowed, so no part of
+ * an address has a special meaning in a mail header.
  */
 const address =
   /^(?=.{1,64}@)[a-z0-9!#$%&'*+/=?^_`{|}~-]+(?:\.[a-z0-9!#$%&'*+/=?^_`{|}~-]+)*@([a-z0-9-]{1,63}(?:\.[a-z0-9-]{1,63})*)$/
@@ -19,7 +19,7 @@ const isHost = (host: string) => host.split('.').every((label) => !label.startsW
  */
 export const foldAddress = (given: string): string => given.replace(/[A-Z]/g, (letter) => letter.toLowerCase())
 
-/** Returns the address in lower case. Throws 400 if the text is no e-mail address. */
+/** Reads an e-mail address and returns it in lower case. Throws 400 if the text is no e-mail address. */
 export const readAddress = (field: string, given: string): string => {
   const folded = foldAddress(given.trim())
   const [, host] = folded.length <= longest ? (address.exec(folded) ?? []) : []

@@ -1,4 +1,4 @@
-// Tests the outbox with a real database and a real SMTP server on 127.0.0.1.
+// Tests the outbox of mails with a real database and a real SMTP server on 127.0.0.1.
 import assert from 'node:assert/strict'
 import { suite, test } from 'node:test'
 import { silentLog } from '#src/kit/log.ts'

@@ -1,4 +1,4 @@
-// The SQL of the outbox.
+// The SQL of the outbox of mails.
 import type { Sql } from '../storage/database.ts'
 
 export type MailRow = {
