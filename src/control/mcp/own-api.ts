@@ -34,7 +34,7 @@ const parsed = (text: string): unknown => {
   }
 }
 
-/** Converts an error reply of the API to an error that the model can read. */
+/** Converts an error reply of the API to an error whose message the model can read. */
 const refusalOf = (status: number, body: unknown): ToolError => {
   const { message = 'The call failed.', code = '' } = (body ?? {}) as { message?: string; code?: string }
   return new ToolError(`${message} (${[status, code].filter((word) => word !== '').join(' ')})`)

@@ -28,7 +28,7 @@ suite('POST /mcp, GET /mcp, DELETE /mcp', () => {
     assert.equal((await app.as('member').delete('/mcp')).status, 405)
   })
 
-  test('`shorten` cuts a text that is too long in the middle, and keeps its beginning and its end', () => {
+  test('if a text is too long, `shorten` removes its middle, and keeps its beginning and its end', () => {
     assert.equal(shorten('a'.repeat(mostCharacters)).length, mostCharacters)
     const short = shorten(`begin${'x'.repeat(mostCharacters)}end`)
     assert.match(short, /^begin.*\n\[… 8 characters are left out here …\]\n.*end$/)
