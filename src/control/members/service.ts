@@ -57,7 +57,7 @@ export const changeAccess = async (
   if (userId === caller.user.id) throw new Problem('forbidden', 'Nobody changes their own access.')
   const member = await changeAsOwner(parts, as, async (sql) => {
     const before = await getMember(sql, organizationId, userId)
-    // An owner has every permission, even without roles.
+    // An owner has every permission without roles, so the roles in the request are ignored.
     const roles = role === 'owner' ? [] : await getAssignableRoles(sql, organizationId, assignedRoleIds)
     if (role !== 'owner') await checkKeepsOwner(sql, before)
     await writeAccess(sql, before, { role, roleIds: roles.map(({ id }) => id) }, parts.clock.now())
