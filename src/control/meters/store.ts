@@ -32,8 +32,8 @@ export const insertSamples = async (
 export type MeterRow = Omit<MeterReading, 'diskUsed'> & { at: Date; diskUsed: number | null }
 
 /**
- * Lists means of samples. Each row is the mean of all samples within `seconds` seconds, with the time of the last of
- * them.
+ * Lists means of samples. Each row is the mean of all samples in a period of `seconds` seconds, with the time of the
+ * last one.
  */
 export const listMeans = (
   sql: Sql,
