@@ -23,7 +23,7 @@ export type Metrics = {
   contentType: string
   /** Returns all metrics in the text format of Prometheus. */
   print: () => Promise<string>
-  /** Counts the requests of a server. Call this before the server listens. */
+  /** Begins to count the requests that a server answers. Call this before the server listens. */
   follow: (server: FastifyInstance) => void
   /**
    * Adds metrics of this process (memory, event loop, garbage collection), and starts to export all metrics as
