@@ -127,7 +127,7 @@ suite('GET /runners/contexts', () => {
       assert.equal(await imageOf([one]), images[1])
     }))
 
-  test('a definition with an invalid hash answers 400', async () => {
+  test('a create of a sandbox or a snapshot from a definition with an invalid file hash answers 400', async () => {
     await using app = await startControl()
     for (const hash of ['x', '../../theirs', `${one}/..`]) {
       const buildInfo = { dockerfileContent, contextHashes: [hash] }
