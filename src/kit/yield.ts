@@ -2,7 +2,10 @@
 // caller goes on.
 import { setImmediate } from 'node:timers/promises'
 
-/** Work that takes at least this many milliseconds has to wait afterwards. Usual work takes a tenth of this time. */
+/**
+ * If a caller's work took at least this many milliseconds, the caller must wait before its next work. Usual work takes
+ * a tenth of this time.
+ */
 export const longMs = 2
 
 const waiting: { tookMs: number; goOn: () => void }[] = []

@@ -164,7 +164,8 @@ suite('telemetry of a program', () => {
   test('a trace that its caller does not sample is passed on to the next program, but not exported', async () => {
     await using receiver = await startReceiver()
     const env = to(receiver, { TEST_TRACEPARENT: traceparent.replace(/1$/, '0'), ...onlyTraces })
-    // Waits for a later span that is sampled. If the unsampled span were exported, it would have arrived before.
+    // Wait for a second span, which is sampled. If the first span, which is not sampled, were exported, it would have
+    // arrived before the second.
     const later = receiver.until('a later span', () => receiver.spans().some(({ name }) => name === 'more'))
     const { outgoing } = await run({ ...env, TEST_MORE_PARENTS: traceparent }, later)
     assert.deepEqual(new Set(receiver.spans().map(({ name }) => name)), new Set(['more']))

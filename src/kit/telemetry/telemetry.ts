@@ -1,5 +1,5 @@
-// Functions for spans and measurements. Until open.ts opens telemetry, each function only checks a variable, and no
-// package of OpenTelemetry is loaded.
+// Functions that record spans and measurements. If the operator has configured no telemetry, each function only checks
+// a variable, and no package of OpenTelemetry is loaded.
 
 /**
  * Attributes of spans and metrics. They leave this machine, so they must never contain a credential, a token or output
@@ -16,8 +16,8 @@ export type Kind = 'internal' | 'server' | 'client' | 'consumer'
 export type Span = {
   set: (attributes: Attributes) => void
   /**
-   * Marks the work as failed. `type`: a word such as an error code. It must not be an error's message, which may
-   * contain data of users.
+   * Marks the work as failed. `type`: a word, such as an error code. The message of an error is not allowed, because it
+   * may contain data of users.
    */
   fail: (type: string) => void
 }
@@ -63,7 +63,7 @@ export type MetricSource = () => Promise<readonly PrintedMetric[]>
 type Telemetry = {
   tracing?: Tracing | undefined
   metering?: Metering | undefined
-  /** Called with each line of the log when the line is written. */
+  /** Called with the text of each log line when the line is written. */
   takeLine?: ((line: string) => void) | undefined
 }
 

@@ -1,5 +1,6 @@
 // Controls time in a test: a timer of a second or more runs only when the test advances the time. Shorter timers run as
-// usual. Streams and libraries need them: if they were controlled too, a test on a busy machine could wait for ever.
+// usual. Streams and libraries use shorter timers. If the test controlled these too, it could wait for ever on a busy
+// machine.
 import { mock } from 'node:test'
 
 const longMs = 1000
