@@ -1,5 +1,6 @@
 // The gate asks control whether a call is allowed before it forwards the call (`POST /proxy/access`, with the gate's
-// service key). For calls that control expects, control sends its answer to the gate before the gate asks.
+// service key). If control expects a call, for example to a new sandbox, it sends its answer to the gate before the
+// gate asks.
 import { hash } from 'node:crypto'
 import type { GateOfHost } from './hosts.ts'
 
@@ -9,7 +10,7 @@ import type { GateOfHost } from './hosts.ts'
  */
 export type Credential =
   | { kind: 'bearer'; token: string; organizationId?: string }
-  /** The preview token of a sandbox; `kind` says where the call carried it. */
+  /** The preview token of a sandbox. `kind` says where it was in the call: in a header, in the query or in a cookie. */
   | { kind: 'preview-header' | 'preview-query' | 'preview-cookie'; token: string }
   /**
    * An SSH token. It gives access to the paths below `/ssh/` of the toolbox, and to no other path. No other credential
@@ -53,8 +54,8 @@ export type Access = {
   /** The unix socket on which the runner of the sandbox waits for connections of gates: `unix:/path`. */
   runnerAddress: string
   /**
-   * The gate through which the sandbox is reached. Another gate passes the call on to it. Absent: `runnerAddress` is on
-   * the machine of the gate that asks.
+   * The gate on the sandbox's host. Any other gate passes the call on to this gate. Absent: `runnerAddress` is on the
+   * machine of the gate that asks.
    */
   gate?: Pick<GateOfHost, 'id' | 'address'>
   /**
@@ -109,8 +110,8 @@ export type VariableQuestion = VariableChange & {
 }
 
 /**
- * Control's answer to `POST /proxy/env`: the generation of the sandbox from which on its variables are changed. A
- * runner that has this or a later generation gives new processes the changed variables.
+ * Control's answer to `POST /proxy/env`: the generation that the sandbox got with the change. When the runner has this
+ * generation or a later one, new processes get the changed variables.
  */
 export type VariableAnswer = { generation: number }
 

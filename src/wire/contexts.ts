@@ -1,6 +1,6 @@
 // Contexts: the files that a Dockerfile (a definition) copies into an image. Each context is one tar in the object
 // store. The public SDK uploads it as if to S3. The gate asks control which organization signed the upload (`POST
-// /proxy/object-storage`). It then forwards the upload to a runner, which stores the tar.
+// /proxy/object-storage`). The gate then forwards the upload to a runner, which stores the tar.
 
 /** The bucket and region that clients see. They are only names: the uploads do not go to Amazon S3. */
 export const contextBucket = 'alcove-contexts'
@@ -30,8 +30,8 @@ export type UploadAccess = {
   runnerAddress: string
   /**
    * Id of the gate on the machine of the runner at `runnerAddress`. Absent: this machine is the server's own. A gate on
-   * another machine cannot reach that runner. It sends the upload to the runner of its own machine, because the runners
-   * of all machines have one store.
+   * another machine cannot reach that runner. Such a gate sends the upload to the runner of its own machine, because
+   * the runners of all machines use one store.
    */
   gateId?: string
 }

@@ -26,7 +26,7 @@ export type SandboxHere = {
 export type GateNews =
   | { type: 'here'; sandbox: SandboxHere }
   | { type: 'gone'; sandboxId: string }
-  /** Says that the runner has now sent all of its sandboxes. Every message after this one is a change. */
+  /** Tells the gate that the runner has now sent all of its sandboxes. Each later message is about a change. */
   | { type: 'whole' }
 
 const Word = Type.String({ maxLength: 4096 })
@@ -85,7 +85,7 @@ export const GateRequest = Type.Union([
   Type.Object({ ask: Type.Literal('watch') }, exactly),
   Type.Object({ ask: Type.Literal('measure'), sandboxId: Id }, exactly),
   Type.Object({ ask: Type.Literal('memory-kills'), sandboxId: Id }, exactly),
-  /** Compiles the request's body, which is TypeScript. */
+  /** Asks the runner to compile the request's body, which is TypeScript, to JavaScript. */
   Type.Object(
     {
       ask: Type.Literal('compile'),
@@ -102,10 +102,10 @@ export const GateRequest = Type.Union([
     },
     exactly,
   ),
-  /** Stores the request's body, which is a tar. */
+  /** Asks the runner to store the request's body, which is a context: a tar. */
   Type.Object({ ask: Type.Literal('put-context'), ...context }, exactly),
   Type.Object({ ask: Type.Literal('begin-upload'), ...context }, exactly),
-  /** Stores the request's body, which is a part of a tar. */
+  /** Asks the runner to store the request's body, which is one part of a context's tar. */
   Type.Object({ ask: Type.Literal('put-part'), ...context, uploadId: UploadId, part: PartNumber }, exactly),
   Type.Object(
     {

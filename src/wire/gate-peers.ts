@@ -26,7 +26,7 @@ export const isOfPeers = (name: string): boolean => words.has(name)
 /** Protocol in the header `Upgrade` of a call that becomes a plain connection. */
 export const portProtocol = 'alcove-port'
 
-/** Header of the answer to a gate whose certificate is refused. Its value is the reason. */
+/** This header of an answer says that the called gate refuses the certificate of the calling gate. Its value is the reason. */
 export const refusedHeader = 'alcove-refused'
 
 /**

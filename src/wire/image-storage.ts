@@ -2,7 +2,8 @@
 
 /**
  * What the disk space is used for. `images`: files of images. `layers`: downloaded layers that are kept for later
- * images. `lines`: the disk as it was after a line of a Dockerfile, so that a later build can continue from that line.
+ * images. `lines`: disks of builds, as they were after a line of a Dockerfile, so that a later build can continue after
+ * that line.
  */
 export const imageKinds = ['images', 'layers', 'lines'] as const
 export type ImageKind = (typeof imageKinds)[number]
@@ -14,7 +15,10 @@ export type ImageKind = (typeof imageKinds)[number]
 export const givenBackReasons = ['unused', 'age', 'pressure'] as const
 export type GivenBackReason = (typeof givenBackReasons)[number]
 
-/** Disk space in bytes. `givenBack`: freed since the start of the runner. An absent number means 0. */
+/**
+ * Disk space in bytes. `bytes`: in use now. `givenBack`: freed since the start of the runner, by reason. An absent
+ * number means 0.
+ */
 export type ImageStorage = {
   bytes: Partial<Record<ImageKind, number>>
   givenBack: Partial<Record<ImageKind, Partial<Record<GivenBackReason, number>>>>

@@ -1,15 +1,15 @@
 // Messages between control and a runner. The runner gets the desired state of all of its sandboxes from `GET
 // /sandbox/for-runner`. It reports the state of a sandbox with `PUT /sandbox/{id}/state`. The runner also opens a
-// WebSocket to `/runners/link`, the link, which carries the same messages sooner. If the link is lost, messages only
-// take longer. Each message may arrive twice or late. If its `generation` is older than the one that the receiver
-// knows, the receiver ignores it.
+// WebSocket to `/runners/link`, the link, which carries the same messages sooner. While there is no link, information
+// only arrives later. Each message may arrive twice or late. The receiver ignores a message whose `generation` is older
+// than the one that it knows.
 import type { GateOfHost } from './hosts.ts'
 import type { ImageStorage } from './image-storage.ts'
 import type { MeterSample } from './meter-reading.ts'
 import type { SandboxState } from './sandbox-state.ts'
 import type { SecretsOfRunner } from './secrets.ts'
 
-/** States of a sandbox that control can ask a runner to bring about. */
+/** The states into which control can ask a runner to bring a sandbox. */
 export type Target = 'started' | 'stopped' | 'paused' | 'archived' | 'destroyed'
 
 export type NetworkPolicy = {
@@ -150,7 +150,7 @@ export type Report = {
    * requested, and still works.
    */
   refused?: string
-  /** The archive that was written. Present only with the state `archived`. */
+  /** The archive that the runner has written. Present only with the state `archived`. */
   archive?: WrittenArchive
 }
 
@@ -165,13 +165,13 @@ export type WrittenArchive = Required<ArchiveRef> & {
 /** The form of the name under which the files of a base image are in the store. */
 export const baseName = /^base-[0-9a-f]{64}$/
 
-/** A stopped sandbox's disk is in the store, as `save` of its assignment asked. */
+/** The runner has stored a stopped sandbox's disk, as the field `save` of the sandbox's assignment asks. */
 export type SavedDisk = { sandboxId: string; archive: WrittenArchive }
 
-/** A save could not be made yet. The runner tries again. */
+/** The runner could not store a stopped sandbox's disk. It will try again. */
 export type UnsavedDisk = { sandboxId: string; archiveId: string; reason: string }
 
-/** How far a long operation is, for people who wait. The message may get lost, so no program depends on it. */
+/** The progress of a long operation, to be shown to people. The message may get lost, so no program depends on it. */
 export type Progress = { step: string; percent: number }
 
 /** A Dockerfile and the files that its COPY and ADD refer to. */
@@ -219,8 +219,8 @@ export type RegistryLogin = {
 }
 
 /**
- * The desired state of one image on this runner. Control sends it again until the runner has reported the result. `GET
- * /runners/images` lists all of them.
+ * The desired state of one image on this runner. Control repeats the assignment until the runner has reported the
+ * result. `GET /runners/images` lists all of them.
  */
 export type ImageAssignment = {
   /** Name of the image, which is also its directory in the runner's pool. A name is never used for a second image. */
