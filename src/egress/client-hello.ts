@@ -37,7 +37,7 @@ class Reader {
     this.#at += length
     return this.#bytes.subarray(this.#at - length, this.#at)
   }
-  /** Reads a field that begins with its own length. */
+  /** Reads a field that begins with its own length: a number of `size` bytes. */
   vector(size: 1 | 2 | 3): Reader {
     return new Reader(this.take(this.number(size)))
   }

@@ -1,6 +1,7 @@
-// Serves one connection of a sandbox with secrets. Most connections are copied to their server byte by byte. The proxy decrypts a
-// connection only if a secret of this sandbox may be sent to its server. TLS from the program then ends here, with a certificate
-// of the sandbox's organization. A second TLS connection leads to the server, whose certificate is verified first.
+// Serves one connection of a sandbox with secrets. Most connections are copied to their server byte by byte. The proxy
+// decrypts a connection only if a secret of this sandbox may be sent to its server. The program's TLS connection then
+// ends at the proxy, which shows a certificate that the authority of the sandbox's organization has signed. A second
+// TLS connection leads to the server, whose certificate is verified first.
 //
 // The firewall has checked the destination before it redirected the connection to this proxy. So the sandbox's network policy
 // applies here too.
@@ -167,8 +168,8 @@ const openUp = async (
   }
   if (socket.destroyed) return void far.destroy()
   socket.unshift(bytes)
-  // HTTP/2 does not use half-open connections. Without this line, the connection of a killed program would stay open until it
-  // was idle for too long.
+  // Close the connection when the program ends its side, because HTTP/2 uses no half-open connections. Otherwise the
+  // connection of a killed program would stay open until its idle timeout.
   if (protocol === 'h2') socket.allowHalfOpen = false
   const near = new TLSSocket(socket, {
     ...{ isServer: true, secureContext: contextOf(secret), requestCert: false },

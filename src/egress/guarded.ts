@@ -2,8 +2,8 @@
 // serves all sandboxes.
 
 /**
- * Wraps an event listener: if it throws, `failed` is called. Node throws for some headers and states that a hostile server can
- * cause.
+ * Returns a listener that calls `listen`, and calls `failed` if `listen` throws. A hostile server can make Node throw,
+ * for example with certain headers.
  */
 export const guarded =
   <Given extends unknown[]>(listen: (...given: Given) => void, failed: () => void) =>

@@ -231,7 +231,8 @@ suite('the proxy for secrets with hostile programs and servers', () => {
       destination.port = portOf(scripted)
       script = answer
       const socket = await open('h2')
-      // Send a ping after the end of the request. It is answered only if the proxy still runs.
+      // When the first frame about the request has come, send a ping on the same connection. If its answer comes, the
+      // proxy and the connection still work.
       const lives = new Promise<void>((resolve) => {
         let got = Buffer.alloc(0)
         let hasAsked = false

@@ -19,7 +19,7 @@ import { checkHead, HeadTooLarge, inHeader, inTarget, mostHeadBytes } from './re
 
 const headWithinMs = 60_000
 const idleMs = 5 * 60_000
-/** Maximum number of requests that a client may send before it has received the answers of earlier ones. */
+/** Maximum number of requests of one connection that wait for their answer at the same time (pipelining). */
 const mostAhead = 64
 /** Maximum number of answers with status 100 that a server may send before its final answer. */
 const mostContinues = 16
@@ -136,8 +136,8 @@ const requestTo = ({ opened, agent }: Side, message: IncomingMessage, isUpgrade 
 }
 
 /**
- * Returns the headers for a request without a body. The methods GET, HEAD and similar need none. For other methods,
- * Node would send an empty chunked body if the request had no length.
+ * Returns the headers that say that a request has no body. The methods GET, HEAD, DELETE, OPTIONS and TRACE need none.
+ * For other methods, Node would send an empty chunked body if the request had no length.
  */
 const noBody = (method: string) =>
   ['GET', 'HEAD', 'DELETE', 'OPTIONS', 'TRACE'].includes(method) ? [] : ['Content-Length', '0']

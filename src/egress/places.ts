@@ -1,5 +1,5 @@
-// Shares the proxy's connections between sandboxes. One sandbox has a fixed maximum. One organization may use at most
-// half of what other organizations leave. Each organization always gets a few, even if other organizations use all.
+// Limits the connections to the proxy. Each sandbox has a fixed maximum. One organization may have at most as many
+// connections as then stay free. Each organization always gets a few, even if other organizations use all others.
 import { Budget } from '#src/kit/budget.ts'
 
 const mostOfSandbox = 512

@@ -1,6 +1,6 @@
-// The proxy that puts secrets into requests. The runner starts it, without privileges, when the first sandbox with secrets
-// starts, and sends it the secrets of each sandbox. The proxy recognizes a sandbox by its source address, which the firewall
-// rules guarantee.
+// The proxy that puts secrets into requests. The runner starts it, without privileges, when the first sandbox with
+// secrets starts, and sends it the secrets of each sandbox. The proxy recognizes a sandbox by the source address of its
+// connections. The firewall rules make sure that no sandbox uses the address of another one.
 import { type AddressInfo, createServer, type Socket } from 'node:net'
 import type { FromEgress, KnownSecret, ToEgress } from '#src/wire/secrets.ts'
 import { serveConnection } from './connection.ts'

@@ -1,5 +1,6 @@
-// Replaces the placeholders of secrets in a request by the secrets' values: in header values, in the credentials of Basic
-// authentication, and in path and query. Bodies stay unchanged, because their length and signature would become wrong.
+// Replaces the placeholders of secrets in a request by the secrets' values: in header values, in the credentials of
+// Basic authentication, and in path and query. Bodies stay unchanged, because a value in place of a placeholder would
+// make their length and signature wrong.
 import type { KnownSecret } from '#src/wire/secrets.ts'
 
 /**

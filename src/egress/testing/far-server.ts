@@ -1,4 +1,4 @@
-// For tests: an HTTPS server for HTTP/1.1, HTTP/2 and WebSockets that answers with what it received, on loopback or in a namespace.
+// For tests: an HTTPS server for HTTP/1.1, HTTP/2 and WebSockets. It answers with what it has received.
 import { once } from 'node:events'
 import type { ServerResponse } from 'node:http'
 import { createSecureServer, type Http2ServerRequest, type Http2ServerResponse } from 'node:http2'
