@@ -16,7 +16,10 @@ export type Addresses = {
   publicProxyUrl: string
   /** Where the SSH gateway listens, and the URL at which clients reach it. Undefined if the gateway is switched off. */
   ssh?: SshAddress
-  /** Where control listens for hosts that join over the network, and the gate for other gates, as `host:port`. */
+  /**
+   * For hosts that have joined over the network: where control listens for them, and where the gate listens for their
+   * gates. Each is `host:port`.
+   */
   hosts?: HostsAddresses
 }
 

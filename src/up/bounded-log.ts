@@ -11,8 +11,8 @@ export class BoundedLog {
   readonly #maxBytes: number
 
   /**
-   * Opens the log, and appends to a file that exists. If a program fails again and again, the log of its first failure
-   * therefore stays.
+   * Opens the log. If the file exists, appends to it, so that the lines about a program's first failure stay when the
+   * program is started again.
    */
   constructor(path: string, maxBytes = maxLogBytes) {
     this.path = path

@@ -1,5 +1,5 @@
-// Returns commands for messages to the user. The user may run them in any directory, because they contain the full
-// paths of the launcher and the data directory.
+// Makes commands that messages show to the user. The commands work in any directory, because they contain the full
+// paths of the program `alcove` and of the data directory.
 import { resolve } from 'node:path'
 
 const launcher = resolve(import.meta.dirname, '../../alcove')

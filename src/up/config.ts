@@ -15,7 +15,10 @@ export type UpConfig = {
   /** The URLs of a reverse proxy. Undefined: clients call the addresses on which the programs listen. */
   publicUrls: PublicUrls | undefined
   ssh: SshSettings
-  /** Directory of a cache that all servers of this host share. It has built images and compiled code. */
+  /**
+   * Directory of the cache that all servers of this host share. The cache contains the built dashboard, built images
+   * and compiled code.
+   */
   cacheDirectory: string
   /** Settings that are passed unchanged to the runner, if they are set. */
   runnerSettings: Readonly<Record<string, string>>
@@ -31,8 +34,8 @@ export type UpConfig = {
   /** Maximum number of warm sandboxes for each snapshot. */
   mostWarm: number
   /**
-   * How many times the CPU, the memory and the disk of the machine can be allocated to sandboxes. The text has three
-   * factors, which control reads.
+   * Three factors, for the CPU, the memory and the disk of a host: how many times each may be given to sandboxes.
+   * Control reads the text.
    */
   overcommit: string
   path: string
@@ -90,7 +93,7 @@ export const defaultOvercommit = '64,8,8'
 
 const levels = ['trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent']
 
-/** Reads the settings of `up`. If some are wrong, throws one Complaint that lists all errors. */
+/** Reads the settings of `up`. If some are wrong, throws one error for the operator (a Complaint) that lists all of them. */
 export const readUpConfig = (env: NodeJS.ProcessEnv): UpConfig => {
   const complaints: string[] = []
   const databaseUrl = env['DATABASE_URL'] || undefined
@@ -186,8 +189,8 @@ export const readUpConfig = (env: NodeJS.ProcessEnv): UpConfig => {
 }
 
 /**
- * Checks the file with registry credentials when `up` starts. If the file were wrong, every pull would fail later
- * without a reason that its caller can see.
+ * Returns what is wrong with the file of registry credentials, or undefined. It is checked when `up` starts. With a
+ * wrong file, every pull would fail later, and callers would not see the reason.
  */
 const whatIsWrongWithAuth = (path: string): string | undefined => {
   try {
@@ -226,7 +229,7 @@ const readSsh = (env: NodeJS.ProcessEnv, complaints: string[]): SshSettings => {
 }
 
 /**
- * Reads the settings of the archive store as the runner will read them. An error is therefore reported before any
+ * Reads the settings of the archive store in the same way as the runner, so that an error is reported before any
  * program starts.
  */
 const readArchive = (env: NodeJS.ProcessEnv, complaints: string[]): Record<string, string> => {

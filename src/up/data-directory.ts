@@ -135,8 +135,7 @@ const makeWithParents = (path: string): void => {
 const makeDirectory = (path: string, mode: number, owner?: { uid: number; gid: number }) => {
   makeWithParents(path)
   if (!owner) checkOwner(path)
-  // The mode is set again, because the umask has reduced the mode of mkdir, or because the directory has existed
-  // before.
+  // Set the mode explicitly: mkdir reduces it by the umask, and a directory that existed before may have another mode.
   chmodSync(path, mode)
   if (owner) chownSync(path, owner.uid, owner.gid)
 }
@@ -153,8 +152,8 @@ const takeDirectory = (path: string) => {
     if (codeOf(error) !== 'EEXIST') throw error
     throw new Complaint(`${path} is not a directory`, { cause: error })
   }
-  // Checks again who owns the directory. If its parent is a directory like /tmp, another user may have created it after
-  // the first check.
+  // Check the owner of the directory a second time. In a parent directory like /tmp, another user may have created the
+  // directory after the first check.
   checkPlace(path)
   if (!isOurs(path) && readdirSync(path).some((name) => !namesBefore.includes(name))) {
     throw new Complaint(

@@ -1,5 +1,5 @@
-// The output of `up` for people. On a terminal it includes a progress bar. Otherwise it consists of lines of text, so
-// few that they fit into a log.
+// What `up` prints for people. On a terminal, a progress bar is shown. Otherwise only lines of text are printed, few
+// enough for a log.
 import { SingleBar } from 'cli-progress'
 import type { Progress } from '#src/wire/runner-link.ts'
 

@@ -24,8 +24,8 @@ suite('a runner that has joined', { skip: process.getuid?.() === 0 ? false : 'ne
   })
 
   /**
-   * Returns what `alcove status` shows after `alcove up` has ended. In these tests, this process is `alcove up` and
-   * does not end. So the state file gets the pid of no process.
+   * Returns what `alcove status` shows after the process that runs the joined runner has ended. In these tests, that is
+   * the process of the test, which does not end. So the pid in the state file is replaced by one that no process has.
    */
   const statusLater = async () => {
     const left = findUpState(data.stateFile)

@@ -1,5 +1,5 @@
-// Ends the programs that a killed `up` has left. They may still run, and use the ports and files that the new programs
-// need.
+// Ends the programs that `up` had started before it was killed. They may still run, and use the ports and files that
+// the new programs need.
 import { isAlive, signalProcess, waitUntilGone } from '#src/kit/process-identity.ts'
 import type { DataDirectory } from './data-directory.ts'
 import { findUpState } from './state-file.ts'

@@ -5,7 +5,7 @@ import { StringDecoder } from 'node:string_decoder'
 import { createLog, type Logger } from '#src/kit/log.ts'
 import type { BoundedLog } from './bounded-log.ts'
 
-/** Maximum length of a structured line, after which it is cut. The lines that our programs write are far shorter. */
+/** Maximum length of a structured line. A longer line is cut. The lines that our programs write are far shorter. */
 const mostLine = 256 * 1024
 /** Maximum length of a text that is not structured. */
 const mostText = 8192

@@ -1,6 +1,6 @@
 // `<data>/run/up.json`: which process serves this data directory, and the state of each of its programs. Only `up`
 // writes the file, and other commands read it. Each write replaces the file by a rename, so that no reader sees half of
-// it. The file is valid only while this `up` runs.
+// it. The content is valid only while the `up` that wrote it runs.
 import { readFileSync, renameSync, writeFileSync } from 'node:fs'
 import { isAlive, type ProcessIdentity } from '#src/kit/process-identity.ts'
 import type { Progress } from '#src/wire/runner-link.ts'
@@ -12,7 +12,7 @@ export type ProgramState = ProcessIdentity & {
   /** When the program entered its state, as ISO 8601. */
   since: string
   restarts: number
-  /** Why the program has ended the last time. Absent: it has not ended yet. */
+  /** Why the program ended when it last ended. Absent: the program has not ended yet. */
   lastEnd?: string
 }
 

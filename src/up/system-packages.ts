@@ -61,7 +61,7 @@ export const ensurePackages = (
   const names = missing.map(({ name }) => name)
   const install = () => host.apt('install', '-yq', '--no-install-recommends', ...names)
   const update = () => host.apt('update', '-q')
-  // The package lists are fetched if there are none, or if an install fails. Old lists may name files that the mirror
+  // Fetch apt's package lists if there are none, or if an install has failed. Old lists may name files that the mirror
   // has removed.
   const succeeded = ((host.hasPackageLists() || update()) && install()) || (update() && install())
   const still = host.missing()

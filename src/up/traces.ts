@@ -1,6 +1,6 @@
-// Finds and removes what a server may have left on its host outside of its data directory. It recognizes such things by
-// the instance name of the server. It runs after all programs have ended. It asks only the kernel, because records on
-// the disk may be wrong.
+// Finds and removes what a server may have left on its host outside of its data directory. It recognizes these things
+// by the server's instance name in their names. This is done after all programs of the server have ended. The kernel is
+// asked what exists, because files of the server may be wrong.
 import { spawnSync } from 'node:child_process'
 import { existsSync, readdirSync, readFileSync, rmdirSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
@@ -90,7 +90,7 @@ const kill = (pid: string) => {
   try {
     process.kill(Number(pid), 'SIGKILL')
   } catch {
-    // The process has ended already, which is no error.
+    // The process has already ended, so there is nothing to kill.
   }
 }
 

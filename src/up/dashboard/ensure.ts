@@ -1,6 +1,6 @@
 // Builds the pages of the dashboard when a version of Alcove first starts. Each version of the pages has a directory in
-// the cache. If it exists, a later start does not build again. If the pages cannot be built, the server starts without
-// them.
+// the cache. If that directory exists, the pages are not built again. If the pages cannot be built, the server starts
+// without them.
 import { hash } from 'node:crypto'
 import {
   chmodSync,
@@ -92,8 +92,8 @@ const runBuild = async (source: string, out: string): Promise<void> => {
 }
 
 /**
- * Makes root the owner of a build's files, so that no other program can change what browsers will run. Anything that is neither a
- * file nor a directory is removed: a link could name any file of this host.
+ * Makes root the owner of a build's files, so that no other program can change the code that browsers run. Removes
+ * everything that is neither a file nor a directory: a link could point to any file of this host.
  */
 const takeOver = (directory: string): void => {
   chownSync(directory, 0, 0)
@@ -167,7 +167,7 @@ export const ensureDashboard = async (
   if (place.isPackaged) return undefined
   try {
     const now = new Date()
-    // The time of the directory shows when a server last used this build.
+    // Set the time stamp of the directory to now. It shows when a server last used this build.
     if (existsSync(directory)) utimesSync(directory, now, now)
     else await build(place, say)
     leaveReason(directory, undefined)

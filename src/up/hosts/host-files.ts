@@ -5,7 +5,7 @@
 //   <data>/host/runner/    0700   authority.pem, certificate.pem and key.pem of the runner
 //   <data>/host/gate/      0750   the gate's files with the same names, which the gate's group may read
 //
-// Each key is made only once. If joining a server is interrupted, it is repeated with the same keys.
+// Each key is made only once. If joining a server is interrupted, the next attempt uses the same keys.
 import { createPrivateKey, createPublicKey, generateKeyPairSync, X509Certificate } from 'node:crypto'
 import { chmodSync, chownSync, existsSync, mkdirSync, readFileSync, renameSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
@@ -20,7 +20,7 @@ export type JoinedServer = { url: string; runnerId: string; regionId: string; to
 /** The group that may read the files of a program. */
 const groups: Record<HostProgram, number> = { runner: 0, gate: users.gate }
 
-/** Replaces a file by a complete new one, which survives a power failure. */
+/** Replaces a file. If the power fails meanwhile, the file has either the old or the complete new content. */
 const replaceFile = (path: string, text: string, group: number): void => {
   const draft = `${path}.new`
   writeFileSync(draft, text, { mode: 0o600, flush: true })

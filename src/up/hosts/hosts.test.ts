@@ -39,7 +39,7 @@ suite('certificates of a host', needsRoot, () => {
 
   type Question = JoinQuestion & { path: string; bearer: string | undefined }
 
-  /** Starts a simulated control that gives the answers of `answer`. */
+  /** Starts a simulated control. The function `answer` returns status and body of the answer to each request. */
   const startControl = async (context: TestContext, answer: (question: Question) => [number, unknown]) => {
     const asked: Question[] = []
     const server = createServer(async (request: IncomingMessage, response) => {

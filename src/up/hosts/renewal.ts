@@ -88,7 +88,8 @@ export class Renewal implements AsyncDisposable {
   async [Symbol.asyncDispose]() {
     this.#ending.abort()
     this.#has.reject(new Error('the program that asks for certificates is ending'))
-    // A pending request is awaited for at most 1 s. Its certificates are written completely, or not at all.
+    // Wait at most 1 s for a pending request to the server. Even if this process ends earlier, the certificates of the
+    // request are written completely or not at all.
     await Promise.race([this.#loop, pause(1000)])
   }
 }
