@@ -12,7 +12,7 @@ import { controlHelp } from './control-help.ts'
 
 const portNumber = (text: string): number => {
   const port = Number(text)
-  // The server listens on the four ports after this one too, so 65531 is the highest possible.
+  // The server may also use the four ports after this one, and 65535 is the last port.
   if (!/^\d+$/.test(text) || port < 1 || port > 65531) throw new InvalidArgumentError('a port from 1 to 65531')
   return port
 }

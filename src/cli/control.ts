@@ -14,8 +14,8 @@ const builtPages = (cacheDirectory: string): string | undefined => {
     const { directory } = findDashboardPlace(cacheDirectory)
     return existsSync(directory) ? directory : undefined
   } catch {
-    // The user who runs this command may not create the directory in the cache (`ALCOVE_CACHE_DIR`) into which `up`
-    // puts the built dashboard. Control then serves the API without the dashboard.
+    // `findDashboardPlace` fails if the user of this command may not create a directory in the cache
+    // (`ALCOVE_CACHE_DIR`). Control then serves the API without the dashboard.
     return undefined
   }
 }

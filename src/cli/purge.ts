@@ -19,7 +19,10 @@ const confirm = async (data: DataDirectory): Promise<boolean> => {
   return answer.trim() === data.path
 }
 
-/** Whether another server has run on this host since the last boot. */
+/**
+ * Whether the host has the runtime directory of another server: another server has then run on this host since the last
+ * boot.
+ */
 const servesOthers = ({ runtime }: DataDirectory): boolean =>
   readdirSync(dirname(runtime)).some((name) => name.startsWith('alcove-') && name !== basename(runtime))
 

@@ -1,7 +1,7 @@
 // `alcove region`: the operator's settings of the server's regions.
 import { askServer } from './ask-server.ts'
 
-/** Turns the saves of stopped sandboxes of a region on or off. */
+/** Sets whether the disks of a region's stopped sandboxes are saved in the object store. */
 export const saveStopped = async (directory: string, id: string, savesStopped: boolean): Promise<void> => {
   await askServer(directory, 'PATCH', `/shared-regions/${encodeURIComponent(id)}`, { savesStopped })
   console.log(
