@@ -1,4 +1,4 @@
-// A client of the gateway, from its sign-in to its end.
+// Handles the connection of one client of the SSH gateway: its sign-in, its channels, its end.
 import type { Connection, ServerChannel, Session } from 'ssh2'
 import type { WebSocket } from 'ws'
 import type { Logger } from '#src/kit/log.ts'
@@ -14,7 +14,7 @@ const mostTries = 20
 const refusedAfterMs = 500
 /** Maximum number of open channels of a connection. */
 const mostChannels = 100
-/** Milliseconds after which a connection that is being closed is cut, if the client has not closed it. */
+/** When the gateway closes a connection, the client has this many milliseconds to close it too. Then the connection is cut. */
 const leaveMs = 1000
 
 export type ConnectionParts = GateParts & {
@@ -25,7 +25,7 @@ export type ConnectionParts = GateParts & {
    */
   onSignedIn: (sandboxId: string) => boolean
   onWrong: () => void
-  /** Interval in ms at which control is asked whether the token is still valid. */
+  /** Interval in ms at which the gateway asks control whether the client's token is still valid. */
   watchMs: number
 }
 

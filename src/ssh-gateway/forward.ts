@@ -43,8 +43,8 @@ export class Forward {
     channel.once('end', () => {
       if (socket.readyState === socket.OPEN) socket.send('eof')
     })
-    // The gateway does not use `stderr`. But `ssh2` ends it as soon as the client closes the channel, even if bytes of
-    // the channel still wait. So its end shows that the client has closed the channel.
+    // When the client closes the channel, `ssh2` ends the channel's stream `stderr` immediately, even if bytes still
+    // wait to be sent. The gateway writes nothing to `stderr`, so its end means that the client has closed the channel.
     channel.stderr.once('finish', () => this.leave())
   }
 

@@ -19,11 +19,11 @@ const messageOf = async (answer: IncomingMessage): Promise<string> => {
   try {
     const text = (await readWhole(answer, refusalBytes, () => new Error('too long'))).toString()
     const { message } = JSON.parse(text) as { message?: unknown }
-    // The gate ends its message with this question, because SDKs search for it. A person does not need the question, so
-    // remove it.
+    // Remove the question at the end of the gate's message. It is there because SDKs search for it, and a person does
+    // not need it.
     if (typeof message === 'string') return message.replace(/ Is the Sandbox started\?$/, '')
   } catch {
-    // If the refusal cannot be parsed, the sentence below names only its status.
+    // The body of the gate's answer cannot be parsed. The sentence below then contains only its status.
   }
   return `The gate refused the call (${answer.statusCode}).`
 }

@@ -70,7 +70,10 @@ export class Peer {
     this.socket.destroy()
   }
 
-  /** Watches a channel that was just accepted. Returns false if the client was cut off. */
+  /**
+   * Begins to count the bytes that wait in a new channel. Returns false if the client's connection was closed, because
+   * it allows only too small packets.
+   */
   watch(channel: ServerChannel): boolean {
     const { outgoing } = channel as unknown as { outgoing: { packetSize: number } }
     if (outgoing.packetSize < leastPacketBytes) {

@@ -10,7 +10,7 @@ export type Opened = { sandboxId: string; expiresAt: number; isOver: boolean; st
 
 const keptMs = 1000
 const mostKept = 4096
-/** Maximum number of pending questions to control. Above it, the call fails as if control did not answer. */
+/** Maximum number of pending questions to control. A further question fails as if control did not answer. */
 const mostQuestions = 64
 const answerBytes = 16 * 1024
 const answerMs = 5000
