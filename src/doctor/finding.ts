@@ -11,8 +11,8 @@ export type Finding = {
 }
 
 /**
- * What a probe gets. `scratch`: an empty directory on the file system of the data directory, which is removed after the
- * last probe.
+ * The arguments of a probe. `scratch`: an empty directory on the file system of the data directory. It is removed after
+ * the last probe.
  */
 export type ProbeContext = { dataDir: string; scratch: string; isRoot: boolean }
 

@@ -29,7 +29,7 @@ const patienceMs = 5000
 /** Maximum number of certificates that are read from a server. An Alcove server sends two. */
 const mostCertificates = 8
 
-/** Thrown by a step that failed, to end the check. */
+/** Thrown by a step of the check that failed, so that no further step is run. */
 class Failed extends Error {
   readonly check: PeerCheck
 
