@@ -30,7 +30,7 @@ const belongsTo = async (pid: number, cluster: string) => {
   }
 }
 
-/** Lists every PostgreSQL process of this cluster: the postmaster and its children. */
+/** Returns the pids of all PostgreSQL processes of this cluster: the main process (postmaster) and its children. */
 export const listServerProcesses = async (directory: string): Promise<number[]> => {
   const cluster = await realpath(directory).catch(() => directory)
   const pids = (await readdir('/proc')).filter((entry) => /^\d+$/.test(entry)).map(Number)
