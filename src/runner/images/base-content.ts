@@ -1,5 +1,5 @@
 // Reads and writes `content.json` beside the files of an image. It contains the hash of the files and a random number, from which
-// the name of the files in the object store is computed. The store's functions that images need are declared here too.
+// the name of the files in the object store is computed. Declares also which functions of the object store base images need.
 import { readFileSync } from 'node:fs'
 import { rename, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
@@ -19,8 +19,8 @@ export type BaseTravel = {
   /** Packs a directory as a tar stream, and returns the hash of the stream. */
   hash: (rootfs: string) => Promise<string>
   /**
-   * Stores an image's files in the object store, unless they are stored already. Undefined if a loss of this host would also lose
-   * the store: a copy there would protect nothing.
+   * Stores an image's files in the object store, unless they are stored already. Undefined if the object store is on this host's
+   * own disk: a loss of the host would lose such a copy too.
    */
   keep: ((content: BaseContent, rootfs: string) => Promise<void>) | undefined
   bring: (request: BringBase) => Promise<void>
@@ -35,8 +35,8 @@ export type BasePlace = { directory: string; tree: string }
 const contentName = 'content.json'
 
 /**
- * Writes `content.json` beside the files of an image: `content` and the name of the image's tree. If the directory is copied for
- * a new tree, the copy has this file too, and the name shows that it does not describe the new tree.
+ * Writes `content.json` beside the files of an image: `content` and the name of the image's tree. A copy of the directory for
+ * another tree contains this file too. The tree's name in it then shows that the hash is not the hash of the other tree.
  */
 export const writeContent = async ({ directory, tree }: BasePlace, content: BaseContent): Promise<void> => {
   const path = join(directory, contentName)

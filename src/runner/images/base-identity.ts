@@ -45,7 +45,7 @@ export const treeOfContent = ({ salt, sha256 }: BaseContent): string => sha256Of
 /** Returns the name of a base image in the object store. Messages to control use this name too. */
 export const nameOfContent = (content: BaseContent): string => `base-${treeOfContent(content)}`
 
-/** Returns the name that a base image gets on the host where disks over it are restored. */
+/** Returns the name of a base image on a host that restores disks which were made from this image. */
 export const imageOfBase = ({ digest, tree, content, config, largeIds }: BaseIdentity): string => {
   const files = digest ?? [tree ?? null, content ? treeOfContent(content) : null]
   return `below-${sha256Of(JSON.stringify([files, config, largeIds]))}`
@@ -78,10 +78,7 @@ const readConfig = (value: unknown): ImageConfig | undefined => {
   return length > characters ? undefined : { entrypoint, env: env as Record<string, string>, user, workdir }
 }
 
-/**
- * Checks that a value is a valid identity of a base image, and returns it. Undefined if a field is invalid, because another host
- * may have written the value.
- */
+/** Checks the identity of a base image, which another host may have written. Returns undefined if a field is invalid. */
 export const readIdentity = (value: unknown): BaseIdentity | undefined => {
   if (!isObject(value)) return undefined
   const { digest, tree, largeIds } = value

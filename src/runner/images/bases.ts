@@ -43,7 +43,7 @@ export class Bases {
   readonly #keeping = new Map<string, Promise<void>>()
   /** Images that must not be removed now, with the number of callers that hold each. */
   readonly #held = new Map<string, number>()
-  /** The last removal of an unused image (`removeUnused`). A restore waits until it has ended. */
+  /** The last removal of an unused image (`removeUnused`). A restore of a disk waits until this removal has ended. */
   #removing: Promise<void> = Promise.resolve()
 
   constructor(parts: Parts) {
@@ -71,9 +71,9 @@ export class Bases {
     const config = this.#parts.configOf(image)
     if (tree === undefined || config === undefined) return undefined
     const said = { config, largeIds: library.largeIdsOf(image) }
-    // The files of an image from a registry are identified by its digest: control tells all hosts of the region to pull this
-    // digest. For an image that was built from a Dockerfile, `record.digest` is the digest of its FROM image. That digest may
-    // differ from host to host, so the content of the files identifies them.
+    // The digest identifies the files of a pulled image: control lets all hosts of the region pull this digest. An image that was
+    // built from a Dockerfile is identified by the content of its files. Its `record.digest` is only the digest of its FROM
+    // image.
     if (record?.digest !== undefined && !record.isBuilt) return { digest: record.digest, ...said }
     const place = { tree, directory: library.directoryOf(tree) }
     const content = await this.#contentOf(travel, place)

@@ -49,7 +49,7 @@ suite('a build of the default image', { skip: needs }, () => {
     return { server, url: `http://127.0.0.1:${port}/debian` }
   }
 
-  test('if the mirror fails, the build of the default image fails with the last lines of the tool’s output', async () => {
+  test('if the mirror fails, the build of the default image fails with the last lines of its own output', async () => {
     const { server, url } = await silentMirror()
     server.close()
     const steps: string[] = []

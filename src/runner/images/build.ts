@@ -32,8 +32,8 @@ type BuildParts = {
 }
 
 /**
- * A shell script that runs the build in a mount namespace without the pools of the host's runners. If the build kept such a
- * mount, the runner could not remove its pool. The file system of the build's own directory stays mounted.
+ * A shell script that runs the build in a mount namespace without the pools of the host's runners. A pool that is still mounted
+ * in the build's namespace could not be removed. The file system of the build's own directory stays mounted.
  */
 const withoutPools = `findmnt --noheadings --raw --types btrfs --output SOURCE,TARGET | while read -r device target; do
   at=$(printf %b "$target")

@@ -80,7 +80,10 @@ export class Generations {
     return this.read(image) === undefined ? this.current() : image
   }
 
-  /** Returns the version of the default image whose files a sandbox of `image` has. Undefined if `image` is another image. */
+  /**
+   * If `image` is a version of the default image, returns the version that its sandboxes use on this host (`resolve`). Otherwise
+   * undefined.
+   */
   find(image: string): string | undefined {
     return isGeneration(image) ? this.resolve(image) : undefined
   }

@@ -44,7 +44,7 @@ export type LibrarySource =
 /** The files and configuration of a made image. The image has no name and no record yet. */
 export type Made = Omit<StoredImage, 'image' | 'config'> & { config: ContainerConfig }
 
-/** The layers of an image, before it is known whether their files are on this host. `fetch` downloads the layers. */
+/** The layers of an image. Their files may be on this host already. If they are not, `fetch` downloads the layers. */
 type Layers = { origin: string; described: Described; layers: string[]; fetch: () => Promise<Fetched> }
 
 export type Said = { progress: Progress } | { line: string }

@@ -55,17 +55,14 @@ export class ImagePool {
     return trees
   }
 
-  /**
-   * Stops adjusting the file system to the host's free space. The file system stays mounted, because sandboxes use the files in
-   * it.
-   */
+  /** Stops changing the size of the ballast. The file system stays mounted, because sandboxes use the files in it. */
   async close(): Promise<void> {
     await this.#claim?.close()
   }
 }
 
 /**
- * Unmounts the file system. Only for tests, which remove their data directory at the end. No sandbox may use the file system
- * any more.
+ * For tests, which remove their data directory at the end: unmounts the file system of images. Must be called only when no
+ * sandbox uses it.
  */
 export const unmountImagePool = (poolDir: string): Promise<void> => unmountPoolImage(join(poolDir, 'image-pool'))

@@ -5,8 +5,8 @@ import { Generations } from './generations.ts'
 
 /**
  * Returns which program is missing in the default image, as the end of a sentence for the operator. Undefined if none is missing
- * or there is no image. Looks for the program in the image's files, because another process may have built the image and seen the
- * error.
+ * or there is no image. Looks for the program in the image's files, because only the process that built the image knows about
+ * errors of the build.
  */
 export const lackOfDefault = (runnerDirectory: string): string | undefined => {
   const generations = new Generations(join(runnerDirectory, 'images'))

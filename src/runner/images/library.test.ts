@@ -145,7 +145,7 @@ suite('images from registries and files', { skip: cannotRun }, () => {
     leavesNothing()
   })
 
-  test('downloaded layers above the limit are removed; images that were unpacked from them still work', async () => {
+  test('layers beyond the limit `keptLayersBytes` are removed; images unpacked from them still work', async () => {
     const library = open({ keptLayersBytes: 1 })
     await bring(library, 'one', from(room.registry.put('one:1', makeImage({ layers: [layer(file('a'))] }))))
     assert.deepEqual([below('image-layers'), read(library, 'one', 'a')], [[], 'a'])

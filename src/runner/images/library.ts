@@ -60,7 +60,7 @@ export type BringRequest = {
   maxGiB: number
   /**
    * User ids that the definition names, for example with USER, and that are too large for the usual user id map of a sandbox
-   * (oci/ids.ts). Ids for which that map has no space are ignored.
+   * (oci/ids.ts). All of them are ignored if the map has no space for them and for the ids that own the image's files.
    */
   largeIds?: readonly number[] | undefined
   /** The organization that the image belongs to. The images of one organization together may use only a share of the disk. */
@@ -120,9 +120,9 @@ const removeScratch = (scratch: string) =>
   rm(scratch, { recursive: true, force: true }).catch(() => removeTree(scratch))
 
 /**
- * Runs `work`, which fetches from a server that a caller has named. If that server cannot be reached (`Unreached`), throws the
- * error only at its time `notBefore`, so that the time reveals nothing to the caller. During this delay, the failed work no longer
- * counts towards the limit of images that are fetched at the same time.
+ * Runs `work`, which fetches from a server that a caller has named. If the server cannot be reached, the error (`Unreached`) has
+ * a time `notBefore`. The error is thrown only then, so that the caller learns nothing from the delay. During the delay, the next
+ * image in the queue can be fetched.
  */
 const tellingEvenly = async <T>(signal: AbortSignal, work: () => Promise<T>): Promise<T> => {
   try {
@@ -220,8 +220,8 @@ export class Library {
   }
 
   /**
-   * Total bytes of the files of all images, base images of cached lines included, and of all downloaded layers that are kept. The
-   * last sweep has measured them, so no file is read.
+   * Total bytes of the files of all images on this host, base images of cached lines included, and of all downloaded layers that
+   * are kept. The last sweep has measured these numbers.
    */
   stored(): Readonly<{ images: number; layers: number }> {
     return this.#sweeper.stored

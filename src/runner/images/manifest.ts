@@ -204,7 +204,7 @@ export const parseConfig = (text: string): Described => {
   return described
 }
 
-/** Throws if the configuration does not fit into the arguments and environment that a program can get. */
+/** Throws if the configuration is larger than what Linux lets a program have as arguments and environment. */
 export const checkConfig = (config: ContainerConfig): void => {
   const { entrypoint, cmd, env, user, workdir, shell = [], onbuild = [] } = config
   const { words, wordCharacters, nameCharacters, pathCharacters, characters } = imageConfigBounds

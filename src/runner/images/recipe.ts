@@ -191,8 +191,8 @@ const mmdebstrapOptions = [
 ]
 
 /**
- * Returns the command that builds the image and writes it as a tar stream to standard output. The owners in the stream are those
- * that a sandbox sees.
+ * Returns the command that builds the image and writes it as a tar stream to standard output. The user ids in the stream are
+ * those that a sandbox sees: root is 0.
  */
 export const mmdebstrapCommand = ({ sources, packages: wanted, steps }: Recipe): string[] => [
   'mmdebstrap',

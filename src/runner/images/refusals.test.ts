@@ -151,7 +151,7 @@ suite('image pulls that are refused', { skip: cannotRun }, () => {
     await fails('too-many-files', /more than 5000 files/, bring(library, 'one', from(room.registry.put('x:1', image))))
   })
 
-  test('an image with more files than its size in GiB allows is refused', async () => {
+  test('an image is refused if it has more files than are allowed for its maximum size in GiB', async () => {
     const entries = Array.from({ length: 600 }, (_, at) => file(`d${at % 100}/${at}`, ''))
     const image = makeImage({ layers: [layer(...entries)] })
     const library = open({ filesPerGiB: 500 })
@@ -160,7 +160,7 @@ suite('image pulls that are refused', { skip: cannotRun }, () => {
     assert.equal((await bring(library, 'two', source, { maxGiB: 2 })).image, 'two')
   })
 
-  test('an image above its organization’s disk share is refused; other organizations can still pull', async () => {
+  test('a pull is refused if the organization’s images would exceed its share of the disk; others can pull', async () => {
     const { blocks, bsize } = statfsSync(room.directory)
     const library = open({ shareOfOrganization: 5e6 / (blocks * bsize) })
     const image = (name: string) => makeImage({ layers: [layer(file(name, noise(3_000_000)))] })

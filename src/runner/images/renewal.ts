@@ -12,8 +12,8 @@ const renewAfterMs = 30 * dayMs
 /** Time from a failed renewal of the default image to the next attempt. */
 const tryAgainMs = dayMs
 /**
- * Maximum age of a file in the host's cache of built images. A renewal that nobody requested uses such a file of another runner
- * instead of a new build.
+ * If another runner of this host has built the image within this time, a renewal that nobody requested uses that image from the
+ * host's cache instead of a new build.
  */
 const sharedForMs = 7 * dayMs
 const lookEverySeconds = 3600

@@ -34,8 +34,8 @@ const environment = [
   ...['GIT_ALLOW_PROTOCOL=http:https', 'GIT_LFS_SKIP_SMUDGE=1'],
 ]
 
-// Arguments: the address, the ref, the directory, the names that tar omits, and the number of files from which on a repository is
-// refused. The script counts files with `git ls-tree` before they are on the disk.
+// Arguments of the script: the repository's address, the ref, the directory, the names that tar omits, and a number of files. A
+// repository with that many files or more is refused. `git ls-tree` counts the files before they are on the disk.
 const script = `set -e
 umask 022
 mkdir /work/tree; cd /work/tree
@@ -123,8 +123,8 @@ export const fetchRepository = async (
     },
   })
   const cause = lastWords(outcome.stderr)
-  // git may have failed because the server sent too many objects, and `watch` (above), which is called at intervals, may have
-  // missed it. Then `checkObjects` throws the error that says so.
+  // If git failed because the server sent too many objects, `checkObjects` throws an error that says so. `watch` (above) may have
+  // missed it, because it is called only at intervals.
   if (outcome.exitCode !== 0) await checkObjects(place)
   switch (outcome.exitCode) {
     case 0:

@@ -55,7 +55,7 @@ suite('images that share layers', { skip: cannotRun || (isThere ? false : 'needs
     await library.close()
   })
 
-  test('another repository shares a layer’s files only after delivering the layer, not by naming its digest', async () => {
+  test('to use a stored layer, a repository’s image must deliver the layer; naming its digest is not enough', async () => {
     const library = openSharing()
     const [secret, installed] = layersOfBase() as [Buffer, Buffer]
     const theirs = makeImage({ layers: [secret, installed] })

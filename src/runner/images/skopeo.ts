@@ -156,9 +156,8 @@ export class Skopeo {
   }
 
   /**
-   * Asks the registry, without the password, to which server skopeo must send the organization's password. Throws if that server
-   * must not get the password (`kit/registry-realm.ts`). A hostile registry can give this call an allowed server, and give skopeo
-   * another one later. It gains nothing: skopeo sends the password to the registry, too, if the registry asks for it.
+   * A registry may name another server to which skopeo must send the organization's password. This call asks the registry for
+   * that server, without the password. Throws if the server must not get the password (`kit/registry-realm.ts`).
    */
   async checkRealm(reference: Reference, asking: Asking & { login: RegistryLogin }): Promise<void> {
     const { registry } = reference
@@ -226,8 +225,8 @@ export class Skopeo {
       largestFileBytes,
       timeoutMs,
       tookTooLong: (stderr) => {
-        // If a registry answers 429, skopeo waits and retries by itself. If skopeo has not ended at the timeout, these waits
-        // were the cause.
+        // If a registry answers 429, skopeo waits and retries by itself. If skopeo has printed that, these waits caused the
+        // timeout.
         if (saysToWait.test(stderr)) return mustWait(reference?.registry ?? '')
         if (mayNotTell) return unreached()
         return new ImageFailed('took-too-long', `The image was not there within ${Math.round(timeoutMs / 1000)} s.`)

@@ -159,7 +159,7 @@ suite('the image store of a runner', { skip: needsRoot }, () => {
     assert.equal(built, 1)
   })
 
-  test('if tar fails while a process uses the unpacked files, the default image is still built completely', async () => {
+  test('if a cached default image is damaged, it is built again, even while a process uses unpacked files', async () => {
     await open().ensureDefault()
     await rm(join(directory, 'pool'), { recursive: true })
     await truncate(cached(), 100)

@@ -28,7 +28,7 @@ export type ImageStore = {
   /** Names of the complete images. */
   list(): string[]
   /**
-   * Directory of the image's files; undefined if there is no such image. Each owner of a file is the image's user id plus
+   * Directory of the image's files; undefined if there is no such image. The owner of each file is the user id in the image plus
    * `uidBase`.
    */
   rootfsOf(image: string): string | undefined
@@ -79,8 +79,8 @@ export type ImageStore = {
    */
   keepBelowLines(image: string, of: string): Promise<void>
   /**
-   * Total bytes of the files of all images, and of all downloaded layers that are kept. The last sweep has measured them, so no
-   * file is read.
+   * Total bytes of the files of all images on this host, and of all downloaded layers that are kept, as the last sweep has
+   * measured them.
    */
   stored: Library['stored']
   /**

@@ -80,8 +80,7 @@ export class Sweeper {
         this.#parts.log.error({ err }, 'unused images could not be removed'),
       )
     }
-    // There is no `await` between the last check of `#mustSweep` and this line. A later call of `sweep` therefore starts a new
-    // sweep.
+    // There is no `await` between the last check of `#mustSweep` and this line. So no call of `sweep` in between can be missed.
     this.#running = undefined
   }
 

@@ -71,7 +71,7 @@ export class TreeMaker {
 
   /**
    * Finds the tree of these layers, if images of `origin` may use it. First calls `hold` with the names of this tree and of the
-   * trees of its lowest 0, 1, 2, … layers. A sweep does not remove trees with these names, even those that are made later.
+   * trees of its lowest 0, 1, 2, … layers, whether they exist or not. A sweep does not remove trees with these names.
    */
   find(origin: string, diffIds: readonly string[], hold: (tree: string) => void): Named | undefined {
     const { trees } = this.#parts

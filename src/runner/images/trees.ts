@@ -11,8 +11,8 @@ import type { TreePlace } from './tree-place.ts'
 const nameShape = /^[0-9a-f]{64}$/
 
 /**
- * Part of the name of every tree. If this number is increased, new images use new trees, for example because older trees may lack
- * layers. Existing images keep their trees, because sandboxes use these trees as their lowest layer.
+ * Part of the name of every tree. To let new images use no older trees, for example because those may lack layers, increase this
+ * number. Existing images keep their trees, because sandboxes use these trees as their lowest layer.
  */
 const generation = 3
 

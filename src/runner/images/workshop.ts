@@ -156,7 +156,10 @@ const configOf = (job: Job, views: readonly View[]) => {
   }
 }
 
-/** Collects the output of a program. Beyond the limit, keeps only the first or only the last part. */
+/**
+ * Collects the output of a program. If it is long, stores only its first part (about `outputLimitBytes`), or only its last 64
+ * KiB.
+ */
 const heard = (from: Readable, keep: 'first' | 'last') => {
   let text = Buffer.alloc(0)
   from.on('data', (chunk: Buffer) => {

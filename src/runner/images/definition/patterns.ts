@@ -1,7 +1,7 @@
 // Shell patterns (`*` and `?`), for `${name#pattern}` and similar expansions. Callers write the patterns, so the time and memory
 // of a match are limited.
 
-/** Called with the number of steps of a match. Throws when the steps exceed their limit. */
+/** Called with the number of steps of a match. Throws when the steps of all matches together exceed their limit. */
 type Spend = (steps: number) => void
 
 /** Returns the lengths of all matches of the pattern that begin at offset `from`, the shortest first. */

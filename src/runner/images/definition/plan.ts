@@ -139,8 +139,8 @@ type Run = (stage: Written, base: ContainerConfig, unset?: string) => { steps: B
 const orderOf = (stages: readonly Written[], run: Run): (Written & { takesFrom: Origin[] })[] => {
   const order: (Written & { takesFrom: Origin[] })[] = []
   /**
-   * The configuration of each stage that has been checked. `unset`: placeholder for the value of a variable that the stage does
-   * not set, because the base image may set it and is not downloaded yet.
+   * The configuration of each stage that has been checked. `unset`: value to use for a variable that the stage does not set. The
+   * base image may set the variable, which is not known before the image is downloaded.
    */
   const configs = new Map<number, { config: ContainerConfig; unset: string | undefined }>()
   const onTheWay: number[] = []

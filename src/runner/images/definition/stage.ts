@@ -124,7 +124,7 @@ const triggerIn = (line: number, text: string): Instruction => {
   return trigger
 }
 
-/** Returns the result of `read`. A WordError becomes a refusal that names the line. */
+/** Calls `read` and returns its result. If `read` throws a WordError, throws an error for the user that names the line. */
 const refusing = <T>(at: At, read: () => T): T => {
   try {
     return read()

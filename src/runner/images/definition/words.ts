@@ -8,8 +8,8 @@ export type Reading = {
   variables: Variables
   escapedBy: string
   /**
-   * Number of characters that the values of variables may still add; each step of pattern matching uses up one too. Without a
-   * limit, a short text could become very long: each ARG may contain the value of the ARG before it twice.
+   * Number of characters by which variables may still lengthen the definition. Each step of pattern matching counts as one
+   * character. The limit exists because each ARG may contain the ARG before it twice, so a few lines can become very long.
    */
   allowance: { left: number }
   /** Value used for a variable that is not set. Default: empty. */

@@ -3,7 +3,7 @@ import { execFileSync } from 'node:child_process'
 import { existsSync, mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 
-/** Makes a directory that cannot be removed at the first attempt, but can be removed later. Needs root. */
+/** Makes a directory whose first removal fails and whose later removal succeeds. Needs root. */
 export const makeBusy = (path: string): Disposable => {
   const [held, triedBefore] = [join(path, 'held'), join(path, 'there-until-tried')]
   mkdirSync(held, { recursive: true })
