@@ -175,7 +175,7 @@ suite('ADD of a git repository', { skip }, () => {
     assert.deepEqual(box.host.list(), [])
   })
 
-  test('ADD refuses a git repository with too many objects as soon as the pack file’s header says so', async () => {
+  test('ADD refuses a git repository as soon as the pack file’s header announces too many objects', async () => {
     saidObjects = 400_000
     const message = /^Line 2: The repository has 400000 git objects or more/
     await assert.rejects(build(`ADD ${at}#main /x`), { name: 'ImageFailed', message })

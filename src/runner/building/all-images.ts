@@ -152,8 +152,8 @@ export class AllImages {
     if (template === undefined) {
       if (this.#brought.rootfsOf(image) === undefined) return undefined
       const config = this.#brought.configOf(image)
-      // The built-in image has no description, so only its configuration is returned. For an image that is still being built,
-      // nothing is returned.
+      // For the built-in image, which has no description, only its configuration is returned. For an image that is still being
+      // built, nothing is returned.
       return this.#brought.find(image) ?? (config && { config })
     }
     const { base, sizeBytes } = template
@@ -189,8 +189,8 @@ export class AllImages {
   }
 
   /**
-   * Returns whether this runner can make an image from `source` now. To fetch an image from the object store, it needs the base
-   * image of that image.
+   * Returns whether this runner can make an image from `source` now. An image in the object store can be fetched only if its base
+   * image is on this runner.
    */
   hasBaseOf(source: ImageSource): boolean {
     return source.kind !== 'store' || this.#brought.rootfsOf(this.#brought.newest(source.base)) !== undefined
@@ -207,16 +207,16 @@ export class AllImages {
   }
 
   /**
-   * Removes an image, whether or not control knows that it exists. Returns false and keeps the image if something on this runner
-   * needs it.
+   * Removes an image. No error if the image does not exist. Returns false, without removing it, if it is the base image of a disk
+   * or of a template on this runner.
    */
   async remove(image: string): Promise<boolean> {
     const template = await this.#look(image)
     if (template === undefined && this.#brought.rootfsOf(image) === undefined) return true
     if (template?.base === image) {
       if ((await this.#host.basesInUse(image)).has(image)) return false
-      // Remove the base image first, and then the template over it. If the runner is killed between the two steps, the next
-      // runner removes the template.
+      // Remove the base image first, and then the template of the built image. If the runner is killed between the two removals,
+      // the next runner removes the template.
       await this.#brought.remove(image)
       await this.#removeTemplate(image, template)
       return true
@@ -246,9 +246,8 @@ export class AllImages {
     const brought = this.#brought
     const largeIds = idsNamedIn(dockerfile)
     const onLine = (line: string) => onText(`${line}\n`)
-    // The large user ids that the definition names (`idsNamedIn`) become a part of each line's cache key. A sandbox can use all
-    // small ids, but only those large ids that its own definition names. A line that was cached with other large ids could contain
-    // files of users that the sandbox does not have.
+    // The large user ids that the definition names (`idsNamedIn`) are a part of each line's cache key. A build therefore never
+    // uses a line that was cached for a definition with other large ids: files of those ids would have no owner in its sandboxes.
     const withIds = ({ container, files }: { container: ContainerConfig; files: string }) => ({
       container,
       files: [files, ...largeIds].join(' '),
@@ -295,8 +294,8 @@ export class AllImages {
   }
 
   /**
-   * Reads the template of one image from the disk again, and updates its entry in `#templates`. Does not update the entries of all
-   * images: while all templates are read, some may change, and newer entries would be replaced by older ones.
+   * Reads the template of one image from the disk again, and updates its entry in `#templates`. Does not read all templates,
+   * because a template that changes meanwhile would get an old entry.
    */
   async #look(image: string): Promise<Template | undefined> {
     this.#configs.clear()

@@ -26,7 +26,7 @@ suite('the log of a build', () => {
     assert.match(text, /^y+\n\[log truncated: \d+ characters were left out here\]\ny+\nerror: no such file\n$/)
   })
 
-  test('a build log within the limit is complete, even if its last piece comes only at the end', () => {
+  test('a build log within the limit is sent completely, even if its last part is sent at the build’s end', () => {
     const told: string[] = []
     {
       using log = new BuildLog((text) => told.push(text))

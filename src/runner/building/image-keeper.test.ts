@@ -213,7 +213,7 @@ suite('the keeper of images on a runner', () => {
     assert.deepEqual(kept.images.passwords, [['old'], ['new'], undefined])
   })
 
-  test('an image is not removed while a sandbox uses it; later, control’s next list of images removes it', async () => {
+  test('an image in use is not removed; when it is unused, the next list from control removes it', async () => {
     using kept = startKeeper()
     kept.images.here.set('tool', {})
     kept.images.inUse.add('tool')

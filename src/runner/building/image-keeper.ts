@@ -118,7 +118,7 @@ export class ImageKeeper implements Disposable {
     const known = this.#entries.get(assignment.image)
     const isSaidWhole = known?.assignment.source !== undefined || assignment.source === undefined
     if (known?.assignment.target === assignment.target && isSaidWhole) {
-      // The newer assignment replaces the earlier one, because its credentials for registries may be different.
+      // The newer assignment replaces the earlier one, because the newer one may have other credentials for registries.
       if (assignment.source !== undefined && known.settled?.state !== 'present') known.assignment = assignment
       return known
     }
@@ -159,8 +159,8 @@ export class ImageKeeper implements Disposable {
       if (latest) this.#reconcile(latest)
     } else if (report) {
       entry.settled = report
-      // Removes the passwords for registries from memory. The work for this assignment is done. If control wants more, it sends the
-      // passwords again with the next assignment of this image.
+      // The work for this assignment is done, so the passwords for registries are removed from memory. Control sends them again
+      // with the next assignment of this image.
       entry.assignment = withoutLogins(entry.assignment)
       if (!this.#isClosed) this.#parts.report(report)
     }
@@ -178,8 +178,8 @@ export class ImageKeeper implements Disposable {
     try {
       if (target === 'present') {
         const bringing = { signal, onProgress: this.#sayOf(image), onText: (text: string) => said.add(text) }
-        // Without the base image, nothing can be done yet. Another assignment of control makes this runner fetch the base image.
-        // When the runner reads its list of assigned images the next time, it tries this image again.
+        // This image cannot be fetched before its base image is here. The base image has an assignment of its own. When the
+        // runner reads its list of assigned images the next time, it tries this image again.
         if (images.find(image) === undefined && source && !images.hasBaseOf(source)) return undefined
         const known = images.find(image) ?? (source && (await images.bring({ ...assignment, source }, bringing)))
         // If an assignment has no source, control assumes that the image is on this runner. After the report `absent`, control

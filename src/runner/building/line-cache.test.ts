@@ -251,7 +251,7 @@ suite('a line of a Dockerfile that has not changed', { skip }, () => {
     assert.deepEqual([second.cached, second.output], [[2, 6, 7], first.output])
   })
 
-  test('a build during which a URL’s content changes leaves no cached line for builds with the old content', async () => {
+  test('if a URL’s content changes during a build, later builds with the old content run the lines again', async () => {
     let answers = ['zero']
     registry.onRequest = (path, answer) => {
       if (path !== '/file') return answer
@@ -293,7 +293,7 @@ suite('a line of a Dockerfile that has not changed', { skip }, () => {
     assert.deepEqual([cached, output], [[2, 3], 'kept'])
     const other = definition.map((line) => line.replaceAll('token', 'other'))
     assert.deepEqual((await build(other)).cached, [2])
-    // The cache mounts of another organization must not show the files of this organization, whatever their ids are.
+    // Whatever id a cache mount of another organization has, it must not contain files of this organization.
     const ids = ['/cache', '../caches', '../../../..'].map(
       (id) => `RUN --mount=type=cache,id=${id},target=/c ls -A /c >> /seen`,
     )
@@ -379,7 +379,7 @@ suite('a line of a Dockerfile that has not changed', { skip }, () => {
     assert.ok(bytes - (base?.sizeBytes ?? 0) >= 6 * 4 * MiB, `${bytes} bytes`)
   })
 
-  test('cached lines are evicted above an organization’s limit or the total, or if the disk is nearly full', async () => {
+  test('cached lines are evicted if an organization has too many, all have too many, or the disk fills', async () => {
     const many = (...more: string[]) => [`FROM ${from}`, stamp('/a'), stamp('/b'), ...more]
     const kept = await wantedOf([...many(), 'RUN echo > /kept'], { organizationId: 'one' })
     await bring(kept)

@@ -36,7 +36,10 @@ export type LineLimits = {
    */
   share: number
   shareOfOrganization: number
-  /** Cached lines are evicted until this share of the pool is free, or `freeBytes` if that is less. */
+  /**
+   * Cached lines are evicted until this share of the pool is free (from 0 to 1), or until `freeBytes` bytes are free, whichever
+   * is less.
+   */
   freeShare: number
   freeBytes: number
   keptMs: number
@@ -335,8 +338,8 @@ export class LineCache {
       const bytes = sizes.get(line) ?? 0
       sizes.delete(line)
       this.#givenBack?.add('lines', isOld ? 'age' : 'pressure', bytes)
-      // `bytes` is the whole size of the line's disk, but data that other lines share stays. If too little was freed, the next call
-      // of `relieve`, a few seconds later, evicts more lines.
+      // `bytes` is the whole size of the line's disk. Less space may be freed, because data that other lines share stays. In that
+      // case, the next call of `relieve`, a few seconds later, evicts more lines.
       missing -= bytes
       all.remove(line, bytes)
       own.remove(line, bytes)

@@ -64,8 +64,8 @@ const startAs = async (
 }
 
 /**
- * Returns the last lines of an output, as far as they fit. A line whose beginning does not fit is left out. If not even the last
- * line fits, returns its end.
+ * Returns the last whole lines of an output, at most `longestTail` bytes. If the last line alone is longer than that, returns the
+ * end of this line.
  */
 export const lastLines = (output: Buffer): string => {
   if (output.length <= longestTail) return output.toString('utf8').trim()
@@ -84,8 +84,8 @@ const saidBefore = (tail: Buffer): string => {
 }
 
 /**
- * Returns a sentence that names the secrets which the command did not get. A command that fails for want of a secret rarely says
- * so.
+ * Returns a sentence that names the secrets which the command did not get. The command's own output rarely says that a missing
+ * secret is why it failed.
  */
 const withoutSecrets = ({ mounts = [] }: RunStep): string => {
   const wanted = mounts.flatMap((mount) => (mount.type === 'secret' || mount.type === 'ssh' ? [mount.id] : []))

@@ -128,8 +128,8 @@ export class Survey {
       throw failedAt(`Line ${stage.line}: FROM ${from === 'scratch' ? from : from.image}`, error)
     })
     const { steps, config } = stage.on(container)
-    // A snapshot of a sandbox has more files than its base image, and `files` identifies only the base image. So the cache key
-    // contains the name of the snapshot, too.
+    // `files` identifies only the base image of a snapshot, but the snapshot has more files. So the cache key contains the
+    // snapshot's name too.
     const name = source.kind === 'image' ? source.image : image
     const firstKey = keyOfBase(source.kind === 'image' ? `snapshot ${name} ${files}` : files)
     return { ...none, stage, steps, config, from: name, base: { image, files }, firstKey, keptKey: undefined }
@@ -140,8 +140,8 @@ export class Survey {
     let { firstKey: key, keptKey } = looked
     for (const step of steps) {
       let fetched: string[] | undefined
-      // The key of this line depends on the content of a download. If the cache has no line after the last cached one, this line
-      // is not cached either, and the download is skipped.
+      // The key of this line depends on the content of a download. If the cache has no line that follows the line `keptKey`, this
+      // line is not cached either. Then nothing is downloaded.
       if (mayChange(step) && lines.hasAfter(organizationId, keptKey)) fetched = await this.#fetchDigests(step)
       key = await this.#keyAfter(key, step, fetched)
       keys.push(key)
@@ -173,7 +173,8 @@ export class Survey {
 
   /**
    * If this stage is built on another stage (FROM names that stage), returns the cache key of that stage's last cached line. If
-   * that stage has no lines, takes the stage on which it is built, and so on. All these stages must have run.
+   * that stage has no lines, returns the key of the stage on which that stage is built, and so on. All these stages must have
+   * run.
    */
   keptKeyBefore({ stage: { from } }: Looked): string | undefined {
     if (from === 'scratch' || !('stage' in from)) return undefined
