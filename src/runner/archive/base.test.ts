@@ -156,7 +156,7 @@ suite('base images that move between hosts through the store', { skip: needsRoot
     await removeArchives({ store, image: other })
   })
 
-  test('a base that is neither on the host nor in the store is refused with the reason', async () => {
+  test('a restore fails, with the reason, if the disk’s base is neither on the host nor in the store', async () => {
     const five = await host('five', { travel: travelThrough(store, launcher, false) })
     const identity = await identityOf(five)
     await assert.rejects(bring(one, identity), says(/not in the archive store/))

@@ -46,8 +46,8 @@ export async function* cutIntoChunks(pieces: AsyncIterable<Buffer>): AsyncGenera
 
   for await (const piece of pieces) {
     for (let used = 0; used < piece.length; ) {
-      // Copy only as far as the next position where the chunk may end. If the chunk ends there, `take` can start the next chunk
-      // with an empty buffer.
+      // Copy only as far as the next position where the chunk may end. If the chunk ends there, the buffer contains no byte of
+      // the next chunk.
       const until = filled < minBytes ? minBytes : (Math.floor(filled / blockBytes) + 1) * blockBytes
       const copied = piece.copy(buffer, filled, used, used + until - filled)
       filled += copied

@@ -13,7 +13,7 @@ const compress = promisify(zstdCompress)
 
 const level = { params: { [constants.ZSTD_c_compressionLevel]: 3 } }
 
-/** Computes a hash in the thread pool, because the main thread has to serve sandboxes meanwhile. */
+/** Computes a hash in the thread pool, so that the main thread can serve sandboxes meanwhile. */
 const hashAside = async (content: Buffer<ArrayBuffer>): Promise<string> =>
   Buffer.from(await webcrypto.subtle.digest('SHA-256', content)).toString('hex')
 

@@ -13,7 +13,7 @@ export type TarPlace = { directory: string; isWritten: boolean }
 const capabilities = 'chown,dac_override,dac_read_search,fowner,fsetid,mknod,setfcap,sys_admin'
 const bounding = ['-all', ...capabilities.split(',').map((name) => `+${name}`)].join(',')
 
-// Builds tar's root directory at /sys, in a new mount namespace. /sys can be covered, because it exists on every host and tar
+// Builds tar's root directory at /sys, in a new mount namespace. A mount may hide /sys, because /sys exists on every host and tar
 // needs no file below it. `$1` is the disk, `$2` is ro or rw, `$3` is the system call filter.
 const enter = `set -e
 at=/sys

@@ -30,9 +30,7 @@ export class DirectoryStore implements ObjectStore {
   readonly #keepFreeBytes: number
   #isSwept = false
 
-  /**
-   * `keepFreeBytes`: a write is refused if the file system has less free space, because other programs use the file system too.
-   */
+  /** `keepFreeBytes`: a write is refused if fewer bytes would stay free on the file system, because other programs use it too. */
   constructor(root: string, keepFreeBytes = 0) {
     this.#root = root
     this.#keepFreeBytes = keepFreeBytes
@@ -87,8 +85,8 @@ export class DirectoryStore implements ObjectStore {
   }
 
   async #name(unfinished: string, path: string) {
-    // Retry: after `mkdir` and before `rename`, another process may remove the directory, because it has removed the last object
-    // in it.
+    // `mkdir` and `rename` are retried: between them, another process may remove the directory together with the last object in
+    // it.
     for (let triesLeft = 3; ; triesLeft -= 1) {
       await mkdir(dirname(path), { recursive: true, mode: 0o700 })
       try {

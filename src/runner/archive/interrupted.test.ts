@@ -262,7 +262,7 @@ suite('packing and unpacking, interrupted', { skip: needsRoot }, () => {
     assert.deepEqual(readdirSync(directory), [])
   })
 
-  test('packing refuses a disk with a path that tar could not restore', async () => {
+  test('packing refuses a disk that contains a path which is too long for tar to restore', async () => {
     const directory = scratch.at('too-deep')
     const deep = makeNastyDisk(directory)
     const names = Array.from({ length: 20 }, () => 'd'.repeat(250))

@@ -51,7 +51,7 @@ type PackParts = Owner & {
 export const packDisk = async (parts: PackParts): Promise<Archive> => {
   const { store, archiveId, disk, base, expected, chunksAtOnce = 3, kept, onProgress, signal } = parts
   const owner = ownerOf(parts)
-  // Check the ids before any work is done: this throws if one of them cannot be a part of a key.
+  // Before any work is done, this call throws if one of the ids cannot be a part of a key.
   manifestKey(owner, archiveId)
   const whole = createHash('sha256')
   const chunks: Chunk[] = []

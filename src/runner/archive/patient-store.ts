@@ -37,8 +37,8 @@ export const patient = (store: ObjectStore, waitsMs: readonly number[] = standar
     put: (key, content, signal) => again(() => store.put(key, content, signal), signal),
     get: (key, limit, signal) => again(() => store.get(key, limit, signal), signal),
     remove: (key, signal) => again(() => store.remove(key, signal), signal),
-    // If a request for a list fails midway, the list is requested again from the beginning. An object may therefore be listed
-    // twice.
+    // If the request for a list fails after some objects were listed, the list is requested again from the beginning. An object
+    // may therefore be listed twice.
     async *list(prefix, signal) {
       for (let tried = 1; ; tried += 1) {
         try {

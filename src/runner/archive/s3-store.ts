@@ -30,8 +30,8 @@ const errorLimit = 64 * 1024
 const listLimit = 8 * 1024 * 1024
 
 /**
- * Returns the text of the first element with this tag. In keys of objects no entities occur, because the server sends keys in URL
- * encoding.
+ * Returns the text of the first element with this tag. XML entities are decoded. Keys of objects contain none, because the server
+ * sends keys in URL encoding.
  */
 const textIn = (xml: string, tag: string): string | undefined => {
   const found = new RegExp(`<${tag}>([^<]*)</${tag}>`).exec(xml)?.[1]
@@ -90,8 +90,8 @@ export class S3Store implements ObjectStore {
       const xml = answer.body.toString()
       if (!isList(xml)) throw this.#noList()
       for (const [, item = ''] of xml.matchAll(/<Contents>(.*?)<\/Contents>/gs)) {
-        // The server encodes some characters of keys. In Alcove's keys, only the slash is such a character. Other keys in this
-        // bucket may keep encoded characters, and are ignored here.
+        // The server encodes some characters of keys. In Alcove's keys, only the slash can be encoded, so only `%2F` is decoded.
+        // Keys of other programs in this bucket are ignored.
         const key = (textIn(item, 'Key') ?? '').replaceAll(/%2F/gi, '/')
         if (key.startsWith(whole)) yield { key: key.slice(this.#at.prefix.length), bytes: Number(textIn(item, 'Size')) }
       }

@@ -112,8 +112,8 @@ const refuseWhatCannotReturn = async (holder: string, parts: readonly string[]) 
 
 export type Extent = {
   /**
-   * Bytes of all files if each is stored separately. If files share contents, as after `cp` on btrfs, this is more than the disk
-   * uses.
+   * Sum of the disk space of all files, as if no two files shared data. After `cp` on btrfs, files share data, and the disk uses
+   * less than this sum.
    */
   bytesApart: number
   directories: number

@@ -1,4 +1,4 @@
-// For tests: starts a real S3 server (see `s3-server.py`) with a bucket. The server ends at the latest with this process.
+// For tests: starts a real S3 server (see `s3-server.py`) with a bucket. The server ends when this process ends, or earlier.
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { existsSync, mkdtempSync, rmSync } from 'node:fs'
