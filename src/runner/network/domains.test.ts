@@ -80,7 +80,7 @@ if (!isPrivateHost) {
       assert.doesNotMatch(await runCommand(['ip', '-4', 'addr', 'show', 'dev', 'lo']), /inet 10\./)
     })
 
-    test('a listed domain can be reached after a DNS answer for it, and no other name resolves', async () => {
+    test('an allowed domain can be reached after a DNS answer for it; all other names do not resolve', async () => {
       const slot = await slotWith(named('api.example.com'))
       await isClosed(slot, web.api)
       assert.deepEqual(await ask(slot.name, dns, 'api.example.com'), [web.api])
