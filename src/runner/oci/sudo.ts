@@ -1,8 +1,8 @@
 // Gives sandboxes sudo, without a file on any disk (docs/adr/0033), and decides who may use it.
 //
-// A sandbox's overlay has a further layer below the image, which contains links to the agent's program. A program that is
-// started by the name `sudo` is thus the agent's program, which asks PID 1 to run the command. A file of the image or the
-// sandbox at the path of a link hides the link.
+// A sandbox's overlay has one more layer below those of the image. It contains links to the agent's program. A program that is
+// started by the name `sudo` is thus the agent's program, which asks PID 1 to run the command. A file of the image or the sandbox
+// at the path of a link hides the link.
 import { lstatSync } from 'node:fs'
 import { lchown, mkdir, readlink, symlink } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
