@@ -62,8 +62,8 @@ export const startSandbox = async (machine: Machine, assignment: Assignment, fro
   await machine.volumes.prepare(assignment.volumes)
   const preparing = span('disk', {}, () => prepareDisk(machine, assignment, isNew, from))
   // For an existing sandbox, wait for the disk before `makeBundle` replaces `run.json`. If the disk is lost, the start must fail
-  // before that: the new `run.json` has no pid at first, so a further start would take the sandbox for a new one. A restore from an
-  // archive may take minutes, in which the sandbox needs no network.
+  // before that: the new `run.json` has no pid at first, so the next start would take the sandbox for a new one. A restore from
+  // an archive may take minutes, in which the sandbox needs no network.
   if (!isNew || from.archive?.sha256 !== undefined) await preparing
   const acquiring = span('network', {}, () => network.acquire())
   try {

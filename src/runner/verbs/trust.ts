@@ -17,7 +17,7 @@ const withinMs = 20_000
  */
 const mostBytes = 2 * 1024 * 1024
 
-/** Files with all trusted authorities, on different distributions: Debian and Alpine, Fedora, SUSE, others. */
+/** Files with all trusted certificate authorities, on different distributions: Debian and Alpine, Fedora, SUSE, others. */
 const lists = [
   '/etc/ssl/certs/ca-certificates.crt',
   '/etc/pki/tls/certs/ca-bundle.crt',
