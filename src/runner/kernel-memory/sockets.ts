@@ -19,9 +19,9 @@ const connectionBytes = 3 * 1024
 const fewSockets = 16
 
 /**
- * Parses the bytes in a line of `net/netlink`: messages that were not read (`Rmem`), and data that was sent and is still kept
- * (`Wmem`). An example of the latter is a long request whose answer nobody reads. The first line has the names of the columns
- * and counts as 0.
+ * Parses the bytes in a line of `net/netlink`: messages that nobody has read yet (`Rmem`), and data that was sent and that the
+ * kernel still stores (`Wmem`), such as a long request whose answer nobody reads. The first line has the names of the columns and
+ * counts as 0.
  */
 export const parseNetlinkBytes = (line: string): number => {
   const [, , , , received, sent] = line.trim().split(/\s+/)
