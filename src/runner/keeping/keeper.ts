@@ -104,7 +104,7 @@ export class Keeper implements Disposable {
 
   /** Carries out the assignments of control's whole list of sandboxes, which was requested at the time `askedAt`. */
   takeAll(listed: readonly (ListedSandbox | UnreadableSandbox)[], askedAt: number): void {
-    // Forks come first, because each fork must be copied before a newer verb of its parent runs.
+    // Forks come first, because the disk of each fork must be copied before a newer verb of its parent runs.
     const read = listed.filter(isRead).sort((a, b) => Number(isFork(b.assignment)) - Number(isFork(a.assignment)))
     for (const { assignment, state } of read) this.#takeListed(assignment, state)
     const names = new Set(listed.map(idOf))

@@ -13,7 +13,10 @@ type SaverParts = {
   /** Called when the first attempt of a save fails. The failures of its retries are only logged. */
   onUnsaved: (unsaved: UnsavedDisk) => void
   log: Logger
-  /** Pauses in milliseconds before the retries of a save. All further retries use the last pause. */
+  /**
+   * Pauses in milliseconds before the first, second and later retries of a save. If there are more retries than pauses, the last
+   * pause is used again.
+   */
   retryMs?: readonly number[]
 }
 

@@ -63,7 +63,7 @@ export class VolumeKeeper implements Disposable {
   }
 
   /**
-   * Stops starting removals. A running removal continues. If the runner ends before that removal, control requests the removal
+   * Stops starting removals. A running removal continues. If the runner ends before the removal is complete, control requests it
    * again from the next runner.
    */
   [Symbol.dispose]() {
