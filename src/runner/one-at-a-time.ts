@@ -4,8 +4,8 @@ import { Budget } from '#src/kit/budget.ts'
 import { FairQueue } from '#src/kit/queue.ts'
 
 /**
- * Maximum number of calls that wait for one sandbox. With more, a client probably repeats its calls in a loop, so further calls
- * are refused.
+ * Maximum number of calls that wait for one sandbox. Calls above this number are refused, because then a client probably repeats
+ * its calls in a loop.
  */
 const waitingLimit = 31
 

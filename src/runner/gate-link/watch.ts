@@ -52,8 +52,8 @@ export const tellGate = async (parts: WatchParts, socket: Socket): Promise<void>
   let isWhole = false
   const tell = (news: GateNews) => sendFrame(socket, jsonFrameOf(news))
   /**
-   * Returns the message about one sandbox. Undefined if the sandbox cannot be read now. The other sandboxes are then reported
-   * anyway.
+   * Returns the message about one sandbox. Undefined if the sandbox's image cannot be read now. The other sandboxes are then
+   * reported anyway.
    */
   const newsOf = async (sandboxId: string): Promise<GateNews | undefined> => {
     const held = host.get(sandboxId)

@@ -48,7 +48,7 @@ export class Sampler implements Disposable {
     const { measureAll, say, everySeconds } = this.#parts
     const readings = await measureAll()
     const at = this.#now()
-    // Send a sandbox's sample now if it would be due before the middle of the next interval.
+    // A sample is due `quietMs` after the last one. If it becomes due before the middle of the next interval, it is sent now.
     const dueBefore = at - quietMs + (everySeconds * 1000) / 2
     for (const sandboxId of this.#told.keys()) if (!readings.has(sandboxId)) this.#told.delete(sandboxId)
     const news = [...readings].filter(([sandboxId, reading]) => {

@@ -104,8 +104,8 @@ suite('the limits that a sandbox sees', { skip: needsRoot }, () => {
         return heard.length === 2
       }),
     )
-    // Wait until the sandbox's meminfo shows its memory use. The kill does not change this use, so the runner must notice the kill
-    // from the kernel's counter of out-of-memory kills alone.
+    // Wait until the sandbox's meminfo shows its memory use. The kill that follows does not change this use, so the runner can
+    // notice it only from the kernel's counter of out-of-memory kills.
     await until(async () => (await memoryOf(sandboxId, 'MemFree')) < 128)
     assert.equal((await box.run(sandboxId, 'tail /dev/zero')).exitCode, 137)
     await soon(told)
