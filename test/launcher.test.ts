@@ -48,7 +48,7 @@ class Checkout {
     mkdirSync(join(this.#top, 'bin'))
     copyFileSync(launcher, join(this.home, 'alcove'))
     writeFileSync(join(this.home, 'package.json'), '{}')
-    // This fake apt-get always fails, so that the launcher installs nothing on the machine that runs the tests.
+    // A fake apt-get that always fails, so that the launcher installs nothing on the machine that runs the tests.
     const programs = { npm, 'apt-get': '#!/bin/sh\nexit 1\n' }
     for (const [name, text] of Object.entries(programs))
       writeFileSync(join(this.#top, 'bin', name), text, { mode: 0o755 })

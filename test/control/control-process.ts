@@ -1,7 +1,4 @@
-// Control as a separate process on the database of a test, for tests that kill it or run several controls.
-//
-//   await using other = await startControlProcess(app.url)
-//   const reply = await fetch(`${other.base}/users/me`, …)
+// Starts control as a separate process on the database of a test, for tests that kill it or run several controls.
 import { type ChildProcess, fork } from 'node:child_process'
 import { once } from 'node:events'
 import { createServer } from 'node:net'

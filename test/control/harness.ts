@@ -58,13 +58,16 @@ export type TestControl = AsyncDisposable & {
   asNewcomer: (claims: Claims, organizationId?: string) => Client
   /** The issuer that signs the tokens with which `asUser` and `asNewcomer` sign in. */
   issuer: TestIssuer
-  /** Makes calls with any bearer token. */
+  /** Returns a client that sends `token` as the bearer token of its calls. */
   with: (token: string) => Client
   /** Advances the clock, and the last heartbeats of linked runners, so that control does not consider these runners silent. */
   pass: (time: Time) => Promise<void>
   /** Runs the periodic sweeps once. In a test they never run on their own. */
   sweep: () => Promise<void>
-  /** Makes control listen on a loopback port too, for sockets and real clients. Returns `http://127.0.0.1:port`. */
+  /**
+   * Makes control listen on a loopback port too, for WebSockets and for clients that need a URL. Returns
+   * `http://127.0.0.1:port`.
+   */
   listen: () => Promise<string>
 }
 

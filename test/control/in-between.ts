@@ -22,8 +22,8 @@ export const inBetween = async <T>(
   act: () => Promise<T>,
   meanwhile: (transaction: Transaction) => Promise<unknown>,
 ): Promise<T> => {
-  // The promise of `act` is returned in an object. Otherwise the transaction would await the promise before it ends, but `act`
-  // can end only after the transaction.
+  // The promise of `act` is in an object, because the transaction would await a promise that it returns directly. The two
+  // would then wait for each other: `act` waits for the lock, which is released at the end of the transaction.
   const { acting } = await database.transaction(async (transaction) => {
     const isRead = 'reading' in before
     const table = isRead ? before.reading : before.writing

@@ -73,7 +73,7 @@ export const startIssuer = async (): Promise<TestIssuer> => {
   })
   server.listen(0, '127.0.0.1')
   await once(server, 'listening')
-  // An open issuer does not keep the test's process alive, so a test file need not close it.
+  // The listening server does not keep the test's process alive, so a test file need not close it.
   server.unref()
   const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`
 

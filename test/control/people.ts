@@ -56,7 +56,10 @@ const people: Resident[] = [
 /** The people who can sign in with a token of an issuer. */
 export type Person = Resident['name'] | 'admin'
 
-/** The organization of a call that names none. For the administrator, this is the administrator's personal organization. */
+/**
+ * Returns the organization that control uses if a call of this person names none. For the administrator, this is the
+ * administrator's personal organization.
+ */
 export const homeOf = (who: Person): string | null => people.find(({ name }) => name === who)?.organizationId ?? null
 
 /**

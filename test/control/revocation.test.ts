@@ -28,8 +28,8 @@ const statusAt = async ({ base }: ControlProcess, token: string, path: string, m
 }
 
 /**
- * Calls `other`, a second control process, until it refuses the revoked token. Until then it may answer 200 from its cache:
- * usually for some milliseconds, at most for a second.
+ * Calls `other`, the second control process, until it refuses the revoked token. It may answer 200 from its cache before
+ * that: usually for some milliseconds, at most for a second.
  */
 const untilRefused = async (token: string, path: string, status: number) => {
   const end = performance.now() + 15_000

@@ -22,7 +22,7 @@ import type { SandboxState } from '#src/wire/sandbox-state.ts'
 import type { TestControl } from './harness.ts'
 import { keys } from './people.ts'
 
-/** What the runner does with an assignment. `do`: performs it. `fail`: reports that it failed. */
+/** What the runner does with an assignment. `do`: performs it and reports the new state. `fail`: reports that it failed. */
 export type Behaviour =
   | { type: 'do' }
   | { type: 'fail'; reason: string; recoverable?: boolean }
@@ -63,7 +63,7 @@ export type SimulatedRunner = AsyncDisposable & {
    * Fetches control's list of assignments, as a runner does after each `hello` message, and performs the assignments.
    */
   takeList: () => Promise<void>
-  /** Resolves with the first assignment for which `is` returns true. It may have been received before this call. */
+  /** Resolves with the first assignment for which `is` returns true, even if the runner received it before this call. */
   untilAsked: (is: (assignment: Assignment) => boolean) => Promise<Assignment>
   /** Breaks the link between runner and control without a WebSocket close frame. */
   cut: () => Promise<void>
@@ -259,7 +259,10 @@ export const connectRunner = async (
   }
 }
 
-/** Waits until a sandbox has this state in the database. Throws an error with the actual state if that takes too long. */
+/**
+ * Waits until a sandbox has the state `state` in the database. If that takes too long, throws an error with the actual
+ * state.
+ */
 export const untilState = async (
   { app, database }: Pick<TestControl, 'app' | 'database'>,
   sandboxId: string,

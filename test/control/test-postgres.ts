@@ -68,21 +68,21 @@ const keepCluster = (data: string): void => {
     if (copyTree(data, join(unfinished, 'data'))) renameSync(join(unfinished, 'data'), readyCluster())
     rmSync(unfinished, { recursive: true, force: true })
   } catch {
-    // Storing may fail: the checkout may belong to another user, or another test run may be storing a cluster now.
-    // Without a stored cluster, the next test run makes a new one.
+    // Storing the cluster may fail: the checkout may belong to another user, or another test run may be storing a cluster at
+    // the same time. Without a stored cluster, the next test run makes a new one.
   }
 }
 
 export type TestPostgres = {
-  /** URL of the server, for a superuser. */
+  /** URL with which a superuser connects to this PostgreSQL. */
   url: string
   pid: number
   stop: () => Promise<void>
 }
 
 /**
- * Ends PostgreSQL when this process ends, even if this process is killed. A shell waits for the end of a pipe that only this
- * process holds open, and then ends PostgreSQL.
+ * Starts a shell that ends PostgreSQL when this process ends, even if this process is killed. The shell waits for the end of
+ * a pipe that only this process holds open.
  */
 const endAfterUs = (pid: number, place: string) => {
   const script = 'read -r _; kill -QUIT "$1"; timeout 10 tail --pid="$1" -f /dev/null; rm -rf -- "$2"'

@@ -15,8 +15,8 @@ export type Kills = {
   /** Number of kills of control at which at least one event was committed but had not arrived at its receiver. */
   betweenCommitAndSend: number
   /**
-   * Number of kills while a lock kept control from sending. Each certainly came after a commit and before control sent the
-   * message about it.
+   * Number of kills while the test held a lock that control needs for sending. Each of these kills came after a commit and
+   * before control sent the message about it.
    */
   strictlyBetween: number
   /** Number of kills that came after control had begun to send an event, and before the event arrived. */
@@ -28,10 +28,9 @@ export type Kills = {
 }
 
 /**
- * When a round of the test kills control. `held`: after control has committed an event, and before it sends the webhook message
- * about the event; the test holds a lock that control needs for sending, until control is dead. A number: so many milliseconds
- * after the test has learned of the commit. At that time control may not have sent the message yet, may be sending it, or may have
- * sent it.
+ * When a round of the test kills control. `held`: after control has committed an event and before it sends the webhook
+ * message about it. Until control is dead, the test holds a lock that control needs for sending. A number: so many
+ * milliseconds after the test has learned of the commit. At that time the message may be unsent, on its way, or delivered.
  */
 export type Moment = 'held' | number
 
@@ -112,7 +111,7 @@ export const runKills = async (moments: readonly Moment[], say: (line: string) =
         callAsOwner(control, method, path, body).catch(() => undefined)
       const calls = [
         call('POST', '/sandbox', { name: `box-${round}`, buildInfo }),
-        // Repeats the call above. Control makes only one sandbox of this name.
+        // Sends the same create a second time. Control makes only one sandbox of this name.
         call('POST', '/sandbox', { name: `box-${round}`, buildInfo }),
         ...(round === 0 ? [] : [call('DELETE', `/sandbox/box-${round - 1}`)]),
       ]

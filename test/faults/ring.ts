@@ -31,7 +31,7 @@ export type Outcome = {
 }
 
 const workers = 4
-/** How long after the last delete the host may still have traces of the sandboxes, in ms. */
+/** Maximum time in ms, after the last delete, for which the host may still have processes or files of the sandboxes. */
 const goneWithinMs = 60_000
 
 type RingOptions = {
@@ -121,7 +121,8 @@ const strike = async (alcove: Platform, victim: Victim, random: Random, steady: 
     case 'a sandbox':
       return await killSandbox(alcove, random, steady.id)
     default:
-      // A program that has ended but not yet restarted has no process to kill, so the kill is tried a second time.
+      // A program that has ended but has not restarted yet has no process to kill. So the kill is tried a second time after
+      // a moment.
       await alcove.kill(victim).catch(async () => {
         await sleep(500)
         await alcove.kill(victim).catch(() => {})
@@ -141,7 +142,7 @@ const killSandbox = async (alcove: Platform, random: Random, except: string) => 
   try {
     process.kill(Number(pid), 'SIGKILL')
   } catch {
-    // The process has ended before it could be killed.
+    // `kill` fails if the process has ended in the meantime. The test ignores that.
   }
 }
 

@@ -28,7 +28,10 @@ export class Steady {
   #command = ''
   #terminals = ''
   #strikes = 0
-  /** True while calls may fail: a program that they use was killed, and not all of them succeed again. */
+  /**
+   * True while calls of the simulated user may fail: a program that these calls need was killed, and not all calls succeed
+   * yet.
+   */
   #isTroubled = false
   #troubledUntil = 0
   #made = 0
@@ -139,8 +142,8 @@ export class Steady {
     while (!isOver()) {
       await sleep(50)
       if (!this.#isTroubled || this.#strikes > 0) continue
-      // While control is down, the gate may still answer from its cache, for at most one second. Calls after that show whether
-      // control runs.
+      // While control is down, the gate may still use cached answers, for at most one second. So this loop waits longer than
+      // that: a call that succeeds afterwards shows that control runs.
       await sleep(1100)
       const strikes = this.#strikes
       const record = await this.#client.once('GET', `/sandbox/${this.#record.id}`)

@@ -147,7 +147,8 @@ export class Worker {
   async #sureOf(name: string, path: string, body: object): Promise<Record_ | undefined> {
     const { status, body: reply } = await this.#client.sure('POST', path, body, { 'idempotency-key': randomUUID() })
     if (status === 200) return reply as Record_
-    // This 409 is allowed: after a kill of PostgreSQL, a paused sandbox may be `pausing` again for a moment (docs/adr/0017).
+    // A 409 with this text is allowed: after a kill of PostgreSQL, a paused sandbox may be `pausing` again for a moment
+    // (docs/adr/0017).
     const isUnderWay = status === 409 && JSON.stringify(reply).includes('wait until that has ended')
     if (status >= 500 || (status === 409 && !isUnderWay))
       this.complaints.push(`making ${name}: ${status} ${JSON.stringify(reply)}`)
@@ -163,7 +164,7 @@ export class Worker {
       `echo ${text} > ${path}.new && mv ${path}.new ${path} && echo ok`,
     )
     if (done?.result.trim() === 'ok') known.files.set(path, text)
-    // Nobody knows whether this write was performed, so the content of the file is not checked any more.
+    // If nobody knows whether a write was performed, the content of the file is not checked any more.
     else known.files.delete(path)
     await this.#refresh(known)
   }

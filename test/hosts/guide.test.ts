@@ -127,7 +127,8 @@ suite('the guide on many hosts', { skip: needsRoot }, () => {
       )
       assert.equal(status, 200)
       const url = `http://${server.address}:4601/toolbox/${body['id']}/process/execute`
-      // The sandbox waits until its host has brought the snapshot and the base image of the snapshot.
+      // The sandbox starts only after its host has fetched the snapshot and the base image of the snapshot, so the call is
+      // repeated.
       const said = await untilAnswer(
         () => call(server, key.trim(), 'POST', url, { command: 'cat /home/daytona/note' }),
         (answer) => answer.status === 200,
@@ -164,7 +165,8 @@ suite('the guide on many hosts', { skip: needsRoot }, () => {
     const startedIn = ({ body }: Awaited<ReturnType<typeof call>>) =>
       (body['items'] as { id: string; state: string }[]).filter(({ state }) => state === 'started')
     const list = `http://${server.address}:4600/api/sandbox?limit=100`
-    // The old host is empty before all of its sandboxes have started on their new host.
+    // The old host becomes empty before all of its sandboxes have started on their new host, so this test waits for the
+    // sandboxes.
     const listed = await untilAnswer(
       () => call(server, key.trim(), 'GET', list),
       (answer) => startedIn(answer).length === 60 - givenUp,

@@ -107,7 +107,7 @@ export type TestDatabase = AsyncDisposable & {
   url: string
 }
 
-/** Starts a PostgreSQL that is reached at the address of `host`. So `host.cut()` disconnects the database. */
+/** Starts a PostgreSQL to which all hosts connect at the address of `host`. So `host.cut()` disconnects the database. */
 export const startDatabase = async (host: Host): Promise<TestDatabase> => {
   const postgres = await startTestPostgres()
   const url = new URL(postgres.url)
@@ -121,7 +121,10 @@ export const startDatabase = async (host: Host): Promise<TestDatabase> => {
 
 export type ControlOptions = { database: TestDatabase; encryptionKey: string; firstKey: string; proxyUrl: string }
 
-/** Starts only control on a host, as an unprivileged user. Clients and runners reach it at the address of the host. */
+/**
+ * Starts control, and no other program, on a host as an unprivileged user. Clients and runners connect to the address of the
+ * host.
+ */
 export const startControl = async (
   host: Host,
   { database, encryptionKey, firstKey, proxyUrl }: ControlOptions,

@@ -36,14 +36,14 @@ const mostOutput = 256 * 1024
 
 type Options = { env?: Record<string, string>; input?: string; timeoutMs?: number }
 
-/** `keepsInput`: standard input stays open, and the caller ends it. Default: standard input is empty. */
+/** `keepsInput`: standard input stays open until the caller closes it. Default: standard input is empty. */
 type StartOptions = Pick<Options, 'env'> & { keepsInput?: boolean }
 
 const tableOf = (address: string) => `test_block_${address.replaceAll('.', '_')}`
 
 export type Ran = { code: number | null; out: string; err: string }
 
-/** A program that was started on a host and runs. */
+/** A program that runs on a host. */
 export type Started = {
   child: ChildProcess
   /** Returns the output of the program until now, from standard output and standard error. */
@@ -93,7 +93,7 @@ const clear = async (directory: string): Promise<string[]> => {
   return left
 }
 
-/** Removes the networks of tests that were killed. */
+/** Removes the networks that earlier test runs have left because they were killed. */
 const clearFormer = async (): Promise<void> => {
   for (const name of readdirSync(tmpdir())) {
     const directory = join(tmpdir(), name)
@@ -257,7 +257,7 @@ export class Host {
     }
   }
 
-  /** Removes a `block`. */
+  /** Ends the effect of `block` for this address. */
   unblock(address: string): void {
     this.#onNetwork('nft', 'delete', 'table', 'inet', tableOf(address))
   }

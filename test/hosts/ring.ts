@@ -14,7 +14,7 @@ import type { UsersOutcome } from './ring-users.ts'
 
 const workers = 4
 const watchEveryMs = 500
-/** How long after the last delete the hosts may still have traces of sandboxes, in ms. */
+/** Maximum time in ms, after the last delete, for which the hosts may still have processes or files of the sandboxes. */
 const goneWithinMs = 120_000
 /** Time in ms for which the network between a host and control is interrupted, so that the host becomes silent. */
 const silentMs = 26_000
@@ -63,7 +63,8 @@ class Machines {
       await all.#start()
       return all
     } catch (error) {
-      // Without this, the PostgreSQL that was started would keep the process of the test alive.
+      // If the start fails, everything that was started is ended. A running PostgreSQL would keep the process of the test
+      // alive.
       await all[Symbol.asyncDispose]()
       throw error
     }
@@ -239,8 +240,8 @@ const watchForTwins = (hosts: readonly Host[]) => {
 }
 
 /**
- * Whether the journal has only a note that the host archived the sandbox. If the sandbox has moved to another host, this note
- * stays for a day.
+ * Whether the journal of a sandbox says only that this host has archived the sandbox. After the sandbox has moved to another
+ * host, the old host keeps this journal entry for a day.
  */
 const isNote = (directory: string): boolean => {
   try {

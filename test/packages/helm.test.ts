@@ -72,7 +72,7 @@ suite('the Helm chart', () => {
     return charts.parse(answer.output) as KubernetesObject[]
   }
 
-  test('helm lint --strict finds nothing', async () => {
+  test('`helm lint --strict` finds no error in the chart', async () => {
     const answer = await charts.helm('lint', '--strict', chart, ...flags(needed))
     assert.ok('output' in answer, JSON.stringify(answer))
   })
@@ -110,7 +110,7 @@ suite('the Helm chart', () => {
     })
   }
 
-  test('settings and addresses reach the programs as text', async () => {
+  test('the Helm chart passes settings and addresses to the programs as text', async () => {
     const values = { 'control.settings.ALCOVE_AUDIT_DAYS': '30', 'hosts.address': '198.51.100.7' }
     const containers = (await render(values)).filter(isWorkload).flatMap(({ spec }) => spec.template.spec.containers)
     const settingOf = (container: string, setting: string) =>

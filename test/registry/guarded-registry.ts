@@ -39,7 +39,7 @@ export class GuardedRegistry {
           : guarded.#note(authorization) && /^Bearer token-of-/.test(authorization)
       if (isAllowed) return answer
       const challenge = way === 'basic' ? 'Basic realm="images"' : `Bearer realm="${guarded.realm}",service="tokens"`
-      // This error repeats the received credentials, which a malicious registry might do.
+      // The error message contains the received credentials, as the message of a malicious registry might.
       const body = Buffer.from(JSON.stringify({ errors: [{ code: 'UNAUTHORIZED', message: authorization }] }))
       return { ...answer, status: 401, body, headers: { 'www-authenticate': challenge } }
     }

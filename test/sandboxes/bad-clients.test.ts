@@ -125,8 +125,8 @@ suite('the logs of the programs', () => {
   })
 
   test('no mistake of a client causes a warning, or more than five lines, in the logs of the programs', async () => {
-    // The first call to the server's issuer logs a warning that this version of Node has no long-term support. That is no mistake
-    // of a client, so the test makes this call before it checks the logs.
+    // The first call to the server's OpenID issuer logs a warning that this version of Node has no long-term support. No
+    // client caused that warning, so the test makes this call before it checks the logs.
     await fetch(`${alcove.url}/oidc/.well-known/openid-configuration`)
     const wrong: string[] = []
     let from = sizes()

@@ -77,7 +77,7 @@ suite('alcove run', () => {
     assert.equal(await isThere('run-int'), false)
   })
 
-  test('after Ctrl-C `alcove run` hangs up a command that ignores signals, and deletes the sandbox', async () => {
+  test('`alcove run` deletes its sandbox after SIGTERM, even if the command in it ignores signals', async () => {
     const script = 'trap "" INT TERM; echo up; sleep 300'
     const { child, until, ended } = start(['run', '--name', 'run-deaf', '--', 'sh', '-c', script])
     await until('up')
@@ -142,7 +142,7 @@ suite('alcove exec', () => {
     assert.deepEqual([await code('exit 3'), await code('kill -9 $$')], [3, 137])
   })
 
-  test('each kind of failure has its own exit code, and an error message with the request id', async () => {
+  test('each kind of failure of `alcove` has its own exit code, and its message contains the request id', async () => {
     const cases: [args: string[], env: NodeJS.ProcessEnv, code: number, sentence: RegExp][] = [
       [['exec', 'no-such-box', '--', 'true'], {}, 66, /^alcove: .*no-such-box not found.* \(request \S+\)\n$/],
       [['exec', 'desk-box', '--'], {}, 64, /There is no command/],
@@ -319,7 +319,9 @@ suite('alcove port', () => {
   })
 })
 
-/** Starts a proxy in front of the real server. Connections to toolboxes go through it, so that the test can cut them. */
+/**
+ * Starts a proxy between `alcove` and the real server. The connections to toolboxes go through it, so the test can cut them.
+ */
 const startCutter = async () => {
   const gate = new Set<Socket>()
   const place = createServer((socket) => {
@@ -378,7 +380,7 @@ suite('alcove shell', () => {
     shell.child.stdin.write('exit 9\n')
     const { code, out } = await shell.ended
     assert.equal(code, 9, out)
-    // The user's terminal is restored: it echoes typed text and passes on whole lines again.
+    // The user's terminal has the settings from before the command: it echoes typed text and passes on whole lines.
     assert.match(out, / icanon/)
     assert.doesNotMatch(out, / -icanon/)
   })
@@ -402,7 +404,7 @@ suite('alcove shell', () => {
     assert.equal((await again.ended).code, 4)
   })
 
-  test('without a terminal `alcove shell` refuses, and suggests `alcove exec`', async () => {
+  test('without a terminal `alcove shell` does not run, and its error suggests `alcove exec`', async () => {
     const { code, err } = await alcove(['shell', 'desk-box'])
     assert.deepEqual([code, /alcove exec/.test(err)], [64, true])
   })
@@ -448,7 +450,10 @@ suite('the package of the command line', () => {
     }).ended
   }
   const isRecent = (path: string) => existsSync(path) && /^v[2-9]\d/.test(execFileSync(path, ['--version']).toString())
-  /** A Node that is installed on this machine, if it is at least version 20, otherwise the pinned Node. */
+  /**
+   * Path of a Node that is installed on this machine, if it has at least version 20. Otherwise, path of the Node of this
+   * checkout.
+   */
   const otherNode = ['/usr/bin/node', '/usr/local/bin/node'].find(isRecent) ?? process.execPath
 
   test('the npm package installs from its tarball without other packages, and runs with the machine’s Node', async () => {

@@ -50,7 +50,7 @@ suite('a server with an external PostgreSQL and without sudo', () => {
     await database?.stop()
   })
 
-  // This test must be the first. It compares what is on the host before it makes its sandboxes and after it has deleted them.
+  // Must be the first test. It compares what is on the host before it makes its sandboxes and after it has deleted them.
   // Sandboxes of earlier tests would disturb that, because the server keeps their network namespaces for later sandboxes.
   test('a sandbox in any of the 21 states can be deleted within ten seconds, and leaves nothing on the host', async () => {
     const data = dataDirectoryAt(alcove.data)
@@ -85,7 +85,7 @@ suite('a server with an external PostgreSQL and without sudo', () => {
     }
     assert.deepEqual(await alcove.leftovers(), [])
     assert.deepEqual(filesBelow(store), [])
-    // The kernel removes deleted disks and their limits only at its next commit.
+    // btrfs removes deleted disks and their limits only at its next commit. This command makes it commit now.
     execFileSync('btrfs', ['filesystem', 'sync', join(data.runner, 'pool')])
     const left = () => listUnnamedTraces(data).filter((line) => !before.includes(line))
     await until('no limit and no rule is left', () => left().length === 0, goneWithinSeconds).catch((error) => {

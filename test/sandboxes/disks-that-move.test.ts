@@ -34,7 +34,8 @@ before(async () => {
   // The pool is small. The overcommit allows more sandboxes than the pool has disk space for.
   const env = { ...storeIn(store), ALCOVE_OVERCOMMIT: '64,8,10000' }
   alcove = await platform({ own: true, image: 'small', env, prepare: prepareSmallPool })
-  // Only the default image of this first runner has the file `made-on`. It shows on which runner's image a moved disk lies.
+  // Only the default image of this first runner has the file `made-on`. A test reads the file in a sandbox that has moved,
+  // to see which runner's image is below its disk.
   writeFileSync(join(alcove.data, 'runner/images/default/rootfs/etc/made-on'), 'local')
   joining = joinRunner(alcove, 'second', storeIn(store))
   joining.catch(() => {})
@@ -342,7 +343,7 @@ suite('sandboxes that move between two runners', () => {
     for (const { id } of [ran, stopped]) assert.equal((await alcove.api('DELETE', `/sandbox/${id}`)).status, 200)
   })
 
-  test('a sandbox runs on while its runner is given up, and can be used when the runner is back', async () => {
+  test('if the operator gives up a runner, its sandbox keeps running, and is usable when the runner is back', async () => {
     const box = await createOn('second')
     const { result } = (
       await box.toolbox('POST', '/process/execute', {

@@ -260,7 +260,7 @@ suite('files', () => {
     const reply = await call(box, 'POST', '/upload-v2?path=file', ReadableStream.from(tooMuch()) as never).catch(
       (error) => error as Error,
     )
-    // The sandbox answers before it has read everything. A client that is still sending may get an error of its
+    // The sandbox answers before it has read the whole upload. A client that is still sending may get an error of its
     // connection instead of the answer.
     if (!(reply instanceof Error)) {
       const body = (await reply.json()) as { message: string }
@@ -269,7 +269,7 @@ suite('files', () => {
     }
     await until('the upload removed', async () => (await halfFiles(box)) === '0')
     assert.equal(await box.run('cat file'), 'old')
-    // This call is repeated, because Btrfs frees the deleted file's space only at its next commit.
+    // The call is repeated, because btrfs frees the deleted file's space only at its next commit.
     const makeFolder = () => box.toolbox('POST', '/files/folder?path=there-is-room-again')
     await until('room again', async () => (await makeFolder()).status === 201, 120)
   })

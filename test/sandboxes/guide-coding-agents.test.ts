@@ -56,8 +56,8 @@ if (!isPrivateHost) {
 
     const runPrinted = async (name: string, env: Record<string, string> = {}) => {
       const program = programs.get(name) ?? assert.fail(`the guide has no ${name}`)
-      // In this test the registry has another address, with http: the sandbox does not trust the simulated Internet's
-      // certificates.
+      // The printed program uses the public npm registry. The test replaces it by the simulated registry, with http, because
+      // the sandbox does not trust the simulated Internet's certificates.
       writeFileSync(join(desk, name), program.replace('npm install -g', `npm install -g --registry http://${address}/`))
       const here = { DAYTONA_API_URL: `${server.url}/api`, DAYTONA_API_KEY: server.key }
       const { code, output } = await runProgram(process.execPath, [name], { cwd: desk, env: { ...here, ...env } })

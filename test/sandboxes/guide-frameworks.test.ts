@@ -21,7 +21,7 @@ const calls: Record<string, ToolCall> = {
   'ai-sdk.mjs': { tool: 'bash', input: { command: 'echo "user $(id -un)"' } },
 }
 
-/** These variables keep the frameworks from sending reports to their makers. */
+/** Environment variables with which the frameworks send no usage reports to their makers. */
 const silent = { MASTRA_TELEMETRY_DISABLED: '1', OPENAI_AGENTS_DISABLE_TRACING: '1', LANGSMITH_TRACING: 'false' }
 
 suite('the guide on agent frameworks', () => {

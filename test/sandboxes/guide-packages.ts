@@ -16,8 +16,8 @@ const installMs = 300_000
 const keyOf = (content: string | Buffer) => createHash('sha256').update(content).digest('hex').slice(0, 16)
 
 /**
- * Returns the directory `name/key` of the store. If it does not exist, `make` fills it, and other directories in `name` are
- * removed.
+ * Returns the directory `name/key` below `store`. If it does not exist, `make` fills it, and all other directories in `name`
+ * are removed.
  */
 const stored = async (name: string, key: string, make: (target: string) => Promise<void>): Promise<string> => {
   const directory = join(store, name)

@@ -17,7 +17,9 @@ export const blocksOf = (page: string, language: string): string[] =>
 export const programsOf = (page: string): Map<string, string> =>
   new Map([...page.matchAll(/^```\w+ (\S+)\n([\s\S]*?)^```/gm)].map(([, name, text]) => [name ?? '', text ?? '']))
 
-/** Replaces the addresses and the data directory of the server by those of the test's server. Changes nothing else. */
+/**
+ * Returns the text of a guide with the addresses and the data directory of the test's server in place of the printed ones.
+ */
 export const addressedTo = ({ url, data }: Pick<Platform, 'url' | 'data'>, text: string): string => {
   const port = Number(new URL(url).port)
   return text

@@ -92,8 +92,8 @@ suite('isolation of a sandbox', () => {
     const mounts = await root.run('cat /proc/self/mountinfo')
     for (const path of [alcove.data, '/work/main', '/root/.npm']) {
       assert.notEqual((await root.try(`test -e ${path}`)).exitCode, 0, path)
-      // The value at index 4 of a line is the mount point. It may not be a path of the host. Another value of the line may be such
-      // a path: the directory of the host that is the root of the sandbox.
+      // In a line of /proc/self/mountinfo, the value at index 4 is the mount point. It must not be a path of the host.
+      // Another value may be such a path: the directory of the host that is the root of the sandbox.
       assert.ok(!mounts.split('\n').some((line) => line.split(' ')[4] === path), path)
     }
     assert.notEqual((await root.try('ls /proc/1/root/')).exitCode, 0)

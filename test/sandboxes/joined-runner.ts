@@ -48,8 +48,8 @@ export const joinRunner = async (alcove: Platform, id: string, env: Record<strin
   }
   const end = async () => {
     await stop()
-    // Tries again for a while, because a mount of this runner may be busy: processes of another test's server may still have a
-    // copy of this mount.
+    // Repeats the removal for up to a minute. A mount of this runner may be busy, because processes of another test's server
+    // may still have a copy of it.
     let left: readonly string[] = []
     const isPurged = async () => {
       left = await purge(dataDirectoryAt(directory))

@@ -34,7 +34,10 @@ suite('createLspServer of the SDK', () => {
   }
   const upload = (path: string, text: string) => sandbox.fs.uploadFile(Buffer.from(text), path)
 
-  /** Installs TypeScript in the sandbox, as the default user, with the native program for this machine's processor. */
+  /**
+   * Installs TypeScript in the sandbox as the default user: the npm package, and the native program for this machine's
+   * processor.
+   */
   const installTypeScript = async () => {
     const native = `@typescript/typescript-linux-${process.arch}`
     const tar = execFileSync('tar', ['-C', nodeModules, '-cz', 'typescript', native], { maxBuffer: 256 * 1024 * 1024 })
@@ -72,7 +75,7 @@ suite('createLspServer of the SDK', () => {
     await until('the server has ended', async () => (await run('pgrep -c pylsp || true')) === '0')
   })
 
-  test('a missing TypeScript server is an error that names an install command; after the install, it starts', async () => {
+  test('if TypeScript is missing, the error names an install command; after that, its language server starts', async () => {
     await run('mkdir -p web')
     await upload('web/app.ts', 'export class Greeter { greet() { return 1 } }\nconst g = new Greeter()\ng.gr\n')
     await upload('web/app.js', 'const list = [1]\nlist.ma\n')

@@ -357,7 +357,9 @@ suite('previews', () => {
     assert.equal((await ask(sign(await keyNow(), '/tmp/signed', 0), {}, asProxy())).status, 200)
   })
 
-  /** Repeats a call until its status is as expected, because the gate may still admit a caller for a second. */
+  /**
+   * Repeats a call until its status is as expected. The gate may use a cached answer about the caller's access for a second.
+   */
   const untilStatus = async (call: () => Promise<Answer>, status: number) => {
     for (let tries = 0; tries < 100; tries++) {
       if ((await call()).status === status) return

@@ -61,7 +61,7 @@ suite('the attacks of `alcove test --red-team`', () => {
     let pid = await findPid()
     for (; pid === undefined; pid = await findPid()) await pause(50)
     const inside = ['-t', `${pid}`, '--all', '--', '/bin/sh', '-c']
-    // These commands run in the namespaces of the sandbox, but without the system call filter.
+    // `run` enters the namespaces of the sandbox from the host, so its commands do not have the system call filter.
     const run = async (command: string) => spawnSync('nsenter', [...inside, command], { encoding: 'utf8' }).stdout
     const unfiltered = { ...root, run, try: async (command: string) => ({ exitCode: 0, result: await run(command) }) }
     const calls = attacks.filter(({ name }) => name === 'system calls that open more of the kernel')

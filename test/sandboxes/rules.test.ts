@@ -126,8 +126,8 @@ suite('sessions', () => {
 
   test('with `runAsync`, a call returns a cmdId immediately; other calls read the command’s logs and status', async () => {
     await sandbox.process.createSession('async')
-    // This command ends only after input that the test sends when the call has returned. If the call waited, it would
-    // never return.
+    // The command ends only after input, and the test sends the input after the call has returned. If the call waited for
+    // the command, it would never return.
     const exec = { command: 'echo begun; read line; echo "got $line"; exit_code=4; (exit $exit_code)', runAsync: true }
     const { status, body } = await box.toolbox('POST', '/process/session/async/exec', exec)
     assert.deepEqual([status, Object.keys(body)], [202, ['cmdId']])
@@ -140,7 +140,7 @@ suite('sessions', () => {
     await sandbox.process.deleteSession('async')
   })
 
-  // This sandbox has no entrypoint. images.test.ts tests the entrypoint session of images with an entrypoint.
+  // The sandbox of this test has no entrypoint. images.test.ts tests the entrypoint session of images with an entrypoint.
   test('the entrypoint session of a sandbox is not listed, and is empty if the sandbox has no entrypoint', async () => {
     assert.deepEqual(await sandbox.process.getEntrypointSession(), { sessionId: 'entrypoint', commands: [] })
     assert.deepEqual(await sandbox.process.listSessions(), [])

@@ -305,7 +305,7 @@ suite('kill -9 of the server’s programs', () => {
       )
       return answer!
     }
-    // The program that was killed a moment before may not have started again, so the kill is repeated.
+    // The program may not have restarted since it was last killed. The kill is then repeated until it succeeds.
     const kill = (program: 'control' | 'runner') =>
       until(
         `${program} is killed`,

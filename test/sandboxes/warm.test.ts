@@ -58,7 +58,7 @@ suite('a warm sandbox', () => {
     assert.deepEqual([status, await box.run('echo $COLOUR,$IS_SANDBOX')], [200, 'red,'])
     const code = await box.toolbox('POST', '/process/code-run', { code: 'console.log(typeof process)' })
     assert.equal(String(code.body['result']).trim(), 'object')
-    // The sandbox has the memory that the create asks for. It was started with another size.
+    // The sandbox has as much memory as the create asks for. As a warm sandbox, it was started with another size.
     const inMemory = (mebibytes: number) => `python3 -c 'len(bytearray(${mebibytes} << 20))'`
     assert.equal((await box.try(inMemory(1500))).exitCode, 0)
     assert.notEqual((await box.try(inMemory(2500))).exitCode, 0)
@@ -82,7 +82,8 @@ suite('a warm sandbox', () => {
     const { body: pools } = await alcove.api('GET', '/warm-pools')
     for (const { id } of pools as unknown as { id: string }[]) await alcove.api('DELETE', `/warm-pools/${id}`)
     await using _first = await createBox(alcove)
-    // Callers cannot list warm sandboxes, which have no owner. If a create claims one, a warm sandbox existed.
+    // Callers cannot list warm sandboxes, because these have no owner. If a create claims one, the server had started it
+    // before.
     const isClaimed = async () => {
       await using next = await createBox(alcove)
       assert.equal(await next.run('echo here'), 'here')

@@ -35,7 +35,7 @@ export type TestProvider = AsyncDisposable & {
 
 const standardSetup: ProviderSetup = {
   clientId: 'alcove-client',
-  // This secret has characters that a client must encode for HTTP Basic authentication.
+  // The secret has characters that a client must encode for HTTP Basic authentication.
   clientSecret: 'secret:of/the+client%',
   redirectUri: 'http://control.test:3000/api/auth/sso/callback',
   authMethod: 'client_secret_basic',
