@@ -17,7 +17,8 @@ const queries = new QueryClient({
   defaultOptions: {
     queries: {
       staleTime: 10_000,
-      // The server would refuse the same call (4xx) again. Only other failures are retried, such as an unreachable server.
+      // A call that the server refuses (4xx) is not repeated, because the server would refuse it again. Other failures are
+      // retried up to three times.
       retry: (count, error) => count < 3 && !(error instanceof ApiProblem && error.status >= 400 && error.status < 500),
     },
   },

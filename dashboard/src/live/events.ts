@@ -8,7 +8,7 @@ import { applyChange, hasAll, type ListPages, replaceRows } from './apply-change
 
 export type SandboxChange = { sandbox: SandboxRow; newState: SandboxRow['state']; oldState?: SandboxRow['state'] }
 
-/** How long changes are collected before the lists are drawn again, in ms. */
+/** How long changes of sandboxes are collected before the lists are drawn with them, in ms. */
 const gatherMilliseconds = 250
 /**
  * A list with more loaded pages is not fetched again for a new sandbox: its reader has scrolled far from the start of the list.
@@ -18,8 +18,8 @@ const mostPagesFetched = 5
 const refusedMilliseconds = 5000
 
 /**
- * Keeps the lists on the page current until the caller calls the function that is returned. `onLink` is called with true when
- * events begin to arrive, and with false when the connection is lost.
+ * Keeps the lists on the page current. Returns a function that ends this. `onLink` is called with true when events begin to
+ * arrive, and with false when the connection is lost.
  */
 export const follow = (
   queries: QueryClient,
@@ -90,7 +90,8 @@ export const follow = (
     gather(row)
   })
   socket.on('sandbox.state.updated', ({ sandbox }: SandboxChange) => gather(sandbox))
-  // The event for trouble inside a sandbox. It changes no state, but adds an entry to the sandbox's timeline.
+  // The event for trouble inside a sandbox that runs on, such as a process killed for want of memory. The event changes no
+  // state, but adds an entry to the sandbox's timeline.
   socket.on('sandbox.mishap', ({ sandbox }: Pick<SandboxChange, 'sandbox'>) => gather(sandbox))
   return () => {
     clearTimeout(timer)

@@ -3,8 +3,8 @@ import type { Organization } from './people.ts'
 import { session } from './session.ts'
 
 /**
- * Returns a function that must be called after the organization of this tab was left or deleted. The function switches the tab to
- * the personal organization.
+ * Returns a function that switches this tab to the personal organization. Must be called after the organization of this tab
+ * was left or deleted.
  */
 export const useTurnAway = () => {
   const queries = useQueryClient()

@@ -32,10 +32,7 @@ const organizationKey = 'alcove.organization'
 const renewalKey = 'alcove.renewal'
 const channelName = 'alcove.session'
 
-/**
- * The message that brings new tokens to a tab. The tab opened a window in which the user signed in again, and the window sends
- * it.
- */
+/** A message with new tokens. The window in which a user signed in again sends it to the tab that opened the window. */
 type Renewal = { tabId: string; tokens: Tokens }
 
 const subjectOf = (token: string): string | undefined => {
@@ -119,7 +116,7 @@ class Session {
     }
   }
 
-  /** The access token. If it expires soon, it is renewed first. */
+  /** Returns the access token. If it expires soon, it is renewed first. */
   async token(): Promise<string> {
     const { endsAt, refreshToken } = this.#tokens ?? {}
     if (endsAt !== undefined && refreshToken !== undefined && performance.now() > endsAt - earlyMilliseconds)
@@ -233,8 +230,8 @@ class Session {
   }
 
   #start(tokens: Tokens): void {
-    // If this key is set, another tab has opened this window only to renew the tab's session. The tab gets the tokens, and the
-    // window closes.
+    // If the session storage has this key, another tab has opened this window only to renew the tab's session. The tab gets
+    // the tokens, and the window closes.
     const tabId = sessionStorage.getItem(renewalKey)
     if (tabId !== null) {
       sessionStorage.removeItem(renewalKey)

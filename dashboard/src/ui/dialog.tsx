@@ -45,8 +45,8 @@ export const FormDialog = ({ submit, isDanger, isSubmitDisabled, onSubmit, child
   const [isBusy, setBusy] = useState(false)
   const run = async (event: FormEvent) => {
     event.preventDefault()
-    // React would pass the event on to another form, if this dialog was opened inside of that form's component. That other form
-    // must not be submitted.
+    // If this dialog was opened inside of another form's component, React would pass the event on to that form. The other
+    // form must not be submitted.
     event.stopPropagation()
     if (isBusy) return
     setBusy(true)

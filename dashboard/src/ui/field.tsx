@@ -8,7 +8,7 @@ import {
 
 type Common = { label: ReactNode; hint?: ReactNode; error?: string | undefined }
 
-/** Draws label, hint and error around an input. Screen readers read them together with the input. */
+/** Draws the label, the hint and the error of an input. Screen readers read them together with the input. */
 const Field = ({
   label,
   hint,

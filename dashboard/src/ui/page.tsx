@@ -33,7 +33,10 @@ export const Empty = ({ title, children, action }: { title: string; children?: R
 
 type Loaded<T> = { data: T | undefined; error: unknown; isPending: boolean; refetch: () => unknown }
 
-/** Draws the data of a query, or a notice while the query loads or after it failed. If a later fetch fails, the old data stay. */
+/**
+ * Draws the data of a query, or a notice while the query loads or after it failed. If a later fetch fails, the data of the
+ * earlier fetch stay on the page.
+ */
 export const WhenLoaded = <T,>({ query, children }: { query: Loaded<T>; children: (data: T) => ReactNode }) => (
   <>
     {query.error != null && <ErrorNotice error={query.error} retry={() => void query.refetch()} />}

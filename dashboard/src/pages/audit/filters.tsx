@@ -77,7 +77,8 @@ export const Filters = ({ search, onChange }: Props) => {
         <SelectField
           label="Target"
           value={search.targetType ?? ''}
-          // A new kind of target removes the filter for the action, because each kind has its own actions.
+          // When the reader chooses another kind of target, the filter for the action is removed, because each kind has its
+          // own actions.
           onChange={(value) => onChange(withFilter(withFilter(search, 'action', ''), 'targetType', value))}
           options={options(
             targets.map(({ targetType }) => targetType),

@@ -16,7 +16,7 @@ export type AuditSearch = {
   /** Times as `YYYY-MM-DDTHH:MM`, in the reader's time zone. */
   after?: string
   before?: string
-  /** Shows the audit log of the whole server, which only operators may read. */
+  /** True: the page shows the audit log of the whole server, which only operators may read. */
   server?: true
 }
 

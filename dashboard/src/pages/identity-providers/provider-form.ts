@@ -8,7 +8,10 @@ export type ProviderForm = {
   name: string
   issuerUrl: string
   clientId: string
-  /** Empty if the stored secret is to stay. The server never sends the secret to the page. */
+  /**
+   * The client secret that the user has typed. If it is empty, the server keeps the stored secret, which it never sends to
+   * the page.
+   */
   clientSecret: string
   scope: string
   /** E-mail domains, separated by spaces, commas or line ends. */

@@ -28,7 +28,7 @@ export const TestConnection = ({ issuerUrl }: { issuerUrl: string }) => {
       setBusy(false)
     }
   }
-  // Hides a result for an issuer URL that is no longer in the field.
+  // The result is shown only while the field contains the issuer URL that was tested.
   const shown = found?.issuerUrl === issuerUrl ? found : undefined
   return (
     <div className="stack" style={{ gap: 8 }}>

@@ -38,8 +38,8 @@ const NewKeyDialog = ({ created, onClose }: { created: NewKey; onClose: () => vo
 
 type Props = {
   /**
-   * The permissions of the user, who can give a key no others. Undefined until they are fetched. The server checks them in any
-   * case.
+   * The user's own permissions: the user can give a key only these. Undefined until they are fetched. The server checks the
+   * permissions of a new key in any case.
    */
   standing: Standing | undefined
   onClose: () => void

@@ -17,7 +17,7 @@ export const useInvitations = () => {
 }
 
 /**
- * Returns a function to call after a change of members, roles or invitations. It fetches the lists again that may have
+ * Returns a function that fetches the lists of members, roles and invitations again. Must be called after one of them was
  * changed.
  */
 export const usePeopleChanged = () => {

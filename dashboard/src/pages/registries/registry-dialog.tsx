@@ -12,7 +12,7 @@ type RegistryDialogProps = {
   onClose: () => void
 }
 
-/** Adds or changes the credentials for a container registry. The server tries them at the registry before it saves them. */
+/** Adds or changes the credentials for a container registry. The server checks them at the registry before it saves them. */
 export const RegistryDialog = ({ registry, onAdd, onChange, onClose }: RegistryDialogProps) => {
   const [form, setForm] = useState({
     name: registry?.name ?? '',

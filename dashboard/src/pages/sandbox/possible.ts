@@ -3,5 +3,8 @@ import type { SandboxState } from '../../api/client.ts'
 
 const atRest: readonly SandboxState[] = ['started', 'stopped', 'paused']
 
-/** Whether a sandbox can be forked, snapshot, resized or archived: it must not be changing to another state. */
+/**
+ * Whether a sandbox in this state can be forked, copied to a snapshot, resized or archived. It cannot while it changes to
+ * another state.
+ */
 export const isAtRest = (state: SandboxState): boolean => atRest.includes(state)

@@ -12,5 +12,5 @@ export const remove = (id: string) => answerOf(control.DELETE('/snapshots/{idOrN
 export const canActivate = ({ state }: Snapshot): boolean => state === 'inactive' || state === 'error'
 export const canDeactivate = ({ state }: Snapshot): boolean => state === 'active'
 
-/** How often a list is fetched again while one of its snapshots is being made, in ms. */
+/** How often a list of snapshots is fetched again while a snapshot in it is being made, in ms. */
 export const whileMoving = 2000

@@ -61,7 +61,8 @@ export const useBuildLog = (path: string, isMoving: boolean) => {
 
   const isOver = state.name !== 'following'
   useEffect(() => {
-    // Follows the log again if it ended while the build still runs: the build began again, or the connection broke.
+    // Follows the log again if it ended while the build still runs. Either the build has begun again, or the connection
+    // broke.
     if (!isOver || !isMoving) return
     const seconds = Math.min(3 * 2 ** Math.min(attempt, 10), longestPauseSeconds)
     const timer = setTimeout(() => setAttempt(attempt + 1), seconds * 1000)

@@ -5,7 +5,7 @@ import { isMoving } from '../../ui/state-badge.tsx'
 
 export type Volume = AnswerTo<'/volumes', 'get'>[number]
 
-/** How often the list is fetched again while a volume is being removed, in ms. */
+/** How often the list of volumes is fetched again while a volume is being removed, in ms. */
 const whileMoving = 2000
 
 /** The volumes of the organization, and the calls that make and delete volumes. */

@@ -4,7 +4,7 @@ import { useOrganizationId } from '../../session/use-session.ts'
 
 export type WarmPool = AnswerTo<'/warm-pools', 'get'>[number]
 
-/** How often the list is fetched again while a warm pool has too few or too many sandboxes, in ms. */
+/** How often the list of warm pools is fetched again while a warm pool has too few or too many sandboxes, in ms. */
 const whileMoving = 3000
 
 const pathOf = (warmPoolId: string) => ({ params: { path: { warmPoolId } } })

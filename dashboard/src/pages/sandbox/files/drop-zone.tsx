@@ -5,7 +5,8 @@ import { type Dropped, droppedFiles } from './dropped-files.ts'
 /** A part of the page on which files and directories can be dropped. */
 export const DropZone = ({ onDrop, children }: { onDrop: (files: Dropped[]) => void; children: ReactNode }) => {
   const [isOver, setOver] = useState(false)
-  // `dragenter` events minus `dragleave` events. Elements inside of the zone send them too, so one `dragleave` is not the end.
+  // Number of `dragenter` events minus number of `dragleave` events. Elements inside of the zone send both too. So the
+  // pointer has left the zone only when this number is 0.
   const depth = useRef(0)
   const move = (step: number) => {
     depth.current = Math.max(0, depth.current + step)

@@ -62,7 +62,8 @@ export const EditorView = ({ sandbox, path, info, text, onSaved }: EditorProps) 
     setBusy(true)
     setError(undefined)
     try {
-      // Somebody else may have written or deleted the file since it was read here.
+      // Reads the properties of the file from the server: somebody else may have written or deleted the file since it was
+      // opened.
       const now = await describe(sandbox, path).catch((caught: unknown) => {
         if (caught instanceof ApiProblem && caught.status === 404) return undefined
         throw caught

@@ -70,7 +70,8 @@ export const writeText = async (owner: ToolboxOwner, path: string, text: string)
 
 /** Makes the browser download a file of any size, without loading it into the page. */
 export const download = async (owner: ToolboxOwner, path: string): Promise<void> => {
-  // Fails if the file cannot be read, so that this page can show why. Otherwise the browser would show an error page.
+  // Throws an error if the file cannot be read, so that this page can show the reason. Otherwise the browser would show an
+  // error page.
   await describe(owner, path)
   const key = await answerOf(
     control.GET('/sandbox/{sandboxIdOrName}/signing-key', {
@@ -81,7 +82,8 @@ export const download = async (owner: ToolboxOwner, path: string): Promise<void>
   const link = document.createElement('a')
   link.href = signedAddress(toolboxUrl(owner), key, path, Math.floor(session.now() / 1000) + linkSeconds)
   link.rel = 'noopener noreferrer'
-  // If the download fails, the browser shows an error page. In another tab that page cannot replace unsaved text of this page.
+  // If the download fails, the browser shows an error page. It opens in another tab, so that unsaved text on this page is
+  // not lost.
   link.target = '_blank'
   link.click()
 }

@@ -20,7 +20,7 @@ export const Toolbar = ({ areHiddenShown, onHidden, onNew, onUpload, onSearch, o
   const directory = useRef<HTMLInputElement>(null)
   const take = (input: HTMLInputElement) => {
     if (input.files !== null) onUpload(chosenFiles(input.files))
-    // Without this, the browser sends no event when the same file is chosen again.
+    // Clears the field. Otherwise the browser would send no event when the same file is chosen a second time.
     input.value = ''
   }
   return (

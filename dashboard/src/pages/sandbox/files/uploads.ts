@@ -31,7 +31,7 @@ export class Uploads {
   #nextId = 1
   #sending = 0
   #stop = new AbortController()
-  /** Called after files have been uploaded. */
+  /** Called when no file is being sent any more, and some files have been uploaded. */
   onArrived: () => void = () => {}
 
   constructor(owner: ToolboxOwner, send: SendFile) {

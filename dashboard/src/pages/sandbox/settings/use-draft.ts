@@ -9,8 +9,8 @@ export const useDraft = <T>(saved: T) => {
     set: (value: T) => setDraft((before) => edited(saved, before, value)),
     discard: () => setDraft(undefined),
     /**
-     * For a form that has saved a part of its fields. The saved value replaces `base`, the value with which the edit began.
-     * Otherwise the form would take the saved value for a change by another user.
+     * Must be called when the form has saved a part of its fields. The saved value replaces `base`, the value with which the
+     * edit began. Otherwise the form would take the saved value for a change by another user.
      */
     rebase: (base: T) => setDraft((before) => before && { ...before, base }),
   }

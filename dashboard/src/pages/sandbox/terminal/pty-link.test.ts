@@ -5,7 +5,7 @@ import { type LinkSocket, type LinkState, PtyLink } from './pty-link.ts'
 beforeEach(() => mock.timers.enable({ apis: ['setTimeout', 'Date'] }))
 afterEach(() => mock.timers.reset())
 
-/** A replacement for the server. The test sends and closes through its sockets. */
+/** A replacement for the server. Through its sockets, the test sends output and closes connections. */
 const startServer = ({ answer = '' }: { answer?: string } = {}) => {
   const sockets: (LinkSocket & { sent: unknown[]; isClosed: boolean })[] = []
   const states: LinkState[] = []

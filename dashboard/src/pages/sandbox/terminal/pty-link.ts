@@ -21,7 +21,10 @@ export type LinkSocket = Pick<WebSocket, 'send' | 'close' | 'readyState' | 'buff
 export type LinkParts = {
   /** Makes the PTY session if the server does not have it, and opens its socket. Throws an error with a message for the user. */
   open: () => Promise<LinkSocket>
-  /** Finds out why connecting failed. Returns `gone` if the session no longer exists, otherwise an error message for the user. */
+  /**
+   * Asks the server why the connection failed. Returns `gone` if the PTY session no longer exists, otherwise an error
+   * message for the user.
+   */
   ask: () => Promise<'gone' | string>
   onState: (state: LinkState) => void
   /**
@@ -32,7 +35,7 @@ export type LinkParts = {
   onOutput: (data: Uint8Array) => void
 }
 
-/** If a connection lasts at least this long, the count of failures begins again at zero. In ms. */
+/** After a connection that has lasted at least this long, in ms, the count of failed attempts begins at zero. */
 const steadyMilliseconds = 10_000
 /** Maximum number of typed bytes that may wait for the network. */
 const longestUnsent = 4 * 1024 * 1024
@@ -63,7 +66,7 @@ export class PtyLink {
     void this.#open(this.#attempt)
   }
 
-  /** Stops all attempts to connect, because the sandbox does not run. `connect` begins them again. */
+  /** Closes the connection and makes no new attempts, because the sandbox does not run. `connect` begins new attempts. */
   hold(): void {
     if (this.#isClosed || this.#isOver()) return
     this.#drop()

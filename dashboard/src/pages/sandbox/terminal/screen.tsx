@@ -91,7 +91,7 @@ export const Screen = ({
       event.stopPropagation()
       askAndPaste(event.clipboardData?.getData('text/plain') ?? '')
     }
-    // This listener runs before that of xterm.js, which would paste without asking.
+    // The listener of the page runs before that of xterm.js, which would paste without asking.
     box.addEventListener('paste', onPaste, { capture: true })
     let frame = 0
     const observer = new ResizeObserver(() => {

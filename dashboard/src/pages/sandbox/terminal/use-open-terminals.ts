@@ -31,7 +31,7 @@ export const useOpenTerminals = (sandboxId: string) => {
     rename: (id: string, name: string) => change(id, { name }),
     made: (id: string) => change(id, { isNew: false }),
     addNew: () => add(newTerminal(open)),
-    /** Shows a PTY session that exists already. */
+    /** Opens a tab for a PTY session that exists already. */
     addExisting: (id: string) => add({ id, name: id.slice(0, 60), isNew: false }),
     /** Replaces a terminal that has ended by a new one of the same name. */
     replace: (old: OpenTerminal) => {

@@ -8,7 +8,10 @@ import { findPty, makePty, openPtySocket, resizePty } from './pty-calls.ts'
 import { type LinkState, PtyLink } from './pty-link.ts'
 import { isReport } from './terminal-reports.ts'
 
-/** Output that comes within this time after a new connection, in ms, is treated as old output, which the server had stored. */
+/**
+ * Output in the first so many ms of a connection counts as old output, because the server first sends the output that it has
+ * stored.
+ */
 const replayMilliseconds = 500
 /** How long the size of the terminal must stay unchanged before it is sent to the PTY session, in ms. */
 const resizeMilliseconds = 150
@@ -70,7 +73,7 @@ export const useTerminal = (element: RefObject<HTMLDivElement | null>, props: Te
         onResize: (size) => {
           clearTimeout(resizing)
           if (pty.state.name !== 'connected') return
-          // A failed call does no harm, because the size is sent again at the next connection.
+          // If the call fails, the error is ignored, because the size is sent again at the next connection.
           const send = () => void resizePty(latest.current.sandbox, id, size).catch(() => {})
           resizing = setTimeout(send, resizeMilliseconds)
         },
