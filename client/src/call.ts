@@ -71,7 +71,7 @@ const movedTo = (origin: string, address: string): Failure =>
 /** Error codes that mean that no connection was made. */
 const noConnection = new Set(['ECONNREFUSED', 'ENOTFOUND', 'EAI_AGAIN', 'EHOSTUNREACH', 'ENETUNREACH'])
 
-/** Whether it is certain that a failed call did not reach a server. */
+/** Returns true only if a failed call certainly did not reach a server. */
 export const wasNotSent = ({ cause }: Failure): boolean => {
   const { code } = ((cause as Error | undefined)?.cause ?? {}) as { code?: string }
   return code !== undefined && noConnection.has(code)

@@ -11,7 +11,7 @@ import type { ListOptions } from './sandboxes/list.ts'
 import { type Access, defaultServer } from './session/access.ts'
 import type { SnapshotOptions } from './snapshots/snapshots.ts'
 
-/** What every function that carries out a command gets. */
+/** The first parameter of each function that carries out a command. */
 export type Work = {
   api: Api
   interruption: Interruption
@@ -27,11 +27,11 @@ type Options = { organization?: string; data?: string }
 type Json = { json?: boolean }
 
 export type Host = {
-  /** Finds the server and the credential. Throws a Failure if the user has to sign in first. */
+  /** Returns the address of the server and the credential for it. Throws a Failure if the user has to sign in first. */
   connect: (options: Options) => Promise<Access>
   /** More options with which the user chooses the server of a command, such as `--data`. */
   options?: () => Option[]
-  /** Returns the address of the server that these options choose. */
+  /** Returns the address of the server that the command line's options choose. */
   serverUrl?: (options: Options) => Promise<string | undefined>
   env: NodeJS.ProcessEnv
 }

@@ -1,11 +1,12 @@
 import type { Command } from 'commander'
 
 /**
- * If the user has written options before the name of the subcommand, the subcommand gets them too. Throws a usage error for an
- * option that the subcommand does not have, and for a word that is not the name of a subcommand.
+ * Passes options that stand before the name of a subcommand on to that subcommand. Throws a usage error for an option that
+ * the subcommand does not have, and for a word that is not the name of a subcommand.
  */
 export const handOn = (command: Command, subcommand: Command): void => {
-  // Without this check, an unknown word would be an argument of the default subcommand, with the error "too many arguments".
+  // Without this check, an unknown word would count as an argument of the default subcommand, and the error would be "too
+  // many arguments".
   const [word] = command.args
   if (word !== undefined && !word.startsWith('-') && ![subcommand.name(), ...subcommand.aliases()].includes(word))
     command.error(`error: unknown command '${word}'`)

@@ -15,7 +15,9 @@ export class Interrupted extends Error {
 }
 
 const heard = ['SIGINT', 'SIGTERM', 'SIGHUP'] as const
-/** `SIGPIPE` stands for output that cannot be written any more. Node reports it as an error of the stream and not as a signal. */
+/**
+ * `SIGPIPE` means that output cannot be written any more. Node reports that as an error of the stream and not as a signal.
+ */
 type Heard = (typeof heard)[number] | 'SIGPIPE'
 
 /** After this number of interruptions the program ends immediately, even if it still has something to undo. */

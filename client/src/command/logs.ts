@@ -10,8 +10,8 @@ import { keepAlive, openSocket } from './open-socket.ts'
 import { lastingHeaders } from './preview-token.ts'
 
 /**
- * The stream number of standard error. Each message of a followed log begins with its stream number, three times. Standard output
- * is 1.
+ * In a followed log, each message begins with three equal bytes: the number of its stream. 1 is standard output, 2 is
+ * standard error.
  */
 const errorMark = 2
 const markLength = 3

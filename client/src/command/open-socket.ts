@@ -54,8 +54,8 @@ export const openSocket = (
       reject(signal?.aborted ? signal.reason : unreachable(origin, error))
     }
     socket.once('error', onError)
-    // An unhandled error event would end the program. After the first error, or after the connection opened, errors can be
-    // ignored.
+    // Without this listener, an error event would end the program. Errors after the first one, and after the connection has
+    // opened, can be ignored.
     socket.on('error', () => {})
     socket.once('unexpected-response', (_request, reply) => {
       settle()

@@ -31,7 +31,9 @@ export const readForward = (text: string): Forward => {
   return { remote, local }
 }
 
-/** Stores an SSH token, and makes a new one when the old token does not work any more. */
+/**
+ * Holds an SSH token for the connections of `alcove port`, and makes a new one when the old token does not work any more.
+ */
 class Tokens {
   readonly #work: Work
   readonly #sandbox: Sandbox
@@ -124,7 +126,8 @@ export const port = async (
       lastNote = ''
     } catch (error) {
       local.destroy()
-      // A browser may try many times while no server listens on the port. An error is shown only once if it repeats.
+      // A browser may try many times while no server listens on the port. So an error is not shown again if it is equal to
+      // the last one.
       if (!signal.aborted && (error as Error).message !== lastNote) note((error as Error).message)
       lastNote = (error as Error).message
     }

@@ -62,8 +62,8 @@ async function* packBelow(path: Buffer, name: Buffer, found: Stats, parts: PackP
       yield* packFile(path, name, found, parts)
     } catch (error) {
       const { code } = error as NodeJS.ErrnoException
-      // Only an error before the header is written can be ignored. After the header, the archive must contain the file's
-      // contents.
+      // An error with one of these codes came before the header was written, so the file can be left out. After the header,
+      // the archive must contain the file's contents.
       if (code !== 'EACCES' && code !== 'ENOENT' && code !== 'EPERM') throw error
       parts.onTrouble(name, code)
     }

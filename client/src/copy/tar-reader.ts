@@ -128,6 +128,6 @@ export async function* readTar(source: AsyncIterable<Uint8Array>): AsyncGenerato
     for await (const _ of contents);
     if (padding > 0 && (await pieces.exactly(padding)) === undefined) throw new BadTar('it ends too early')
   }
-  // Reads the rest, because tar programs write further empty blocks at the end.
+  // Reads what follows the end of the archive, because tar programs write more empty blocks after it.
   while ((await pieces.some(blockBytes)) !== undefined);
 }

@@ -17,8 +17,8 @@ const againMs = 300
 const isGone = (error: unknown): boolean => error instanceof Failure && error.status === 404
 
 /**
- * A label with a random value. The label identifies the sandbox that a request has made while the client does not know the
- * sandbox's id. The sandbox's name does not identify it: an older sandbox may have the same name.
+ * A label with a random value, by which the client finds the sandbox that its request has made if the answer with the id is
+ * lost. The name alone is not enough: an older sandbox may have the same name.
  */
 const markLabel = 'alcove-run'
 
@@ -34,8 +34,8 @@ const findMade = async (api: Api, { name, labels }: Request): Promise<string | u
 }
 
 /**
- * Deletes the sandbox with this id or, without an id, the sandbox that the request has made. Returns false if the server does not
- * have this sandbox. It may come later: the server may still be making it.
+ * Deletes the sandbox with this id or, without an id, the sandbox that the request has made. Returns false if the server
+ * does not have this sandbox. The server may still be making it.
  */
 const remove = async (api: Api, request: Request, id?: string): Promise<boolean> => {
   try {
@@ -97,8 +97,8 @@ export const withSandbox = async <Answer>(
     let sandbox: Sandbox
     try {
       const requested = await request(api, body).catch((error) => {
-        // In these cases the request made no sandbox: the server refused the request or never got it. If the server has a sandbox
-        // of that name, this command has not made it and must not delete it.
+        // If the server refused the request or never got it, the request made no sandbox. A sandbox of that name on the
+        // server is then another one, which this command must not delete.
         if (error instanceof Failure && (error.status === undefined ? wasNotSent(error) : error.status < 500))
           mayExist = false
         throw error

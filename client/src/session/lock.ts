@@ -57,7 +57,8 @@ const isRunning = (pid: number): boolean => {
 
 const isAbandoned = (path: string): boolean => {
   const [, pid, host] = /^(\d+) (\S+) /.exec(contentOf(path) ?? '') ?? []
-  // A process id means nothing here if the process is on another host that shares the directory (a machine or a container).
+  // The process id in the lock can be checked only on the host where the process runs. Another host (a machine or a
+  // container) may share the directory.
   const hasEnded = pid !== undefined && host === hostname() && !isRunning(Number(pid))
   return hasEnded || ageOf(path) > longestHoldMs
 }

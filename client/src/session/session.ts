@@ -123,7 +123,7 @@ const renewed = async (file: string, session: Session): Promise<Session> => {
   try {
     const tokens = await refreshTokenGrant(await discover(session.issuer, session.clientId), session.refreshToken)
     const fresh = asSession(session, tokens)
-    // The renewal has used up the old refresh token. The new session is therefore saved before anything else can fail.
+    // The renewal has made the old refresh token invalid. So the new session is saved before anything else can fail.
     writeSession(file, fresh)
     return fresh
   } catch (error) {
