@@ -131,7 +131,10 @@ const perSecond = (before: Counters, after: Counters) => {
 
 type Programs = Record<'control' | 'postgres' | 'hosts', number>
 
-/** Runs `work` and measures what the programs and PostgreSQL do meanwhile. */
+/**
+ * Runs `work`. Measures for the same time how much processor time the programs use, and how many rows and bytes PostgreSQL
+ * writes.
+ */
 const watch = async <T>(pids: Programs, work: () => Promise<T>) => {
   const spent = () => Object.entries(pids).map(([name, pid]) => [name, processorOf(pid)] as const)
   const [rows, before] = [await countersNow(database.sql), spent()]

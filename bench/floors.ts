@@ -103,8 +103,8 @@ export class Floors {
   }
 
   /**
-   * Copies a file through two `cat`s and a unix socket. Returns the time until they have ended, and the time until the
-   * copy is synced.
+   * Copies a file through two `cat`s and a unix socket. Returns the time until both `cat`s have ended, and the time until
+   * the copy is synced.
    */
   async cat(served: Served, sandbox: Sandbox, from: string, to: string): Promise<{ ended: number; synced: number }> {
     const [ended, synced] = numbers(await served.execute(sandbox, `python3 -c '${cats}' ${from} ${to}`))

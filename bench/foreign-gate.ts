@@ -23,7 +23,10 @@ const directory = mkdtempSync(join(tmpdir(), 'alcove-bench-'))
 const store = join(directory, 'store')
 mkdirSync(store)
 
-/** Joins as the host `foreign`, and starts a gate there. Returns its URL. */
+/**
+ * Joins this machine to the server a second time, as the host `foreign`, and starts a gate for that host. Returns the gate's
+ * URL.
+ */
 const startForeign = async (alcove: Platform): Promise<{ url: string; gate: ChildProcess }> => {
   const { body } = await alcove.api('POST', '/runners', { name: 'foreign' })
   const controlUrl = new URL(`https://127.0.0.1:${Number(new URL(alcove.url).port) + 3}`)

@@ -41,7 +41,7 @@ const processorSeconds = async (program: Program) => {
   }, 0)
 }
 
-/** Returns how many ms of processor time each program uses in a minute. */
+/** Returns for each program how many ms of processor time it uses in a minute. */
 const idleCost = async () => {
   const before = await Promise.all(programs.map(processorSeconds))
   await pause(seconds * 1000)

@@ -158,7 +158,7 @@ try {
   const samples: Record<string, Samples> = {}
   const processor: Record<string, number> = {}
   const measure = async (name: string, paths: readonly string[], key = keys.owner) => {
-    // These calls are not measured, because the first calls of a route compile its code.
+    // The first calls of each route are not measured, because they compile its code.
     for (let n = 0; n < 5; n++) await ask(paths[n % paths.length]!, key)
     const taken: Samples = []
     const before = processorTime()

@@ -20,7 +20,7 @@ export const percentile = (samples: Samples, share: number): number => {
 
 export const median = (samples: Samples): number => percentile(samples, 0.5)
 
-/** Returns the median and the 95th percentile as text. */
+/** Returns the median, the 95th percentile and the number of the samples as text. */
 export const say = (samples: Samples): string =>
   `${median(samples).toFixed(2)} ms (p95 ${percentile(samples, 0.95).toFixed(2)}, n=${samples.length})`
 

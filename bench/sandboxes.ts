@@ -72,7 +72,7 @@ try {
     for (let round = 0; round < times; round++) samples.push(await timed(work))
   }
   const executeOnce = () => http.execute(first.record as { id: string; toolboxProxyUrl: string })
-  // These calls are not measured, because a server that has just started still compiles its code.
+  // Makes calls that are not measured, because a server that has just started still compiles its code.
   await repeat([], 1000, executeOnce)
   // The lower bound is the time of the command alone. It is measured before and after the same command over HTTP, so a change in
   // the machine's speed affects both.

@@ -126,7 +126,10 @@ export class Served {
     })
   }
 
-  /** Returns the path of the agent's socket of a sandbox. An older checkout, which has no gate, uses another path. */
+  /**
+   * Returns the path of the socket at which the agent of a sandbox listens. A server of an older checkout, which has no
+   * gate, has the socket in another directory.
+   */
   agentSocket({ id }: Sandbox): string {
     const { instance } = dataDirectoryAt(realpathSync(this.#directory))
     const known = [agentSocketsOf(instance), join(runDirectoryOf(instance), 's')]

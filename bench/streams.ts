@@ -116,7 +116,7 @@ try {
 
   for (const id of ['exec', 'logs']) await box.toolbox('POST', '/process/session', { sessionId: id })
   for (const name of ['whole', 'half']) await upload(name, name)
-  // These calls are not measured, because a server that has just started still compiles its code.
+  // Makes calls that are not measured, because a server that has just started still compiles its code.
   for (let index = 0; index < 1000; index++) await executeInSession()
   await curl('-o', '/dev/null', at('download', 'whole'))
   await followBusy()

@@ -38,7 +38,7 @@ const makeSnapshot = async (name: string, isInStore: () => boolean): Promise<voi
     ({ body }) => body['state'] === 'active',
   )
   while (!isInStore()) await pause(50)
-  // Control learns a moment later that the snapshot is in the store.
+  // Waits a moment, because control learns later than this program that the snapshot is in the store.
   await pause(1000)
 }
 
