@@ -134,7 +134,8 @@ try {
   const isRed = async (test: string): Promise<boolean> =>
     hasFailed(await runTestFile(test, { scratch, env, timeoutSeconds: seconds! }))
   /**
-   * For each test file, whether it fails without any change. The failures of such a file prove nothing about a change.
+   * For each test file: true if it fails even without a change of the source. Its failures then prove nothing about a
+   * change.
    */
   const redAnyway = new Map<string, boolean>()
 

@@ -52,8 +52,8 @@ const childrenSeconds = (): number => {
 let counted = childrenSeconds()
 
 /**
- * Returns the processor seconds that were added since the last call. If this is called at each exit of a child, the
- * result is what that child has used.
+ * Returns the processor seconds of the child processes that have ended since the last call. Called at each exit of a child,
+ * it returns what that child has used.
  */
 const secondsOfEnded = (): number => {
   const before = counted
@@ -76,7 +76,7 @@ type ProcessEnd = {
   output: string
   seconds: number
   processorSeconds: number
-  /** Why the process failed, apart from tests that failed in it. Undefined: it did not. */
+  /** Why the process failed, apart from tests that failed in it. Undefined if it did not fail. */
   trouble: string | undefined
 }
 
@@ -109,7 +109,8 @@ const runProcess = async (
       ...(name === undefined ? [] : [`--test-name-pattern=${RegExp.escape(name)}`]),
       ...args,
     ],
-    // With `detached`, the test has a process group of its own, so that its child processes can be killed with it.
+    // With `detached`, the process of the test file has a process group of its own, so that its child processes can be
+    // killed with it.
     { env, stdio: ['ignore', 'pipe', 'pipe'], detached: true },
   )
   let output = ''
@@ -122,7 +123,7 @@ const runProcess = async (
     try {
       process.kill(-(child.pid as number), 'SIGKILL')
     } catch {
-      // The process group is empty, so there is nothing to kill.
+      // An error here means that the process group is empty, so there is nothing to kill.
     }
   }
   let isLate = false

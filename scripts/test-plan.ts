@@ -14,8 +14,8 @@ export const needsServer = (file: string): boolean => file.startsWith(sandboxTes
 const includes = (file: string, pattern: RegExp) => pattern.test(readFileSync(file, 'utf8'))
 
 /**
- * Whether a test file uses the server that several files share, by calling `platform()`. Other files that need a server
- * start one.
+ * Whether a test file calls `platform()`, and so uses the server that several files share. Other files that need a server
+ * start their own.
  */
 export const sharesServer = (file: string): boolean => needsServer(file) && includes(file, /\bplatform\(\)/)
 
@@ -43,7 +43,7 @@ const wantsRealImage = (file: string) =>
 
 type PlanOptions = {
   processors: number
-  /** True if one process may run several test files (test-batches.ts). */
+  /** True: one process may run several test files (test-batches.ts). */
   sharesProcesses: boolean
 }
 

@@ -54,7 +54,7 @@ const compiled = join(root, '.alcove/compiled-tests')
 const tell = (outcome: FileOutcome) => {
   outcomes.push(outcome)
   console.log(lineOf(outcome))
-  // Print the failures of this file now. The report at the end (`sayRed`) prints them again.
+  // Prints the failures of this file immediately. The report at the end (`sayRed`) prints them a second time.
   for (const red of redTests(outcome)) console.log(`     ${redLine(red)}`)
 }
 

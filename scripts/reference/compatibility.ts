@@ -9,8 +9,8 @@ import { code, page, table } from './markdown.ts'
 const forRunners = 'It is for runners of the public service. Runners of Alcove have a connection of their own.'
 
 /**
- * Reasons why operations are not served. A row is for all operations whose path begins with the row's path. If several
- * rows match an operation, the first of them is used.
+ * Reasons why Alcove does not serve some operations of the Daytona clients. A row is for all operations whose path begins
+ * with the row's path. If several rows match an operation, the first of them is used.
  */
 const reasons: readonly (readonly [path: string, reason: string])[] = [
   [

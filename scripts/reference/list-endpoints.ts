@@ -3,7 +3,8 @@ import { type EndpointParts, endpoints } from '#src/control/endpoints.ts'
 import { joinRoutes } from '#src/control/hosts/routes.ts'
 
 /**
- * Lists every route of control. Routes use what they are given here only when a call comes, so a placeholder is enough.
+ * Lists every route of control. The parts of control that routes use are placeholders here, because routes use them only
+ * when a call comes.
  */
 export const listEndpoints = (): ControlRoute[] => {
   const absent: unknown = new Proxy(() => absent, { get: () => absent, apply: () => absent })
