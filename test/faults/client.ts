@@ -23,7 +23,7 @@ export class Away extends Error {}
 
 export class Client {
   readonly #platform: Pick<Platform, 'url' | 'key'>
-  /** One sentence for each answer that no server may give, even if a program was killed during the call. */
+  /** Contains a sentence for each answer that no server may give, even if a program was killed during the call. */
   readonly wrong: string[] = []
 
   constructor(platform: Pick<Platform, 'url' | 'key'>) {

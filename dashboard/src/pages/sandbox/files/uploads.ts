@@ -31,7 +31,7 @@ export class Uploads {
   #nextId = 1
   #sending = 0
   #stop = new AbortController()
-  /** Called when no file is being sent any more, and some files have been uploaded. */
+  /** Called when all uploads have ended, successfully or not. */
   onArrived: () => void = () => {}
 
   constructor(owner: ToolboxOwner, send: SendFile) {
