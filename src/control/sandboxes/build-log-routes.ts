@@ -1,5 +1,5 @@
-// The build logs of snapshots and sandboxes that were made from a definition. Clients first request the log's URL from
-// control, and then add the parameter `follow` to that URL.
+// The build logs of snapshots and sandboxes that were made from a definition. Clients first request the URL of a log,
+// and then read the log at that URL. With the parameter `follow`, the reply goes on until the build ends.
 import type { FastifyReply } from 'fastify'
 import Type, { type Static, type TObject } from 'typebox'
 import { type ControlRoute, route } from '#src/control/auth/route.ts'

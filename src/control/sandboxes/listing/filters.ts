@@ -25,8 +25,9 @@ const time = (text: string): Date => {
 const likeText = (text: string) => text.toLowerCase().replace(/[\\%_]/g, '\\$&')
 
 /**
- * Returns null for a filter that the caller left out. The SQL text is the same with and without filters, so the
- * database and the driver cache only a few queries. In SQL, a condition of the form `$1 is null or …` is true for null.
+ * These functions return null for a filter that the caller left out. The SQL text is the same with and without filters,
+ * so the database and the driver cache only a few queries. In SQL, a condition of the form `$1 is null or …` is true
+ * for null.
  */
 const texts = (list: readonly string[] | undefined): string[] | null => (list?.length ? [...list] : null)
 const at = (text: string | undefined): Date | null => (text === undefined ? null : time(text))
@@ -84,8 +85,8 @@ type Where = {
 }
 
 /**
- * The SQL conditions that `GET /sandbox` and `GET /sandbox/paginated` share. A filter for exactly one state becomes a
- * condition with `=`, so that PostgreSQL can read an index on the state in order.
+ * The SQL conditions that `GET /sandbox` and `GET /sandbox/paginated` have in common. A filter for exactly one state
+ * becomes a condition with `=`. Then an index by state and last activity has the sandboxes in the right order.
  */
 const shared = (sql: Sql, query: Shared, { organizationId, among, match }: Where): Piece => {
   const id = like(query.id, match)
@@ -129,7 +130,10 @@ const between = (column: string, from: number | Date | null, to: number | Date |
   sql`
   ${from === null ? sql`` : sql`and ${sql(column)} >= ${from}`} ${to === null ? sql`` : sql`and ${sql(column)} <= ${to}`}`
 
-/** Maximum number of states in a filter for which one query per state is faster than one query over all states. */
+/**
+ * In a listing sorted by last activity, a filter for at most this many states becomes one subquery per state. For more
+ * states, one subquery for all states is faster.
+ */
 const fewStates = 4
 
 /**
@@ -162,8 +166,9 @@ export const stretchesOf = (query: ListQuery): ((sql: Sql) => Piece)[] => {
 }
 
 /**
- * The SQL conditions of the listing with page numbers. If the caller requests destroyed sandboxes, they include only
- * those that an operator evicted after `since`: destroyed to free their resources (`evictSandbox`).
+ * The SQL conditions of the listing with page numbers. If the caller asks for destroyed sandboxes, it also contains
+ * those that an operator evicted after `since`: destroyed to free their resources (`evictSandbox`). It never contains
+ * other destroyed sandboxes.
  */
 export const pageConditions = (sql: Sql, organizationId: string, query: PageQuery, since: Date): Piece => {
   const among = query.states?.includes('destroyed') ? presentAndEvicted(since) : present

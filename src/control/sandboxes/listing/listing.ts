@@ -41,7 +41,7 @@ const pageColumns: Record<(typeof pageSorts)[number], string> = {
 
 /**
  * Runs `work` in a transaction in which PostgreSQL plans each query for the actual values of its parameters. A plan
- * that fits all values would read far too many rows if a value is rare.
+ * that does not know the values would read far too many rows if few sandboxes match.
  *
  * Sequential scans are disabled: they take ten times as long as the worst index. `tablePage`: the cost that the planner
  * assumes for reading one page of the table. For one page of an index, it assumes 1.1.
@@ -192,8 +192,8 @@ const costOf = async (sql: Sql, question: Piece): Promise<number> => {
 const costOfLook = 0.07
 
 /**
- * If a page is expected to need at most this many rows in the order of the listing, `pick` reads them without asking
- * PostgreSQL for the costs of other queries. Asking takes about as long as reading this many rows.
+ * If a page probably needs at most this many rows in the order of the listing, `pick` reads them immediately. It does
+ * not ask PostgreSQL for the costs of other queries, because asking takes about as long as reading this many rows.
  */
 const hopefulLook = 6000
 
@@ -213,8 +213,8 @@ const pick = async (database: Database, question: Question): Promise<ListedRow[]
   const first = await look(database.sql, question, firstLook)
   if (first.isEnough) return first.rows
   return await asking(database, { tablePage }, async (sql) => {
-    // The number of rows that must be read for a full page, if matches are as frequent in all rows as in the first
-    // 2000. `lookFurther` reads twice as many, because later matches may be rarer.
+    // `expected`: how many rows must be read to fill the page, if matches are as frequent everywhere as in the first
+    // 2000 rows. `lookFurther` reads twice as many, because the rows after them may contain fewer matches.
     const expected = firstLook * (question.limit / first.rows.length)
     const lookFurther = () => look(sql, question, Math.ceil(2 * expected))
     const hopeful = expected <= hopefulLook ? await lookFurther() : undefined

@@ -137,7 +137,8 @@ export class ChangeFeed {
 
   /**
    * Called when a runner reports that it has applied this generation of a sandbox. Wakes the callers of `taken` that
-   * wait for this generation. Returns true if this process wrote the generation when it claimed the warm sandbox.
+   * wait for this generation. Returns true if the generation is that of a claim of a warm sandbox, and this process
+   * made the claim.
    */
   tellTaken(runnerId: string, sandboxId: string, generation: number): boolean {
     const taken = takenBy(runnerId, sandboxId, generation)

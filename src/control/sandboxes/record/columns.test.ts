@@ -71,7 +71,7 @@ suite('the columns of a sandbox', () => {
     )
   })
 
-  test('a column is emptied when its sandbox is gone, exactly if `columns.ts` marks it as `shed`', async () => {
+  test('when a runner has removed a sandbox, exactly the columns marked `shed` in `columns.ts` are emptied', async () => {
     await using app = await startControl(waiting)
     await using _runner = await connectRunner(app)
     const { sql } = app.database
@@ -79,8 +79,8 @@ suite('the columns of a sandbox', () => {
     const stored = await storedColumns(app)
     const shed = stored.filter(isShed)
     assert.ok(shed.length > 0)
-    // Fills the columns that must become empty. Also fills nullable columns that must stay, namely those that a fork
-    // copies. `runner_id` is left out, because it refers to a runner.
+    // Fills the columns that must become empty, and nullable columns that must not: those that a fork copies.
+    // `runner_id` is left out, because its value must be the id of a runner.
     const chosen = stored.filter(
       ({ name, isNullable }) => isNullable && columns[name].fork === 'copied' && name !== 'runner_id',
     )
@@ -100,7 +100,7 @@ suite('the columns of a sandbox', () => {
     }
   })
 
-  test('each text column that a create can fill is emptied when its sandbox is gone', () => {
+  test('each text column that a create can fill is emptied when the runner has removed the sandbox', () => {
     const written = names.filter((name) => {
       const { asked } = columns[name] as { asked?: { shape: { type?: string } } }
       return asked?.shape.type === 'string' && columns[name].gone !== 'shed'

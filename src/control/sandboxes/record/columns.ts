@@ -73,7 +73,7 @@ type Described = {
   asked?: { shape: TSchema; otherwise: unknown }
 }
 
-/** Carries the type of a column's values for the compiler. The field `value` never exists at runtime. */
+/** Only for the compiler: holds the type of a column's values. No object has the field `value` at runtime. */
 type Typed<T> = { value?: { of: T } }
 
 /** Describes a column. `T`: the type of the column's values in a row. */
@@ -266,7 +266,7 @@ export const columns = {
 type Columns = typeof columns
 export type ColumnName = keyof Columns
 
-/** The names of the columns whose description in `columns` fits the type `Said`. */
+/** The names of the columns whose descriptions in `columns` have the type `Said`. */
 type Where<Said> = { [N in ColumnName]: Columns[N] extends Said ? N : never }[ColumnName]
 
 /** The values of a sandbox's row in the database. */

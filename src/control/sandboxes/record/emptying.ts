@@ -52,8 +52,8 @@ export const listEmptying = (sql: Sql, now: Date): Promise<SandboxRow[]> => {
 }
 
 /**
- * Keeps a sandbox archived if control would otherwise start it on another runner, because its own runner is being
- * emptied. Returns the sandbox's row, or undefined if control would not start the sandbox.
+ * Cancels the move of a sandbox away from a runner that is being emptied. The sandbox stays archived; control does not
+ * start it on another runner. Returns the sandbox's row, or undefined if the sandbox was not being moved.
  */
 export const stayArchived = async (sql: Sql, id: string, now: Date): Promise<SandboxRow | undefined> => {
   const [row] = await sql<SandboxRow[]>`
@@ -63,7 +63,7 @@ export const stayArchived = async (sql: Sql, id: string, now: Date): Promise<San
   return row
 }
 
-/** Allows control to try again to move those sandboxes of a runner that could not be archived at an earlier attempt. */
+/** Some sandboxes of the runner could not be archived. Allows control to try again to move them to other runners. */
 export const forgetRefusals = async (sql: Sql, runnerId: string): Promise<void> => {
   await sql`
     update sandboxes set emptying = null, archive_not_before = null

@@ -15,7 +15,7 @@ export const addLeftover = async (
     on conflict (sandbox_id, runner_id) do update set generation = excluded.generation`
 }
 
-/** Deletes the runner's leftover of the sandbox with this generation. Returns whether there was one. */
+/** Deletes the row of a leftover. Returns whether there was such a row. */
 export const removeLeftover = async (sql: Sql, { sandboxId, runnerId, generation }: Leftover): Promise<boolean> => {
   const { count } = await sql`
     delete from leftovers where sandbox_id = ${sandboxId} and runner_id = ${runnerId} and generation = ${generation}`

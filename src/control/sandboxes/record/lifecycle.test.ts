@@ -221,7 +221,7 @@ suite('reports of a runner', () => {
     assert.equal(afterReport('stopped', 'stopped', 'destroyed'), 'error')
   })
 
-  test('a report about a sandbox in `error` changes its state only if it reports the desired state', () => {
+  test('in `error`, a report changes a sandbox’s state only if the reported state is the desired state', () => {
     assert.equal(afterReport('error', 'started', 'started'), 'started')
     assert.equal(afterReport('error', 'destroyed', 'destroyed'), 'destroyed')
     assert.equal(afterReport('error', 'started', 'stopped'), undefined)

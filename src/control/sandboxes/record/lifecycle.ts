@@ -160,7 +160,7 @@ export const stateRows: Record<SandboxState, StateRow> = {
   stopped: settled(false, true),
   starting: passing(120),
   stopping: passing(90),
-  // In `error`, processes may still run on the host, so the sandbox uses its share of CPU, memory and disk.
+  // In `error`, processes may still run on the host. So the sandbox still counts as using its CPU, memory and disk.
   error: settled(true, true),
   build_failed: settled(false, false),
   // The sandbox waits for its image, and for a runner with room.
@@ -354,9 +354,8 @@ export const isClaim = (from: SandboxState | null, to: SandboxState): boolean =>
   moves.some(([on, before, through]) => on.startsWith('claim') && before === from && through === to)
 
 /**
- * Returns whether the list of moves contains a move through the state `through` that ends in `state`. If a sandbox has
- * gone from `through` to `state` without such a move, somebody has changed its desired state meanwhile, and its runner
- * needs a new assignment.
+ * Returns whether a move through the state `through` may end in `state`. If not, and a sandbox has gone from `through`
+ * to `state` nevertheless, its runner needs a new assignment.
  */
 export const isMeant = (through: SandboxState, state: SandboxState): boolean =>
   moves.some((move) => move[2] === through && move[3] === state)

@@ -88,7 +88,7 @@ suite('the network of a new sandbox', () => {
   const blocked = (given: Parameters<typeof networkOfNew>[0], isLimited: boolean) =>
     networkOfNew(given, isLimited).network_block_all
 
-  test('an organization’s block applies to new sandboxes without an allow list or `networkBlockAll: false`', () => {
+  test('an organization’s default block applies to a create without lists and without `networkBlockAll`', () => {
     assert.equal(blocked({}, false), false)
     assert.equal(blocked({}, true), true)
     assert.equal(blocked({ networkAllowList: '', domainAllowList: '' }, true), true)

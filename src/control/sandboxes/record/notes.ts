@@ -45,8 +45,8 @@ export const forgetDestroyed = async (sql: Sql, id: string): Promise<void> => {
 
 /** Called when a runner is taken out of service. Its destroyed and archived sandboxes have no runner from then on. */
 export const leaveRunner = async (sql: Sql, runnerId: string, now: Date): Promise<void> => {
-  // Assigns each sandbox that is to be destroyed and has an archive to another runner of the region, if one exists.
-  // That runner deletes the archive.
+  // Another runner of the region, if there is one, gets the sandboxes that are to be destroyed and have an archive.
+  // That runner deletes the archives.
   await sql`
     update sandboxes set runner_id = other.id
     from runners gone cross join lateral (
@@ -120,7 +120,7 @@ const hasSecret = (sql: Sql, organizationId: string, secretId: string): Piece =>
 export const listWithSecret = (sql: Sql, organizationId: string, secretId: string): Promise<SandboxRow[]> =>
   sql<SandboxRow[]>`select * from sandboxes where ${hasSecret(sql, organizationId, secretId)}`
 
-/** Lists sandboxes with secrets that run on this runner, or are to run there. */
+/** Lists the sandboxes that have secrets and that run on this runner, or are to run there. */
 export const listWithSecretsOn = (sql: Sql, runnerId: string): Promise<SandboxRow[]> =>
   sql<SandboxRow[]>`
     select * from sandboxes
@@ -155,8 +155,8 @@ export const dropSecret = async (
 
 /**
  * Writes the mounted secrets of a sandbox whose row is locked. Calls into the sandbox wait until its runner has the
- * secrets. The generation grows, except in `error` and while the sandbox is to be destroyed. If a secret is mounted as
- * a variable that was removed before (`unset_env`), the variable is no longer removed.
+ * secrets. The generation grows, except in `error` and while the sandbox is to be destroyed. The variables of the
+ * secrets are deleted from `unset_env`, the list of variables that the sandbox does not get.
  */
 export const writeSecrets = async (
   transaction: Transaction,

@@ -37,7 +37,7 @@ export const wantSaves = (sql: Sql): Promise<SandboxRow[]> =>
       limit ${mostAtOnce} for no key update of sandboxes skip locked) unsaved
     where sandboxes.id = unsaved.id returning sandboxes.*`
 
-/** Cancels requested saves in regions that have stopped saving. */
+/** Cancels requested saves in regions in which the operator has switched saving off. */
 export const dropSaves = async (sql: Sql): Promise<void> => {
   await sql`
     update sandboxes set save_state = null

@@ -1,6 +1,6 @@
-// Empties drained runners: archives their sandboxes in the object store, and starts them on other runners. The whole
-// progress is in the rows of the sandboxes, so any control process can continue after another process has ended. If a
-// caller starts, stops or deletes a sandbox that is being moved, this code no longer acts on the sandbox.
+// Empties drained runners: archives their sandboxes in the object store, and starts them on other runners. All progress
+// is stored in the rows of the sandboxes. So if a control process ends, another one can continue its work. If a caller
+// starts, stops or deletes a sandbox that is being moved, this code no longer acts on the sandbox.
 
 import { findEmptied, listEmptied } from '#src/control/runners/service.ts'
 import type { RunningParts } from '#src/control/running.ts'

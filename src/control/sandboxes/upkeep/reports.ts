@@ -77,8 +77,8 @@ const columnsOf = (row: SandboxRow, to: SandboxRow['state'], report: GivenReport
       return {
         ...onRunner,
         stopped_at: movedAt(row, row.state === 'archiving' ? (row.stopped_at ?? now) : now),
-        // A report with a cause shows that processes of the sandbox have run. Without `first_started_at`, the runner
-        // would make a new disk if the disk is missing.
+        // A report with a cause shows that the sandbox has run, so `first_started_at` must be set. Without this time,
+        // the runner would make a new disk if the disk is missing.
         first_started_at: row.first_started_at ?? (report.cause === undefined ? null : now),
       }
     case 'archived':

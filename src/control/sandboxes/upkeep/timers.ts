@@ -138,8 +138,8 @@ const unstick = async (parts: RunningParts, row: SandboxRow): Promise<void> => {
       const reason = `It was still ${row.state} after ${seconds} s; its runner did not say that it had finished.`
       return { to: 'error', by, reason, set: { error_reason: reason, recoverable: true } }
     }
-    // If the runner is silent, the sandbox becomes `destroyed` without its report. Control's list for the runner
-    // contains the sandbox until the runner is connected again and has deleted the disk.
+    // A silent runner cannot report that it has removed the sandbox, so control writes `destroyed` without its report.
+    // Control's list for the runner contains the sandbox until the runner is connected again and has deleted the disk.
     if ((row.runner_heartbeat_at?.getTime() ?? 0) < silentBefore(parts).getTime()) {
       return {
         to: 'destroyed',

@@ -52,8 +52,8 @@ type WaitingSandbox = Pick<SandboxRow, 'id' | 'organization_id' | 'image' | 'cpu
 /**
  * Places waiting sandboxes whose image is on a runner and whose image config is known. `image`, `sandboxId`: places
  * only the sandboxes of this image, or only this sandbox. A sandbox keeps waiting if no runner has room, or if its
- * organization is suspended or at its quota. The organizations take turns, one sandbox at a time. So sandboxes that
- * never fit do not delay those of other organizations.
+ * organization is suspended or at its quota. The organizations take turns, one sandbox at a time. So an organization
+ * with many sandboxes for which there is no room does not delay other organizations.
  */
 export const placeWaiting = async (
   parts: RunningParts,
@@ -116,8 +116,8 @@ const place = async (parts: RunningParts, id: string): Promise<void> => {
 }
 
 /**
- * Remembers sandboxes whose placement was refused. A sandbox of the same image and of equal or larger size would be
- * refused too.
+ * Remembers sandboxes whose placement was refused. The same organization's sandboxes of the same image and of equal or
+ * larger size would be refused too, so they are not tried.
  */
 class Refused {
   readonly #ofOne = new Map<string, WaitingSandbox[]>()

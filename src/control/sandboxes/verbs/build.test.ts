@@ -263,7 +263,7 @@ suite('POST /sandbox with buildInfo', () => {
     assert.equal((await another()).status, 200)
   })
 
-  test('control keeps 500 built images of an organization; it refuses a build until old ones are deleted', async () => {
+  test('a sweep keeps 500 built images per organization; at 1000, a create that needs a build answers 403', async () => {
     await using app = await startControl()
     const { sql } = app.database
     const made = await create(app)
@@ -281,7 +281,7 @@ suite('POST /sandbox with buildInfo', () => {
       app.as('member').post('/sandbox', { buildInfo: { dockerfileContent: `FROM alpine:3.20\n# ${line}` } })
     const refused = await another('one')
     assert.deepEqual([refused.status, /1000 images/.test(refused.text)], [403, true])
-    // A definition that was built before needs no new image, so the limit of 500 images does not apply.
+    // A definition that was built before needs no new image, so the limit of 1000 images does not apply.
     await create(app)
     await tell(app, { image: 'build-1', state: 'absent' })
     assert.equal((await another('one')).status, 200)

@@ -118,14 +118,14 @@ const getOrigin = async (
   if (definition !== undefined) return { definition, named: snapshot }
   const { id, image } = snapshot
   const isOfThis = (held.warm?.snapshot_id ?? id) === id && held.runners.every((runner) => runner.image === image)
-  // If snapshots are renamed at the same moment, the two queries may find different snapshots. Then `hold` has chosen a
+  // If the snapshot is renamed between the two queries, they may find different snapshots. Then `hold` has locked a
   // warm sandbox or runners of the wrong snapshot, and is called again with the id and image of `snapshot`.
   return { snapshot, ...(isOfThis ? held : await hold(id, image)) }
 }
 
 /**
- * Reads everything that the create needs. These queries and the audit row are sent to the database together, to save
- * round trips.
+ * Reads everything that the create needs. These queries, and the insert of the audit row, are sent to the database
+ * together, to save round trips.
  */
 const plan = async (
   transaction: Transaction,
@@ -135,7 +135,7 @@ const plan = async (
 ): Promise<Plan> => {
   const regionId = regionIdFor(organization, wish)
   const snapshot = wish.snapshot ?? parts.settings.defaultSnapshot
-  // Volumes are locked before runners, because a sandbox must be placed on the runner that has its volumes.
+  // Volumes are locked first, because they determine which runners can have the sandbox.
   const mounts = await holdMounts(transaction, { organizationId: organization.id, regionId }, wish.volumes)
   const secrets = await mountSecrets(parts, transaction, organization, wish.secrets)
   // The runner is chosen and locked at the end, because creates of other sandboxes wait for its lock.

@@ -9,7 +9,7 @@ import { destroy } from './destroy.ts'
 
 const hoursShown = 24
 
-/** A sandbox that was evicted after the returned time is still found, and shown as evicted. */
+/** Returns the time one day before `now`. Reads still find the sandboxes that were evicted after that time. */
 export const evictedSince = (now: Date): Date => new Date(now.getTime() - hoursShown * 3_600_000)
 
 /**
@@ -30,8 +30,8 @@ export const evictSandbox = async (parts: RunningParts, userId: string, sandboxI
 }
 
 /**
- * Finds a sandbox as `getSandbox` does. If `idOrName` is an id, it may also be that of a warm sandbox, or of a sandbox
- * that an operator evicted (`evictSandbox`) less than a day ago.
+ * Finds a sandbox as `getSandbox` does. By its id, also finds a warm sandbox of the organization, or one that an
+ * operator evicted less than a day ago (`evictSandbox`).
  */
 export const getEvenEvicted = async (
   { database, clock }: RunningParts,

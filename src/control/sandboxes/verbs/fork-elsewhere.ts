@@ -60,8 +60,7 @@ export const forkElsewhere = async (
         },
         now,
       )
-      // Mark the image as not wanted, because no snapshot has it. So it is kept only while the child, the new sandbox,
-      // needs it.
+      // No snapshot has the image, so it is stored as not wanted. Then it is kept only while the fork needs it.
       await writeWanted(transaction, image, false, now)
       const move = moveFrom('build', null)
       const place = { image, runner_id: null, build: null, state: move.through, desired_state: move.to }

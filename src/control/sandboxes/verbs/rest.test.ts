@@ -39,7 +39,7 @@ suite('POST /sandbox/:sandboxIdOrName/pause', () => {
     assert.equal((await post(app, 'start')).body.state, 'started')
   })
 
-  test('if a runner cannot pause a sandbox, its desired state is `started` again, with the reason', async () => {
+  test('if a runner cannot pause a sandbox, it stays `started`, and its record says why', async () => {
     await using app = await startControl(waiting)
     await using runner = await connectRunner(app)
     const id = await create(app)
@@ -256,7 +256,7 @@ suite('POST /sandbox/:sandboxIdOrName/archive', () => {
     assert.equal((await get(app, id)).state, 'archived')
   })
 
-  test('if the archive store is unreachable, a sandbox stays stopped with the reason, and is archived later', async () => {
+  test('if the archive store is unreachable, a stopped sandbox gets an error reason, and is archived later', async () => {
     await using app = await startControl(waiting)
     await using runner = await connectRunner(app)
     const id = await create(app, { autoArchiveInterval: 10 })
@@ -438,7 +438,7 @@ suite('POST /sandbox/:sandboxIdOrName/archive', () => {
 })
 
 suite('DELETE of an archived sandbox', () => {
-  test('a delete of an archived sandbox goes to another runner of its region if its own runner is silent', async () => {
+  test('if the runner of an archived sandbox is silent, its delete is assigned to another runner', async () => {
     await using app = await startControl(waiting)
     await using runner = await connectRunner(app)
     const id = await create(app)

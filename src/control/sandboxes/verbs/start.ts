@@ -12,8 +12,8 @@ import { moveSandbox } from './move.ts'
 import { waitWhile } from './wait.ts'
 
 /**
- * Finds a runner for an archived sandbox. The archive has all files of the sandbox, so the runner needs only the base
- * image and the sandbox's volumes.
+ * Finds a runner for an archived sandbox. The archive contains the disk, so the runner needs only the base image below
+ * the disk, and the sandbox's volumes.
  */
 export const findRunnerForArchived = async (
   transaction: Transaction,
