@@ -3,8 +3,8 @@ import type { User } from '../people/user.ts'
 import type { Transaction } from '../storage/database.ts'
 
 /**
- * How the handler of a call takes part in writing the audit row of the call (audit/trail.ts). Most handlers take no
- * part: the row is written before they run.
+ * What a handler gets if it runs before the audit row of its call is written (audit/trail.ts). For most calls, the row
+ * is written before the handler runs, and both fields are absent.
  */
 export type ActorFields = {
   /**

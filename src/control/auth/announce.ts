@@ -1,4 +1,4 @@
-// Announces changes of access to every control process.
+// Notifies every control process when keys, members, roles or users have changed.
 import type { Sql } from '../storage/database.ts'
 
 export const credentialChannel = 'alcove_credentials'

@@ -1,4 +1,5 @@
-// A cache of results about credentials. A result is cached for at most a second, and `forget` clears the whole cache.
+// A cache of what control has looked up about a credential, such as its user. An entry is used for at most a second,
+// and `forget` clears the whole cache.
 const keepMilliseconds = 1_000
 const keepAtMost = 10_000
 
@@ -21,8 +22,8 @@ export const keepAnswers = <V>(): AnswerCache<V> => {
       const kept = answers.get(question)
       if (kept !== undefined && performance.now() < kept.until) return kept.answer
       const asked = epoch
-      // The cache counts the age of the result from before the call of `ask`, because the result may be as old as that
-      // moment.
+      // The second in which the result may be used begins before the call of `ask`, because `ask` may read the data at
+      // its start.
       const until = performance.now() + keepMilliseconds
       const answer = await ask()
       if (asked === epoch) {

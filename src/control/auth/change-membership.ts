@@ -1,5 +1,5 @@
-// Runs changes of access in an organization one at a time, so that each change sees the result of the previous one. The
-// last owner can therefore never be removed, and no key keeps permissions that its user has just lost.
+// Changes the members, roles and keys of an organization one at a time, so that each change sees the result of the
+// previous one. Without this, two owners could remove each other at the same time, and no owner would be left.
 import { Problem } from '#src/problems.ts'
 import type { Parts } from '../parts.ts'
 import type { Sql, Transaction } from '../storage/database.ts'
@@ -9,8 +9,8 @@ import type { Caller } from './route.ts'
 export type ChangeParts = Pick<Parts, 'database' | 'clock'> & { callers: Callers }
 
 /**
- * Locks the row of the organization until the transaction ends, so that changes of access run one at a time. Sandboxes
- * can be created and changed meanwhile: a row that refers to the organization can be inserted without this lock.
+ * Locks the row of the organization until the transaction ends, so that changes of its members, roles and keys run one
+ * at a time. The lock does not delay the creation of sandboxes.
  */
 export const lockMembership = async (sql: Transaction, organizationId: string): Promise<void> => {
   const [found] = await sql`select 1 from organizations where id = ${organizationId} for no key update`

@@ -9,7 +9,10 @@ const mostBytes = 256 * 1024
 /** Milliseconds for which the last known keys of an issuer are trusted while the issuer cannot be reached. */
 const believedMilliseconds = 60 * 60 * 1000
 
-/** Milliseconds between a failed request to an issuer and the next request, while no keys of that issuer are known. */
+/**
+ * Minimum milliseconds between a failed request to an issuer and the next one, while control has no keys of that
+ * issuer.
+ */
 const pauseMilliseconds = 2_000
 
 const tooLarge = () => new errors.JWKSInvalid(`more than ${mostBytes} bytes`)

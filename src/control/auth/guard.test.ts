@@ -48,7 +48,7 @@ suite('the guard of every endpoint', () => {
     assert.equal(reply.status, 403)
   })
 
-  test('endpoints for gates answer 403 to users and 401 to runners; those for runners 403 and 401 to gates', async () => {
+  test('gate endpoints answer 403 to users, 401 to runners; runner endpoints 403 to users, 401 to gates', async () => {
     await using app = await startControl()
     const question = { sandboxIdOrName: 'x', credential: { kind: 'none' }, countsAsActivity: false }
     assert.equal((await app.as('admin').post('/proxy/access', question)).status, 403)

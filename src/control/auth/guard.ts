@@ -55,9 +55,9 @@ export const createGuard = ({
   }
 
   /**
-   * Returns the user as a caller in this organization, or undefined if the user may not act there. Stores the caller
-   * for `callerOf`. A user who may not act there is stored as a caller in the organization of the API key, or in the
-   * personal organization.
+   * Returns the user as a caller in this organization, or undefined if the user may not act there. In both cases,
+   * stores a caller for `callerOf`: if the user may not act there, a caller in the organization of the API key, or in
+   * the personal organization of a user without a key.
    */
   const findCaller = async (request: FastifyRequest, holder: Holder, organizationId: string | undefined) => {
     const caller = await holder.in(organizationId)
@@ -150,8 +150,8 @@ export const createGuard = ({
 }
 
 /**
- * Throws 403 for an API key that expires. Called for endpoints that give access without an end, which would outlive the
- * key.
+ * Throws 403 for an API key that expires. Called for endpoints that give somebody access without an expiry time: that
+ * access would last longer than the key.
  */
 const checkDoesNotExpire = ({ keyExpiresAt }: Caller) => {
   if (!keyExpiresAt) return

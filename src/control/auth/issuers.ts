@@ -69,8 +69,8 @@ const findIssuer = (token: string): string | undefined => {
 }
 
 /**
- * Verifies a token with each key that may have signed it, until one fits. More than one key may have signed it, because
- * keys of an issuer may have equal ids, or no ids.
+ * Verifies a token with each key that may have signed it, until the signature is valid for one of them. More than one
+ * key may have signed it, because keys of an issuer may have equal ids, or no ids.
  */
 const verifyByAny = async (error: errors.JWKSMultipleMatchingKeys, verify: (key: CryptoKey) => Promise<JWTPayload>) => {
   let tried = 0

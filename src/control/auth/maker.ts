@@ -3,6 +3,6 @@
 // refer to it.
 import { isDangling } from '../storage/database.ts'
 
-/** Whether a row could not be written because the API key to which it refers was deleted meanwhile. */
+/** Whether the insert of a row failed because the API key to which the row refers was deleted meanwhile. */
 export const isMakerGone = (error: unknown): boolean =>
   isDangling(error) && /_maker_hash_fkey$/.test((error as { constraint_name?: string }).constraint_name ?? '')

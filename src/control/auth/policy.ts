@@ -6,7 +6,9 @@ import type { Caller, ControlRoute, Needs } from './route.ts'
 
 type Standing = Pick<Caller, 'memberRole' | 'permissions'> & { user: Pick<Caller['user'], 'systemRole'> }
 
-/** Whether the credential has every permission. Only such a credential may act as an owner or as an operator. */
+/**
+ * Whether the credential has every permission. Owners and operators can use their rights only with such a credential.
+ */
 const isWhole = ({ permissions }: Standing): boolean =>
   allPermissions.every((permission) => permissions.has(permission))
 

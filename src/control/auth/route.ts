@@ -59,8 +59,8 @@ export type ProxyContext = {
 }
 
 /**
- * `isCollector`: the caller is the telemetry collector, and not an owner of the organization. The collector belongs to
- * no organization, so the path names the organization whose data the collector reads.
+ * `isCollector`: true if the telemetry collector calls, false if an owner of the organization calls. The collector
+ * belongs to no organization. It reads the data of the organization that the path names.
  */
 export type OwnerOrCollectorContext = { isCollector: boolean }
 

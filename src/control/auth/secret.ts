@@ -1,5 +1,5 @@
-// The text form of API keys and service keys. A key has 32 random bytes, so nobody can find it from a plain SHA-256 by
-// guessing.
+// The text form of API keys and service keys. Control stores only the SHA-256 hash of a key. A key has 32 random bytes,
+// so nobody who reads its hash can guess the key.
 import { hash, randomBytes, timingSafeEqual } from 'node:crypto'
 
 export const newKey = (): string => `dtn_${randomBytes(32).toString('hex')}`

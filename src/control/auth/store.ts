@@ -7,7 +7,7 @@ import { isPermission, type Permission } from './permissions.ts'
 export type KnownKey = {
   name: string
   hash: string
-  /** Permissions that the key got when it was made. */
+  /** Permissions that are stored for the key. The user may have lost some of them since. */
   permissions: Permission[]
   expiresAt: Date | null
   lastUsedAt: Date | null
