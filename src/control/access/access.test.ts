@@ -142,7 +142,7 @@ suite('POST /proxy/access', () => {
       assert.equal((await askPort(app, id, 80)).status, 401)
     }))
 
-  test('POST /proxy/access tells the gate whether to warn visitors of a preview, as the organization has set', () =>
+  test('POST /proxy/access returns whether the organization wants a warning page before its previews', () =>
     withBox(async (app, id) => {
       await app.database.sql`update organizations set preview_warning_enabled = true where id = ${organizations.ours}`
       assert.equal((await askPort(app, id, 80, [bearer(keys.member)])).body.warnsVisitors, true)
@@ -228,7 +228,7 @@ suite('POST /proxy/access', () => {
       assert.equal((await ask(app, id, sign(await keyNow(), 'GET', '/x', '0'))).status, 200)
     }))
 
-  test('POST /proxy/access answers 401 to an expired key, even for a connection that was admitted before', () =>
+  test('POST /proxy/access answers 401 to a key once it has expired, even for a connection admitted earlier', () =>
     withBox(async (app, id) => {
       const expiresAt = new Date(app.clock.now().getTime() + 60_000).toISOString()
       const made = await app.as('owner').post('/api-keys', { name: 'short', permissions: [], expiresAt })
@@ -272,8 +272,8 @@ suite('POST /proxy/access', () => {
       app.clock.advance({ seconds: 1 })
       await ask(app, id, bearer(keys.member), true)
       assert.equal(await last(), start + 40_000)
-      // After the clock was set back, the stored time of the last activity is in the future. The next activity replaces
-      // it.
+      // When the clock is set back by an hour, the stored time of the last activity is in the future. The next activity
+      // replaces the stored time.
       app.clock.advance({ hours: -1 })
       await ask(app, id, bearer(keys.member), true)
       assert.equal(await last(), start + 40_000 - 3_600_000)

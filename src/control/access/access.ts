@@ -76,8 +76,8 @@ const isNamed = (row: SandboxRow | undefined, idOrName: string): row is SandboxR
   row !== undefined && row.state !== 'destroyed' && (row.id === idOrName || row.name === idOrName)
 
 /**
- * Returns the time at which a signed URL must be valid, which is now. Returns undefined if control admitted this
- * connection earlier and the gate asks again, because an open connection may last longer than its signed URL.
+ * Returns the time for which the expiry of a signed URL is checked: now. Returns undefined (no check) if the gate asks
+ * about an open connection that control admitted earlier. Such a connection may last longer than its URL.
  */
 const judgedAt = ({ clock }: RunningParts, { wasLetIn }: AccessQuestion) => (wasLetIn ? undefined : clock.now())
 
@@ -134,8 +134,8 @@ const tryCredential = async (
 }
 
 /**
- * Finds the sandbox whose port a call may reach without a credential. The call names a public sandbox, or the token of
- * a signed URL. Returns undefined if the call names no port.
+ * Finds the sandbox whose port a call may reach without a credential. Such a call names a public sandbox, or the token
+ * of a signed URL instead of a sandbox. Returns undefined for all other calls.
  */
 const findOpenPort = async (parts: RunningParts, question: AccessQuestion): Promise<OpenedPort | undefined> => {
   const { sql } = parts.database
@@ -205,8 +205,8 @@ const answerAccess = async (parts: GateParts, question: AccessQuestion, proxyReg
   const { sql } = parts.database
   const { row, openedBy, allowed } = await open(parts, question)
   if (proxyRegionId !== undefined && row.region_id !== proxyRegionId) throw noSandbox(question.sandboxIdOrName)
-  // A sandbox that waits for its image, or whose runner was removed, has no runner address. It needs none, because it
-  // does not run.
+  // A sandbox that waits for its image, or whose runner was removed, has no runner address. No address is needed for
+  // it, because it does not run.
   const runnerAddress = row.runner_address ?? ''
   const isUp = isRunning(row.state, row.desired_state) || row.state === 'paused'
   if (isUp && runnerAddress === '') throw new Problem('bad_gateway')

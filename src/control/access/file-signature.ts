@@ -13,8 +13,7 @@ export const isSignedBy = (
   { method, path, expires, signature }: FileSignature,
   now: Date | undefined,
 ): boolean => {
-  // The expiry is a number of seconds since 1970 (0: never). It has only one valid spelling: no leading zeros and no
-  // sign.
+  // The expiry is a number of seconds since 1970 (0: never). Leading zeros and signs are refused.
   if (!/^(?:0|[1-9]\d{0,14})$/.test(expires)) return false
   const mac = createHmac('sha256', signingKey).update(`v1:files:${method}:${path}:${expires}`).digest('base64url')
   const [ours, theirs] = [Buffer.from(`v1_${mac}`), Buffer.from(signature)]

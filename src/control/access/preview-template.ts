@@ -4,7 +4,8 @@ import { isIP } from 'node:net'
 
 export const previewTemplate = (proxyUrl: string): string => {
   const { protocol, hostname, host } = new URL(proxyUrl)
-  // For a gate on 127.0.0.1 use `localhost`, because all names below it lead to this machine too (RFC 6761 §6.3).
+  // Replaces 127.0.0.1 by `localhost`, so that each port can have its own host name: every name below `localhost` leads
+  // to this machine (RFC 6761 §6.3).
   const named = hostname === '127.0.0.1' ? host.replace(hostname, 'localhost') : host
   const isAddress = isIP(named.replace(/:\d+$/, '').replace(/^\[|\]$/g, '')) !== 0
   return isAddress

@@ -9,18 +9,15 @@ import { withRunner } from '#src/control/sandboxes/service.ts'
 import { isDangling, type Sql } from '#src/control/storage/database.ts'
 import { noSandbox, Problem } from '#src/problems.ts'
 
-/**
- * Pattern of a token that is derived for an API key. A sandbox's own token is shorter, so the pattern shows which kind
- * a token is.
- */
+/** Matches only tokens that are derived for an API key: a sandbox's own token is shorter. */
 const keyToken = /^[\w-]{43}$/
 
 const tokenOf = (previewToken: string, keyHash: string): string =>
   createHmac('sha256', previewToken).update(`v1:key:${keyHash}`).digest('base64url')
 
 /**
- * Throws 401 if a token could not be inserted because the API key was deleted meanwhile, and 404 if the sandbox was.
- * Rethrows every other error.
+ * Throws 401 if a token could not be inserted because the API key was deleted meanwhile, and 404 if the sandbox was
+ * deleted meanwhile. Rethrows every other error.
  */
 export const refuseDangling = (error: unknown, sandboxId: string): never => {
   if (isMakerGone(error)) throw new Problem('unauthorized', undefined, { cause: error })
@@ -35,8 +32,8 @@ export const refuseDangling = (error: unknown, sandboxId: string): never => {
 export const previewTokenFor = async (sql: Sql, sandbox: SandboxRow, keyHash: string | undefined): Promise<string> => {
   if (keyHash === undefined) return sandbox.preview_token
   const token = tokenOf(sandbox.preview_token, keyHash)
-  // If the sandbox was started again after `sandbox` was read, `token` is outdated. Because of the condition on
-  // `preview_token`, an outdated token is not stored.
+  // If the sandbox was restarted after `sandbox` was read, `token` is outdated. The condition on `preview_token` in
+  // this query prevents that an outdated token is stored.
   await sql`
     insert into preview_tokens (sandbox_id, maker_hash, token_hash)
     select id, ${keyHash}, ${hashKey(token)} from sandboxes

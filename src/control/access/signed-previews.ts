@@ -1,5 +1,5 @@
-// The SQL of signed preview URLs. Only a plain hash of each token is stored. A plain hash is enough, because a token
-// has 82 random bits and is valid for a day at most.
+// The SQL of signed preview URLs. Only a SHA-256 hash of each token is stored. Nobody can guess a token from its hash
+// in time: a token has 82 random bits and is valid for a day at most.
 
 import type { SandboxRow } from '#src/control/sandboxes/record/sandbox.ts'
 import { withRunner } from '#src/control/sandboxes/service.ts'

@@ -101,8 +101,8 @@ const mayKnow = (asker: SshAsker, sandbox: SandboxRow) =>
     : asker.sshRegionId === undefined || sandbox.region_id === asker.sshRegionId
 
 /**
- * Returns whether an SSH token is valid now, and of which sandbox. An SSH gateway also gets the state of the sandbox
- * and the expiry of the token.
+ * Returns whether an SSH token is valid now, and of which sandbox. If an SSH gateway asks, the result also has the
+ * state of the sandbox and the expiry of the token.
  */
 export const validateSshAccess = async ({ database, clock }: RunningParts, asker: SshAsker, token: string) => {
   const opened = sshToken.test(token) ? await findBySshToken(database.sql, hashKey(token), clock.now()) : undefined

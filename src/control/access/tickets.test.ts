@@ -135,7 +135,7 @@ suite('the keys of tickets', () => {
     sides.clock.advance({ hours: 24 })
     await tickets.renew()
     assert.notEqual(keyIdOf(tickets.sign(box)), keyIdOf(former))
-    // The other control process signs with the former key until it reads the keys again.
+    // The process `other` signs with the former key until it reads the keys from the database.
     assert.equal(keyIdOf(other.sign(box)), keyIdOf(former))
     assert.ok(readBy(other.sign(box), await tickets.listKeys()))
     await other.renew()
@@ -167,7 +167,7 @@ suite('the keys of tickets', () => {
     assert.ok(readBy(tickets.sign(box), known))
   })
 
-  test('a ticket key whose public part is unreadable is logged, not listed, and signs nothing', async () => {
+  test('control logs a ticket key with an unreadable public part, signs nothing with it and does not list it', async () => {
     await using sides = await setUp()
     const lines: { keyId?: string }[] = []
     const log = createLog('control', 'warn', { write: (line) => void lines.push(JSON.parse(line)) })

@@ -1,6 +1,6 @@
 // Signs tickets (src/wire/ticket.ts). All control processes share the keys, which are encrypted in the database and
 // replaced every month. Gates get the public part of a replaced key for one more day, because another process may sign
-// with that key until it reads the keys again.
+// with that key until it reads the new keys from the database.
 import { createPrivateKey, createPublicKey, generateKeyPairSync, type KeyObject, randomUUID } from 'node:crypto'
 import type { Parts } from '#src/control/parts.ts'
 import type { Transaction } from '#src/control/storage/database.ts'
@@ -78,8 +78,8 @@ export class Tickets {
   }
 
   /**
-   * Lists the public keys with which gates check tickets. Always reads the database, because another control process
-   * may have made a new key.
+   * Lists the public keys with which gates check tickets. Reads the database at every call, because another control
+   * process may have made a new key.
    */
   async listKeys(): Promise<TicketKey[]> {
     const rows = await this.#parts.database.sql<Row[]>`select * from ticket_keys order by created_at desc, id`
@@ -135,8 +135,8 @@ const hasPublicKey = ({ log }: Pick<TicketParts, 'log'>, { id, public_key }: Row
 }
 
 /**
- * Decrypts the private key of a row. Undefined if it was encrypted with another encryption key. Control then makes a
- * new signing key, and no data is lost.
+ * Decrypts the private key of a row. Returns undefined if it was encrypted with another encryption key. The caller then
+ * uses or makes another signing key.
  */
 const findPrivateKey = ({ encryption, log }: TicketParts, { id, private_key }: Row): string | undefined => {
   try {

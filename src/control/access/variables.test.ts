@@ -1,5 +1,5 @@
-// Tests how a gate changes the environment variables of a sandbox. Each change contains the ticket for the call of the
-// user.
+// Tests how a gate changes the environment variables of a sandbox. With each change, the gate sends the ticket that
+// control signed for the call of the user.
 import assert from 'node:assert/strict'
 import { suite, test } from 'node:test'
 import { startControl, type TestControl } from '#test/control/harness.ts'
@@ -27,7 +27,7 @@ const change = async (app: TestControl, id: string, wanted: object) =>
     .post('/proxy/env', { ticket: await ticketFor(app, id), inherited, set: {}, unset: [], ...wanted })
 
 suite('POST /proxy/env', () => {
-  test('POST /proxy/env changes variables in the sandbox’s record; later calls wait until the runner has the change', () =>
+  test('POST /proxy/env changes a sandbox’s stored variables; later calls wait until its runner has them', () =>
     withBox(async (app, id, runner) => {
       const { status, body } = await change(app, id, { set: { B: '2' }, unset: ['LANG'] })
       assert.deepEqual([status, body], [200, { generation: 2 }])
