@@ -172,7 +172,7 @@ suite('POST /proxy/access with an SSH token', () => {
       ...(port === undefined ? {} : { port }),
     })
 
-  test('an SSH token opens its sandbox’s toolbox, but no port, and the API refuses it as an API key', () =>
+  test('an SSH token opens its sandbox’s toolbox, but no port, and is refused as an API key', () =>
     withBox(async (app, id) => {
       const other = (await app.as('member').post('/sandbox', { name: 'other' })).body
       const { token } = await make(app)
