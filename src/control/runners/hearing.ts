@@ -1,6 +1,6 @@
-// Decides in which regions a silent runner may be declared lost. If most runners of a region are silent at once, or if
-// no control process could receive heartbeats, then the network, control or the database is more likely at fault than
-// the runners.
+// Decides in which regions a silent runner may be declared lost. No runner of a region is declared lost while most of
+// its runners are silent, or soon after a time in which no control process could receive heartbeats. Then the network,
+// control or the database is more likely at fault than the runners.
 import type { Sql } from '#src/control/storage/database.ts'
 import type { RunningParts } from '../running.ts'
 import { silentBefore } from './leases.ts'
