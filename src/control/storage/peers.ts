@@ -83,7 +83,7 @@ export class Peers<News extends object> {
     return this.#heardAt.size > 0
   }
 
-  /** Sends all news that waits. News that is added during the sending is sent next, together and in order. */
+  /** Sends all waiting news in order. News that is added during the sending is sent in the next round. */
   async #tellAll(): Promise<void> {
     this.#isTelling = true
     while (this.#untold.length > 0) await this.#send(inBatches(this.#untold.splice(0)))
