@@ -72,8 +72,8 @@ export const newPassword = (): string => {
 }
 
 /**
- * A hash of no account. Passwords for an unknown e-mail address are compared with it, so that this takes as long as a
- * wrong password.
+ * A hash that belongs to no account. A password for an unknown e-mail address is compared with it. So the answer takes
+ * as long as for a wrong password.
  */
 const nobodys = hashPassword(randomBytes(16).toString('hex'))
 nobodys.catch(() => {})
