@@ -45,7 +45,7 @@ const reasonOf = ({ errorReason }: ImageReport): string =>
     .slice(0, longestReason)
     .toWellFormed()
 
-/** A sandbox whose state a report has changed. `from`: its state before. */
+/** A sandbox whose state a runner's report has changed. `from`: its state before the report. */
 type Settled = { from: SandboxState; row: SandboxRow }
 
 /**
