@@ -39,8 +39,8 @@ export const openOutbox = (parts: OutboxParts, { sweepSeconds }: { sweepSeconds:
     for (let sent = 0; sent < mailsPerSweep && !isClosed; sent += 1) if (!(await sendNext(parts))) return
   }
   /**
-   * Starts a delivery when the running one has ended, because the running one may have missed a new mail. All calls
-   * before that start get the same promise.
+   * Starts a delivery as soon as the running one has ended, because that one may have missed a new mail. Calls before
+   * that moment get the promise of the same new delivery.
    */
   const deliver = () => {
     if (next !== undefined) return next
