@@ -22,7 +22,7 @@ const yes: Omit<Access, 'isBearerOurs' | 'warnsVisitors'> = {
   openedBy: 'bearer',
 }
 
-suite('the gate’s requests to control for access', () => {
+suite('how the gate asks control whether a call is allowed', () => {
   test('calls within one second share one pending request to control; a later call causes a new request', async (t) => {
     const control = createServer().listen(0, '127.0.0.1')
     await once(control, 'listening')

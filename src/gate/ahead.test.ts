@@ -44,7 +44,7 @@ suite('access answers that control sends to the gate before a call', () => {
     assert.equal((await call(sides)).status, 401)
   })
 
-  test('an answer sent ahead is ignored if it is old, in the future, malformed or for a stopped sandbox', async () => {
+  test('the gate ignores an early answer that is old, in the future, malformed or about a stopped sandbox', async () => {
     await using sides = await startSides()
     const { at } = ahead(sides)
     const stopped = sides.access({ isStarted: false, state: 'stopped' }).body as Access

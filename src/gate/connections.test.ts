@@ -51,7 +51,7 @@ suite('limits of connections to the gate', () => {
     }
   })
 
-  test('a visitor uses the limit of the preview’s owner, and evicts no connections of other organizations', async () => {
+  test('a visitor of a preview counts for the preview’s owner, and evicts no connections of other owners', async () => {
     await using sides = await startSides({ connections: { mostHeld: 4 } })
     const inside: { end: () => void; gone: Promise<unknown> }[] = []
     sides.inside.call = (_request, response) => {

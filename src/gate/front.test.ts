@@ -30,7 +30,7 @@ suite('access to the toolbox through the gate', () => {
     assert.deepEqual(sides.askedWith, ['POST /api/proxy/access Bearer the-proxy-key'])
   })
 
-  test('100 Continue is sent only after control has allowed the call, and then the body arrives', async () => {
+  test('the gate sends 100 Continue only after control has allowed the call; then the body arrives', async () => {
     await using sides = await startSides()
     const upload = async (headers: Record<string, string>) => {
       const call = httpRequest(`${sides.url}/toolbox/box/files/upload`, {
@@ -232,7 +232,7 @@ suite('how often the gate asks control', () => {
     assert.equal(sides.asked[0]?.countsAsActivity, false)
   })
 
-  test('while a call is open, it is counted as activity of the sandbox again and again', async () => {
+  test('an open call counts as activity of its sandbox at regular intervals', async () => {
     await using sides = await startSides({ presenceMs: 5 })
     const asked = Promise.withResolvers<void>()
     sides.control.answer = () => {

@@ -94,7 +94,7 @@ suite('a connection to a port inside a sandbox', () => {
     assert.ok(Buffer.concat(came).equals(sent))
   })
 
-  test('all bytes that a server in a sandbox sends before it closes the connection arrive', async () => {
+  test('a caller gets all bytes that a server in a sandbox has sent before it closed the connection', async () => {
     const said = Buffer.alloc(1024 * 1024, 'x')
     await using sides = await startSides((socket) => void socket.end(said))
     const socket = await sides.dial()
@@ -103,7 +103,7 @@ suite('a connection to a port inside a sandbox', () => {
     assert.equal(bytes, said.length)
   })
 
-  test('the bytes of a server in a sandbox arrive, even if it closes before it has read all input', async () => {
+  test('a caller gets the bytes of a server in a sandbox that closes before it has read all input', async () => {
     await using sides = await startSides((socket) =>
       socket.once('data', () => socket.pause().write('too much', () => socket.destroy())),
     )
@@ -163,7 +163,7 @@ suite('a connection to a port inside a sandbox', () => {
     ;(await sides.dial()).destroy()
   })
 
-  test('a call gets 409 if its connection to the sandbox closes before use; that connection is not counted', async () => {
+  test('if a connection to a sandbox closes before use, the call gets 409 and counts towards no limit', async () => {
     const held: SandboxHere = { id: 'box', assignment: assignmentWith({}), status: 'started', socketPath: '/agent' }
     const find = async () => ({ sandbox: held, link: {} as RunnerLink })
     const over = new PassThrough()

@@ -101,7 +101,7 @@ suite('WebSocket upgrades at the gate', () => {
     })
   }
 
-  test('after an upgrade, the end of either side ends the other side', async () => {
+  test('after an upgrade, if the caller or the server closes, the connection to the other one ends too', async () => {
     await using sides = await startSides()
     const inside = Promise.withResolvers<import('node:stream').Duplex>()
     let next = inside

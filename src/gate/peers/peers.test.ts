@@ -219,7 +219,7 @@ suite('calls that a gate passes on to the gate of the sandbox’s host', () => {
     assert.deepEqual([status, /has not heard it since/.test(text)], [503, true])
   })
 
-  test('a host that does not answer is noticed when the gate connects, and while a call is open', async () => {
+  test('the gate notices that a host does not answer, when it connects and while a call is open', async () => {
     await using two = await startTwo({}, { peers: { connectMs: 300, beatMs: 50, silentMs: 300 } })
     const silent = createNetServer(() => {})
     await once(silent.listen(0, '127.0.0.1'), 'listening')
@@ -326,7 +326,7 @@ suite('calls that a gate passes on to the gate of the sandbox’s host', () => {
     for (const socket of strangers) socket.destroy()
   })
 
-  test('if one gate opens too many connections, its oldest are closed, and other gates can connect', async () => {
+  test('if one gate opens too many connections, its oldest ones are closed, and other gates can connect', async () => {
     await using two = await startTwo({}, { listener: { mostProved: 20 } })
     assert.equal((await two.call('/a')).status, 200)
     const identity = two.authority.newCertificate(hostNameOf('gate', 'evil'))

@@ -127,7 +127,7 @@ suite('credentials of Alcove never reach the server in the sandbox', () => {
     }
   })
 
-  test('a header that equals a short preview token is removed; one that only contains its letters is not', async () => {
+  test('a header equal to a short preview token is removed; a header that only contains the token is not', async () => {
     const { headers } = await seen({ 'x-daytona-preview-token': 'a', 'x-theirs': 'abc', 'x-same': 'a' })
     assert.deepEqual([headers['x-theirs'], headers['x-same']], ['abc', undefined])
   })

@@ -175,7 +175,7 @@ suite('access to previews', () => {
     })
   }
 
-  test('the gate answers a preflight that control refuses; the sandbox’s server answers all others', async () => {
+  test('the gate answers a preflight that control refuses; the sandbox’s server answers other preflights', async () => {
     await using sides = await startSides()
     const preflight = {
       method: 'OPTIONS',
@@ -198,7 +198,7 @@ suite('access to previews', () => {
     assert.equal((await visit(others, { method: 'OPTIONS' })).status, 401)
   })
 
-  test('an open preview call is checked with control again and again, and ends when control refuses it', async () => {
+  test('during a preview call, the gate asks control at intervals, and ends the call when control refuses', async () => {
     await using sides = await startSides({ presenceMs: 5 })
     sides.inside.call = (_request, response) => {
       response.write('a part')
@@ -424,7 +424,7 @@ suite('the answer of a sandbox’s server through a preview', () => {
     assert.equal((await visit(sides)).status, 200)
   })
 
-  test('a preview of a server that sends endless interim answers gets 502', async () => {
+  test('a preview of a server that sends endless interim answers (1xx) gets 502', async () => {
     await using sides = await startSides()
     sides.insideSocket = (socket) => {
       const goOn = () => {
