@@ -160,7 +160,7 @@ const closed = async (socket: Socket) => {
   if (!socket.destroyed) await once(socket.resume(), 'close')
 }
 
-suite('connections', () => {
+suite('limits of the connections of a server', () => {
   test('if one IP address has 600 idle connections, other addresses and callers with a key get through', async () => {
     const before = await countSockets()
     {

@@ -95,8 +95,8 @@ const isCutOff = async (socket: Socket): Promise<true> => {
   return true
 }
 
-suite('incomplete bodies and frames', () => {
-  test('a body that stops or comes too slowly gets 408; a steady slow one is read; a WebSocket may be silent', async () => {
+suite('request bodies and WebSocket frames that have not arrived completely', () => {
+  test('a body below the minimum speed gets 408; a faster one is read; a WebSocket may be silent', async () => {
     await using server = await serving({ slow: { spanMs: 300 } })
     const silent = await server.body('a', MiB)
     silent.write(Buffer.alloc(1000))

@@ -4,7 +4,7 @@ import { deepest, findTooMuch, mostValues } from './json-text.ts'
 
 const long = 'x'.repeat(mostValues)
 
-suite('a JSON text', () => {
+suite('the limits of a JSON text', () => {
   test('a JSON text may have as many values as the limit says, and no more', () => {
     const list = (length: number) => JSON.stringify(Array.from({ length }, (_, index) => index))
     assert.equal(findTooMuch(list(mostValues + 1)), undefined)

@@ -51,7 +51,7 @@ const start = async (parts: Partial<Parameters<typeof createServer>[0]> = {}) =>
   }
 }
 
-suite('content types', () => {
+suite('content types of request bodies', () => {
   const form = { 'content-type': 'application/x-www-form-urlencoded' }
 
   test('a POST without a body answers 200, whatever its content type is', async () => {
@@ -93,7 +93,7 @@ suite('content types', () => {
   })
 })
 
-suite('a body that never ends', () => {
+suite('a request body that never ends', () => {
   test('a JSON body that never ends answers 408, with a body like that of other errors', async () => {
     await using started = await start()
     const { server } = started
@@ -113,7 +113,7 @@ suite('a body that never ends', () => {
   })
 })
 
-suite('a body that is not JSON', () => {
+suite('a request body that is not JSON', () => {
   test('a body that is not JSON answers 400, and the connection stays open', async () => {
     await using started = await start()
     const { server } = started

@@ -5,7 +5,7 @@ import { type AddressInfo, connect } from 'node:net'
 import { suite, test } from 'node:test'
 import { SlowBodies } from './slow-bodies.ts'
 
-suite('slow bodies', () => {
+suite('request bodies that come slowly', () => {
   test('after reading a request has failed, the server no longer checks whether its body comes too slowly', async () => {
     const server = createServer().listen(0, '127.0.0.1')
     await once(server, 'listening')
