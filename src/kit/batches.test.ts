@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { suite, test } from 'node:test'
 import { Batches } from './batches.ts'
 
-suite('batches of work', () => {
+suite('running items of work in batches', () => {
   /** Returns a `Batches` object. Each batch of it ends only when the test calls `finish`. */
   const held = (most: number) => {
     const begun: string[][] = []
@@ -19,7 +19,7 @@ suite('batches of work', () => {
     return { begun, batches, finish }
   }
 
-  test('the first item runs immediately; items added while it runs form batches of a limited size', async () => {
+  test('the first item runs immediately; items that are added meanwhile form batches of a limited size', async () => {
     const { begun, batches, finish } = held(2)
     const all = ['a', 'b', 'c', 'd'].map((item) => batches.run(item))
     assert.deepEqual(begun, [['a']])

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { suite, test } from 'node:test'
 import { Budget } from './budget.ts'
 
-suite('a budget', () => {
+suite('a budget that several owners share', () => {
   test('a budget limits each owner and all owners together; an owner can take a returned amount again', () => {
     const budget = new Budget({ each: 2, all: 3 })
     assert.deepEqual(

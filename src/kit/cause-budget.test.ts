@@ -13,7 +13,7 @@ const logOf = (level = 'info') => {
   return { log, lines, endMinute: () => endMinute() }
 }
 
-suite('log lines of one cause', () => {
+suite('the limit of log lines of one cause', () => {
   test('after 30 log lines of one cause in a minute, more are suppressed; one line then tells how many', () => {
     const { log, lines, endMinute } = logOf()
     const fail = (n: number) => new Error(`no answer from 10.0.0.${n}`)

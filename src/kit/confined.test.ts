@@ -11,7 +11,7 @@ import { identityOf, waitUntilGone } from './process-identity.ts'
 const needsRoot = process.getuid?.() === 0 ? false : 'giving root away needs root'
 const uid = 61099
 
-suite('a confined program', { skip: needsRoot }, () => {
+suite('a program that is started without privileges (confined)', { skip: needsRoot }, () => {
   const scratch = mkdtempSync(join(tmpdir(), 'alcove-confine-'))
   chmodSync(scratch, 0o711)
   after(() => rmSync(scratch, { recursive: true, force: true }))
@@ -62,7 +62,7 @@ suite('a confined program', { skip: needsRoot }, () => {
     assert.equal(readFileSync(join(own, 'new'), 'utf8'), 'new\n')
   })
 
-  test('a confined program sees no other files of the host, no home directories, sockets or processes', () => {
+  test('a confined program sees only `shown` files of the host, no home directories, sockets or processes', () => {
     assert.match(run(`cat ${secret}`), /No such file/)
     assert.match(run(`cat ${process.cwd()}/package.json`), /No such file/)
     const top = run('ls /').split('\n')

@@ -24,7 +24,7 @@ const openPair = async () => {
   }
 }
 
-suite('frames of a stream', { timeout: 20_000 }, () => {
+suite('messages on a byte stream (`Frames`)', { timeout: 20_000 }, () => {
   test('`Frames` returns whole messages, however their bytes arrive, without blocking the event loop', async () => {
     using pair = await openPair()
     const message = Buffer.alloc(1_000_000, 'x')

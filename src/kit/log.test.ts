@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { suite, test } from 'node:test'
 import { createLog } from './log.ts'
 
-suite('the log', () => {
+suite('the log of a program', () => {
   test('the log shows only name, message, code and stack of an error, whatever field the error is in', () => {
     const lines: string[] = []
     const log = createLog('test', 'warn', { write: (line) => void lines.push(line) })

@@ -23,7 +23,7 @@ const track = (queue: FairQueue) => {
   return { take, endOne, order }
 }
 
-suite('a fair queue', () => {
+suite('a queue that is fair to all owners of work', () => {
   test('`FairQueue` limits running work in total and per owner, and runs the oldest work within the limits', async () => {
     const { take, endOne, order } = track(new FairQueue({ atOnce: 3, ofOne: 2 }))
     const turns = ['a', 'a', 'a', 'b', 'b', 'c', 'a'].map((owner) => take(owner))

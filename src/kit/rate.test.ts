@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { suite, test } from 'node:test'
 import { readRate } from './rate.ts'
 
-suite('a rate limit', () => {
+suite('reading a rate limit from a setting', () => {
   test('`readRate` accepts 1 or more calls in 1 or more seconds, up to a day', () => {
     assert.deepEqual(readRate('1000/60'), { limit: 1000, ttlSeconds: 60 })
     assert.deepEqual(readRate('1/86400'), { limit: 1, ttlSeconds: 86_400 })

@@ -161,7 +161,7 @@ suite('telemetry of a program', () => {
     assert.ok(begun.every(({ parentSpanId, traceId }) => parentSpanId === '' && traceId !== parent))
   })
 
-  test('a trace that its caller does not sample is passed on to the next program, but not exported', async () => {
+  test('if the caller does not sample a trace, the trace is passed on to the next program, but not exported', async () => {
     await using receiver = await startReceiver()
     const env = to(receiver, { TEST_TRACEPARENT: traceparent.replace(/1$/, '0'), ...onlyTraces })
     // Wait for a second span, which is sampled. If the first span, which is not sampled, were exported, it would have
