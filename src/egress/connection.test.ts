@@ -233,7 +233,7 @@ suite('the proxy for secrets', () => {
     assert.match(troubles.join(), /No TLS connection to api\.test/)
   })
 
-  test('the proxy passes on bytes that are not TLS, and the bytes of a server that sends first, unchanged', async () => {
+  test('the proxy changes neither bytes that are not TLS nor the bytes of a server that sends first', async () => {
     const greeter = createServer((socket) => {
       socket.on('error', () => {})
       socket.write('hello\n')
