@@ -3,7 +3,7 @@ import { suite, test } from 'node:test'
 import { addressesOf } from './address.ts'
 import { Complaint } from './complaint.ts'
 
-suite('addresses', () => {
+suite('the addresses of a server', () => {
   test('all addresses of a server use the given host, and the gate uses the port after control’s', () => {
     assert.deepEqual(addressesOf('127.0.0.1', 4600), {
       control: '127.0.0.1:4600',

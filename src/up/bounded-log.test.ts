@@ -5,7 +5,7 @@ import { join } from 'node:path'
 import { after, suite, test } from 'node:test'
 import { BoundedLog } from './bounded-log.ts'
 
-suite('a bounded log', () => {
+suite('a log of limited size', () => {
   const directory = mkdtempSync(join(tmpdir(), 'alcove-log-'))
   after(() => rmSync(directory, { recursive: true, force: true }))
 

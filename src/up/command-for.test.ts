@@ -3,7 +3,7 @@ import { resolve } from 'node:path'
 import { suite, test } from 'node:test'
 import { commandFor } from './command-for.ts'
 
-suite('a command in a message', () => {
+suite('a command that a message tells the user to run', () => {
   const launcher = resolve(import.meta.dirname, '../../alcove')
 
   test('`commandFor` returns a command with absolute paths, which works in any directory', () => {

@@ -92,7 +92,7 @@ suite('a runner that has joined', { skip: process.getuid?.() === 0 ? false : 'ne
     })
   })
 
-  test('a joined runner that is killed while the disk is full is started again; the disk is reported once', async () => {
+  test('a joined runner that is killed while the disk is full is restarted; the full disk is reported once', async () => {
     symlinkSync('/dev/full', `${data.stateFile}.new`)
     await assert.rejects(start({}).ended, { code: 'ENOSPC' })
     unlinkSync(`${data.stateFile}.new`)

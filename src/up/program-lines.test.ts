@@ -18,7 +18,7 @@ const linesOf = () => {
   }
 }
 
-suite('the lines of a program', () => {
+suite('the log lines of a program', () => {
   test('a structured log line of a program is passed on unchanged, even if it arrives in pieces', () => {
     const { lines, read } = linesOf()
     const line = Buffer.from('{"level":30,"time":1,"program":"gate","msg":"für"}\n')

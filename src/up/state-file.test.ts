@@ -5,7 +5,7 @@ import { join } from 'node:path'
 import { after, suite, test } from 'node:test'
 import { findUpState, upStateWriter } from './state-file.ts'
 
-suite('the state file', () => {
+suite('the state file of `up`', () => {
   const directory = mkdtempSync(join(tmpdir(), 'alcove-state-'))
   after(() => rmSync(directory, { recursive: true, force: true }))
 

@@ -34,7 +34,7 @@ const observe = () => {
   }
 }
 
-suite('a supervised program', () => {
+suite('a program that `up` keeps running', () => {
   test('a program that was killed is started again as a new process, and its state says why it ended', async () => {
     const { note, until } = observe()
     const program = new Supervised({ name: 'sleeper', start: startSleeper }, note, quick)

@@ -27,7 +27,7 @@ const hostWith = ({ isDebian = true, lists = true, installWorks = () => true }: 
   return { host, asked }
 }
 
-suite('system packages', () => {
+suite('installing system packages', () => {
   test('missing system packages are installed on Debian, and each is shown with the reason for it', () => {
     const { host, asked } = hostWith({})
     const said: string[] = []
