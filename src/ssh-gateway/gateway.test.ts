@@ -81,7 +81,7 @@ suite('a command over SSH', () => {
   })
 })
 
-suite('a forwarded port', () => {
+suite('a port of a sandbox that SSH forwards', () => {
   const listening = async () => {
     const server = createServer({ allowHalfOpen: true }, (connection) => {
       const heard: Buffer[] = []
@@ -137,7 +137,7 @@ suite('a forwarded port', () => {
   })
 })
 
-suite('who may connect, and for how long', () => {
+suite('who may use the SSH gateway, and for how long', () => {
   test('the SSH gateway asks control only about user names that look like tokens, and refuses others itself', async () => {
     const before = gateway.asked.length
     const wrong = `ssh_${'b'.repeat(32)}`
