@@ -72,7 +72,7 @@ suite('the cgroup mode of a host', () => {
     assert.deepEqual(cgroupModeIn('1 1 0:1 / / rw - ext4 /dev/sda rw', ''), { mode: 'none', controllers: [] }))
 })
 
-suite('required packages', () => {
+suite('the system packages that Alcove needs', () => {
   test('each required system package is listed once, with the reason for it', () => {
     assert.equal(new Set(requiredPackages.map(({ name }) => name)).size, requiredPackages.length)
     for (const { name, why } of requiredPackages) assert.ok(why.length > 10, name)
