@@ -5,7 +5,10 @@ import { join } from 'node:path'
 
 type Distribution = { id: string; codename: string }
 
-/** `lines`: entries for apt's `sources.list`, one per archive of the distribution, with the components that the image needs. */
+/**
+ * `suite`: release of the distribution, such as `bookworm`. `lines`: lines for apt's `sources.list`, one for each archive of the
+ * distribution that the image uses.
+ */
 export type AptSources = { suite: string; lines: readonly string[] }
 
 const keyrings = /^\/usr\/share\/keyrings\/(debian|ubuntu)-archive-keyring\.(gpg|asc|pgp)$/

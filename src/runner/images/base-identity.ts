@@ -40,7 +40,7 @@ const largestId = 2 ** 32 - 2
 
 const sha256Of = (text: string) => createHash('sha256').update(text).digest('hex')
 
-/** Returns the name of the tree on a host that has fetched the base image from the object store. */
+/** Returns the name that a base image's tree gets on a host that fetches the image from the object store. */
 export const treeOfContent = ({ salt, sha256 }: BaseContent): string => sha256Of(`${salt} ${sha256}`)
 /** Returns the name of a base image in the object store. Messages to control use this name too. */
 export const nameOfContent = (content: BaseContent): string => `base-${treeOfContent(content)}`

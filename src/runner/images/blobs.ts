@@ -37,7 +37,10 @@ export class Blobs {
     return mkdir(this.#directory, { recursive: true, mode: 0o700 })
   }
 
-  /** Returns access to the layers of one origin. `onUse` is called with a layer's name before each use of that layer. */
+  /**
+   * Returns an object that finds, adds and moves the stored layers of one origin. `onUse` is called with a layer's name before
+   * each use of that layer.
+   */
   of(origin: string, onUse: (name: string) => void = () => {}): BlobsOfOrigin {
     return new BlobsOfOrigin(this.#directory, origin, onUse)
   }
@@ -65,8 +68,8 @@ export class Blobs {
   }
 
   /**
-   * Removes the layers that `isWanted` rejects (reason `unwanted`). Then removes the least recently used layers until at most
-   * `mostBytes` are left (reason `surplus`). Layers that `hold` protects stay. Returns the size of the remaining layers in bytes.
+   * Removes the layers for which `isWanted` returns false. Then removes the least recently used layers until the layers have at
+   * most `mostBytes` together. Layers that `hold` protects stay. Returns the total bytes of the remaining layers.
    */
   async sweep(
     isWanted: (stored: Stored) => boolean,

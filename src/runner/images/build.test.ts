@@ -120,8 +120,7 @@ suite('a build of the default image', { skip: needs }, () => {
     socket.resume()
     const closed = once(socket, 'close')
     child.kill('SIGKILL')
-    // The connection belongs to the download program, which the killed process had started indirectly. It closes when that
-    // program has ended too.
+    // A program of the build that downloads packages has opened the connection. The connection closes when this program ends.
     await closed
     server.close()
     assert.ok(!(await runCommand(['cat', '/proc/self/mountinfo'])).includes(directory))

@@ -53,8 +53,8 @@ export type Said = { progress: Progress } | { line: string }
 export type Accounts = { organizationId?: string | undefined; logins?: readonly RegistryLogin[] | undefined }
 
 /**
- * `maxBytes`: limit of the unpacked files. `say` is called with the progress, and with each line for the build log of the
- * caller.
+ * `maxBytes`: maximum total bytes of the unpacked files. `say` is called with the progress, and with each line for the build log
+ * of the caller.
  */
 export type Making = { maxBytes: number; signal: AbortSignal; say: (said: Said) => void; accounts?: Accounts }
 

@@ -19,7 +19,7 @@ export type Brought = {
 
 export type StoredImage = Brought & {
   organizationId?: string
-  /** True while the image is the base of a definition that is still being built. */
+  /** True while the image is the base image of a build that has not ended. */
   isUnfinished?: true
   /** The image exists only because cached lines of definitions were built on it. Lists of images do not contain it. */
   isBelowLines?: true

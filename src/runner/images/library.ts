@@ -40,7 +40,7 @@ import { fetchWebFile, type Fetching as WebFetching, type WebFile } from './web-
 
 /**
  * The base image of a definition that is being built. `list` omits it until the build calls `complete`. If the runner restarts
- * before, the image is removed.
+ * before that call, the image is removed.
  */
 export type Base = {
   container: ContainerConfig
