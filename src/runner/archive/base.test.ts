@@ -126,7 +126,7 @@ suite('base images that move between hosts through the store', { skip: needsRoot
     assert.deepEqual([await bring(reopened, identity), gets], [images[0], []])
   })
 
-  test('a base whose manifest or files do not match its name is refused, and leaves nothing', async () => {
+  test('a base from the store whose manifest or files do not match its name is refused and leaves no files', async () => {
     const identity = await identityOf(one)
     const name = nameOfContent(identity.content!)
     const four = await host('four')
