@@ -120,7 +120,7 @@ const removeIgnored = async (root: DirectoryNode, patterns: Patterns, turns: Eve
 
 /**
  * Turns an error of the object store into an error for the caller. If the uploaded files are damaged, the caller can upload them
- * again. In any other case the operator has to repair the store.
+ * again. For any other error, the operator has to repair the store.
  */
 const asSaid = (error: unknown): unknown => {
   if (!(error instanceof ArchiveFailed)) return error

@@ -114,8 +114,8 @@ async function* fileRecords(source: CopySource, files: WantedFiles): AsyncGenera
 }
 
 /**
- * Yields the records and file contents from which the agent writes the files of unpacked archives. If one of the files is not an
- * archive, the agent writes that file unchanged.
+ * Yields the records and file contents from which the agent writes the files of unpacked archives. A file that is not an archive
+ * is copied unchanged.
  */
 async function* archiveRecords(
   source: CopySource,

@@ -134,7 +134,7 @@ suite('the files that were sent with a definition', () => {
       await assert.rejects(treeOf(tarOf([file(path)])), failing('corrupted'), path)
     await assert.rejects(treeOf(tarOf([{ path: 'l', type: '1', target: '../../etc/passwd' }])), failing('corrupted'))
     await assert.rejects(treeOf(tarOf([{ path: 'l', type: '1', target: 'none' }])), failing('corrupted'))
-    // The paths of these few entries are so long that they would create very many directories.
+    // These few entries have such long paths that very many directories would be created.
     const deep = new Tree()
     const entry = { type: 'file', target: '', mode: 0, uid: 0, gid: 0, modifiedSeconds: 0, size: 0 } as const
     assert.throws(() => {
@@ -273,7 +273,7 @@ suite('COPY of input that would take unlimited time', () => {
     await assert.rejects(select(tree, wanted, true, new AbortController().signal), failing('too-many-files'))
   })
 
-  test('a COPY pattern with many stars, and one file with 50000 hard links, take little time', async () => {
+  test('COPY by a pattern with many stars takes little time, and so does COPY of 50000 links to one file', async () => {
     const names = Array.from({ length: 300 }, (_, at) => file(`${'a'.repeat(90)}${at}`))
     const tree = await treeOf(tarOf(names))
     assert.deepEqual(await tree.match(`${'*a'.repeat(60)}*b`, unhurried()), [])
@@ -343,7 +343,7 @@ suite('the files that ADD unpacks', () => {
     assert.deepEqual(await added('app/packed.tar', 'app'), both)
     const copied = { sources: ['app/packed.tar'], destination: '/to/', unpacks: false }
     assert.deepEqual(await recordsOf([tar], copied), ['file /to/packed.tar'])
-    // The first block of an archive may arrive in two pieces, and must be recognized anyway.
+    // An archive must be recognized even if its first block arrives in two pieces.
     const early = { ...packed, path: 'p.tar' }
     assert.deepEqual(
       await recordsOf([tarOf([early])], { sources: ['p.tar'], destination: '/to/', unpacks: true }, 700),

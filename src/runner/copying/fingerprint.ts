@@ -6,8 +6,8 @@ import type { Tree } from './tree.ts'
 
 /**
  * Returns a hash of the files that a COPY line makes. If two COPY lines have the same destination and hash, they make the same
- * files. Whether the destination is a directory does not change the hash, because earlier lines decide that. Throws the errors of
- * `select`.
+ * files. The hash does not depend on whether the destination is a directory, because earlier lines of the Dockerfile decide that.
+ * Throws the errors of `select`.
  */
 export const fingerprintOf = async (tree: Tree, wanted: CopyRequest, signal: AbortSignal): Promise<string> => {
   const selection = await select(tree, wanted, true, signal)

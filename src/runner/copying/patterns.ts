@@ -1,6 +1,6 @@
-// Patterns of `.dockerignore` and `--exclude`. `*`, `?` and `[a-z]` match within one name, and `**` matches any directories. A
-// pattern that begins with `!` is an exception: it includes what earlier patterns exclude. A pattern that matches a directory
-// also covers everything below it.
+// Patterns of `.dockerignore` and `--exclude`. `*`, `?` and `[a-z]` match within one name, and `**` matches any number of
+// directories. A pattern that begins with `!` is an exception: it includes what earlier patterns exclude. A pattern that matches
+// a directory excludes or includes everything below it too.
 import { ImageFailed } from '../images/image-failed.ts'
 import { isMatch, type Token, tokensOf } from './tree.ts'
 
@@ -60,7 +60,7 @@ export class Patterns {
     if (this.#patterns.length === 0) return false
     const names = path.split('/')
     let isLeftOut = false
-    // A pattern is compared only if a match would change the result of the patterns before it.
+    // While the path is included, only patterns that exclude are compared. While it is excluded, only exceptions are.
     for (const { parts, isException } of this.#patterns)
       if (isLeftOut === isException && matches(parts, names)) isLeftOut = !isException
     return isLeftOut

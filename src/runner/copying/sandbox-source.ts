@@ -19,8 +19,8 @@ const mostLinks = 40
 /** Maximum number of directory levels that the agent lists in one call. */
 const deepest = 64
 /**
- * Number of files that are opened ahead, while an earlier file is being copied. Without this, many small files would take long,
- * because each needs a call of the agent.
+ * Number of files that are opened ahead, while an earlier file is being copied. Otherwise copying many small files would take
+ * long, because the agent gets one call per file.
  */
 const ahead = 16
 

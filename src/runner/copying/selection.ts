@@ -78,8 +78,8 @@ export type Selection = {
   made: readonly CreatedEntry[]
   files: WantedFiles
   /**
-   * Files to unpack if they are archives: those that a source matches. A file may be in `files`, too, if another source is the
-   * directory that contains it.
+   * Files that a source of the line matches directly. They are unpacked if they are archives. A file is in `files`, too, if
+   * another source of the line is the directory that contains it.
    */
   unpacked: WantedFiles
   fileCount: number

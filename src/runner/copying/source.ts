@@ -15,6 +15,6 @@ export interface CopySource {
   tree(sources: readonly string[]): Promise<Tree>
   /** Yields each wanted file once. The caller must read the pieces of a file before it requests the next file. */
   contents(files: WantedFiles): AsyncGenerator<Contents>
-  /** Names the source in error sentences such as "there is no x <place>". */
+  /** Name of the source for users, as the end of an error sentence that begins with "there is no FILE". */
   readonly place: string
 }

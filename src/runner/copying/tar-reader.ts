@@ -17,7 +17,7 @@ export type TarEntry = {
   size: number
 }
 
-/** An entry and its contents. Contents that are not read before the next entry is requested are skipped. */
+/** An entry and its contents. When the next entry is requested, contents that were not read are skipped. */
 type Unpacking = { entry: TarEntry; contents: AsyncIterable<Buffer> }
 
 const blockBytes = 512
@@ -99,7 +99,7 @@ const sparseFields = 'GNU.sparse.'
 
 /**
  * Reads the fields of a pax header, which have the form `length name=value`. A hostile tar may have very many fields, so other
- * work can run in between.
+ * work of this process can run between two fields.
  */
 const readPax = async (content: Buffer, into: Map<string, string>, turns: EventLoopTurns): Promise<void> => {
   for (let at = 0; at < content.length; ) {

@@ -94,7 +94,7 @@ export class Tree {
       throw new ImageFailed('too-many-files', `There are more than ${mostEntries} files and directories.`)
   }
 
-  /** Returns the directory at this path. If there is none, makes it; a file at this path is replaced. */
+  /** Returns the directory at this path. Makes it if it is missing. A file or link at this path is replaced by a directory. */
   #directoryAt(parts: readonly string[]): DirectoryNode {
     let node = this.root
     for (const part of parts) {
