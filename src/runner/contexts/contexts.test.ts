@@ -88,7 +88,7 @@ suite('open uploads of context files', () => {
     time.now += 1
     await contexts.beginUpload(named('1'))
     await assert.rejects(contexts.beginUpload(named('1')), tooMany)
-    // The expired upload does not count any more. When it is aborted, the number of open uploads must not go down a second time.
+    // The upload `left` has expired, so it does not count as open. Its abort must not lower the number of open uploads again.
     await contexts.abort(named('1'), left)
     await assert.rejects(contexts.beginUpload(named('1')), tooMany)
   })

@@ -1,5 +1,5 @@
-// Makes the keys of the objects that a context consists of. Each organization has a prefix of its own, so that no object is
-// shared.
+// Makes the keys of the objects that a context consists of. The keys of each organization begin with a prefix of its own, so that
+// no two organizations share an object.
 import { contextHash } from '#src/wire/contexts.ts'
 
 const organization = /^[A-Za-z0-9][A-Za-z0-9_-]{0,127}$/

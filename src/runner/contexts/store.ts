@@ -1,6 +1,7 @@
 // Stores the files that come with definitions ("contexts") in the object store, where archives are, too. A context consists of
 // chunks and of a table that lists them. The table is written last, so a context without a table is incomplete: callers do not
-// see it, and a sweep removes it. A complete context never changes. If it is uploaded again, the upload is read and ignored.
+// see it, and a sweep removes it. A complete context never changes. If a caller uploads a complete context again, the bytes are
+// read but not stored.
 import { createHash, type Hash, randomBytes } from 'node:crypto'
 import { Problem } from '#src/problems.ts'
 import type { StoredContext } from '#src/wire/contexts.ts'
@@ -77,7 +78,7 @@ export class ContextStore {
   }
 
   async #hashesOf(organizationId: string, beginning: string): Promise<string[]> {
-    // Usually a caller gives the whole hash of one context. The object store then need not be listed.
+    // Most callers pass the whole hash of one context. In that case, no list from the object store is needed.
     if (isContextName({ organizationId, hash: beginning })) return [beginning]
     const { hashes } = await this.#usageOf(organizationId)
     return [...hashes].filter((hash) => hash.startsWith(beginning)).sort()
@@ -259,7 +260,7 @@ export class ContextStore {
     }
     this.#usage.delete(organizationId)
     this.#usage.set(organizationId, usage)
-    // The cache is limited to 1000 organizations. The oldest entries are removed.
+    // The cache has at most 1000 organizations. If it has more, the entries that were added first are removed.
     for (const [id] of this.#usage) if (this.#usage.size > 1000) this.#usage.delete(id)
     return usage
   }

@@ -6,8 +6,8 @@ import type { ContextStore } from './store.ts'
 import { largestTable, readMoment } from './table.ts'
 
 /**
- * Returns when the context was last requested or, if it is incomplete, when it was begun. Undefined if neither is recorded: then
- * an earlier removal of the context was interrupted.
+ * Returns when the context was last requested or, if it is incomplete, when it was begun. Undefined if neither time is recorded,
+ * because an earlier removal of the context was interrupted.
  */
 const lastWanted = async (contexts: ContextStore, name: ContextName): Promise<number | undefined> => {
   const table = await contexts.find(name)

@@ -49,8 +49,8 @@ export class Taking {
         yield piece.value
       }
     } finally {
-      // Do not wait for `return`: it may resolve only when the caller sends another byte. If the caller stays silent, this upload
-      // would never end.
+      // Do not wait until the request body is closed (`return`). That may take until the caller sends another byte, so the upload
+      // of a silent caller would never end.
       void pieces.return?.()?.catch(() => {})
     }
   }
