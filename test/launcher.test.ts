@@ -212,7 +212,7 @@ suite('the launcher', { timeout: 60_000 }, () => {
     assert.deepEqual(readdirSync(join(checkout.home, '.alcove')), ['install.lock'])
   })
 
-  test('without npm, apt fetches the Node and npm that the lock file names, and their SHA-512 is checked', {
+  test('without npm, apt downloads the Node and npm of the lock file, and the launcher checks their SHA-512', {
     skip: needsDebian,
   }, async () => {
     using checkout = new Checkout()

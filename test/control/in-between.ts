@@ -22,8 +22,8 @@ export const inBetween = async <T>(
   act: () => Promise<T>,
   meanwhile: (transaction: Transaction) => Promise<unknown>,
 ): Promise<T> => {
-  // The promise of `act` is in an object, because the transaction would await a promise that it returns directly. The two
-  // would then wait for each other: `act` waits for the lock, which is released at the end of the transaction.
+  // The transaction returns the promise of `act` in an object, so that it does not await the promise. `act` ends only after
+  // the transaction, because it waits for the lock that the transaction holds.
   const { acting } = await database.transaction(async (transaction) => {
     const isRead = 'reading' in before
     const table = isRead ? before.reading : before.writing

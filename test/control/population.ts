@@ -4,17 +4,17 @@ import type { Database, Sql } from '#src/control/storage/database.ts'
 export type Share = { organizationId: string; count: number }
 
 /**
- * Inserts sandboxes as on a server that has been used for three months. Started sandboxes were used recently, and stopped
- * sandboxes long ago. The API lists the sandboxes first that were used last, so a list of stopped sandboxes has to skip many
- * rows. Some states and labels are rare, and each sandbox also has a unique label.
+ * Inserts sandboxes as on a server that has been used for three months. The API lists the sandboxes first that were used
+ * last. Here these are the started sandboxes, so a list of stopped sandboxes has to skip many rows. Some states and labels
+ * are rare, and each sandbox also has a unique label.
  */
 export const populate = async (database: Database, shares: readonly Share[], now: Date): Promise<void> => {
   await database.transaction(async (sql) => {
     await sql`set local statement_timeout = 0`
     for (const share of shares) await insertMany(sql, share, now)
   })
-  // Vacuum skips new rows while an older transaction is open anywhere on the PostgreSQL server. It is therefore
-  // repeated until it has processed nearly all rows.
+  // Repeats the vacuum until it has processed nearly all rows. While an older transaction is open anywhere on the PostgreSQL
+  // server, vacuum skips new rows.
   for (let seen = 0; seen < 0.99; ) {
     await database.sql`vacuum analyze sandboxes`
     const [pages] = await database.sql<[{ seen: number }]>`

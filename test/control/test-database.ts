@@ -65,8 +65,8 @@ const ensureTemplate = async (): Promise<string> => {
   const name = await templateName()
   await administer(async ({ sql }) => {
     await sql`select set_config('statement_timeout', '0', false), set_config('lock_timeout', '0', false)`
-    // Several processes may try to make the template. The lock lets only one of them do it at a time. It is a lock of the
-    // session, because `create database` cannot run in a transaction.
+    // Several processes may try to make the template. The lock lets only one of them do it at a time. The lock belongs to
+    // the database session and not to a transaction, because `create database` cannot run in a transaction.
     await sql`select pg_advisory_lock(${templateLock})`
     const [found] = await sql`select 1 from pg_database where datname = ${name} and datistemplate`
     if (!found) {
@@ -92,7 +92,7 @@ export const openTestDatabase = async (from: 'settled' | 'empty' = 'settled'): P
   if (from === 'settled') template ??= ensureTemplate()
   const source = from === 'empty' ? 'template0' : await template
   await administer(async ({ sql }) => {
-    // For a small database, this strategy is faster than the default, which copies through the write-ahead log.
+    // For a small database, the strategy `file_copy` is faster than the default, which copies through the write-ahead log.
     await sql.unsafe(`create database ${name} template ${source} strategy file_copy`)
     // Commits do not wait for the disk, because tests do not need their data after a crash.
     await sql.unsafe(`alter database ${name} set synchronous_commit = off`)

@@ -28,7 +28,7 @@ export const testSettings: Settings = {
   meterHours: 48,
   volumeGiB: 10,
   webhooks: { kind: 'embedded' },
-  // `startControl` adds the issuer of test/control/issuer.ts here.
+  // The list of issuers is empty here: `startControl` adds the issuer of test/control/issuer.ts.
   identity: { issuers: [], audience: 'alcove', clientId: 'alcove', clockSkewSeconds: 30, keyCooldownSeconds: 30 },
 }
 

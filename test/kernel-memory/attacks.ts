@@ -14,9 +14,9 @@ export type Attack = {
   object: string
   bound: string
   /**
-   * The expected result of the attack, which tries to make many kernel objects of the kind `object` in a sandbox. `refused`: the
-   * sandbox cannot make such objects. `charged`: the objects count as memory of the sandbox. `boundedMiB`: the objects do not count
-   * as memory of a sandbox, but all of them together use less than this many MiB.
+   * The expected result of the attack, which tries to make many kernel objects of the kind `object` in a sandbox. `refused`:
+   * the sandbox cannot make them. `charged`: they count as memory of the sandbox. `boundedMiB`: they do not count as memory
+   * of the sandbox, but all of them together use less than this many MiB.
    */
   verdict: 'refused' | 'charged' | { boundedMiB: number }
 }

@@ -141,7 +141,7 @@ suite('uploading the files of a definition', () => {
     assert.deepEqual(await uploads.objects(), [])
   })
 
-  test('a part, a completion or an abort with an id that no upload can have is answered with NoSuchUpload', async () => {
+  test('a call for a part, completion or abort of an upload with an impossible id answers NoSuchUpload', async () => {
     await using uploads = await startUploads()
     const client = uploads.client()
     for (const UploadId of ['x', '../../theirs', 'A'.repeat(32), 'a'.repeat(33)]) {

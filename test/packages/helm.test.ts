@@ -126,7 +126,7 @@ suite('the Helm chart', () => {
     assert.equal(settingOf('runner', 'ALCOVE_ARCHIVE_STORE'), needed['store.url'])
   })
 
-  test('an unknown, missing, unsafe or secret value is refused with an error that names the value', async () => {
+  test('the Helm chart refuses an unknown, missing, unsafe or secret value with an error that names it', async () => {
     const wrong: readonly (readonly [RegExp, Values])[] = [
       [/controlSecret/, { controlSecret: '' }],
       [/repository/, { 'image.repository': '' }],

@@ -8,8 +8,8 @@ import { Recorder } from './recorder.ts'
 import { cutsOf, layOut } from './remains.ts'
 
 /**
- * The result of one power cut. `told`: how many times the tested code had said, before the cut, that work is done (`mark`).
- * `directory`: contains the files that are left. `after`: describes the moment of the cut, for messages.
+ * The result of one power cut. `told`: how many times the tested code had called `mark` before the cut, to say that work is
+ * done. `directory`: contains the files that are left. `after`: describes the moment of the cut, for messages.
  */
 export type Left = { told: number; directory: string; after: string }
 

@@ -92,8 +92,8 @@ export const attacksFromInside: readonly Attack[] = [
     try: async ({ root }) => {
       const status = await root.run('cat /proc/self/status')
       const isFiltered = /^Seccomp:\t2$/m.test(status) && /^NoNewPrivs:\t1$/m.test(status)
-      // `root.run` would throw for the program that makes 32-bit calls, because a kernel without 32-bit support kills this
-      // program.
+      // `root.run` throws if a program fails. The program that makes 32-bit calls fails on a kernel without 32-bit support,
+      // so `root.try` runs it.
       const said = [await root.run(callsThatOpenTheKernel), (await root.try(callsOf32Bits)).result]
       const calls = said.flatMap((text) => text.split('\n')).filter(Boolean)
       return unless([...(isFiltered ? [] : ['there is no filter']), ...calls], 'the filter refuses them')

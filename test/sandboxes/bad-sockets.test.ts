@@ -79,7 +79,7 @@ suite('mistakes of clients with sockets', () => {
     assert.match(heard, /^\{"type":"control","status":"error","error":"[^"]*no PTY session/)
   })
 
-  test('400 for an upgrade of a toolbox path without a WebSocket, and for a plain GET of a WebSocket’s path', async () => {
+  test('the toolbox answers 400 to an upgrade of a path without WebSocket, and to a GET of a WebSocket path', async () => {
     for (const path of ['/process/session', '/process/pty/p', '/files?path=/', '/work-dir'])
       assert.equal((await endOf(path)).status, 400, path)
     for (const path of [execute, '/process/pty/p/connect', '/process/pty/create-connect?id=q'])
@@ -92,7 +92,7 @@ suite('mistakes of clients with sockets', () => {
         assert.equal((await endOf(path, Buffer.alloc(tooLarge, 'x').toString())).code, 1009, path)
   })
 
-  test('the socket for running code closes with 1002 after a binary first frame, and ignores later frames', async () => {
+  test('the WebSocket that runs code closes with 1002 if its first frame is binary; it ignores later frames', async () => {
     assert.equal((await endOf(execute, Buffer.from('{"code":"print(1)"}'))).code, 1002)
     const { code, heard } = await endOf(execute, '{"code":"print(1)"}', '{"code":"print(2)"}', Buffer.of(1, 2, 3))
     assert.equal(code, 1000)

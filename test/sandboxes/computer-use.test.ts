@@ -218,8 +218,8 @@ Gtk.main()
   test('noVNC opens in a browser with a signed preview URL, not without one; VNC listens on loopback only', async () => {
     const { url, token } = await sandbox.getSignedPreviewUrl(6080, 600)
     const at = new URL(url)
-    // Browsers resolve every name below localhost to this machine. Node does so only on some machines, so the test connects to
-    // the address and sends the name as Host.
+    // Node cannot resolve names below localhost on every machine, as browsers can. So the test connects to 127.0.0.1, and
+    // sends the name in the header `Host`.
     const answer = await once(get(`http://127.0.0.1:${at.port}/vnc.html`, { headers: { host: at.host } }), 'response')
     const page = answer[0] as IncomingMessage
     assert.deepEqual([page.statusCode, (await page.toArray()).join('').includes('noVNC')], [200, true])

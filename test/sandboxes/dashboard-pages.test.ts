@@ -62,8 +62,8 @@ suite('the pages of the dashboard', () => {
   }
 
   /**
-   * Returns the accessibility violations of the page. If there are some, checks again: after a change of the theme, the terminal
-   * and Swagger UI change their colours a little later than the page.
+   * Returns the accessibility violations of the page. If there are some, checks the page again, because the terminal and
+   * Swagger UI take the colours of a new theme a little later than the page.
    */
   const listLastingBarriers = async (): Promise<string[]> => {
     for (let look = 1; ; look += 1) {

@@ -56,7 +56,7 @@ suite('accounts, sessions and members in the dashboard', () => {
     await page.unrouteAll()
     const popup = page.waitForEvent('popup')
     await page.getByRole('button', { name: 'Sign in again' }).click()
-    // The browser is still signed in at the issuer. So the popup window shows no sign-in form, and closes by itself.
+    // The user is still signed in at the issuer. So the popup window shows no sign-in form, and closes by itself.
     const opened = await popup
     if (!opened.isClosed()) await opened.waitForEvent('close')
     await page.getByText('Your session has ended').waitFor({ state: 'detached' })
@@ -121,7 +121,7 @@ suite('accounts, sessions and members in the dashboard', () => {
     assert.deepEqual(guest.complaints, [])
   })
 
-  test('choosing an organization in one tab does not change another tab', async () => {
+  test('choosing an organization in one tab does not change the organization of another tab', async () => {
     const other = await visitor.context.newPage()
     visitor.watch(other)
     await other.goto(`${alcove.url}/dashboard/members`)

@@ -62,9 +62,9 @@ suite('a server with an external PostgreSQL and without sudo', () => {
     for (let at = 0; at < states.length; at += 3) await Promise.all(states.slice(at, at + 3).map(create))
     await Promise.all([...boxes].map(([state, box]) => reach(alcove, box, state)))
     assert.ok(filesBelow(store).length > 0 && listUnnamedTraces(data).length > before.length)
-    // The test has brought sandboxes into the states in `ways` by API calls. Sandboxes stay in most other states only after a
-    // fault: their record says that a verb is in progress, but no program performs the verb. So the test writes these states into
-    // the records.
+    // API calls have brought sandboxes into the states in `ways`. In the other states, a sandbox stays only after a fault:
+    // its record says that a verb is in progress, but no program performs the verb. So the test writes these states into the
+    // records.
     for (const [state, { id }] of boxes) {
       if (ways[state] === undefined)
         await db.sql`

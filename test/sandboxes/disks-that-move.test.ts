@@ -64,7 +64,7 @@ const ask = async (box: Box, verb: string, state: string) => {
   const { status, body } = await alcove.api('POST', `/sandbox/${box.id}/${verb}`)
   assert.equal(status, 200, JSON.stringify(body))
   await becomes(box, state)
-  // For up to a second, the gate may still send calls to the runner that had the sandbox before.
+  // After a sandbox has moved, the gate may send calls to the former runner for up to a second.
   if (verb === 'start') await new Promise((resolve) => setTimeout(resolve, 1100))
 }
 
@@ -427,7 +427,7 @@ suite('sandboxes that move between two runners', () => {
     assert.equal(moved['runnerId'], 'local')
     const cat = async () =>
       (await boxOf(alcove, moved).toolbox('POST', '/process/execute', { command: 'cat file' })).body
-    // For up to a second, the gate may still send calls to the runner that had the sandbox before.
+    // After a sandbox has moved, the gate may send calls to the former runner for up to a second.
     await until('its file is there', async () => (await cat())['result'] === 'safe\n')
     const { state, recoverable, errorReason } = await look(onDisk)
     assert.deepEqual([state, recoverable, errorReason], ['error', false, 'Its runner was taken out of service.'])

@@ -221,8 +221,8 @@ type OwnOptions = {
 }
 
 /**
- * Returns a running server. With `own`, this is a new server with the environment variables `env`. Otherwise it is the server at
- * ALCOVE_TEST_SERVER, which several test files share, or a new server if that variable is not set.
+ * Returns a running server. With `own`: a new server with the environment variables `env`. Without: the server at
+ * ALCOVE_TEST_SERVER, which several test files share. If that variable is not set, a new server.
  */
 export const platform = async (options: { own?: boolean } & OwnOptions = {}): Promise<Platform> => {
   const shared = process.env['ALCOVE_TEST_SERVER']

@@ -95,8 +95,8 @@ export const listSandboxTraces = (data: DataDirectory): string[] => [
 const run = (command: string, ...args: string[]) => execFileSync(command, args, { encoding: 'utf8' })
 
 /**
- * Lists everything on the host whose name contains no sandbox's id: disk limits, subvolumes and firewall rules for single
- * sandboxes. A test compares the list from its start with the list from its end.
+ * Lists the disk limits, subvolumes and firewall rules of single sandboxes, whose names contain no sandbox's id. So a test
+ * compares the list from its start with the list from its end.
  */
 export const listUnnamedTraces = (data: DataDirectory): string[] => {
   const pool = join(data.runner, 'pool')

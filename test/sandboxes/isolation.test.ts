@@ -34,7 +34,7 @@ suite('isolation of a sandbox', () => {
     assert.equal(await box.run('id -un; id -u; echo $HOME; pwd'), 'daytona\n1000\n/home/daytona\n/home/daytona')
   })
 
-  test('uid 0 inside a sandbox is an unprivileged uid outside', async () => {
+  test('uid 0 inside a sandbox is an unprivileged uid on the host', async () => {
     assert.equal(await root.run('id -u'), '0')
     const [inside, outside, size] = (await root.run('cat /proc/self/uid_map')).trim().split(/\s+/).map(Number)
     assert.deepEqual([inside, size], [0, 65536])

@@ -42,7 +42,7 @@ suite('the Model Context Protocol (POST /mcp), with its official clients', () =>
     return text
   }
 
-  test('a client creates a sandbox, works in it, gets a preview link and deletes the sandbox', async () => {
+  test('an MCP client creates a sandbox, works in it, gets a preview link and deletes the sandbox', async () => {
     const made = JSON.parse(await done('create_sandbox', { env: { GREETING: 'hello' } })) as {
       id: string
       state: string
@@ -74,7 +74,7 @@ suite('the Model Context Protocol (POST /mcp), with its official clients', () =>
     }
   })
 
-  test('a long output of a tool is cut in the middle, and a long file is read in parts', async () => {
+  test('a long output of an MCP tool is cut in the middle, and a long file is read in parts', async () => {
     const { id: sandbox } = JSON.parse(await done('create_sandbox')) as { id: string }
     try {
       const output = await done('run_command', { sandbox, command: 'seq 1 50000 | tee numbers.txt' })
@@ -91,7 +91,7 @@ suite('the Model Context Protocol (POST /mcp), with its official clients', () =>
     }
   })
 
-  test('if a tool call is refused, the error says what to do; invalid input does not reach a sandbox', async () => {
+  test('if an MCP tool call is refused, the error says what to do; invalid input does not reach a sandbox', async () => {
     const missing = await use('run_command', { sandbox: 'no-such-sandbox', command: 'true' })
     assert.deepEqual([missing.isError, /not found.*\(404 NOT_FOUND\)$/i.test(missing.text)], [true, true])
     const invalid = await use('run_command', { sandbox: 'x', command: 'true', timeoutSeconds: 0 }).catch(String)

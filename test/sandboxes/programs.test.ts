@@ -46,7 +46,7 @@ suite('the programs of a running server', () => {
 
   before(async () => {
     alcove = await platform()
-    // A sandbox with a domain list makes the runner start the resolver program.
+    // The runner starts the resolver program only for a sandbox with a domain list, so the test makes such a sandbox.
     box = await createBox(alcove, { domainAllowList: 'example.com' })
     const names = ['postgres', 'control', 'gate', 'ssh-gateway'] as const
     running = await Promise.all(names.map(async (name) => ({ name, pid: await alcove.pidOf(name) })))
@@ -76,7 +76,7 @@ suite('the programs of a running server', () => {
     }
   })
 
-  test('no program of a server sees secrets, logs, disks of sandboxes, homes or cgroups of the host', () => {
+  test('no unprivileged program of a server sees secrets, logs, disks of sandboxes, homes or cgroups', () => {
     const { secrets, log, runner, stateFile } = dataDirectoryAt(alcove.data)
     const places = [secrets, log, runner, stateFile, '/root', '/home', '/var/lib', '/var/log', '/sys', '/mnt', '/boot']
     for (const each of running) {

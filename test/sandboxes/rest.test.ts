@@ -21,7 +21,7 @@ suite('pause, resize, archive and snapshot', () => {
   const becomes = (id: string, state: string) =>
     until(`${id} is ${state}`, async () => (await recordOf(id))['state'] === state, 60)
 
-  test('a paused sandbox keeps its processes, which go on after a start; meanwhile its toolbox answers 409', async () => {
+  test('while a sandbox is paused, its toolbox answers 409; its processes go on after the next start', async () => {
     await using box = await createBox(alcove)
     await box.run(
       'setsid sh -c "i=0; while :; do i=\\$((i+1)); echo \\$i > /dev/shm/n; done" >/dev/null 2>&1 & sleep 0.2',

@@ -80,8 +80,8 @@ suite('separation of the files and devices of two sandboxes', () => {
     await other.run(`for each in ${touched.join(' ')}; do head -c1 $each | wc -c; done`)
     await using third = await createBox(alcove, { user: 'root' })
     await third.run('true')
-    // Causes an event on `mine`, which the sandbox must see. inotify reports events in order. So when this event has come, the
-    // sandbox would also have seen an event that another sandbox caused before.
+    // Causes an event on `mine`, which the watching sandbox must see. inotify reports events in order. So an event that the
+    // other sandbox had caused before would have been reported when this event has come.
     await one.run(`head -c1 ${mine} | wc -c`)
     await until('its own event', async () => (await one.run('cat /tmp/seen')).includes(mine))
     const seen = new Set((await one.run('cat /tmp/seen; kill $(cat /tmp/pid)')).split('\n'))

@@ -144,7 +144,7 @@ suite('ssh', () => {
     assert.deepEqual([code, out, err], [7, bytes.toString('latin1'), `hello daytona ${box.id}\n`])
   })
 
-  test('if a signal ends an SSH command, ssh exits with 255; if the client leaves, its command gets SIGHUP', async () => {
+  test('if a signal ends an SSH command, ssh exits with 255; if ssh disconnects, its command gets SIGHUP', async () => {
     assert.equal((await ssh('kill -TERM $$')).code, 255)
     const child = begin('ssh', [
       '-F',

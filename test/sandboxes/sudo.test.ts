@@ -93,8 +93,8 @@ print(p.wait())`
   test('the command of sudo gets no socket of the agent, so it cannot send messages in the agent’s name', async () => {
     const others = `sh -c 'for fd in 3 4 5 6 7 8 9; do test ! -e /proc/$$/fd/$fd || echo $fd; done'`
     for (const user of ['root', 'nobody']) assert.equal(await box.run(`sudo -u ${user} ${others}`), '', user)
-    // `stops` tries to send sudo a message in the agent's name: "the command was stopped by signal 9". If sudo got this message,
-    // it would send signal 9 to its own process group, and so kill the caller.
+    // A command that tries to send sudo a message in the agent's name: "the command was stopped by signal 9". If sudo got
+    // this message, it would send signal 9 to its own process group, and so kill the caller.
     const stops = String.raw`python3 -c 'import socket; socket.socket(fileno=3).send(b"\x04\x09")'`
     assert.match(
       await box.run(`sudo -u nobody ${stops} 2>&1; echo the caller lives`),
