@@ -4,9 +4,9 @@ import type { AnswerTo, SandboxRow } from '../api/client.ts'
 export type ListPages = { pages: AnswerTo<'/sandbox', 'get'>[]; pageParams: unknown[] }
 
 /**
- * Updates a list with changed sandboxes. Rows of deleted sandboxes are removed. With `takesAll`, sandboxes that are not in the
- * list are put first: the list must have no filter, and begin with the newest. Pages without a change stay the same objects, so
- * that they are not drawn again.
+ * Updates a list with changed sandboxes. Removes the rows of deleted sandboxes. With `takesAll`, adds sandboxes that are not
+ * in the list at its start: this is right only for a list without a filter that begins with the newest. Pages without a
+ * change stay the same objects, so that they are not drawn again.
  */
 export const applyChange = (list: ListPages, rows: readonly SandboxRow[], takesAll: boolean): ListPages => {
   const changed = new Map(rows.map((row) => [row.id, row]))

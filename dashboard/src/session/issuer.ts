@@ -56,8 +56,8 @@ const tokensOf = (
 })
 
 /**
- * The PKCE challenge: the SHA-256 of the verifier, in base64url (RFC 7636). A library computes it, because browsers offer hashes
- * only on pages with HTTPS and on localhost, and a server in a local network may have neither.
+ * Returns the PKCE challenge: the SHA-256 of the verifier, in base64url (RFC 7636). A library computes it, because browsers
+ * offer hashes only on pages with HTTPS and on localhost. A server in a local network may have neither.
  */
 const challengeOf = (verifier: string): string => base64url(sha256(new TextEncoder().encode(verifier)))
 

@@ -217,8 +217,8 @@ class Session {
   }
 
   /**
-   * Throws an error for the user if the page was opened at another address of the server, such as its IP address. Sign-in at the
-   * server itself sends browsers back only to the address that the server is configured with.
+   * Throws an error for the user if the page was opened at an address of the server that is not the configured one, such as
+   * its IP address. The server's own sign-in sends browsers back only to the configured address.
    */
   #checkAddress(): void {
     const { issuer } = this.config.oidc

@@ -6,8 +6,9 @@ export const onDate = 'date'
 export const never = ''
 
 /**
- * The chosen expiry as a time for the API, or null for never. `now` is the server's time in ms. A date means its last second in
- * the user's time zone. Throws an error with a message for the user if the date is missing or in the past.
+ * Returns the chosen expiry as a time for the API, or null for never. `now` is the server's time in ms. A date stands for
+ * its last second in the user's time zone. Throws an error with a message for the user if the date is missing or in the
+ * past.
  */
 export const expiresAt = ({ days, date }: Expiry, now: number): string | null => {
   if (days === never) return null

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { sizeText } from './size-text.ts'
 
-test('`sizeText` uses units of powers of 1024 and at most three digits', () => {
+test('`sizeText` writes a number of bytes in B, KiB, MiB and so on, rounded to a few digits', () => {
   const sizes = [0, 1, 1023, 1024, 1536, 150 * 1024, 2 * 1024 ** 3, 3.2 * 1024 ** 4]
   assert.deepEqual(sizes.map(sizeText), ['0 B', '1 B', '1023 B', '1.0 KiB', '1.5 KiB', '150 KiB', '2.0 GiB', '3.2 TiB'])
 })

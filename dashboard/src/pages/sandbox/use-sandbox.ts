@@ -7,8 +7,8 @@ import { isMoving } from '../../ui/state-badge.tsx'
 const progressMilliseconds = 2000
 
 /**
- * Fetches one sandbox. Events keep its state up to date, but some fields change without events. Pages that show such fields set
- * `restMilliseconds`: the interval in which a sandbox that does not change its state is fetched again.
+ * Fetches one sandbox. Events keep its state up to date, but some fields change without events. A page that shows such
+ * fields sets `restMilliseconds`, the interval at which the sandbox is fetched again.
  */
 export const useSandbox = (idOrName: string, restMilliseconds?: number) => {
   const organizationId = useOrganizationId()

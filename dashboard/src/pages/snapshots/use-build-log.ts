@@ -21,8 +21,8 @@ const readLog = async (url: string, signal: AbortSignal, onPiece: (text: string)
 }
 
 /**
- * Follows a build log. `isMoving` says whether the build still runs. If the connection breaks during the build, the log is
- * read again from its beginning after a pause. Each further pause is longer.
+ * Follows a build log. `isMoving` says whether the build still runs. If the connection breaks during the build, reads the
+ * log again from its beginning after a pause, which is longer each time.
  */
 export const useBuildLog = (path: string, isMoving: boolean) => {
   const [log, setLog] = useState<{ text: string; dropped: number }>({ text: '', dropped: 0 })

@@ -1,4 +1,4 @@
-// Turns measurements of a sandbox's usage into curves, and into sentences that say the same.
+// Turns measurements of a sandbox's usage into curves, and into sentences that describe the curves.
 import type { AnswerTo } from '../../../api/client.ts'
 
 export type Series = AnswerTo<'/sandbox/{sandboxIdOrName}/telemetry/metrics', 'get'>['series']
@@ -52,8 +52,8 @@ export type Quantity = (typeof quantities)[number]
 export const metricNames = quantities.flatMap(({ used, limit }) => (limit === undefined ? [used] : [used, limit]))
 
 /**
- * The longest time between two points that are joined in the curve, in seconds. An idle sandbox is measured every five minutes. A
- * longer time without a measurement means that the sandbox did not run.
+ * The longest time, in seconds, between two measurements that the curve joins. An idle sandbox is measured every five
+ * minutes. After a longer time without a measurement, the sandbox did not run in between.
  */
 const longestGap = 13 * 60
 

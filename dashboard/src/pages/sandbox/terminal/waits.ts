@@ -2,8 +2,8 @@ const firstMilliseconds = 500
 const longestMilliseconds = 15_000
 
 /**
- * How long to wait before the next attempt to connect, in ms. The wait doubles with each failure. It is varied with
- * `random` (0 to 1), so that after a restart of the server not all pages connect at the same moment.
+ * Returns how long to wait before the next attempt to connect, in ms. The wait doubles with each failure. `random` (0 to 1)
+ * varies it, so that after a restart of the server not all pages connect at the same moment.
  */
 export const waitAfter = (failures: number, random: number): number => {
   const wait = Math.min(longestMilliseconds, firstMilliseconds * 2 ** Math.max(0, failures - 1))
