@@ -18,8 +18,8 @@ const flushed = (stream: NodeJS.WriteStream): Promise<void> =>
   })
 
 /**
- * Watches for output that cannot be written, for example to a full disk. The returned function must be called at the end of the
- * program. It waits until all output is written. If some output was lost, it shows an error and sets the exit code.
+ * Watches for output that cannot be written, for example to a full disk. Returns a function that must be called at the end
+ * of the program: it waits until all output is written. If output was lost, it shows an error and sets the exit code.
  */
 export const watchOutput = (): (() => Promise<void>) => {
   let lost: NodeJS.ErrnoException | undefined

@@ -44,8 +44,9 @@ export const partsOf = (name: Buffer): string[] => {
 }
 
 /**
- * Whether a link with this target leads to a place below the unpacked directory, even if the target leads through other links of
- * the archive. `..` is allowed only at the beginning of the target. After another link, `..` could lead to any directory.
+ * Whether a link with this target leads to a place below the unpacked directory, even if the target leads through other
+ * links of the archive. A target may have `..` only at its beginning: after the name of another link, `..` could lead to any
+ * directory.
  */
 export const staysBelow = (parts: readonly string[], target: Buffer): boolean => {
   const text = target.toString('latin1')

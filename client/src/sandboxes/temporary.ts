@@ -51,9 +51,9 @@ const remove = async (api: Api, request: Request, id?: string): Promise<boolean>
 }
 
 /**
- * Makes a sandbox under a name that this program chooses. So the sandbox can be found and deleted even if the answer is
- * lost. The request continues when the user interrupts, because the server would make the sandbox in any case. The sandbox
- * is then deleted as soon as it exists.
+ * Makes a sandbox under a name that this program chooses, by which it finds and deletes the sandbox even if the answer is
+ * lost. An interruption by the user does not end the request, because the server would make the sandbox in any case. The
+ * sandbox is deleted as soon as it exists.
  */
 const request = async (api: Api, body: Request): Promise<Sandbox> => {
   const { signal } = api

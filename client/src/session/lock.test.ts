@@ -34,7 +34,7 @@ suite('the lock of a session', () => {
     assert.ok(existsSync(path))
   })
 
-  test('a process waits for a lock that another machine holds, and takes it over when it is old', async () => {
+  test('a process waits for a lock that another machine holds, and takes it over when the lock is old', async () => {
     const path = join(scratch, 'elsewhere')
     writeFileSync(path, `${noPid} another-host x`)
     await assert.rejects(waitForLock(path, 200), /waited 0\.2 s/)

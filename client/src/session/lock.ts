@@ -9,8 +9,8 @@ const lookEveryMs = 50
 /** A lock that is older than this counts as abandoned. A renewal of the session never takes so long. */
 const longestHoldMs = 60_000
 /**
- * While a process removes an abandoned lock, it holds a separate lock, the removal lock, for a few synchronous calls. A removal
- * lock that is older than this is abandoned too.
+ * To remove an abandoned lock, a process takes a second lock, the removal lock, for a few synchronous calls. A removal lock
+ * that is older than this is abandoned too.
  */
 const longestRemovalMs = 10_000
 
