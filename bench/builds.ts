@@ -1,5 +1,5 @@
-// Measures builds of Dockerfiles in the runner alone: without a cache, with everything cached, and with a changed last line. Also
-// measures what it costs to cache the result of a line. Needs root. The images come from a registry on loopback.
+// Measures builds of Dockerfiles in the runner alone: without a cache, with all lines cached, and with a changed last line. Also
+// measures how long it takes to cache the result of a line. Needs root. The images come from a registry on loopback.
 //
 //   node bench/builds.ts [ROUNDS]
 import { mkdirSync, writeFileSync } from 'node:fs'

@@ -27,8 +27,9 @@ export type RawCrun = {
 }
 
 /**
- * Makes containers with crun alone, from a copy of the OCI bundle of the running sandbox `model`. A shell script mounts their
- * overlay in a private mount namespace. `hidden`: mounts that crun must not see on a host with both cgroup versions.
+ * Returns functions that make containers with crun alone, from a copy of the OCI bundle of the running sandbox `model`. A
+ * shell script mounts their overlay in a private mount namespace. `hidden`: mounts that crun must not see on a host with
+ * both cgroup versions.
  */
 export const openRawCrun = async (
   model: string,

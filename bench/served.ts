@@ -1,4 +1,4 @@
-// Starts a server from a checkout and calls it, for measurements. The client uses each connection for several calls. The class
+// Starts a server from a checkout and calls it, for measurements. The client uses each connection for several calls. The class `Served`
 // also reads the processor time of the server's programs.
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'

@@ -74,8 +74,8 @@ try {
   }
 
   await whenAsked()
-  // Begins each run with a checkpoint, so that runs can be compared: after a checkpoint, the first write to each page adds
-  // the whole page to the log.
+  // Begins each run with a checkpoint, so that runs can be compared: the first write to a page after a checkpoint adds the
+  // whole page to the write-ahead log.
   await other.sql`checkpoint`
   const before = { ...(await logged()), processor: processorMs() }
   const samples = await cycleAll(sql, rows.slice(25))
