@@ -75,8 +75,8 @@ const choose = (): Change[] => {
 }
 
 /**
- * Copies the checkout, so that changes are made only in the copy. Confined programs see only the checkout from which
- * they were started, so the copy must be complete. Files that are not changed are hard links.
+ * Copies the checkout, so that changes are made only in the copy. The copy is complete, because confined programs see only
+ * the checkout from which they were started. Files that are not changed are hard links.
  */
 const copyCheckout = (): string => {
   mkdirSync('.alcove', { recursive: true })

@@ -89,8 +89,8 @@ export const mutationsOf = (source: string): Mutation[] => {
     }),
   )
   /**
-   * The SQL queries of the file, each in a template. From each query, the mutations drop one condition (`clause`). A
-   * condition may contain `${…}`, so the search goes from the beginning of the query to the end of the template.
+   * The templates of the file that contain SQL queries. A mutation drops one condition (`clause`) of a query. A condition
+   * may contain `${…}`, so the search goes from the beginning of the query to the end of the template.
    */
   const queries = templates.filter(([start, end]) => isQuery(source.slice(start, end)))
   const inQueries = queries.flatMap(([start]) => {

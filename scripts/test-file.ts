@@ -81,9 +81,9 @@ type ProcessEnd = {
 }
 
 /**
- * Returns the Node options for a process that runs these test files. Tests make many objects that live only briefly.
- * With Node's small memory for new objects, the garbage collector takes a tenth of their processor time. Files that
- * measure the memory of their process keep Node's default, because they would measure that memory too.
+ * Returns the Node options for a process that runs these test files. Tests make many short-lived objects, so Node gets more
+ * memory for new objects. Otherwise the garbage collector takes a tenth of the processor time. Files that measure the memory
+ * of their process keep Node's default, because the larger memory would change the result.
  */
 const optionsFor = (files: readonly string[]): string[] => {
   const measures = files.some((file) => /memoryUsage|VmRSS/.test(readFileSync(file, 'utf8')))
@@ -168,9 +168,9 @@ export const runTestFile = async (file: string, settings: Settings): Promise<Fil
 }
 
 /**
- * Runs test files one after the other in one process. Then runs each file whose result is unclear again, in a process of its own.
- * The result of a file is unclear if the file has no tests or cannot be loaded. If the process fails, the results of all its files
- * are unclear.
+ * Runs test files one after the other in one process. Then runs each file whose result is unclear a second time, in a
+ * process of its own. The result is unclear if the file has no tests or cannot be loaded, and for all files if the process
+ * fails.
  */
 export const runTestFiles = async (files: readonly string[], settings: Settings): Promise<FileOutcome[]> => {
   const runAlone = async (some: readonly string[]) => {

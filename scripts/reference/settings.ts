@@ -27,8 +27,9 @@ const telemetryTable = (): string => {
 }
 
 /**
- * Returns a program's settings with their meanings. The program's own function that reads settings is called without
- * any setting. The names that it looks for are the settings, and its error messages contain their meanings.
+ * Returns the settings of a program with their meanings. For that, calls the program's own function that reads settings, in
+ * an environment without any. The names that the function looks for are the settings, and its error messages contain their
+ * meanings.
  */
 const settingsOf = (load: (environment: NodeJS.ProcessEnv) => unknown): (readonly [string, string])[] => {
   const said = new Map<string, string>()
