@@ -426,8 +426,8 @@ suite('how the toolbox receives a call from the gate', () => {
       await pause(isLate ? idleMs * 1.5 : 0)
       response.end(Buffer.alloc(isLate ? sizes.late : sizes.stuck))
     }
-    // This call reads the answer of `/late` as soon as it arrives. If the test read it only after the end of `/stuck`,
-    // more than `idleMs` could pass without a read, and the gate would disconnect this call, too.
+    // This call reads the answer of `/late` as soon as it arrives. If the test began to read only after the call of
+    // `/stuck` has ended, the gate could disconnect this call, too.
     const late = fetch(`${sides.url}/toolbox/box/late`, { headers: bearer }).then((reply) => reply.arrayBuffer())
     const socket = connect(sides.port, '127.0.0.1').pause()
     socket.on('error', () => {})

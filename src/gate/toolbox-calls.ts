@@ -85,7 +85,8 @@ export const calledBy =
       const { ticket } = entering
       const inherited = inheritedBy(sandbox.assignment, sandbox.config?.env)
       const { generation } = await control.changeVariables({ ticket, inherited, ...change })
-      // The caller's next call must run with the new variables, so wait here until the runner has reported them.
+      // Wait until the runner has reported the sandbox's new generation, so that the caller's next call runs with the
+      // new variables.
       await door.enter({ ...entering, leastGeneration: generation }, need)
     })
   }

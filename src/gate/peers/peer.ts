@@ -19,17 +19,20 @@ import { ofPlace } from './headers.ts'
 export type PeerBounds = {
   /** Maximum time in milliseconds to connect to the other gate. */
   connectMs?: number
-  /** Milliseconds between two questions whether the other gate is alive. */
+  /** Milliseconds between two requests by which this gate finds out whether the other gate is alive. */
   beatMs?: number
-  /** Timeout of a question whether the other gate is alive, in milliseconds. */
+  /**
+   * If such a request gets no answer within this many milliseconds, the other gate counts as dead, and all open calls
+   * to it fail.
+   */
   silentMs?: number
   /** Maximum number of open calls to one gate. */
   mostCalls?: number
 }
 
 /**
- * Timeout, in milliseconds, for the other gate's answer about a connection to a port. The other gate has a shorter
- * timeout of its own.
+ * This gate waits at most this many milliseconds for the other gate to connect to a port in a sandbox. The other gate
+ * stops trying earlier, so its answer comes in time.
  */
 const dialMs = 30_000
 /** Maximum size of an answer's head, including an answer of the toolbox. */
