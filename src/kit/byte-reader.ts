@@ -51,8 +51,8 @@ export class ByteReader {
   }
 
   /**
-   * Adds the listeners unless they are there already. A stream emits `readable` immediately for each new listener, even if
-   * too few bytes have come. Adding listeners for each attempt would therefore be an endless loop.
+   * Adds the listeners, once. A stream emits `readable` for each new listener, even if too few bytes have come. If each
+   * attempt to read added a listener, the loop of attempts would never end.
    */
   #listen() {
     if (this.#isListening) return

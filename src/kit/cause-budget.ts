@@ -60,9 +60,9 @@ export class CauseBudget {
   }
 
   /**
-   * Counts a log line by its cause (a kind of error or message), and returns whether the line may be written. The first
-   * line begins a minute. When the minute is over, `tell` gets the number of lines that were not written, if there are
-   * any.
+   * Counts a log line by its cause (a kind of error or message), and returns whether the line may be written. A minute
+   * begins with the first line. When the minute is over, `tell` is called with the number of lines of this cause that
+   * were not written, if there are any.
    */
   take(cause: string, tell: Count['tell']): boolean {
     if (!this.#isCounting) {
