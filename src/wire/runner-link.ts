@@ -220,7 +220,7 @@ export type RegistryLogin = {
 
 /**
  * The desired state of one image on this runner. Control repeats the assignment until the runner has reported the
- * result. `GET /runners/images` lists all of them.
+ * result. `GET /runners/images` returns the assignments of all images of a runner.
  */
 export type ImageAssignment = {
   /** Name of the image, which is also its directory in the runner's pool. A name is never used for a second image. */
@@ -240,9 +240,9 @@ export type ImageAssignment = {
    * is present.
    */
   logins?: readonly RegistryLogin[]
-  /** True if the runner has the image, and should put it into the store for other runners. */
+  /** True if the runner has the image, and should copy it to the store, so that other runners can get it from there. */
   toStore?: true
-  /** True if the image may be in the store. A runner that removes the image must remove it there first. */
+  /** True if a copy of the image may be in the store. A runner that removes the image must first remove this copy. */
   isStored?: true
 }
 
@@ -278,8 +278,8 @@ export type ImageReport = {
   digest?: string
   sizeBytes?: number
   /**
-   * The smallest disk that a sandbox of this image can have: the bytes that the files of the image need on it. Absent:
-   * unknown.
+   * How many bytes the files of the image need on a sandbox's disk. A sandbox of this image cannot have a smaller disk.
+   * Absent: unknown.
    */
   leastDiskBytes?: number
   config?: ImageConfig
@@ -303,9 +303,9 @@ export type RunnerCapabilities = {
   runtime: string
   runtimeVersion: string
   hardDiskLimit: boolean
-  /** What a pause keeps: `memory` means that the processes stay in memory. Absent: the runner cannot pause sandboxes. */
+  /** What of a sandbox a pause preserves. `memory`: its processes stay in memory. Absent: the runner cannot pause sandboxes. */
   pause?: 'memory'
-  /** What a fork copies: only the disk. */
+  /** What of a sandbox a fork copies: only the disk. Absent: the runner cannot fork sandboxes. */
   fork?: 'disk'
   /** The driver that new volumes get on this runner. Absent: the runner cannot mount volumes. */
   volumes?: VolumeDriver
@@ -352,8 +352,8 @@ export type FromRunner =
    */
   | { type: 'mishap'; sandboxId: string; cause: Cause }
   /**
-   * The messages about saves may get lost: the runner repeats `saved` as long as the assignment of the sandbox has
-   * `save`.
+   * These two messages are about saves and may get lost: the runner sends `saved` again as long as the sandbox's
+   * assignment has the field `save`.
    */
   | ({ type: 'saved' } & SavedDisk)
   | ({ type: 'unsaved' } & UnsavedDisk)

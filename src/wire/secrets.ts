@@ -19,12 +19,12 @@ export type KnownSecret = {
   privateKey: string
 }
 
-/** All secrets that the sandboxes of one runner use. `version` of a secret grows with each of its changes. */
+/** Secrets that the sandboxes of one runner use. The `version` of a secret grows each time that the secret is changed. */
 export type SecretsOfRunner = {
   secrets: readonly (KnownSecret & { id: string; version: number })[]
   /**
-   * `generation`: generation of the sandbox. If the runner already has the secrets of a sandbox for a newer generation,
-   * it ignores the older ones.
+   * `generation`: generation of the sandbox. A runner that already has a sandbox's secrets for a newer generation
+   * ignores this entry.
    */
   sandboxes: readonly { sandboxId: string; generation: number; secretIds: readonly string[] }[]
 }
@@ -47,8 +47,8 @@ export const trustFiles = {
 
 /**
  * The environment variables by which programs in a sandbox learn the file with the certificate authorities that they
- * trust. A program that adds the authorities in the file to its own gets `trustFiles.authority`. A program that trusts
- * only those in the file gets a file with all authorities.
+ * trust. Some programs add the authorities in the file to those that they trust anyway: their file is
+ * `trustFiles.authority`. Others trust only the authorities in the file: their file contains all authorities.
  */
 export const trustVariables: Readonly<Record<string, string>> = {
   NODE_EXTRA_CA_CERTS: trustFiles.authority,
@@ -86,7 +86,7 @@ export type ToEgress =
    * `awaited` if control has not sent the sandbox's secrets yet.
    */
   | { type: 'sandbox'; address: string; owner: string; secrets: readonly KnownSecret[] | 'awaited' }
-  /** No sandbox with secrets has this address any more. */
+  /** The sandbox with this address has ended, or has no secrets any more. */
   | { type: 'gone'; address: string }
 
 /**

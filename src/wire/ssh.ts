@@ -14,7 +14,7 @@
 /** The form of an SSH token. All of its characters can be used without escaping as a user name, in a URL and in a shell. */
 export const sshToken = /^ssh_[a-z0-9]{32}$/
 
-/** Number of random characters in an SSH token, which together have 165 bits. */
+/** Number of random characters in an SSH token. Together they contain 165 random bits. */
 export const sshTokenLetters = 32
 
 /**
@@ -38,7 +38,7 @@ export type ToCommand = { type: 'eof' } | { type: 'signal'; signal: string } | (
 
 export type FromCommand =
   | { type: 'started' }
-  /** The command can take `bytes` more bytes of input. */
+  /** Allows the gateway to send `bytes` more bytes of input to the command. */
   | { type: 'credit'; bytes: number }
   /** The command has ended. `signal`: the name, without `SIG`, of the signal that killed it. */
   | { type: 'exit'; code: number; signal?: string }

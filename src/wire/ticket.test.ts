@@ -100,7 +100,7 @@ suite('tickets of control', () => {
     const rsa = generateKeyPairSync('rsa', { modulusLength: 2048 })
     const text = makeTicket(ticketOf({}), key)
     assert.equal(readTicket(text, rsa.publicKey), undefined)
-    // A public key cannot be imported as a private key, so a gate cannot make tickets.
+    // A gate has only the public key. Node refuses to load it as a private key, so a gate cannot make tickets.
     const der = publicKey.export({ type: 'spki', format: 'der' })
     assert.throws(() => createPrivateKey({ key: der, type: 'pkcs8', format: 'der' }))
     assert.equal(createPublicKey({ key: der, type: 'spki', format: 'der' }).asymmetricKeyType, 'ed25519')

@@ -25,8 +25,8 @@ const Ticket = Type.Object(
     sandboxId: Id,
     organizationId: Id,
     /**
-     * Where the sandbox's runner listens on its machine. Absent: the sandbox is on no runner, or the address is too
-     * long.
+     * Where the sandbox's runner listens on its machine. Absent: the sandbox is on no runner, or the address is longer
+     * than a ticket allows.
      */
     runnerAddress: Type.Optional(Type.String({ minLength: 1, maxLength: 256 })),
     /** The gate of the sandbox's host. No other gate may accept the call. Absent: a gate of the server's machine. */
