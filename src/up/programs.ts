@@ -35,7 +35,7 @@ type ProgramParts = {
   addresses: Addresses
   port: number
   secrets: Secrets
-  /** Resolves with the URL of the database when the database accepts connections for the first time. */
+  /** Resolves with the URL of the database when the database first accepts connections. Control starts only then. */
   databaseUrl: Promise<string>
   onProgress: (progress: Progress) => void
   dashboard: DashboardPlace
@@ -168,7 +168,7 @@ export const controlProgram = (parts: ProgramParts): Program => {
   }
 }
 
-/** Values that a gate needs so that gates of other machines can call it. */
+/** What a gate must know so that gates of other machines can call it. */
 type GateForPeers = {
   gate: GateOfHost
   /** Directory of the gate's certificate. */
@@ -177,7 +177,7 @@ type GateForPeers = {
   hasCertificates: Promise<void>
 }
 
-/** Values that are needed to start a gate without the other programs of a server. */
+/** What is needed to start a gate, also on a machine without the other programs of a server. */
 type GateProgramParts = Pick<ProgramParts, 'data' | 'config' | 'port'> & {
   addresses: Pick<Addresses, 'gate' | 'controlUrl' | 'publicProxyUrl'>
   /** `proxyKey`: absent if the gate authenticates to control with its certificate. */
@@ -247,7 +247,7 @@ export const sshGatewayProgram = (parts: ProgramParts, { host, port }: { host: s
   }
 }
 
-/** Values that are needed to start a runner without the other programs of a server. */
+/** What is needed to start a runner, also on a machine without the other programs of a server. */
 type RunnerProgramParts = Pick<ProgramParts, 'data' | 'config' | 'onProgress'> & {
   addresses: Pick<Addresses, 'controlUrl'>
   /** `runnerKey`: absent if the runner authenticates to control with its certificate. */

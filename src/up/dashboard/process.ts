@@ -31,7 +31,8 @@ const complain = (error: Error & { errors?: readonly Error[] }): never => {
   process.exit(1)
 }
 
-// With `native`, Node loads Vite's configuration. Vite itself would write a file beside it, but the checkout may be read-only.
+// `native`: Node itself loads the file with Vite's configuration. By default, Vite writes a file beside it, which fails
+// if the checkout is read-only.
 await build({
   root: source,
   configLoader: 'native',
