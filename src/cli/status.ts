@@ -98,8 +98,8 @@ export const readStatus = async (directory: string): Promise<Status> => {
 }
 
 /**
- * Returns the lines about sandboxes. Failed builds have a separate line: each is only the record of a failed create,
- * and uses no resources of a host.
+ * Returns the lines about sandboxes. Sandboxes in the state `build_failed` have a separate line, because they use no
+ * resources of a host: each is only the record of a failed create.
  */
 export const sandboxLines = ({ build_failed: failed = 0, ...others }: Record<string, number>): string[] => {
   const states = Object.entries(others).map(([state, count]) => `${count} ${state}`)
