@@ -46,7 +46,7 @@ export class ChannelOut {
 
   /** Runs `work` after all earlier writes have been accepted by the channel. */
   after(work: () => Promise<void> | void): Promise<void> {
-    // Ignore the error of a failed write. It means that the channel has closed, and `leave` is called then.
+    // Ignore the error of a failed write. A write fails only if the channel has closed, and then `leave` ends this object.
     this.#last = this.#last.then(work).catch(() => undefined)
     return this.#last
   }
