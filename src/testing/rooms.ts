@@ -29,7 +29,7 @@ export const rooms: Record<string, readonly string[]> = {
     'roles',
     'members',
     'invitations',
-    // Code that the folders of all verbs import.
+    // Folders and files that the folders of all verbs (create, start, stop, …) import.
     'sandboxes/record',
     'snapshots/lifecycle.ts',
     'sandboxes/service.ts',
@@ -50,7 +50,8 @@ export const rooms: Record<string, readonly string[]> = {
     'access',
     'configuration',
     'dashboard',
-    // Folders that the folders of the verbs import, such as quotas and regions. Then the folders of the verbs.
+    // First the folders that the folders of the verbs (create, start, stop, …) import, such as quotas. Then the folders
+    // of the verbs.
     'quotas',
     'snapshots',
     'object-storage',
