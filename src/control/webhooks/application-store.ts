@@ -85,8 +85,8 @@ export const listToRetry = (
     where retry_at <= ${now} and provider = ${provider} order by retry_at limit 20`
 
 /**
- * Sets the time of the next attempt to `next`, if an attempt is due. If several processes call this at the same time,
- * only one of them gets true. That process makes the attempt that is due.
+ * If an attempt to create the organization's application is due, sets the time of the next attempt to `next` and
+ * returns true. If several processes call this at the same time, only one gets true. It makes the attempt that is due.
  */
 export const takeRetry = async (sql: Sql, organizationId: string, now: Date, next: Date): Promise<boolean> => {
   const rows = await sql`

@@ -20,7 +20,7 @@ export const createEmbedded = (parts: Omit<WebhookParts, 'provider'>): WebhookPr
   kind: 'embedded',
   initialize: async ({ id }) => `app_${id}`,
   openPortal: (_applicationId, who) => openLink(parts, who),
-  // The endpoints are in our own database, so the result is always current.
+  // Reads our own database, so the result is always current.
   hasEndpoints: async (_applicationId, organizationId) => {
     const [row] = await parts.database.sql<[{ found: boolean }]>`
       select exists (select from webhook_endpoints

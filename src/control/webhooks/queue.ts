@@ -1,7 +1,8 @@
 // The queue of webhook deliveries, shared by all control processes. A message describes one event. `dispatch` makes one
 // delivery of the message for each endpoint that wants the event, and then marks the message as dispatched. It looks
-// for messages without this mark, so it also finds a message whose transaction commits late. A process takes deliveries
-// for `leaseSeconds`. If the process ends before it has sent them, another process takes them.
+// for messages without this mark, so it also finds a message whose transaction commits late. A process that takes a
+// delivery from the queue has `leaseSeconds` to send it. If the process ends before that, another process takes the
+// delivery.
 //
 // The deliveries to one endpoint about one sandbox or snapshot are a lane: they are sent in order, and only the first
 // of them has a `due_at`.
@@ -14,7 +15,7 @@ import { deadAfterSeconds, waitAfter } from './schedule.ts'
 
 export type ProviderKind = 'embedded' | 'svix'
 
-/** Key of an advisory lock: any number that no other code uses. */
+/** Key of an advisory lock of PostgreSQL: any number that no other code uses. */
 export const queueLock = 7_305_540
 
 const messagesAtOnce = 500
@@ -83,8 +84,8 @@ export type Claim = {
   room: number
   share: number
   /**
-   * Endpoints and organizations to which this process sends as many deliveries at present as it may. None of their
-   * deliveries is taken.
+   * Endpoints and organizations for which this process already runs the maximum number of deliveries. None of their
+   * deliveries is taken from the queue.
    */
   busyEndpoints: readonly string[]
   busyOrganizations: readonly string[]

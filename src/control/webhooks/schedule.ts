@@ -24,8 +24,8 @@ export const waitAfter = (attempts: number, random: () => number = Math.random):
 }
 
 /**
- * Seconds for which all deliveries to an endpoint must have failed before it is disabled. It is disabled when the last
- * attempt for a message fails.
+ * When the last attempt for a message fails, its endpoint is disabled if all attempts there have failed for this many
+ * seconds.
  */
 export const deadAfterSeconds = 24 * hours
 

@@ -128,7 +128,8 @@ suite('the sending of webhook messages', () => {
     assert.equal(new Set(receiver.received.map((one) => one.id)).size, 1)
     const { disabledReason } = await endpointOf(app, id)
     assert.match(disabledReason, /^Nothing has arrived since .+\. It answered 500\.$/)
-    // The deliveries that waited for the failed one are failed too, and no more messages are queued for the endpoint.
+    // The later deliveries of the lane, which waited for the failed one, are marked as failed too. No more messages are
+    // queued for the endpoint.
     const [left] = await app.database.sql`select count(*) from webhook_deliveries where state = 'waiting'`
     assert.equal(left?.['count'], 0)
     await happen(app, 'two', 'pending')
@@ -178,7 +179,7 @@ suite('the sending of webhook messages', () => {
     }
   })
 
-  test('an endpoint that answered 410 gets no more webhooks, even before its queue is emptied', async () => {
+  test('an endpoint that answered 410 gets no more webhooks, even if deliveries to it are still waiting', async () => {
     await using app = await start()
     await using receiver = await startReceiver()
     receiver.answer(() => 410)

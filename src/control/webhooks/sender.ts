@@ -14,9 +14,9 @@ export const mostAtOnce = 96
  */
 const busyFrom = 5
 /**
- * An organization's share of the free delivery slots of this process, rounded down, but at least one slot. At most this
- * many deliveries of an organization are taken from the queue at once. None are taken if this many deliveries of the
- * organization are running already.
+ * How many deliveries one organization may have, as a part of the free places. Free places: `mostAtOnce` minus the
+ * deliveries that run in this process. The product is rounded down, and is at least 1. At most this many deliveries of
+ * an organization are taken from the queue at once, and none while this many of its deliveries run already.
  */
 const shareOfRoom = 1 / 8
 /**
@@ -51,7 +51,8 @@ export const startSender = (parts: WebhookParts, provider: WebhookProvider): Sen
     const dead = await database.transaction((transaction) => finish(transaction, delivery, attempted, clock.now()))
     if (dead === undefined) return
     const endpoint = await findEndpointById(database.sql, delivery.endpointId)
-    // `finish` disabled the endpoint a moment ago. If its owner has enabled it again since, it stays enabled.
+    // `finish` has just disabled the endpoint. `disable` also marks the endpoint's waiting deliveries as failed. If the
+    // owner has enabled the endpoint again meanwhile, nothing is done.
     if (endpoint === undefined || endpoint.disabledAt === null) return
     await database.transaction((transaction) => disable(transaction, endpoint, dead, clock.now()))
     log.info({ endpointId: endpoint.id, organizationId: endpoint.organizationId, dead }, 'a webhook endpoint is dead')

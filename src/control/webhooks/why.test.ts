@@ -63,7 +63,7 @@ type Case = {
   happen: (life: Life) => Promise<unknown>
   /** Number of timeline events that the case causes. */
   events: number
-  /** Finds the event of the timeline that this case tests. */
+  /** Returns whether a timeline event is the one that this case tests. */
   is: (event: SandboxEvent) => boolean
   by: (life: Life) => Promise<SandboxEvent['by']>
   reason: string | RegExp | undefined
@@ -94,7 +94,7 @@ const cases: Case[] = [
   {
     title: 'the webhook and the event about a process killed for memory name the runner and the cause',
     happen: async ({ runner, id }) => {
-      // A mishap in an unknown sandbox sends no message.
+      // For the first mishap no message is sent, because control does not know the sandbox.
       runner.say({ type: 'mishap', sandboxId: 'nobody', cause: oom })
       runner.say({ type: 'mishap', sandboxId: id, cause: oom })
     },
@@ -214,7 +214,8 @@ suite('webhooks and dashboard events have the same reason as the timeline', () =
       for (const payload of payloads) assert.deepEqual([payload.id, payload.name, payload.labels], [id, 'box', labels])
       for (const { text } of receiver.received) assert.doesNotMatch(text, /not-for-receivers|TOKEN/)
 
-      // A sandbox that fails causes two events: one with its whole record, and one with its change of state.
+      // When a sandbox fails, the dashboard gets two events: one with the whole record of the sandbox, and one with its
+      // change of state.
       const heard = await dashboard.until(count + (timeline.some(({ to }) => to === 'error') ? 1 : 0))
       const told = heard.filter(([, { sandbox }]) => sandbox !== undefined)
       assert.deepEqual(

@@ -44,8 +44,8 @@ const fieldsOf = (form: URLSearchParams): { url: string; description: string; ev
 }
 
 /**
- * Reads the ids of an endpoint and of a message from the path. An id that the path does not have is empty. Throws 404
- * for a malformed id.
+ * Reads the ids of an endpoint and of a message from the path. If the path has no such id, returns an empty text for
+ * it. Throws 404 for a malformed id.
  */
 const readIds = (request: FastifyRequest): { id: string; messageId: string } => {
   const { id = '', messageId = '' } = request.params as { id?: string; messageId?: string }
@@ -178,7 +178,8 @@ export const servePortal = async (server: FastifyInstance, parts: WebhookParts):
           const session = await exchangeLink(parts, token)
           if (session === undefined)
             throw new Problem('unauthorized', 'This link has been used or is too old. Ask for a new one.')
-          // The redirect keeps the link out of the browser's history and of referrers.
+          // The redirect goes to a URL without the token. So the token is not in the browser's history, and not in the
+          // header Referer.
           return reply.header('set-cookie', cookieOf(session, settings.publicUrl)).redirect(portalPath, 303)
         }
         const session = await getSession(request)
