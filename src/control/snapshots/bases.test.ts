@@ -16,7 +16,7 @@ const sourceOf = async (app: TestControl, name: string, dockerfileContent: strin
 }
 
 suite('a definition that uses a snapshot as a base', () => {
-  test('a name in FROM, --from or --mount means the snapshot with that name, and an image if there is none', async () => {
+  test('a name in FROM, --from or --mount means the snapshot of that name or, if there is none, an image', async () => {
     await using app = await startControl()
     // This runner reports that it has the built-in image.
     await using _ = await connectRunner(app)

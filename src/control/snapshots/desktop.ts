@@ -5,8 +5,8 @@ import type { Definition } from '#src/wire/runner-link.ts'
 import type { Snapshot } from './store.ts'
 
 /**
- * `xterm` is the terminal, `gir1.2-gtk-3.0` lets Python programs have windows, `python3-gi` reads the accessibility tree. Without
- * `dbus-x11`, apt would choose systemd for the session bus.
+ * `xterm` is the terminal. `gir1.2-gtk-3.0` lets Python programs open windows. With `python3-gi`, a Python program can
+ * read which windows and controls are on the screen. Without `dbus-x11`, apt would install systemd for the session bus.
  */
 const packages = [
   ...['xvfb', 'openbox', 'xterm', 'x11vnc', 'websockify', 'xdotool', 'wmctrl', 'scrot', 'ffmpeg'],

@@ -109,7 +109,7 @@ suite('the states of a snapshot', () => {
     }
   })
 
-  test('a new snapshot is `pending`, `building` or `snapshotting`, by its source; a built-in one is active', async () => {
+  test('the source of a new snapshot decides its first state; a built-in snapshot is `active` immediately', async () => {
     await using opened = await openTestDatabase()
     const { database } = opened
     const size = { cpu: 1, memoryGiB: 1, diskGiB: 3 }
@@ -225,9 +225,9 @@ suite('concurrent writes of one snapshot', () => {
 })
 
 /**
- * Returns the state that a snapshot should have after the events of two concurrent writers. The second writer begins
- * before the first has committed, so it still reads `state`. If `second` is not allowed in `state`, it changes nothing.
- * Otherwise it waits for the first writer, and then applies `second` to the state that the first has written.
+ * Returns the state that a snapshot should have after the events of two concurrent writers. The second writer reads
+ * `state` before the first has committed. If `second` has no move from `state`, it changes nothing. Otherwise it waits
+ * for the first writer, and then applies `second` to the state that the first has written.
  */
 const afterBoth = (first: Event, second: Event, state: SnapshotState): string => {
   const led = (on: Event, from: SnapshotState) => {
