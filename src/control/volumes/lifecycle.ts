@@ -16,7 +16,7 @@ type MoveRow = readonly [on: VolumeEvent, from: VolumeState | null, to: VolumeSt
  * row for the volume's state changes nothing.
  */
 export const volumeMoves = [
-  // A runner makes the volume when a sandbox mounts it for the first time, so there is nothing to wait for.
+  // A new volume is `ready` immediately. A runner makes it when a sandbox mounts it for the first time.
   ['create', null, 'ready'],
   // A runner may have files of the volume, and must remove them.
   ['delete', 'ready', 'pending_delete'],

@@ -41,8 +41,9 @@ const readSubpath = (given: string): string => {
 type GivenMount = { volumeId: string; mountPath: string; subpath?: string | null | undefined }
 
 /**
- * Checks the mounts of a new sandbox. No mount may lie inside another one. Otherwise another sandbox that shares the
- * outer volume could replace the inner directory by a link, and so choose where the second volume is mounted.
+ * Checks the mounts of a new sandbox. No mount may lie inside another one. Otherwise another sandbox that has the outer
+ * volume could replace the inner directory by a symbolic link. The inner volume would then be mounted where the link
+ * points to.
  */
 export const readMounts = (given: readonly GivenMount[]): VolumeMount[] => {
   const mounts = given.map(({ volumeId, mountPath, subpath }): VolumeMount => {

@@ -138,7 +138,8 @@ suite('POST /sandbox with volumes', () => {
     const second = (await create(app, mounting('data'))).body
     assert.deepEqual([first.runnerId, second.runnerId], ['local', 'local'])
     await makeVolume(app, 'other')
-    // The new volume `other` is placed on the runner of `data`, because its first sandbox mounts both.
+    // The first sandbox that mounts the new volume `other` also mounts `data`. So `other` is placed on the runner that
+    // has `data`.
     assert.equal((await create(app, mounting('other', 'data'))).body.runnerId, 'local')
     await makeVolume(app, 'third')
     assert.equal((await create(app, mounting('third'))).body.runnerId, 'large')
@@ -186,7 +187,7 @@ suite('POST /sandbox with volumes', () => {
     assert.match(reply.body.message, /can mount the volume "data"/)
   })
 
-  test('a volume in the operator’s shared directory can be mounted and removed by each runner that has it', async () => {
+  test('each runner that has the operator’s shared directory can mount and remove the volumes in it', async () => {
     await using app = await startControl(waiting)
     await using _plain = await connectRunner(app, { capabilities: { cpu: 64 } })
     await app.as('admin').patch('/runners/local/scheduling', { unschedulable: true })

@@ -59,8 +59,8 @@ const checkVolumeName = (given: string): string => {
  * files.
  */
 const checkQuota = async (transaction: Transaction, organizationId: string): Promise<void> => {
-  // Both statements are sent together. The first waits for a lock. The second sees what other transactions committed
-  // meanwhile.
+  // Both statements are sent at the same time. The first waits for a lock. The second runs when the first has the lock,
+  // so it also counts volumes that other transactions committed meanwhile.
   const [, [row]] = await Promise.all([
     transaction`select pg_advisory_xact_lock(hashtextextended(${`volumes ${organizationId}`}, 0))`,
     transaction<{ most: number; count: number }[]>`
