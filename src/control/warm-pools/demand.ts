@@ -30,8 +30,8 @@ export const fadedDemand = (sql: Sql, now: Date): Piece => {
 type Key = { snapshotId: string; regionId: string }
 
 /**
- * Counts creates since the last sweep. A crash loses these counts, which is harmless, because later creates are
- * counted again.
+ * Counts creates since the last sweep. A crash loses these counts. That is harmless: the pools only grow a little
+ * later.
  */
 export class WarmDemand {
   readonly #counts = new Map<string, Key & { count: number }>()

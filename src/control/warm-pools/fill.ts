@@ -105,8 +105,8 @@ const make = async (transaction: Transaction, { options, clock }: RunningParts, 
 type Next = { made?: SandboxRow | undefined; refused?: Problem; surplus: SandboxRow[] }
 
 /**
- * Returns the error if it is a Problem. Then no warm sandbox can be made at present, for example because no runner has
- * room. Throws every other error.
+ * Returns the error if it is a Problem: no warm sandbox can be made at present, for example because no runner has room.
+ * Throws every other error.
  */
 const asRefusal = (error: unknown): Problem => {
   if (error instanceof Problem) return error

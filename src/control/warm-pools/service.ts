@@ -72,7 +72,7 @@ export const createWarmPool = async (parts: RunningParts, actor: Actor, body: Cr
   return asView(await getPool(parts, actor, id))
 }
 
-/** Changes the size of a pool. Size 0 empties the pool. */
+/** Changes the size of a pool. With size 0, all unclaimed sandboxes of the pool are deleted. */
 export const resizeWarmPool = async (parts: RunningParts, actor: Actor, id: string, size: number) => {
   checkNotSuspended(parts, actor)
   const pool = await getPool(parts, actor, id)

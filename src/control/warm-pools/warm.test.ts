@@ -320,7 +320,7 @@ suite('the warm pools of the server itself', () => {
     assert.equal(await fill(app), 3)
     app.clock.advance({ hours: 2 })
     assert.equal(await fill(app), 0)
-    // The organization never saw these warm sandboxes, because the server's own warm sandboxes have no owner.
+    // The sandboxes of the server's own warm pools have no owner, so none of them belongs to the organization.
     const [seen] = await app.database.sql<{ count: number }[]>`
       select count(*) from sandboxes where warm_pool_id is not null and organization_id = ${organizations.ours}`
     assert.equal(seen?.count, 0)
