@@ -1,6 +1,6 @@
 // A runner that uploads an archive, a save or a snapshot to the store uploads the base image of the disk too, and names
-// the base in its report. Control has a base deleted from the store when no disk in the store needs the base and no
-// runner has it.
+// the base in its report. When no disk in the store needs the base and no runner has it, control tells the runners to
+// delete the base from the store.
 import assert from 'node:assert/strict'
 import { suite, test } from 'node:test'
 import type { Assignment, ImageAssignment } from '#src/wire/runner-link.ts'
@@ -59,7 +59,7 @@ const archiveBox = async (app: TestControl, runner: SimulatedRunner) => {
 }
 
 suite('bases in the store', () => {
-  test('a base is deleted from the store only when no archive needs it and no runner has it', async () => {
+  test('control has a base deleted from the store only when no archive needs it and no runner has it', async () => {
     await using app = await startControl()
     await using first = await connectRunner(app, { capabilities: shared })
     const token = (await app.as('admin').post('/runners', { name: 'second' })).body.apiKey
@@ -69,8 +69,8 @@ suite('bases in the store', () => {
     await untilState(app, box.id, 'archived')
     await first.link(['default'])
     await look(app)
-    // Control assigns the base to no runner. A runner fetches the base only when it restores a disk that was made on
-    // it.
+    // Both lists are empty, because control never tells a runner to fetch a base. A runner fetches a base by itself
+    // when it restores a disk that needs the base.
     assert.deepEqual([await listOf(app), second.askedImages], [[], []], 'the archived disk needs it')
     await first.link(['default', base])
     await app.as('owner').delete('/sandbox/box')
@@ -144,8 +144,8 @@ suite('bases in the store', () => {
     const { box, report } = await archiveBox(app, first)
     report()
     await untilState(app, box.id, 'archived')
-    // A control process of an earlier version, which runs at the same time, assigns the base to runners like any other
-    // image. They cannot make it.
+    // A control process of an earlier version may run at the same time and tell a runner to make the base. The runner
+    // then reports this error.
     first.say({ type: 'image', report: { image: base, state: 'error', errorReason: 'no such source' } })
     await app.database.sql`update images set wanted = false where name = ${base}`
     await first.link(['default'])

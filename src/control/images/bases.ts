@@ -1,6 +1,6 @@
-// Bases: the files of base images that runners uploaded to the store. The disk of a sandbox can be restored only
-// together with the files that it was made on (docs/adr/0046). Each base is a row of the table `images`. Control keeps
-// the row while a disk in the store needs the base, or a runner has it.
+// Bases: the files of base images that runners uploaded to the store. A disk in the store contains only what differs
+// from its base, so it can be restored only with the files of the base (docs/adr/0046). Each base is a row of the table
+// `images`. Control keeps the row while a disk in the store needs the base, or a runner has it.
 import { addToRunner } from '#src/control/runners/images.ts'
 import type { Sql } from '../storage/database.ts'
 import { insertBase } from './image-store.ts'

@@ -7,7 +7,10 @@ import { Problem } from '#src/problems.ts'
 import type { RunningParts } from '../running.ts'
 import type { Sql } from '../storage/database.ts'
 
-/** Maximum size of the log of one image, in bytes. Control ignores all pieces that arrive after it is reached. */
+/**
+ * Maximum size of the build log of one image, in bytes. Control does not store pieces that arrive when the log has this
+ * size.
+ */
 const mostBytes = 1024 * 1024
 const keptDays = 7
 const lookEveryMs = 500
@@ -49,8 +52,8 @@ export const dropOldBuildLogs = async (sql: Sql, now: Date): Promise<void> => {
 }
 
 /**
- * How many connections may follow build logs at a time. `each`: most per organization. `all`: most in total. `sure`:
- * the number that every organization may have in any case.
+ * How many connections may follow build logs at a time. `each`: maximum per organization. `all`: maximum for all
+ * organizations together. `sure`: the number that each organization may have even if `all` is reached.
  */
 const followers = new Budget({ each: 50, all: 200, sure: 4 })
 
@@ -62,8 +65,8 @@ const pieces = async function* (
   const { sql } = database
   const end = performance.now() + longestFollowMs
   for (let last = 0; ; ) {
-    // The state of the build is read before the log. In the other order, lines that were written between the two reads
-    // would be missed at the end.
+    // Whether the build goes on is asked before the log is read. After a negative answer, the log is read once more, so
+    // that the last lines are not missed.
     const goesOn = performance.now() < end && (await isBeingMade())
     for (;;) {
       const rows = await sql<{ id: number; text: string }[]>`

@@ -1,5 +1,5 @@
-// Images that are built for sandboxes, without a snapshot. An organization has one such image per definition. The image
-// is kept for a while after its last sandbox was destroyed, so that the next sandbox can use it.
+// Images that are built for creates that name a definition instead of a snapshot. An organization has one such image
+// per definition and region. The image is kept while sandboxes use it, and for `keptHours` after its last request.
 import { createHash } from 'node:crypto'
 import type { Transaction } from '#src/control/storage/database.ts'
 import { Problem } from '#src/problems.ts'
@@ -13,15 +13,15 @@ import { insertImage, writeWanted } from './image-store.ts'
 const prefix = 'build-'
 const keptHours = 24
 /**
- * Maximum number of builds that are kept for an organization. Above it, the builds whose last request is oldest are
- * deleted, except those that sandboxes use.
+ * Maximum number of builds that are kept for an organization. If there are more, the builds that were not requested for
+ * the longest time are deleted, except builds that sandboxes use.
  */
 const mostKept = 500
 /** Maximum number of builds of an organization, including builds that runners have not removed yet. */
 const mostBuilds = 1000
 /**
- * Largest image of a build, in GiB. The limit does not depend on the disk of the first sandbox, because all sandboxes
- * with this definition share the image.
+ * Maximum size of a built image, in GiB. The disk size of the sandbox that requested the build does not matter, because
+ * other sandboxes with this definition share the image.
  */
 const mostGiB = 30
 
@@ -38,8 +38,8 @@ const nameOf = ({ organizationId, regionId, definition: { dockerfile, contexts, 
 }
 
 /**
- * Stores that the image of a definition is wanted, and returns its name. If the last build failed, runners may build it
- * again. The caller must then tell the runners with `pushImage`.
+ * Stores that the image of a definition is wanted, and returns the name of the image. If the last build failed, runners
+ * may build the image again. After the transaction, the caller must call `pushImage`, which tells the runners.
  */
 export const wantBuild = async (transaction: Transaction, build: Build, now: Date): Promise<string> => {
   const name = nameOf(build)

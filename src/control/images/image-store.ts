@@ -21,7 +21,7 @@ type NewImage = {
   builtFor?: string
 }
 
-/** The source of a base: its files, which a runner has uploaded to the store. */
+/** The source of a base: the store, to which a runner has uploaded the files of the base. */
 type BaseSource = { kind: 'base' }
 
 export type Image = Omit<NewImage, 'source'> & {
@@ -107,9 +107,9 @@ const isOf = (sql: Sql, { id, regionId }: Runner) => sql`
   (images.runner_id = ${id} or (images.runner_id is null and images.region_id = ${regionId}))`
 
 /**
- * SQL condition: this runner should upload the image to its object store. The runner has the image, which is the disk
- * of a sandbox, and another runner of the region uses the same store. For one runner alone, an upload would waste
- * space.
+ * SQL condition: this runner should upload the image to its object store. True if the runner has the image, the image
+ * is a copy of a sandbox's disk, and another runner of the region uses a shared store. If there is no other runner,
+ * nobody needs the upload.
  */
 const belongsInStore = (sql: Sql, { id }: Runner) => sql`
   (${isNeeded(sql)} and images.runner_id = ${id} and images.source @> '{"kind": "sandbox", "isMade": true}'
@@ -159,9 +159,9 @@ export const findImageFor = async (sql: Sql, runner: Runner, name: string): Prom
 }
 
 /**
- * SQL condition: the runner need not get the source of the image. The runner has the image, and no snapshot or sandbox
- * waits for it. Control knows the configuration of the image, or the image is the copied disk of a sandbox, which needs
- * none.
+ * SQL condition: the runner need not get the source of the image. True if three things hold: the runner has the image;
+ * no snapshot or sandbox waits for it; and control knows the configuration of the image, or the image is a copy of a
+ * sandbox's disk, which needs no configuration.
  */
 const isSettledOn = (sql: Sql, { id }: Runner) => sql`
   (images.name in (select unnest(runners.images) from runners where runners.id = ${id})
@@ -173,8 +173,8 @@ const isSettledOn = (sql: Sql, { id }: Runner) => sql`
       and sandboxes.state in ${sql(statesAwaitingImage)}))`
 
 /**
- * Maximum number of images to pull or build in one list for a runner. Each has a source, for example a Dockerfile, of
- * up to 256 KiB. The next lists name the other images.
+ * Maximum number of images to pull or build in one list for a runner. The limit keeps the list short: the source of an
+ * image, for example a Dockerfile, can have 256 KiB. Later lists have the images that are left out.
  */
 const mostUnsettled = 100
 
@@ -205,8 +205,8 @@ export const listImagesFor = async (sql: Sql, runner: Runner, most = mostUnsettl
 }
 
 /**
- * Lists the hashes of the uploaded files (COPY) that definitions of needed images name, for one organization or for
- * all.
+ * Lists the hashes of the uploaded files (COPY) that the definitions of needed images name. If `organizationId` is
+ * undefined, lists them for all organizations.
  */
 export const listContextsInUse = async (sql: Sql, organizationId?: string): Promise<ContextsInUse['inUse']> =>
   await sql<{ organizationId: string; hashes: string[] }[]>`
@@ -230,8 +230,9 @@ export const writeWanted = async (sql: Sql, name: string, wanted: boolean, now: 
 }
 
 /**
- * Stores that a runner failed to pull or build the image. Returns whether another ready runner has not failed yet. Then
- * the image does not fail for the whole region, for example because one runner has a full disk.
+ * Stores that a runner failed to pull or build the image. Returns whether the region has another ready runner that has
+ * not failed to make the image. If so, the snapshot does not fail yet: the cause may be only on this runner, for
+ * example a full disk.
  */
 export const writeFailedOn = async (sql: Sql, name: string, runnerId: string): Promise<boolean> => {
   await sql`
@@ -256,8 +257,8 @@ export const pinDigest = async (sql: Sql, name: string, digest: string, referenc
 }
 
 /**
- * Marks the image of a copied disk as made, so that no runner makes the copy a second time. The second copy would
- * differ but have the same name.
+ * Marks an image that is a copy of a sandbox's disk as made, so that no runner copies the disk a second time. The disk
+ * may have changed since then, and the two copies would have the same name.
  */
 export const pinMade = async (sql: Sql, name: string): Promise<void> => {
   await sql`update images set source = source || '{"isMade": true}' where name = ${name}`
@@ -273,7 +274,7 @@ export const writeStored = async (sql: Sql, name: string, source: ImageSource, n
     where name = ${name}`
 }
 
-/** Records which base the copy of a disk in the object store needs. */
+/** Records which base an image needs: the image is a copy of a disk in the object store. */
 export const writeStoredBase = async (sql: Sql, name: string, base: string): Promise<void> => {
   await sql`update images set stored_base = ${base} where name = ${name}`
 }
@@ -296,14 +297,14 @@ export const insertBase = async (sql: Sql, name: string, runnerId: string, now: 
 }
 
 /**
- * How often bases are checked for whether they are still needed. `milliseconds`: time between two checks of one base.
+ * How often control checks whether bases are needed. `milliseconds`: minimum time between two checks of one base.
  * `sweep`: maximum number of bases that one sweep checks.
  */
 const basesPer = { milliseconds: 3_600_000, sweep: 100 }
 
 /**
- * Marks bases as not wanted if no runner has them and no disk in the object store needs them. A runner without the base
- * cannot upload a disk that needs it, so the base is not needed later either.
+ * Marks bases as not wanted if no runner has them and no disk in the object store needs them. Such a base will not be
+ * needed later: only a runner that has the base can upload a disk that needs the base.
  */
 export const dropUnusedBases = async (sql: Sql, now: Date): Promise<void> => {
   const before = new Date(now.getTime() - basesPer.milliseconds)

@@ -46,11 +46,12 @@ suite('POST /snapshots', () => {
     await tell(app, { image, state: 'present', digest, sizeBytes: 2 ** 29, config })
     const done = await get(app)
     assert.deepEqual([done.state, done.size, done.ref, done.entrypoint], ['active', 0.5, digest, ['/run']])
-    // Images that the runner has are listed without their source.
+    // The runner has the image now, so control lists the image without its source.
     assert.deepEqual(await listed(app), [{ image, target: 'present', maxGiB: 4, organizationId }])
     const box = await app.as('owner').post('/sandbox', { snapshot: 'tool' })
     assert.deepEqual([box.status, box.body.user, box.body.memory], [200, 'tool', 3])
-    // Control stored the digest, so the runner pulls the same image again, even if the tag names another image now.
+    // Control has stored the digest of the image. The runner that has lost the image is told to pull this digest, not
+    // the tag, which may name another image now.
     await tell(app, { image, state: 'absent' })
     assert.equal((await listed(app))[0].source.reference, `ghcr.io/team/tool@${digest}`)
   })
@@ -87,7 +88,7 @@ suite('POST /snapshots', () => {
     assert.deepEqual([failed.state, failed.errorReason], ['error', 'The registry has no such image.'])
     assert.equal((await listed(app))[0].target, 'absent')
     assert.equal((await app.as('owner').post('/sandbox', { snapshot: 'tool' })).status, 400)
-    // After a user activates the failed snapshot, its runner may try again.
+    // After a user activates the failed snapshot, the runner is told to make the image again.
     assert.equal((await app.as('owner').post('/snapshots/tool/activate')).body.state, 'pending')
     assert.equal((await listed(app))[0].target, 'present')
   })
@@ -107,7 +108,8 @@ suite('POST /snapshots', () => {
     await applyImageReport(app.app.sandboxes, second, failed(image))
     assert.deepEqual([(await get(app)).state, (await get(app)).errorReason], ['error', 'The disk is full.'])
 
-    // After a user activates the snapshot again, both runners may try again.
+    // After a user activates the failed snapshot, both runners may make the image again. One failure is then not
+    // enough: the snapshot stays pending.
     await app.as('owner').post('/snapshots/tool/activate')
     await applyImageReport(app.app.sandboxes, second, failed(image))
     assert.equal((await get(app)).state, 'pending')
@@ -137,8 +139,8 @@ suite('POST /snapshots', () => {
       await tell(app, { image, state: 'present' })
       assert.equal((await get(app, name)).state, 'active')
     }
-    // The built-in snapshot `default` stays active: no caller could activate it, and runners make its image again when
-    // they start.
+    // The built-in snapshot `default` stays active when its image is lost: no caller could activate it again, and a
+    // runner makes this image at its start.
     await tell(app, { image: 'default', state: 'error', errorReason: 'It is lost.' })
     assert.equal((await get(app, 'default')).state, 'active')
   })
@@ -162,7 +164,8 @@ suite('POST /snapshots', () => {
     assert.deepEqual([state, errorReason], ['error', reason])
     const { target } = (await listed(app)).find((each: { image: string }) => each.image === image)
     assert.equal(target, 'absent')
-    // The image has 5 GiB but fits on a disk of 3 GiB: the layers of its base image need no space on that disk.
+    // The image has 5 GiB, but a sandbox with a disk of 3 GiB can use it (`leastDiskBytes`): the layers of the base
+    // image need no space on that disk.
     const sizeBytes = 5 * 2 ** 30
     await tell(app, { image: await imageOf(app, 'small'), state: 'present', sizeBytes, leastDiskBytes: 3 * 2 ** 30 })
     assert.equal((await get(app, 'small')).state, 'active')
@@ -249,8 +252,8 @@ suite('POST /snapshots/{idOrName}/deactivate, POST /snapshots/{idOrName}/activat
       (await app.as('owner').post(`/snapshots/tool/${verb}`)).body?.state
     await change('deactivate')
     assert.equal(await change('activate'), 'pending')
-    // According to the database, no runner has this image now. The snapshot therefore stays pending until a runner
-    // reports the image.
+    // The next line checks that the database names no runner that has this image. The snapshot therefore stays pending
+    // until a runner reports the image.
     assert.equal((await app.database.sql`select id from runners where ${image} = any(images)`).length, 0)
     while (linked.askedImages.at(-1)?.target !== 'present') await new Promise(setImmediate)
     await tell(app, { image, state: 'present' })

@@ -1,7 +1,7 @@
 // Assigns images to the runners that should have them, and removes images that are not needed any more. The database
-// has the desired state of each image, which runners read with `GET /runners/images`. A message over the link of a
-// runner only tells it of a change sooner; every message may be repeated without harm. Reports of runners about images
-// are handled in `runner-link/image-reports.ts`.
+// has the desired state of each image, which runners read with `GET /runners/images`. Control also sends each change
+// over the link of the runner, so that the runner knows of the change sooner. A lost or repeated message does no harm.
+// Reports of runners about images are handled in `runner-link/image-reports.ts`.
 
 import { statesKeepingImage } from '#src/control/snapshots/lifecycle.ts'
 import type { Transaction } from '#src/control/storage/database.ts'
@@ -12,8 +12,8 @@ import { findImage, findImageFor, listImagesFor, listRunnersOf, writeWanted } fr
 type Runner = { id: string; regionId: string }
 
 /**
- * Returns the base image for a snapshot of a sandbox. `image`: the image of the sandbox. If that image has itself a
- * base image, returns that one; otherwise returns `image`.
+ * Returns the base image for a snapshot of a sandbox: the base image of the sandbox's own image (`image`), or `image`
+ * if that has no base image.
  */
 export const baseOf = async (transaction: Transaction, image: string): Promise<string> =>
   (await findImage(transaction, image))?.base ?? image
@@ -22,8 +22,8 @@ export const listForRunner = async (parts: Pick<RunningParts, 'database' | 'encr
   withLogins(parts, await listImagesFor(parts.database.sql, runner))
 
 /**
- * Sends the desired state of the image to the runners whose link is open in this control process. Other runners find it
- * when they next read the list of their images.
+ * Sends the desired state of the image to the runners whose link is open in this control process. The other runners
+ * find the desired state when they next read the list of their images.
  */
 export const pushImage = async (parts: RunningParts, name: string): Promise<void> => {
   const { database, links, log } = parts

@@ -6,8 +6,8 @@ import { contextHash } from '#src/wire/contexts.ts'
 import type { Definition, ImageSource } from '#src/wire/runner-link.ts'
 
 /**
- * Matches an image name that means a file, written as for the program skopeo. The operator configures the directory of
- * these files.
+ * Matches an image name that means a file on the server, in the notation of the program skopeo. The file must be in the
+ * directory for images that the operator configures.
  */
 const fileTransport = /^(?:oci|oci-archive|docker-archive):(.*)$/
 
@@ -42,7 +42,9 @@ export const readReference = (text: string): string => {
   return digest === undefined ? `${repository}:${tag ?? 'latest'}` : `${repository}@${digest}`
 }
 
-/** Reads a definition. Checks only the form of the files' hashes. The runner finds out whether the files exist. */
+/**
+ * Reads a definition. Checks the form of the files' hashes, but not whether the files exist: the runner finds that out.
+ */
 export const readDefinition = (
   { dockerfileContent, contextHashes: hashes = [] }: CreateBuildInfo,
   organizationId: string,

@@ -67,7 +67,7 @@ suite('snapshots of sandboxes on several runners', () => {
     assert.equal((await app.as('admin').get(`/runners/by-sandbox/${made.body.id}`)).body.id, 'second')
   })
 
-  test('a create waits until a host has fetched the snapshot; the sandbox has the snapshot’s Linux user', async () => {
+  test('a create waits until a runner has fetched the snapshot; the sandbox has the snapshot’s Linux user', async () => {
     await using app = await startControl(waiting)
     await using first = await connectRunner(app, { capabilities: shared })
     await using second = await connectRunner(app, {
