@@ -20,7 +20,7 @@ const read = async (client: Client, query: Record<string, string> = {}, path = `
   return reply.body as { items: AuditEntry[]; total: number; totalPages: number; nextToken?: string }
 }
 
-/** Maps audit rows to pairs of call and status, newest first. */
+/** Returns the call and the status of each audit row, newest first. */
 const told = ({ items }: { items: AuditEntry[] }) => items.map(({ call, statusCode }) => [call, statusCode])
 
 const rows = async ({ database }: TestControl) =>
@@ -174,7 +174,7 @@ suite('the audit row of a write', () => {
     )
   })
 
-  test('audit rows for refused calls are limited per user and minute; every successful write gets a row', async () => {
+  test('refused calls get a limited number of audit rows per user and minute; each successful write gets one', async () => {
     await using app = await startControl()
     for (let n = 0; n < refusalsPerMinute + 20; n += 1) await app.as('owner').delete(`/api-keys/none-${n}`)
     await app.as('viewer').delete('/api-keys/none')
@@ -322,7 +322,7 @@ suite('the audit row that precedes a write', () => {
 })
 
 suite('GET /audit/organizations/{organizationId}', () => {
-  /** Makes one write in each of five successive minutes. */
+  /** Creates five API keys, one per minute, so that there are five audit rows with different times. */
   const writeFive = async (app: TestControl) => {
     for (let n = 1; n <= 5; n += 1) {
       await app.as('owner').post('/api-keys', { name: `key-${n}`, permissions: [] })

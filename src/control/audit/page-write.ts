@@ -1,5 +1,5 @@
-// Audit rows for writes from web pages of control, which do not pass through endpoints.ts. The row is inserted before
-// the write and completed after it, like the row of an endpoint.
+// Audit rows for changes that users make on web pages of control, for which endpoints.ts has no endpoint. The row is
+// inserted before the change and completed after it, like the row of an endpoint.
 import type { FastifyRequest } from 'fastify'
 import { asProblem } from '#src/http/render-problem.ts'
 import type { Parts } from '../parts.ts'
@@ -10,7 +10,7 @@ import { type Origin, originOf } from './subject.ts'
 type PageWrite = {
   organizationId: string
   user: { id: string; email: string }
-  /** The action in the audit row: the one of the API endpoint that makes the same change as the web page. */
+  /** The action in the audit row. It is the action of the API endpoint that makes the same change as the web page. */
   action: string
   /** Parameters for the audit row. They are ids that the calling function has verified. */
   params: Record<string, string>
@@ -66,8 +66,8 @@ type SsoJoining = {
 }
 
 /**
- * Writes the audit row of a user who became a member by signing in. `tellOfPageWrite` needs a user, who does not exist
- * before the sign-in. The row is therefore inserted in the transaction of the sign-in.
+ * Writes the audit row of a user who became a member by signing in with single sign-on. The row names the user, who may
+ * not exist before the sign-in. The row is therefore inserted in the transaction of the sign-in, and not before it.
  */
 export const tellOfSsoJoining = async (
   sql: Transaction,

@@ -1,5 +1,5 @@
-// Limits the number of audit rows for refused calls, per user and minute. Without the limit, a user could fill the
-// audit log with refused calls.
+// Limits the number of audit rows for refused calls, per user and minute. Otherwise a user could fill the audit log
+// with rows of refused calls.
 import type { Clock } from '#src/kit/clock.ts'
 import type { Logger } from '#src/kit/log.ts'
 

@@ -15,8 +15,8 @@ const sandbox = '/sandbox/{sandboxIdOrName}'
 const webhooks = `/webhooks${organization}`
 
 /**
- * The keys are all calls that leave an audit row, in the form that is stored in the row. A test compares them with the
- * endpoints.
+ * Target type and action of each call that leaves an audit row. The keys have the form in which an audit row stores its
+ * call. A test compares them with the endpoints.
  */
 const scenarios: Readonly<Record<string, Scenario>> = {
   'POST /api-keys': ['api_key', 'create'],

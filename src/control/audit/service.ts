@@ -10,8 +10,8 @@ import type { Trail } from './trail.ts'
 export type AuditParts = Pick<Parts, 'database'> & { trail: Pick<Trail, 'settled'> }
 
 /**
- * Returns the sentence of the first problem in `problems` with this status and code, or the code if there is no such
- * problem.
+ * Returns the error message for a status and a code: the sentence of the first problem in src/problems.ts that has
+ * both. If there is none, returns the code.
  */
 const meaningOf = (status: number | null, code: string): string =>
   Object.values(problems).find(([itsStatus, itsCode]) => itsStatus === status && itsCode === code)?.[2] ?? code

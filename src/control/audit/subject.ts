@@ -1,4 +1,5 @@
-// The part of an audit row that says what a write was about: only the ids in the path of the request and in its answer.
+// The part of an audit row that says which objects a write changed: the ids and names in the path of the request, and
+// the id in its answer.
 import type { FastifyRequest } from 'fastify'
 import type { ControlRoute } from '../auth/route.ts'
 

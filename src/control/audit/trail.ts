@@ -13,7 +13,10 @@ import { completeEntry, deleteEntry, type Entry, insertEntry } from './store.ts'
 import { keepable, nameInAnswer, originOf, type Subject, subjectOf } from './subject.ts'
 
 export type Trail = {
-  /** Remembers a call for the audit log. Call this before the guard decides, because refused calls get a row too. */
+  /**
+   * Notes that a call needs an audit row. Call this before the guard checks the call, because refused calls get a row
+   * too.
+   */
   meet: (request: FastifyRequest, route: ControlRoute) => void
   /** Wraps a route so that its handler changes nothing before the audit row of the call is inserted. */
   follow: (route: ControlRoute) => ControlRoute
@@ -22,7 +25,7 @@ export type Trail = {
    * written after the answer, and undefined is returned. If a promise is returned, the answer must wait for it.
    */
   complete: (request: FastifyRequest, reply: FastifyReply) => Promise<void> | undefined
-  /** Resolves when the audit row of every answered call contains its outcome. */
+  /** Resolves when the audit rows of all calls that this process has answered so far contain their outcomes. */
   settled: () => Promise<void>
 }
 
@@ -42,8 +45,8 @@ export const readFirst: ReadonlySet<string> = new Set([
 ])
 
 /**
- * Maximum number of audit rows whose outcome is not written yet. Above it, each answer waits until its own outcome is
- * written.
+ * Maximum number of answered calls whose outcome is not in their audit rows yet. If there are more, an answer is sent
+ * only after its own outcome is written.
  */
 const mostOnTheirWay = 100
 
@@ -139,14 +142,14 @@ export const createTrail = ({ database, clock, log }: Pick<Parts, 'database' | '
       const completing: Promise<void> = afterThis()
         .then(() => told(request, status))
         .catch((error: unknown) =>
-          // The failure to complete the audit row is only logged. The change is done, and its row names the caller but
-          // not the outcome.
+          // If the outcome cannot be written, this is only logged. The change was made, and its audit row names the
+          // caller but not the outcome.
           log.warn({ err: error, requestId: request.id, status }, 'the audit log was not completed'),
         )
         .finally(() => onTheirWay.delete(completing))
       onTheirWay.add(completing)
-      // A call that the guard refused, or whose transaction was rolled back, has no row yet. The answer waits until the
-      // row is inserted, so that the rows are in the order of the answers.
+      // A call that the guard refused, or whose transaction was rolled back, has no audit row yet. Its answer waits
+      // until the row is inserted, so that the rows are in the order of the answers.
       const hasRow = found.id !== undefined && !(status >= 400 && tellThemselves.has(nameOf(found.route)))
       return !hasRow || onTheirWay.size > mostOnTheirWay ? completing : undefined
     },
