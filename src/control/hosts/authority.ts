@@ -1,5 +1,6 @@
-// The certificate authority of this server. Its certificates prove to control who a host is, and to hosts who control
-// is. All control processes share the authority. Its private key is encrypted in the database and never leaves control.
+// The certificate authority of this server. With certificates of this authority, hosts prove to control who they are,
+// and control proves to hosts that it is control. All control processes share the authority. Its private key is
+// encrypted in the database and never leaves control.
 import { createHash, createPublicKey, type KeyObject, X509Certificate } from 'node:crypto'
 import type { Parts } from '#src/control/parts.ts'
 import { UnreadableSecret } from '#src/control/storage/encryption.ts'
@@ -17,8 +18,8 @@ export class HostAuthority {
   /** The authority's own certificate, as PEM. */
   readonly certificate: string
   /**
-   * SHA-256 of the certificate (DER) of this authority, as base64url. The token of a runner ends with this hash. With
-   * it, a machine that joins checks that it is talking to this server.
+   * SHA-256 of the certificate (DER) of this authority, as base64url. The token of a runner ends with this hash. A
+   * machine that joins uses the hash to check that it is connected to this server.
    */
   readonly hash: string
   readonly #privateKey: string
@@ -57,7 +58,8 @@ export class HostAuthority {
 
   /** Returns a certificate, as PEM, for the public key of the runner or the gate of a host. */
   certifyHost(program: HostProgram, runnerId: string, publicKey: KeyObject, days = certificateDays): string {
-    // Gates of other hosts connect to this gate, so its certificate must be valid for a TLS server too.
+    // Gates of other hosts connect to this gate. The certificate of a gate must therefore be valid for a TLS server
+    // too.
     const purposes = program === 'gate' ? (['client', 'server'] as const) : (['client'] as const)
     const holder = { publicKey, hosts: [hostNameOf(program, runnerId)], purposes }
     return certify({ name, privateKey: this.#privateKey }, holder, spanOf(days))
@@ -67,8 +69,8 @@ export class HostAuthority {
   makeOwn(): { ca: string; cert: string; key: string } {
     const issuer = { name, privateKey: this.#privateKey }
     const { certificate, privateKey } = makeServerCertificate(issuer, [controlHostName], spanOf(certificateDays))
-    // `cert` also contains the certificate of this authority: a machine that joins compares its hash with the one in
-    // the token.
+    // `cert` also contains the certificate of this authority. A machine that joins compares the hash of this
+    // certificate with the hash in its token.
     return { ca: this.certificate, cert: certificate + this.certificate, key: privateKey }
   }
 }

@@ -63,8 +63,8 @@ export class HostConnections {
   }
 
   /**
-   * Finds the program at the other end of a connection. Undefined if it has shown no valid certificate. The first call
-   * with a certificate ends the token with which the host has joined.
+   * Finds the program at the other end of a connection. Undefined if it has shown no valid certificate. At the first
+   * call with a certificate of a host, the token with which the host has joined becomes invalid.
    */
   async find(socket: TLSSocket): Promise<KnownHost | undefined> {
     const identity = identityOf(socket)
@@ -77,7 +77,10 @@ export class HostConnections {
     return { program: identity!.program, runnerId: host.runnerId, regionId: host.regionId }
   }
 
-  /** Closes connections whose certificates have become invalid, for one runner or for all. */
+  /**
+   * Closes connections whose certificates have become invalid. If `runnerId` is undefined, checks the connections of
+   * all runners.
+   */
   checkAgain(runnerId?: string): void {
     this.#hosts.forget()
     for (const socket of this.#sockets) {

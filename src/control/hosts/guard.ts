@@ -7,15 +7,15 @@ import { Problem } from '#src/problems.ts'
 import type { HostProgram } from '#src/wire/hosts.ts'
 import type { HostConnections } from './connections.ts'
 
-/** Which program of a host may call a route with these `needs`. */
+/** For each value of `needs`: which program of a host may call such a route. */
 const programFor: Partial<Record<ControlRoute['needs'], HostProgram>> = { runner: 'runner', proxy: 'gate' }
 
 /** Whether control serves a route on its port for hosts, where runners and gates call with certificates. */
 export const isForHosts = ({ needs }: Pick<ControlRoute, 'needs'>): boolean => programFor[needs] !== undefined
 
 /**
- * Returns the id of the host that calls. Limits on calls are counted per host and not per address, because many hosts
- * may share an address.
+ * Returns the id of the host that calls. The limits of this server, for example of connections, count per host and not
+ * per address, because many hosts may share an address.
  */
 export const hostIn = ({ gateId, runner }: { gateId?: string; runner?: { id: string } }): string | undefined =>
   gateId ?? runner?.id

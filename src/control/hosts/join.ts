@@ -26,14 +26,14 @@ import { checkVersion } from './version-rule.ts'
 export type JoinParts = Pick<Parts, 'database' | 'clock' | 'log' | 'settings'> & { authority: HostAuthority }
 
 /**
- * Seconds after which hosts renew their certificates. A certificate is valid for 30 days. So hosts can still connect
- * after weeks in which they could not reach control.
+ * Seconds after which hosts renew their certificates. A certificate is valid for 30 days. A host that renews its
+ * certificates daily can therefore still connect after four weeks without a connection to control.
  */
 const renewAfterSeconds = 24 * 60 * 60
 
 /**
- * Makes a token for a runner. If machines may join over the network, the token contains the hash of the certificate
- * authority.
+ * Makes a token for a runner. If machines may join over the network, the token ends with the hash of the certificate of
+ * this server's authority.
  */
 export const newToken = (authority: Pick<HostAuthority, 'hash'> | undefined): string =>
   `alr_${randomBytes(32).toString('hex')}${authority === undefined ? '' : `.${authority.hash}`}`
@@ -84,7 +84,7 @@ export const trade = async (parts: JoinParts, { token, version, keys: given }: J
     const find = async () =>
       (await findRunnerByKey(transaction, tokenHash))?.id ?? (await findTraded(transaction, tokenHash))
     const id = await find()
-    // The server's own runner has a key from the settings. That key is no token, so no certificates are made for it
+    // The server's own runner has a key from the settings. That key is no token, so nobody can get certificates with it
     // here.
     if (id === undefined || id === localRunnerId || !(await lockRunner(transaction, id))) {
       throw new Problem('unauthorized')
@@ -109,9 +109,9 @@ export const trade = async (parts: JoinParts, { token, version, keys: given }: J
 }
 
 /**
- * Renews the certificates of a host for its two public keys, `given`. `isCertified`: the caller has shown the host's certificate;
- * the public keys must then be the same as before. Only the runner on the machine of the server may call without a certificate,
- * with its secret runner key. This runner may send new public keys.
+ * Renews the certificates of a host. `given`: its two public keys. A caller with a certificate (`isCertified`) must
+ * send the public keys that control has stored for the host. A caller without one must be the runner on the machine of
+ * the server, with the key from the settings. Only this runner may send new public keys.
  */
 export const renew = async (
   { database, clock, settings, authority }: JoinParts,
@@ -163,8 +163,8 @@ export const endCertificates = async (transaction: Transaction, runnerId: string
 }
 
 /**
- * Returns the gate that a host reports. Leaves out its public URL if the host first reported another URL: clients send
- * their API keys to this URL, so a hijacked host must not change it.
+ * Returns the gate that a host reports. Leaves out the public URL of the gate if the host reported another URL earlier.
+ * Clients send their API keys to this URL, so an attacker who controls the host must not be able to change it.
  */
 export const withKeptUrl = async (
   { database, log }: Pick<Parts, 'database' | 'log'>,

@@ -10,7 +10,7 @@ import { renew, replaceToken, trade } from './join.ts'
 import { Certificates, Join, Renew } from './schemas.ts'
 
 type HostParts = Parts & {
-  /** What the endpoints of the port for hosts need. Undefined if machines may not join over the network. */
+  /** The certificate authority and the connections of hosts. Undefined if machines may not join over the network. */
   hosts: Hosts | undefined
 }
 

@@ -158,7 +158,8 @@ suite('the port for hosts', () => {
   })
 
   /**
-   * Sends the message `hello` over the link of this host. Returns the gate that control then has stored for the host.
+   * Sends the message `hello` over the link of a runner on this host, with this gate or none. Returns the gate id,
+   * address and URL that control then has stored.
    */
   const greet = async (joined: Joined, gate?: object) => {
     const link = control.link('/runners/link', joined.shows('runner'))
@@ -178,7 +179,7 @@ suite('the port for hosts', () => {
     assert.deepEqual(told, { gate_id: 'silent', address: 'unix:/tmp/a.sock', url: null })
   })
 
-  test('clients get only the first public URL that a host reports after it has joined', async () => {
+  test('control stores only the public URL that a host reports first after it has joined', async () => {
     const named = await control.join('named')
     const urlOf = async (joined: Joined, publicUrl?: string) =>
       (await greet(joined, { id: joined.answer.runnerId, ...(publicUrl && { publicUrl }) }))['url']
@@ -194,7 +195,7 @@ suite('the port for hosts', () => {
     assert.equal(await urlOf(plain, 'https://plain.example.com'), 'https://plain.example.com')
   })
 
-  test('connections to the port for hosts are counted per host: many hosts may share an address', async (t) => {
+  test('the limit of connections to the port for hosts is per host: many hosts may share an address', async (t) => {
     const { mock } = t.mock.method(Connections.prototype, 'admit')
     const other = await control.join('neighbour')
     for (const shown of [host.shows('runner'), other.shows('runner')]) assert.equal(await statusOf(shown), 200)
@@ -205,7 +206,7 @@ suite('the port for hosts', () => {
     )
   })
 
-  test('hosts can connect despite many connections without a handshake: the oldest of these are closed', async () => {
+  test('if many connections do no TLS handshake, control closes the oldest, so that hosts can still connect', async () => {
     const most = 1024
     const link = control.link('/proxy/link', host.shows('gate'))
     await once(link, 'open')

@@ -28,8 +28,8 @@ export type Host = { runnerId: string; regionId: string; keys: HostKeys; tokenHa
 type HostRow = { regionId: string; runner: string; gate: string; tokenHash: string | null }
 
 /**
- * Finds the host of a runner: the hashes of its public keys, and the hash of its token as long as the host may join
- * with it once more. Ignores removed runners.
+ * Finds the host of a runner: the hashes of its public keys, and the hash of the token with which it has joined, until
+ * it has used a certificate. Ignores removed runners.
  */
 export const findHost = async (sql: Sql, runnerId: string): Promise<Host | undefined> => {
   const [row] = await sql<HostRow[]>`

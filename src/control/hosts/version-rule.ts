@@ -1,4 +1,4 @@
-// Refuses hosts whose version is not within one minor release of the version of control.
+// Refuses hosts whose version is more than one minor version older or newer than the version of control.
 import { worksWith } from '#src/kit/version.ts'
 import { Problem } from '#src/problems.ts'
 

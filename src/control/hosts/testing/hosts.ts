@@ -46,7 +46,7 @@ export type HostsControl = TestControl & {
   /** Calls an endpoint on the port for hosts. `shown`: the certificate of the caller; default: none. */
   ask: (method: string, path: string, options?: { body?: unknown; shown?: Shown; headers?: object }) => Promise<Answer>
   trade: (token: string, machine: Machine, ofHost?: string) => Promise<Answer>
-  /** Adds a runner, and joins as a new machine with the token of that runner. */
+  /** Adds a runner, and uses its token to join as a new machine. Returns the machine and its certificates. */
   join: (name: string) => Promise<Joined>
   /** Opens a WebSocket to the port for hosts with the certificate `shown`. */
   link: (path: string, shown: Shown) => WebSocket
