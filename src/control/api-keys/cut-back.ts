@@ -1,6 +1,6 @@
 // Removes permissions from API keys after their user has lost them. If the user gets a permission back later, the keys
-// stay without it. On every call, the guard checks the permissions of the user anyway; the functions here change the
-// list that is stored for each key.
+// stay without it. The guard needs no such change: on every call, it accepts only permissions that both the key and its
+// user have. The functions here change the stored permissions of keys.
 import type { Sql } from '../storage/database.ts'
 
 /**
@@ -25,8 +25,8 @@ export const cutBackKeys = async (sql: Sql, organizationId: string, userId?: str
 }
 
 /**
- * Deletes all API keys of a user, in every organization. Call this in the transaction that adds a new way to sign in as
- * this user.
+ * Deletes all API keys of a user, in every organization. Called when an account of an identity provider takes over this
+ * user, because somebody else may have made the keys.
  */
 export const endKeysOf = async (sql: Sql, userId: string): Promise<void> => {
   await sql`delete from api_keys where user_id = ${userId}`

@@ -48,7 +48,7 @@ suite('an API key that was made with another API key', () => {
     )
   })
 
-  test('if an API key is deleted, the keys made with it, and the keys made with those, end immediately', async () => {
+  test('if an API key is deleted, keys made with it, and keys made with those, are invalid immediately', async () => {
     await using app = await startControl()
     const maker = await make(app, 'maker')
     const child = await make(app, 'child', { by: maker.value })
@@ -261,8 +261,8 @@ suite('a key that expires cannot give access that lasts longer than the key', ()
     'POST /webhooks/organizations/:organizationId/endpoints/:endpointId/rotate-secret',
   ]
   /**
-   * Endpoints whose replies have fields that only look like credentials by their names: masked values, token counts,
-   * URLs that need a credential.
+   * Endpoints whose replies have no credential, although the name of a field suggests one. Such fields are, for
+   * example, masked values, token counts, and URLs that need a credential.
    */
   const holdsNone = [
     'POST /users/mfa/sms/enroll',
@@ -294,8 +294,8 @@ suite('a key that expires cannot give access that lasts longer than the key', ()
     await using app = await startControl()
     type Shape = { type?: string; properties?: Record<string, Shape>; items?: Shape; anyOf?: Shape[] }
     const isCalledSo = (name: string) => /token|secret|password|credential|(?:api|access)Key|^value$|^url$/i.test(name)
-    // Whether the name of a field suggests a credential. An id (`…Id`) is no credential. A list of objects is not
-    // judged by its own name: `mayHoldOne` checks the fields of the objects.
+    // Whether the name of a field suggests a credential. An id (`…Id`) is no credential. For a list of objects, the
+    // name of the list does not count, but `mayHoldOne` checks the names of the fields of its objects.
     const isSuspect = (name: string, { items }: Shape) =>
       isCalledSo(name) && !name.endsWith('Id') && items?.properties === undefined
     const mayHoldOne = ({ properties = {}, items, anyOf = [] }: Shape): boolean =>

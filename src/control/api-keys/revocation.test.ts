@@ -41,8 +41,8 @@ const startSecond = async ({ parts, url }: TestControl): Promise<Second> => {
 }
 
 /**
- * Waits until `isSo` returns true, for at most 20 seconds: a change needs a moment to arrive in the other control
- * process.
+ * Waits until `isSo` returns true, for at most 20 seconds. The other control process learns of a change only after a
+ * moment.
  */
 const until = async (isSo: () => Promise<boolean>, what: string) => {
   for (const end = Date.now() + 20_000; Date.now() < end; await pause(5)) if (await isSo()) return

@@ -152,7 +152,8 @@ suite('the maximum number of API keys', () => {
     const make = (_: unknown, index: number) =>
       app.as('owner').post('/api-keys', { name: `more ${index}`, permissions: [] })
     const statuses = (await Promise.all(Array.from({ length: 20 }, make))).map(({ status }) => status)
-    // The user already has 490 keys and the key with which the calls are made. Nine more are allowed, to make 500.
+    // The user already has 491 keys: 490 keys, and the key with which the calls are made. So nine of the calls succeed,
+    // which makes 500 keys.
     assert.equal(statuses.filter((status) => status === 201).length, 9)
     assert.equal(statuses.filter((status) => status === 403).length, 11)
   })

@@ -107,8 +107,8 @@ const findLatestEnd = async (transaction: Transaction, { keyHash }: Caller): Pro
 }
 
 /**
- * Inserts the key. Locks the memberships of the organization first, and then reads the permissions of the user again.
- * If the user has lost a permission of the key meanwhile, throws 403.
+ * Inserts the key. First locks the memberships of the organization and reads the permissions of the user. Throws 403 if
+ * the user does not have every permission of the key, for example because a role was removed during the call.
  */
 const insertHeld = async (transaction: Transaction, key: NewKey): Promise<void> => {
   const { organizationId, userId, permissions } = key
