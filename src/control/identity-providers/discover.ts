@@ -52,8 +52,8 @@ const readEndpoint = (document: Record<string, unknown>, name: string): string =
 }
 
 /**
- * Throws if the discovery document names an issuer other than `issuerUrl`. Identity providers with one common URL for
- * all their customers are therefore refused.
+ * Throws if the discovery document names an issuer other than `issuerUrl`. Some identity providers have one URL for all
+ * customers, and their document names another issuer. They are therefore refused.
  */
 const checkIssuer = (document: Record<string, unknown>, issuerUrl: string): string => {
   const { issuer } = document
@@ -69,7 +69,7 @@ const readDocument = (body: Buffer): Record<string, unknown> => {
     const document: unknown = JSON.parse(body.toString())
     if (typeof document === 'object' && document !== null && !Array.isArray(document)) return { ...document }
   } catch {
-    // JSON.parse throws if the text is not JSON. Then the error below is thrown instead.
+    // If the text is not JSON, JSON.parse throws. The error below replaces that error.
   }
   throw new DiscoveryFailed('The discovery document is not a JSON object.')
 }

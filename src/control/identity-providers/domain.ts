@@ -14,7 +14,7 @@ const asDomain = (text: string): string | undefined => {
 }
 
 /**
- * Reads domains, removes duplicates and sorts them. Concurrent calls therefore insert domains in the same order, and
+ * Reads domains, removes duplicates and sorts them. Concurrent transactions that insert domains in the same order
  * cannot deadlock.
  */
 export const readDomains = (given: readonly string[]): string[] => {

@@ -55,7 +55,7 @@ export const readProvider = (row: IdentityProviderRow): IdentityProvider => ({
 
 /**
  * The purpose with which control encrypts and decrypts the client secret of a provider. It contains the id of the
- * provider, so control cannot decrypt the secret as that of another provider.
+ * provider: if somebody copies an encrypted secret to another provider's row, control cannot decrypt it.
  */
 export const secretPurpose = ({ id }: Pick<IdentityProvider, 'id'>) => `identity-provider:${id}`
 

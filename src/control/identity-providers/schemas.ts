@@ -72,8 +72,8 @@ export const ProviderTemplate = Type.Object({
   id: Type.String(),
   name: Type.String(),
   /**
-   * The URL of the issuer. Words in braces must be replaced by values of the customer; `placeholders` explains each of
-   * them.
+   * The URL of the issuer. The user of the template replaces each word in braces by a value of their own;
+   * `placeholders` explains the words.
    */
   issuerUrl: Type.String(),
   placeholders: Type.Record(Type.String(), Type.String()),

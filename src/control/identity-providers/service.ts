@@ -1,7 +1,7 @@
-// The rules of identity providers: who may sign in to an organization through them, and which roles new users get. In
-// the whole server, a domain belongs to only one provider. A provider gets a domain only if a member has verified an
-// address in that domain without single sign-on. The default roles of a provider cannot have a permission that the
-// caller lacks.
+// The rules of identity providers: who may sign in to an organization through them, and which roles new users get. A
+// domain belongs to at most one provider of the server. A provider gets a domain only if a member of the organization
+// has an e-mail address in that domain, verified without single sign-on. The default roles of a provider cannot have a
+// permission that the caller lacks.
 import { randomUUID } from 'node:crypto'
 import { lockMembership } from '#src/control/auth/change-membership.ts'
 import type { Organization } from '#src/control/people/organization.ts'
@@ -107,8 +107,8 @@ const checkDomains = async (sql: Sql, provider: IdentityProvider, claimed: reado
 
 /**
  * Runs `work`, which may give an e-mail domain to an identity provider. A provider gets a domain only if a member has a
- * verified address in it. The memberships of the organization are locked meanwhile, so that this member cannot leave
- * it.
+ * verified address in it. The memberships of the organization are locked until `work` has ended, so that this member
+ * cannot leave the organization meanwhile.
  */
 const inTurn = async <T>(
   { database }: Pick<Parts, 'database'>,
@@ -196,7 +196,7 @@ export const getProviderView = async (parts: IdentityProviderParts, { organizati
 }
 
 /**
- * Deletes a provider. Other providers may then have its domains, and nobody can sign in through it. Users who became
+ * Deletes a provider. Nobody can sign in through it any more, and other providers may get its domains. Users who became
  * members through it stay members.
  */
 export const removeProvider = async (
@@ -230,7 +230,7 @@ export const testConnection = async (
   }
 }
 
-/** Lists all providers of the organization, oldest first, for single sign-on. */
+/** Lists all providers of the organization, oldest first. Called when a user signs in with single sign-on. */
 export const listProvidersOf = async ({ database }: Pick<Parts, 'database'>, organizationId: string) =>
   await listProviders(database.sql, organizationId)
 

@@ -55,8 +55,8 @@ const writeLists = async (sql: Sql, { id, emailDomains, defaultAssignedRoleIds }
   await sql`
     delete from identity_provider_domains where identity_provider_id = ${id} and domain <> all(${emailDomains}::text[])`
   await sql`delete from identity_provider_roles where identity_provider_id = ${id}`
-  // The domains are sorted and are inserted one by one. A single statement would lock their rows in an unknown order,
-  // so two such statements could deadlock.
+  // The domains are inserted one by one, in sorted order. A single statement could insert them in another order, and
+  // two such transactions could then deadlock.
   for (const domain of emailDomains) await insertDomain(sql, id, domain)
   await sql`
     insert into identity_provider_roles (identity_provider_id, role_id)
@@ -72,8 +72,8 @@ const insertDomain = async (sql: Sql, id: string, domain: string): Promise<void>
 }
 
 /**
- * Deletes a provider, its domains, its default roles and the links between its accounts and users. Returns whether the
- * provider existed.
+ * Deletes a provider, its domains and its list of default roles, and the rows that say which user each of its accounts
+ * signs in. Returns whether the provider existed.
  */
 export const deleteProvider = async (sql: Sql, organizationId: string, id: string): Promise<boolean> => {
   const { count } = await sql`delete from identity_providers where organization_id = ${organizationId} and id = ${id}`
