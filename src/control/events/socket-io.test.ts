@@ -177,7 +177,7 @@ suite('GET {prefix}/socket.io/', () => {
   }) => {
     await using app = await startControl()
     using client = await signedIn(await app.listen(), keys.member)
-    // Makes the WebSocket look as if it had unsent bytes.
+    // Every WebSocket now reports one unsent byte, like that of a client that does not read.
     mock.getter(WebSocket.prototype, 'bufferedAmount', () => 1)
     client.socket.send('2')
     client.socket.send('41')
@@ -243,7 +243,8 @@ suite('a Socket.IO client whose credential becomes invalid', () => {
     using byViewer = await signedIn(base, keys.viewer)
     using stays = await signedIn(base, keys.owner)
 
-    // The sandbox is created in one control process. The clients are connected to the other one and get the event too.
+    // The sandbox is created in the first control process. The clients are connected to the second control process, and
+    // get the event too.
     const { id } = (await app.as('member').post('/sandbox', { name: 'box' })).body
     for (const client of [byKey, byMember, byViewer, stays]) {
       const [name, sandbox] = eventOf(await client.next()) as unknown as [string, { id: string }]

@@ -1,6 +1,6 @@
 // Sends events about state changes to clients, over the part of Socket.IO 4 that the public SDK uses: Engine.IO 4 over
-// a WebSocket, one namespace, and events from the server only. An event may be lost. The client then sees the change
-// later, because clients also poll.
+// a WebSocket, one namespace, and events from the server only. An event may be lost. The client then learns of the
+// change by its next poll of the API.
 import { randomBytes } from 'node:crypto'
 import type { FastifyInstance, FastifyRequest } from 'fastify'
 import Type from 'typebox'
@@ -95,7 +95,7 @@ const serveSocket = (
 
   const tick = async () => {
     // A client that has not signed in, or has not answered the last ping, gets no ping. The timers `deadline` and
-    // `pong` disconnect such clients.
+    // `pong` disconnect such a client when its time is over.
     if (watcher === undefined || !hasAnswered) return
     // The credential is checked at each ping, because control gets no notification when a credential expires.
     if (!(await watcher.isAllowed())) return watcher.putOut()
@@ -120,7 +120,8 @@ const serveSocket = (
     const text = bytesOf(data).toString()
     if (text === packet.pong) hasAnswered = true
     else if (text === packet.ping) {
-      // A client that does not read gets no answers to its pings, because they would fill the memory of control.
+      // A client that does not read gets no answers to its pings, because unsent answers would fill the memory of
+      // control.
       if (socket.bufferedAmount === 0) socket.send(packet.pong)
     } else if (text.startsWith(packet.disconnect)) socket.close(1000)
     else if (text.startsWith(packet.connect) && !isSigningIn) {

@@ -33,7 +33,7 @@ suite('the queue of events that are to be sent to Socket.IO clients', () => {
     letGo()
   })
 
-  test('a slow event delays only later events of its organization; a failed or finished event is dequeued', async () => {
+  test('a slow event delays only its organization’s later events; a finished or failed event frees its place', async () => {
     const take = createTurns(10)
     const { work, letGo } = held()
     assert.equal(take('slow', work), true)

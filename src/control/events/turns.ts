@@ -1,6 +1,6 @@
 // Queues the work of sending events. The work of one organization runs in order; different organizations run at the
-// same time. The total number of running and queued tasks is limited. The tasks of one organization may be at most a
-// ninth of the places that are then free, so one organization never fills the queue for others.
+// same time. The total number of running and queued tasks is limited. One organization may have at most a ninth as many
+// tasks as there are free places, so places always remain for other organizations.
 import { Budget } from '#src/kit/budget.ts'
 import { FairQueue } from '#src/kit/queue.ts'
 

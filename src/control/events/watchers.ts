@@ -33,7 +33,7 @@ export type Watchers = {
   close: () => void
 }
 
-/** Returns who caused a state change, and why, as the timeline of the sandbox says. */
+/** Returns who caused a state change, and why. The timeline of the sandbox contains both. */
 const whyOf = (event: SandboxEvent | undefined) =>
   event && {
     by: event.by,
