@@ -26,8 +26,8 @@ export const countOwnInvitations = async (
 ): Promise<number> => (ownsAddress ? await countForAddress(database.sql, foldAddress(email), clock.now()) : 0)
 
 /**
- * Accepts or declines an invitation. The memberships of the organization are locked meanwhile, so that only one of
- * several concurrent answers succeeds.
+ * Accepts or declines an invitation. The memberships of the organization are locked until the answer is stored, so that
+ * only one of several concurrent answers succeeds.
  */
 const settle = async (
   parts: InvitationParts,

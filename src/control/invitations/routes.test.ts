@@ -95,8 +95,8 @@ suite('POST /organizations/{organizationId}/invitations', () => {
       email: 'guest@example.com',
     })
     assert.equal(theirs.status, 201)
-    // When the second invitation was made, the first one had expired and was cancelled. It cannot be cancelled once
-    // more.
+    // The first invitation had expired, and was cancelled when the second one was made. A second cancel of the first
+    // invitation answers 403.
     assert.equal((await app.as('owner').post(`${invitations}/${id}/cancel`)).status, 403)
   })
 

@@ -1,6 +1,5 @@
 // The rules of invitations. Only owners can invite, with a credential that has every permission. The transaction that
-// makes an invitation also queues its mail. If the invitation is cancelled before the mail is sent, the mail is never
-// sent.
+// makes an invitation also queues its mail. If the invitation is cancelled first, the mail is not sent.
 
 import { type ChangeParts, changeAsOwner } from '#src/control/auth/change-membership.ts'
 import type { Organization } from '#src/control/people/organization.ts'
@@ -128,7 +127,7 @@ export const cancelInvitation = async (parts: InvitationParts, as: AsOwnerOf, id
 }
 
 /**
- * Withdraws the mails that are not sent yet of all open invitations of an organization. Called when the organization is
+ * Removes the mails of all open invitations of an organization that are not sent yet. Called when the organization is
  * deleted.
  */
 export const takeBackLettersOf = async (transaction: Transaction, organizationId: string): Promise<void> => {

@@ -1,5 +1,5 @@
-// The SQL of invitations. Each query for one invitation also compares its organization or its address, so that a
-// guessed id gives access to nothing.
+// The SQL of invitations. A query for one invitation compares its id, and its organization or e-mail address too.
+// Somebody who guesses an id can therefore not read the invitation.
 import type { Sql } from '../storage/database.ts'
 import { type Invitation, type InvitationRow, type InvitationStatus, readInvitation } from './invitation.ts'
 
