@@ -31,12 +31,10 @@ const Configuration = Type.Object({
   ),
 })
 
-/** Maximum number of minutes after which a caller can have a stopped sandbox archived automatically. */
+/** Maximum minutes that a caller can set between the stop of a sandbox and its automatic archiving. */
 const maxAutoArchiveInterval = 43_200
 
-/**
- * Returns each rate limit that is set: the number of calls (`limit`) and the seconds in which they are counted (`ttl`).
- */
+/** Returns the rate limits that the operator has set. Each allows `limit` calls in `ttl` seconds. */
 const rateLimitOf = ({ rateLimits }: Settings) => {
   const shown = {
     failedAuth: rateLimits['failed-auth'],
