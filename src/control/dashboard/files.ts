@@ -1,5 +1,6 @@
-// Holds the built dashboard in memory. The build is read when a browser first requests a file. Files are looked up by
-// name in a list of the files of the build, so the path of a request is never used in the file system.
+// Holds the built dashboard in memory. The build is read when a browser first requests a file. A request gets a file by
+// its name in this memory. The path of a request is never used to open a file, so a request cannot read other files of
+// the server.
 import { hash } from 'node:crypto'
 import { readdir, readFile } from 'node:fs/promises'
 import { extname, join, relative } from 'node:path'
@@ -69,8 +70,8 @@ const findReason = async (directory: string): Promise<NoDashboard> => {
 
 /**
  * Returns a function that reads the build of the dashboard at its first call, and returns the same build at later
- * calls. If there is no build, a call returns the reason, and the next call looks for the build once more: `up` may be
- * building it.
+ * calls. If there is no build, a call returns the reason. The next call then tries to read the build again, because
+ * `up` may have made it meanwhile.
  */
 export const openFiles = (directory: string | undefined): DashboardFiles => {
   let reading: Promise<Dashboard> | undefined

@@ -14,15 +14,15 @@ const gateOrigins = (url: string): string[] =>
   originOf(url).flatMap((origin) => [origin, origin.replace(/^http/, 'ws')])
 
 /**
- * The endpoints of an issuer that the script of a page calls. The policy must allow them. To the other endpoints of an
- * issuer the browser navigates, and the policy does not restrict navigation.
+ * The endpoints of an issuer that the script of a page calls, so the policy must allow them. The browser opens the
+ * other endpoints of an issuer as pages, which the policy does not restrict.
  */
 const calledEndpoints = ['token_endpoint', 'revocation_endpoint', 'userinfo_endpoint'] as const
 
 /**
- * Returns a function that lists the origins of an issuer and of its endpoints that pages call. They are read from the
- * discovery document of the issuer, at most once per `discoveryKeptMs`, or once per `discoveryPauseMs` if it could not
- * be read.
+ * Returns a function that lists the origins of an issuer and of its endpoints that pages call. The function reads them
+ * from the discovery document of the issuer and keeps them for `discoveryKeptMs`. If the document cannot be read, the
+ * next try is after `discoveryPauseMs`.
  */
 const openIssuer = (issuer: string): (() => Promise<string[]>) => {
   let known = originOf(issuer)
@@ -53,9 +53,8 @@ export const openConnections = ({ settings }: Pick<Parts, 'settings'>) => {
   const [issuer] = settings.identity.issuers
   const listIssuerOrigins = issuer === undefined ? async () => [] : openIssuer(issuer)
   return async (): Promise<string[]> => {
-    // The URLs of gates that organizations run themselves are left out. The pages do not need them, because the gate of
-    // this server can forward calls to the sandboxes of every region. With them, the header Content-Security-Policy
-    // could become so long that reverse proxies refuse it.
+    // The URLs of gates that organizations run themselves are left out: pages reach the sandboxes of every region
+    // through the gate of this server.
     return [...new Set([...gateOrigins(settings.proxyUrl), ...(await listIssuerOrigins())])]
   }
 }

@@ -50,8 +50,8 @@ suite('the dashboard', () => {
     directory = join(scratch, 'build')
     writeBuild(directory)
     app = await startControl({ settings: { dashboardDirectory: directory } })
-    // An organization chooses the URL of its region's proxy. That URL must not get into the Content-Security-Policy of
-    // other users' pages.
+    // An organization chooses the URL of the proxy of its region. The header Content-Security-Policy of the dashboard
+    // must not contain that URL, because all users get this header.
     const url = `${farGate}/a;script-src 'unsafe-inline'`
     await app.database.sql`
       insert into regions (id, name, region_type, proxy_url) values ('far', 'far', 'shared', ${url})`
@@ -162,7 +162,7 @@ suite('the dashboard', () => {
     )
   })
 
-  test('only files of the build are served: no symbolic links, no unknown types, no files outside of it', async () => {
+  test('only files of the build are served: no symbolic links, unknown file types or files outside the build', async () => {
     for (const path of [
       'assets/unknown.js',
       'assets/passwd.txt',

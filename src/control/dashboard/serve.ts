@@ -14,9 +14,7 @@ import { closedPolicy, contentSecurityPolicy, openConnections } from './policy.t
 
 const noncePlace = '__CSP_NONCE__'
 const foreverSeconds = 365 * 24 * 60 * 60
-/**
- * Seconds after which the page that says "being built" reloads itself. It is shown while the dashboard is being built.
- */
+/** Seconds after which a page reloads itself that is shown while the dashboard is being built. */
 const askAgainSeconds = 2
 
 const common = { 'x-content-type-options': 'nosniff', 'referrer-policy': 'no-referrer' }
