@@ -1,5 +1,5 @@
-// The endpoints of `/health`. `/health` answers 200 while this process runs. `/health/ready` answers 200 while the
-// database answers too, and the default snapshot can be used.
+// The endpoints of `/health`. `/health` answers 200 while this process runs. `/health/ready` answers 200 only while the
+// database answers and the default snapshot is not still being made.
 import Type from 'typebox'
 import { Problem } from '#src/problems.ts'
 import { type ControlRoute, route } from '../auth/route.ts'
@@ -9,7 +9,7 @@ import { findSnapshot } from '../snapshots/service.ts'
 
 const Health = Type.Object({ status: Type.Literal('ok') })
 
-/** An id that no organization has. With it, a query finds only general snapshots. */
+/** An organization id that does not exist. With this id, a query finds only general snapshots. */
 const nobody = ''
 
 /** Throws 503 while the default snapshot is being made, for example at the first start. */
