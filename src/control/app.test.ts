@@ -61,7 +61,7 @@ suite('control as a server', () => {
     assert.match(String(reply.headers['access-control-expose-headers']), /X-RateLimit-Remaining-sandbox-create/)
   })
 
-  test('a call without an Origin gets no CORS headers, but `Vary: Origin`', async () => {
+  test('the reply to a call without the header Origin has no CORS headers, but has `Vary: Origin`', async () => {
     await using app = await startControl()
     for (const headers of [{}, { origin: '' }]) {
       const reply = await app.as('owner').get('/users/me', { headers })
@@ -97,7 +97,7 @@ suite('control as a server', () => {
   })
 })
 
-suite('a reply that is held back until its audit row is written', () => {
+suite('a reply that control sends only after its audit row is written', () => {
   test('a 403 reply is sent even if control sets one of its headers to an invalid value', async () => {
     await using app = await startControl({ settings: { version: 'not a header: \u0100' } })
     const stop = new AbortController()

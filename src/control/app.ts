@@ -60,9 +60,8 @@ const organizationIn = (context: object | undefined): string | undefined =>
   (context as Partial<OrganizationContext> | undefined)?.organization?.id
 
 /**
- * Returns a handler that answers 503 if the database cannot be reached or is too slow. The handler answers 409 if
- * another call deleted a needed row meanwhile, or if two transactions blocked each other. In all these cases the caller
- * may retry.
+ * Returns a handler that runs `work` and maps errors of the database to answers: 503 if the database cannot be reached
+ * or is too slow; 409 if another call has deleted a row that the call needs, or if two transactions blocked each other.
  */
 const sayWhyNot = <T extends (...args: never[]) => unknown>(work: T): T =>
   (async (...args: Parameters<T>) => {
@@ -92,8 +91,9 @@ const corsForPages = {
 const corsForOthers = { origin: false as const }
 
 /**
- * Returns the CORS settings for a call. Only calls with an `Origin` header, which web pages send, get CORS headers:
- * they have about a kilobyte. Every answer has `Vary: Origin`, so that caches keep both kinds of answers apart.
+ * Returns the CORS settings for a call. CORS headers have about a kilobyte, so only the answers to web pages get them:
+ * these calls have the header `Origin`. Every answer has `Vary: Origin`, so that a cache does not give a web page an
+ * answer without CORS headers.
  */
 const corsFor = ({ headers }: FastifyRequest) => (headers.origin ? corsForPages : corsForOthers)
 
@@ -170,8 +170,8 @@ export const createApp = async (
   const limits = createLimits(settings.rateLimits, counters)
   const limitedGuard = limits.around(sayWhyNot(guard))
   const ofBothServers = {
-    // All endpoints are served below `/api`, which clients use by default, and without a prefix, for clients that are
-    // configured so.
+    // Every endpoint is served twice: below `/api`, which clients use by default, and without a prefix, for clients
+    // that are configured without it.
     prefixes: ['/api', ''],
     source: 'DAYTONA_API',
     log,
@@ -224,7 +224,7 @@ export const createApp = async (
     webhooks,
     metrics,
     close: async () => {
-      // The HTTP servers stop first. Otherwise a running call could need a background task that has stopped.
+      // The HTTP servers stop first, because the calls that they still run may need the background tasks.
       await Promise.all([server.close(), hostsServer?.server.close()])
       metrics.close()
       counters.close()

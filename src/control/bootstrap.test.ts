@@ -71,8 +71,8 @@ suite('what control creates at its start', () => {
     const third = newKey()
     await bootstrap(parts, third)
     assert.deepEqual(await hashes(), [hashKey(third)])
-    // The API key of a user may by chance equal the new value of ALCOVE_FIRST_KEY. `bootstrap` must not make a second
-    // key with this value.
+    // The operator may set ALCOVE_FIRST_KEY to a value that a user already has as an API key. `bootstrap` must not make
+    // a second key with this value.
     const theirs = newKey()
     await opened.database.sql`update api_keys set name = 'another', hash = ${hashKey(theirs)}`
     await bootstrap(parts, theirs)

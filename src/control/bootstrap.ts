@@ -54,8 +54,8 @@ const firstKeyColumns = (firstKey: string) => ({
 
 /**
  * Stores the hash of `firstKey` in the table `first_keys`, which has the hashes of all first keys so far. Returns true
- * if `firstKey` must replace a former key: the table had other hashes, but not this one. If the table was empty, the
- * server is new or was upgraded, and no key is replaced.
+ * if `firstKey` must replace a former key: the table had other hashes, but not this one. If the table was empty,
+ * returns false: the server is new, or comes from a version without this table.
  */
 const rememberFirstKey = async (transaction: Transaction, firstKey: string): Promise<boolean> => {
   const [before] = await transaction`select 1 from first_keys limit 1`
@@ -65,9 +65,8 @@ const rememberFirstKey = async (transaction: Transaction, firstKey: string): Pro
 }
 
 /**
- * Replaces the first API key of the first administrator by `firstKey`, the value of the setting ALCOVE_FIRST_KEY. This
- * is safe, because only the owner of the server can change settings. Returns false if there is no administrator who
- * could get the key.
+ * Replaces the first API key of the first administrator by `firstKey`, the value of the setting ALCOVE_FIRST_KEY.
+ * Returns false if there is no administrator, or if an API key with this value exists already.
  */
 const replaceFirstKey = (transaction: Transaction, firstKey: string): Promise<boolean> =>
   putFirstKey(transaction, firstKeyColumns(firstKey))

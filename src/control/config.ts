@@ -54,8 +54,8 @@ const readEncryption = (current: string, older: string, complain: (sentence: str
   const olderKeys = older
     .split(',')
     .flatMap((text) => (text === '' ? [] : [read('ALCOVE_OLDER_ENCRYPTION_KEYS', text)]))
-  // If the setting ALCOVE_ENCRYPTION_KEY is missing, that was reported already. A dummy key is used here, so that the
-  // other settings can be checked too.
+  // If the setting ALCOVE_ENCRYPTION_KEY is missing, the error is noted already. A key of zeros is used here only to
+  // continue, so that errors in the other settings are reported too.
   return createEncryption([current === '' ? Buffer.alloc(32) : read('ALCOVE_ENCRYPTION_KEY', current), ...olderKeys])
 }
 
@@ -107,8 +107,8 @@ const readSmtp = (
 }
 
 /**
- * Minimum number of characters of the telemetry collector's key. Whoever knows this key can read the telemetry
- * credentials of every organization, so it must be hard to guess.
+ * Minimum number of characters of the telemetry collector's key. With this key, a caller can read the telemetry
+ * credentials of every organization, so the key must be hard to guess.
  */
 const leastKeyLength = 32
 
@@ -119,8 +119,8 @@ const readCollectorKey = (key: string | undefined, complain: (sentence: string) 
 }
 
 /**
- * Reads the settings of the SSH gateway of this server, all of which come from `up`. With `key`, the gateway may ask
- * control whether an SSH token is valid. The key alone gives access to no sandbox.
+ * Reads the settings of the SSH gateway of this server, which `up` sets. The gateway sends `key` when it asks control
+ * whether an SSH token is valid. The key alone gives access to no sandbox.
  */
 const readSshGateway = (
   key: string | undefined,

@@ -174,8 +174,8 @@ suite('the endpoints of control', () => {
           [...text.matchAll(/\b(?:suite|test)\(\s*(['"`])((?:(?!\1).)+)\1/g)].map(([, , title]) => title!),
         )
         .map(normal)
-      // A title counts for an endpoint only if it contains the whole path. For example, `POST /sandbox/{}/stop` does
-      // not count for `POST /sandbox`.
+      // A title names an endpoint only if it contains exactly its method and path. For example, a title with `POST
+      // /sandbox/{}/stop` does not name `POST /sandbox`.
       const isNamed = (title: string) =>
         titles.some((text) => text.split(/[\s,;]+(?=[A-Z]+ \/)|(?<=\/\S*)[\s,;:]+/).includes(title))
       const missing = app.app.routes.map((route) => normal(titleOf(route))).filter((title) => !isNamed(title))
@@ -183,8 +183,8 @@ suite('the endpoints of control', () => {
     })
 
     /**
-     * Fields that accept values of any kind and have no limits of their own. Only the limits of the whole body apply: 1
-     * MiB, 10,000 values and 64 levels, and 64 KiB for a configuration.
+     * Fields that accept values of any kind and have no limits of their own. For these fields, only the limits of the
+     * whole body apply: 1 MiB, 10,000 values and 64 levels; 64 KiB for `experimental-config`.
      */
     const anyValue = [
       'PUT /organizations/:organizationId/experimental-config body',

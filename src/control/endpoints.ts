@@ -1,5 +1,5 @@
-// Every endpoint of control, collected from all modules. Three readers use this table: the server, the script that
-// prints the reference pages, and the tests of all endpoints.
+// Every endpoint of control, collected from all modules. The server, the script that prints the reference pages, and
+// the tests of all endpoints use this table.
 
 import { accessRoutes } from './access/access.ts'
 import type { GateParts } from './access/gate-links.ts'
@@ -55,14 +55,14 @@ export type EndpointParts = GateParts &
     metrics: Metrics
     ownTokens: OwnTokens
     trail: Pick<Trail, 'settled'>
-    /** What the endpoints of the port for hosts need. Undefined if machines may not join over the network. */
+    /** The certificate authority and the connections of hosts. Undefined if machines may not join over the network. */
     hosts: Hosts | undefined
   }
 
 /**
  * Returns the parts for modules whose queries mostly read one sandbox or one runner. These modules use the connection
- * pool `keyed`, in which PostgreSQL plans each query only once. Modules that list many rows use the other pool, in
- * which PostgreSQL plans a query for the values of each call.
+ * pool `keyed`, in which PostgreSQL plans each query only once. Modules that list many rows get the parts unchanged: in
+ * the normal pool, PostgreSQL plans each query anew, for the values of the call.
  */
 const byKey = <P extends { database: Database }>(parts: P): P => ({
   ...parts,

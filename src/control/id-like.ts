@@ -26,7 +26,7 @@ const isHex = (text: string) => /^[0-9a-f]{32}$/.test(text)
 
 /**
  * Letters that look alike. Each entry has a plain letter or digit, and after the colon the lower-case letters that look
- * like it. The first six lines are for hexadecimal digits, of which ids consist.
+ * like it. Ids consist of hexadecimal digits; the first six lines are for these digits.
  */
 const lookalikes = [
   '0:oоοօ',
@@ -51,9 +51,9 @@ const byShape = (text: string) =>
 export const isIdLike = (text: string): boolean => isHex(bare(text))
 
 /**
- * Whether a new name looks like an id. A letter that looks like a hexadecimal digit, such as a Cyrillic `а`, counts as
- * this digit. To find a sandbox by its name, `isIdLike` is used, for which such a letter does not count. So sandboxes
- * that got such a name before this check existed can be found.
+ * Whether a new name looks like an id. Stricter than `isIdLike`: a letter that looks like a hexadecimal digit, such as
+ * a Cyrillic `а`, counts as this digit. Searches by name use `isIdLike`, so that they still find older sandboxes whose
+ * names only this check would refuse.
  */
 export const looksLikeId = (text: string): boolean => isIdLike(text) || isHex(byShape(bare(text)))
 

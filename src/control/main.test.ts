@@ -32,10 +32,7 @@ const start = (env: Record<string, string>) =>
     stdio: ['ignore', 'ignore', 'pipe', 'ipc'],
   })
 
-/**
- * Returns an object that kills the process when it is disposed, so that the process ends with the test, even if the
- * test fails.
- */
+/** Returns an object for `await using`. At the end of the test, even of a failed one, it kills the process. */
 const ending = (child: ChildProcess): AsyncDisposable => ({
   [Symbol.asyncDispose]: async () => {
     if (child.exitCode !== null || child.signalCode !== null) return

@@ -16,8 +16,8 @@ import { keepFilling } from './warm-pools/fill.ts'
 
 export type RunningServer = GateParts & {
   /**
-   * Runs all periodic tasks once. They check timers and leases, and resend each assignment that a runner has not
-   * completed.
+   * Runs all periodic tasks once. These tasks check timers and leases, for example, and send each assignment again that
+   * a runner has not completed.
    */
   sweep: () => Promise<void>
   close: () => Promise<void>

@@ -13,7 +13,7 @@ export type SshGatewaySettings = {
   keyHash: string
   host: string
   port: number
-  /** The public host key of the SSH gateway, in the form of a line in `known_hosts`: `ssh-ed25519 AAAA…`. */
+  /** The public host key of the SSH gateway, in the form that OpenSSH uses: `ssh-ed25519 AAAA…`. */
   hostKey: string
 }
 
@@ -45,7 +45,10 @@ export type Settings = {
   /** Name of the snapshot from which a sandbox is created if the caller names none. */
   defaultSnapshot: string
   environment: string
-  /** Private networks that control may call on behalf of users. It may call the public Internet in any case. */
+  /**
+   * Private networks in which control may call servers that users name. Control may call servers on the public Internet
+   * in any case.
+   */
   privateTargets: Networks
   /** The rules of the operator for image registries, which runners follow too. */
   registries: {
@@ -63,7 +66,10 @@ export type Settings = {
   ssoForAll: boolean
   /** Rate limits of the whole server. An organization may have other limits of its own. */
   rateLimits: RateLimits
-  /** Number of trusted reverse proxies in front of control, whose X-Forwarded-For header is believed. */
+  /**
+   * Number of reverse proxies in front of control. Control takes the address of a client from the header
+   * X-Forwarded-For, of which it trusts only the entries of these proxies.
+   */
   trustedProxies: number
   /**
    * The URL of the operator's own page for users, which replaces the dashboard. Undefined if users use the dashboard of this

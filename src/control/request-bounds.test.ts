@@ -1,6 +1,5 @@
 // Checks the schemas of requests to control and to the toolbox: every list and every map must have its own size limit.
-// Texts need no limit in the schema, because the router limits the path, and the server limits the head and the body of
-// a request.
+// Texts need no limit in the schema, because the server limits the path, the headers and the body of each request.
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import type { TSchema } from 'typebox'

@@ -7,12 +7,12 @@ import type { GateOfHost } from '#src/wire/hosts.ts'
 import type { Assignment, ToRunner } from '#src/wire/runner-link.ts'
 
 /**
- * Maximum number of bytes that wait to be sent over one link. If more wait, control closes the link. The runner then
- * opens a new link and reads all its assignments again.
+ * Maximum number of unsent bytes of one link. If there are more, control closes the link. The runner then opens a new
+ * link and reads all its assignments again.
  */
 const mostBufferedBytes = 8 * 1024 * 1024
 
-/** The address at which gates reach the sandboxes of a runner, and the gate of its host. */
+/** The address at which gates reach the sandboxes of a runner, and the gate of the runner's host. */
 export type RunnerPlace = Pick<Access, 'runnerAddress' | 'gate'>
 
 /** Returns what other gates need to forward calls to this gate: its id and its address. */
@@ -45,8 +45,8 @@ export class RunnerLinks {
   }
 
   /**
-   * Returns the address at which gates reach the sandboxes of a runner. Undefined if the runner has no link to this
-   * process, or has not reported its address yet.
+   * Returns the address at which gates reach the sandboxes of a runner, and the gate of its host. Undefined if the
+   * runner has no link to this process, or has not reported its address yet.
    */
   placeOf(runnerId: string | null): RunnerPlace | undefined {
     return runnerId === null ? undefined : this.#places.get(runnerId)

@@ -8,12 +8,12 @@ import type { ChangeFeed } from './sandboxes/record/changes.ts'
 export type RunningOptions = {
   /**
    * Maximum seconds for which a call that creates, forks or resizes a sandbox waits for the runner. If the runner needs
-   * longer, the answer has the state that the sandbox has then.
+   * longer, control answers at the end of this time with the present state of the sandbox.
    */
   createWaitSeconds: number
   /**
-   * Maximum milliseconds for which a call that pauses or resumes a sandbox waits for the runner. Nearly every runner is
-   * done within this time.
+   * Maximum milliseconds for which a call that pauses or resumes a sandbox waits for the runner. A runner usually needs
+   * less.
    */
   momentMilliseconds: number
   /**
@@ -32,7 +32,10 @@ export type RunningOptions = {
   eventPingSeconds: number
   /** Seconds within which a Socket.IO client must answer a ping. */
   eventPongSeconds: number
-  /** Maximum number of warm sandboxes per snapshot and region. Their actual number depends on how many are created. */
+  /**
+   * Maximum number of warm sandboxes per snapshot and region. Their actual number depends on how many sandboxes callers
+   * create.
+   */
   mostWarm: number
 }
 

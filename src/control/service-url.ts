@@ -5,8 +5,8 @@ import { Problem } from '#src/problems.ts'
 
 const longest = 2048
 
-// IPv4 and IPv6 addresses have separate lists: Node would compare an IPv4 address with the IPv6 entries too (as
-// `::ffff:…`).
+// IPv4 and IPv6 addresses have separate lists. In one list, Node would compare an IPv4 address with the IPv6 entries
+// too, and `::ffff:0:0/96` would refuse every IPv4 address.
 const refused4 = new BlockList()
 refused4.addSubnet('0.0.0.0', 8)
 refused4.addSubnet('169.254.0.0', 16) // link-local, and the metadata services of most clouds

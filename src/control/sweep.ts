@@ -1,5 +1,5 @@
-// The tasks that control repeats every few seconds. They check timers and leases, and resend each assignment that a
-// runner has not completed.
+// The tasks that control repeats every few seconds. These tasks check timers and leases, for example, and send each
+// assignment again that a runner has not completed.
 
 import { sweepAudit } from './audit/sweep.ts'
 import { sweepInvitations } from './invitations/sweep.ts'
@@ -27,8 +27,8 @@ type Sweeping = {
 }
 
 /**
- * Starts the sweeps. `more`: tasks that each sweep runs after its own. With `sweepSeconds: 0` in the options, there is
- * no timer: a sweep runs only when the caller calls `sweep`.
+ * Starts the sweeps. `more`: tasks that each sweep runs after the tasks in this file. With `sweepSeconds: 0` in the
+ * options, there is no timer: a sweep runs only when the caller calls `sweep`.
  */
 export const startSweeping = (parts: RunningParts, more: readonly Step[]): Sweeping => {
   const steps: readonly Step[] = [
@@ -58,7 +58,7 @@ export const startSweeping = (parts: RunningParts, more: readonly Step[]): Sweep
 
   let sweeping: Promise<void> = Promise.resolve()
   const sweep = () => {
-    // The new sweep begins when the sweep before it has ended, even if that one failed.
+    // A sweep begins only when the previous sweep has ended, with or without an error.
     sweeping = sweeping.catch(() => {}).then(sweepOnce)
     return sweeping
   }
