@@ -1,6 +1,6 @@
 // Sends access answers to gates before the gates ask. A caller who has just got a sandbox usually calls its toolbox
-// next. The gate can then admit that call without asking control. The answer has the same content and lifetime as if
-// the gate had asked. A gate without an answer asks control.
+// next. The gate can then admit that call without asking control. The gate uses the answer as if it had asked for it,
+// and for as long. A gate that has not got the answer asks control.
 import type { FastifyRequest } from 'fastify'
 import { readBearer, readOrganizationHeader } from '#src/control/auth/bearer.ts'
 import { isRunning } from '#src/control/sandboxes/record/lifecycle.ts'

@@ -16,7 +16,7 @@ const addRunner = async (app: TestControl): Promise<string> =>
   (await app.as('admin').post('/runners', { name: 'other', regionId: 'local' })).body.apiKey
 
 suite('the gate of a sandbox’s host', () => {
-  test('POST /proxy/access names the gate of the sandbox’s host; sandbox records have that gate’s public URL', async () => {
+  test('POST /proxy/access names the gate of the sandbox’s host; sandboxes in replies have its public URL', async () => {
     await using app = await startControl(waits)
     const token = await addRunner(app)
     const gate = { id: 'other', address: '198.51.100.7:4604', publicUrl: 'https://other.example.com' }

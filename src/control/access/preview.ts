@@ -81,7 +81,9 @@ export const signPreviewUrl = async (
   return { sandboxId: id, port, token, url: previewUrl(settings.proxyUrl, token, port) }
 }
 
-/** Revokes a signed URL. Control then refuses calls with this URL, and the open connections of the URL end. */
+/**
+ * Revokes a signed URL. Control then refuses calls with this URL, and connections that were opened with the URL end.
+ */
 export const expirePreviewUrl = async (
   { database }: RunningParts,
   organizationId: string,

@@ -166,7 +166,7 @@ suite('credentials that end with the API key that requested them', () => {
       assert.deepEqual([await isValid(ofMaker), await isValid(ofOther)], [false, true])
     })
 
-    test(`a preview token that an API key requested ends with that key, for ports and toolbox: ${how}`, async () => {
+    test(`a preview token requested with an API key ends with that key, for ports and toolbox: ${how}`, async () => {
       await using app = await startControl({ sandboxes: { createWaitSeconds: 20 } })
       await using _runner = await connectRunner(app)
       const { value } = await make(app, 'maker', { expiresAt: inMinutes(app, 5) })

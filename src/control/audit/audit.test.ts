@@ -108,10 +108,11 @@ suite('the audit row of a write', () => {
       written.slice(1).map(({ action }) => action.replace('/sandbox/{sandboxIdOrName}', '')),
       [
         'POST /sandbox',
-        // Creating a signed preview URL makes a credential, although the method is GET.
+        // These calls leave audit rows although the method of the first is GET: a signed preview URL is a credential.
         'GET /ports/{port}/signed-preview-url',
         'POST /ports/{port}/signed-preview-url/{token}/expire',
-        // The answer has a credential for uploads to the object store, although the method is GET.
+        // This call leaves an audit row although its method is GET: its answer has a credential for uploads to the
+        // object store.
         'GET /object-storage/push-access',
       ],
     )

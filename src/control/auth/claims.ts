@@ -48,10 +48,10 @@ const dateOf = (seconds: number | undefined): Date | undefined => {
   return date === undefined || Number.isNaN(date.getTime()) ? undefined : date
 }
 
-/** Reads the claims of a token. `undefined` for a token without a usable subject or expiry. */
+/** Reads the claims of a token. Returns `undefined` if the subject or the expiry is missing or invalid. */
 export const readClaims = (issuer: string, payload: JWTPayload): Claims | undefined => {
   // Some issuers write the id of the client into `cid`, the id of the user into `uid` and the e-mail address into
-  // `sub`.
+  // `sub`. In their tokens, `uid` is the subject.
   const isByUid = payload['cid'] !== undefined && payload['uid'] !== undefined
   const subject = readSubject(isByUid ? payload['uid'] : payload.sub)
   const expiresAt = dateOf(payload.exp)

@@ -29,8 +29,8 @@ const signedIn = new Map<GridCaller, Headers>()
 const bearer = (token: string): Headers => ({ authorization: `Bearer ${token}` })
 
 /**
- * Replaces the handler of a route by one that makes no checks. It answers with the id of the organization for which the
- * guard admitted the caller.
+ * Replaces the handler of a route by one that makes no checks. The new handler answers with the id of the organization
+ * for which the guard admitted the caller.
  */
 const asMarker = ({ method, path, needs, summary }: ControlRoute): ControlRoute => ({
   method,

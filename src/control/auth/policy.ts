@@ -93,8 +93,8 @@ export const answerTo = ({ needs, path }: Pick<ControlRoute, 'needs' | 'path'>, 
 }
 
 /**
- * Endpoints whose handler checks access once more after the guard. That check needs the owner or the state of an
- * object, which the guard does not know.
+ * Endpoints whose handler also checks access, after the guard. These checks need more than the guard knows, for example
+ * who owns an object.
  */
 export const decidedInside: Record<string, string> = {
   'GET /object-storage/push-access': 'with `write:snapshots` or `write:sandboxes`',

@@ -69,7 +69,7 @@ const readDocument = (body: Buffer): Record<string, unknown> => {
     const document: unknown = JSON.parse(body.toString())
     if (typeof document === 'object' && document !== null && !Array.isArray(document)) return { ...document }
   } catch {
-    // If the text is not JSON, JSON.parse throws. The error below replaces that error.
+    // JSON.parse throws if the text is not JSON. The caller gets the error below instead.
   }
   throw new DiscoveryFailed('The discovery document is not a JSON object.')
 }

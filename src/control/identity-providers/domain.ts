@@ -26,5 +26,5 @@ export const readDomains = (given: readonly string[]): string[] => {
   return [...new Set(domains)].sort()
 }
 
-/** Returns the domain of an e-mail address, or undefined if no provider can have that domain. */
+/** Returns the domain of an e-mail address, or undefined if the domain is invalid. */
 export const domainOf = (email: string): string | undefined => asDomain(email.slice(email.lastIndexOf('@') + 1))
