@@ -6,8 +6,8 @@ import { Ledger } from './ledger.ts'
 const MiB = 1024 ** 2
 
 /**
- * Makes a fake host. `rates`: MiB per second by which each sandbox makes kernel memory grow while it runs. The host itself adds
- * `host` MiB per second all the time.
+ * Makes a fake host. `rates`: for each sandbox, the MiB of kernel memory that it adds per second while it is not frozen. The host
+ * itself adds `host` MiB per second all the time.
  */
 const hostWith = (rates: Record<string, number>, host = 0) => {
   const held = new Set<string>()
@@ -40,7 +40,7 @@ const hostWith = (rates: Record<string, number>, host = 0) => {
   }
 }
 
-suite('the experiment that finds the sandbox whose kernel memory grows', () => {
+suite('the experiment that finds the sandbox that makes kernel memory grow', () => {
   test('`findGrower` finds the sandbox that causes the growth, even if other suspects come first in the list', async () => {
     const { parts, held } = hostWith({ busy: 0, attacker: 200, other: 0 })
     assert.equal(await findGrower(parts, ['busy', 'other', 'attacker']), 'attacker')
@@ -52,21 +52,21 @@ suite('the experiment that finds the sandbox whose kernel memory grows', () => {
     assert.equal(await findGrower(parts, ['busy', 'attacker']), 'attacker')
   })
 
-  test('if two sandboxes cause growth, `findGrower` finds one of them and its next call finds the other', async () => {
+  test('if two sandboxes make kernel memory grow, one `findGrower` call finds one, the next call the other', async () => {
     const { parts } = hostWith({ one: 100, two: 100 })
     assert.equal(await findGrower(parts, ['one', 'two']), 'one')
     const after = hostWith({ two: 100 })
     assert.equal(await findGrower(after.parts, ['two']), 'two')
   })
 
-  test('if the host itself causes the growth, `findGrower` finds no sandbox and releases all of them', async () => {
+  test('if the host itself makes memory grow, `findGrower` finds no sandbox and releases all frozen ones', async () => {
     const { parts, held, everHeld } = hostWith({ busy: 0, other: 0 }, 200)
     assert.equal(await findGrower(parts, ['busy', 'other']), undefined)
     assert.equal(everHeld.size, 2)
     assert.equal(held.size, 0)
   })
 
-  test('`findGrower` freezes no sandbox if the growth has stopped', async () => {
+  test('`findGrower` freezes no sandbox if kernel memory has stopped growing', async () => {
     const { parts, everHeld } = hostWith({ busy: 0 })
     assert.equal(await findGrower(parts, ['busy']), undefined)
     assert.equal(everHeld.size, 0)
@@ -86,7 +86,7 @@ suite('the experiment that finds the sandbox whose kernel memory grows', () => {
     assert.equal(await findGrower({ ...parts, uncharged, delay: wait }, ['busy']), undefined)
   })
 
-  test('`findGrower` does not blame a sandbox whose memory grows and shrinks with its programs', async () => {
+  test('`findGrower` does not blame a sandbox that uses kernel memory only while its programs run', async () => {
     const { parts, held } = hostWith({ busy: 0, attacker: 0 })
     let kept = 0
     const uncharged = () => kept + (held.has('busy') ? 0 : 24 * MiB)
@@ -113,7 +113,7 @@ suite('the experiment that finds the sandbox whose kernel memory grows', () => {
 })
 
 suite('how sandboxes are blamed for growth of kernel memory', () => {
-  test('`Ledger` blames sandboxes for memory growth in proportion to the CPU time of the kernel for them', () => {
+  test('`Ledger` blames each sandbox for memory growth in proportion to the CPU time the kernel spent for it', () => {
     const ledger = new Ledger()
     ledger.note(
       0,

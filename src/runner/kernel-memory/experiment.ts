@@ -1,9 +1,9 @@
 // Finds the sandbox that makes uncharged memory grow, which is kernel memory that counts towards no sandbox's memory limit. First
-// all sandboxes that may be the cause ("suspects") are frozen. If memory grows meanwhile, no suspect is the cause. Then each
-// suspect runs for a moment while the others are frozen. If memory grows meanwhile, this suspect is the cause.
+// all sandboxes that may be the cause ("suspects") are frozen. If memory grows while they are frozen, no suspect is the cause. Then
+// each suspect runs for a moment while the others are frozen. A suspect is the cause if memory grows each time that it runs.
 //
-// There are few suspects, and each is frozen for some hundred milliseconds. The experiment runs only while uncharged memory
-// grows. Ordinary programs do not cause such growth.
+// There are few suspects, and each is frozen for some hundred milliseconds. The experiment runs only while uncharged memory grows.
+// Ordinary programs do not cause such growth.
 const MiB = 1024 ** 2
 
 export type ExperimentParts = {
@@ -22,12 +22,12 @@ const tellingBytes = 8 * MiB
 const stepMs = 50
 const longestWindowMs = 2000
 /**
- * A sandbox is the cause if memory grows this many times while the sandbox runs alone. Another cause may make memory grow at that
- * moment once, but hardly three times.
+ * A sandbox is the cause if memory grows this many times while no other suspect runs. If it grew only once, that could be chance.
  */
 const timesToGrow = 3
 /**
- * Maximum time in milliseconds for which suspects run in one experiment, one after the other, each while the others are frozen.
+ * Total time in milliseconds for which the suspects of one experiment may run, one after the other. If each needs long, fewer
+ * suspects are examined.
  */
 const longestMs = 4000
 
@@ -45,8 +45,8 @@ const awaitGrowth = async ({ uncharged, delay }: ExperimentParts, windowMs: numb
 }
 
 /**
- * Waits `ms` milliseconds while all suspects are frozen. Returns the bytes of uncharged memory after that. Undefined if that
- * memory has grown meanwhile.
+ * Waits `ms` milliseconds while all suspects are frozen. Returns the bytes of uncharged memory at the end. Undefined if uncharged
+ * memory has grown during this time.
  */
 const settle = async ({ uncharged, delay }: ExperimentParts, ms: number): Promise<number | undefined> => {
   const before = uncharged()
@@ -86,8 +86,8 @@ export const findGrower = async (parts: ExperimentParts, suspects: readonly stri
         const before = settled
         settled = await settle(parts, windowMs)
         if (settled === undefined) return undefined
-        // If most of the new memory is freed when the sandbox is frozen, this sandbox is not the cause of lasting growth: busy
-        // programs allocate and free memory all the time.
+        // If at least half of the growth is gone after the sandbox was frozen, the sandbox is not the cause: its programs only
+        // allocate and free memory all the time.
         if (settled - before < tellingBytes / 2) break
       }
       if (timesGrown === timesToGrow) return sandboxId

@@ -8,7 +8,7 @@ export type KernelMemory = {
   unreclaimable: number
   /** Bytes of caches that the kernel can free when memory is short. */
   reclaimable: number
-  /** Bytes that programs of this host could still get. */
+  /** Bytes of memory that programs of this host can still allocate. */
   available: number
   total: number
 }
@@ -41,10 +41,10 @@ export const parseKernelMemory = (
   }
 }
 
-/** Parses the number of pages of compressed swap (zram, zswap) from `/proc/vmstat`. */
+/** Parses `/proc/vmstat`. Returns the number of pages of compressed swap (zram, zswap). */
 export const parseCompressedPages = (vmstat: string): number => Number(/^nr_zspages (\d+)$/m.exec(vmstat)?.[1] ?? 0)
 
-/** Parses the number of free pages that processors keep for themselves from `/proc/zoneinfo`. */
+/** Parses `/proc/zoneinfo`. Returns the number of free pages that processors keep for themselves. */
 export const parsePagesAtHand = (zoneinfo: string): number =>
   [...zoneinfo.matchAll(/^ +count: +(\d+)$/gm)].reduce((sum, [, count]) => sum + Number(count), 0)
 
@@ -60,7 +60,7 @@ export const readKernelMemory = (): KernelMemory => {
   })
 }
 
-/** Parses the number of pages with data in TCP and UDP sockets, of all network namespaces, from `/proc/net/sockstat`. */
+/** Parses `/proc/net/sockstat`. Returns the number of memory pages with data of TCP and UDP sockets, in all network namespaces. */
 export const parseSocketPages = (sockstat: string): number =>
   [...sockstat.matchAll(/^(?:TCP|UDP): .*\bmem (\d+)$/gm)].reduce((sum, [, pages]) => sum + Number(pages), 0)
 

@@ -56,7 +56,7 @@ const hostWith = ({
 }
 
 suite('finding the cause of slow growth of kernel memory (`Inquiry`)', () => {
-  test('an inquiry finds the sandbox that fills a kernel cache, although other memory grows and shrinks', async () => {
+  test('an inquiry finds the sandbox that fills a slab cache, although other kernel memory grows and shrinks', async () => {
     assert.deepEqual(await hostWith({ rate: () => 1, wholeNoise: 50 }).inquire(30), { grower: 'attacker' })
   })
 

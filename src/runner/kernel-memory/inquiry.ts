@@ -1,18 +1,20 @@
-// Finds the sandbox that makes uncharged memory (kernel memory that counts towards no memory limit) grow slowly, if sockets.ts
-// and experiment.ts have not found it. While memory grows, this inquiry freezes sandboxes and measures from time to time
-// (trial.ts). It ends when a sandbox is found, when the growth stops, or when no sandbox is the cause.
+// Finds the sandbox that makes uncharged memory (kernel memory that counts towards no memory limit) grow slowly, if sockets.ts and
+// experiment.ts have not found it. While memory grows, this inquiry makes a measurement from time to time, in which it freezes
+// sandboxes for a moment (trial.ts). It ends when a sandbox is found, when the growth stops, or when no sandbox is the cause.
 import { findGrownSlabs, sumSlabs } from './slabs.ts'
 import { Trial, type TrialParts } from './trial.ts'
 
 export type InquiryParts = TrialParts & {
   slabs: () => ReadonlyMap<string, number>
-  /** Returns the milliseconds of a clock that never goes back. */
+  /** Returns the current time in milliseconds, from a clock that never goes back. */
   now: () => number
 }
 
-/** The inquiry ends if memory grows at less than this part of the speed at which it grew before the inquiry. */
+/** The inquiry ends if memory grows at less than this fraction of the speed at which it grew before the inquiry. */
 const leastPart = 1 / 4
-/** Maximum number of measurements (`Trial.bout`) of one inquiry. With the usual pauses they take an hour and a half. */
+/**
+ * Maximum number of measurements (`Trial.bout`) of one inquiry. With pauses of 30 seconds they take more than an hour and a half.
+ */
 const mostBouts = 200
 
 export type Finding = 'nothing yet' | 'over' | { grower: string }

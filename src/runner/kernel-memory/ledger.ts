@@ -1,5 +1,5 @@
-// Shows which sandboxes to examine first when uncharged memory grows (kernel memory that counts towards no limit). Each sandbox
-// is blamed for a part of the growth, in proportion to the CPU time that the kernel has spent for it meanwhile.
+// Shows which sandboxes to examine first when uncharged memory grows (kernel memory that counts towards no limit). Each sandbox is
+// blamed for a part of the growth, in proportion to the CPU time that the kernel spent for it while memory grew.
 
 export class Ledger {
   readonly #seconds = new Map<string, number>()
@@ -10,7 +10,7 @@ export class Ledger {
    * each sandbox since its start.
    */
   note(grownBytes: number, secondsOf: ReadonlyMap<string, number>) {
-    // A sandbox without a value in `#seconds` has started since the last call, so its whole CPU time belongs to this growth.
+    // A sandbox without a value in `#seconds` has started since the last call, so its whole CPU time counts.
     const worked = [...secondsOf].map(([id, seconds]) => [id, seconds - (this.#seconds.get(id) ?? 0)] as const)
     const all = worked.reduce((sum, [, seconds]) => sum + seconds, 0)
     for (const [id, seconds] of worked)
@@ -19,7 +19,9 @@ export class Ledger {
     for (const [id, seconds] of secondsOf) this.#seconds.set(id, seconds)
   }
 
-  /** Forgets which sandboxes were blamed. Called when uncharged memory is as low as before it grew. */
+  /**
+   * Forgets which sandboxes were blamed. Called when uncharged memory is lower than the value from which its growth is measured.
+   */
   forgive() {
     this.#blame.clear()
   }

@@ -1,6 +1,6 @@
-// Reads the kernel's caches for plain kmalloc(9), which no control group is charged for. Since Linux 5.14, charged objects have
-// caches of their own (`kmalloc-cg-…`). Slow growth can be measured in these caches much more exactly than in the host's total
-// memory.
+// Reads the sizes of the kernel's kmalloc(9) caches for objects that no control group is charged for. Since Linux 5.14, charged
+// objects have caches of their own (`kmalloc-cg-…`). Slow growth can be measured much more exactly in the uncharged caches than in
+// the host's total memory.
 import { readFileSync } from 'node:fs'
 
 /**
@@ -16,8 +16,8 @@ export const parseUnchargedSlabs = (slabinfo: string): Map<string, number> => {
 export const readUnchargedSlabs = (): Map<string, number> => parseUnchargedSlabs(readFileSync('/proc/slabinfo', 'utf8'))
 
 /**
- * A cache of the kernel is measured only if it has grown by at least this part of the growth of all uncharged memory. Changes in
- * other caches have other causes and would distort the result.
+ * A cache of the kernel is measured only if it has grown by at least this fraction of the growth of all uncharged memory. Other
+ * caches would distort the result.
  */
 const leastPart = 1 / 8
 

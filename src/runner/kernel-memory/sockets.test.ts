@@ -10,7 +10,7 @@ import {
 } from './sockets.ts'
 
 suite('sockets whose memory is charged to no sandbox', () => {
-  test('`parseNetlinkBytes` counts unread netlink messages, and requests whose answers nobody has read', () => {
+  test('`parseNetlinkBytes` counts unread netlink messages and requests whose answers no process has read', () => {
     const [names = '', line = ''] = [
       'sk               Eth Pid        Groups   Rmem     Wmem     Dump  Locks    Drops    Inode',
       '0000000000000000 0   4711       00000000 157696   212992   1     2        0        28',

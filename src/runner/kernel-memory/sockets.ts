@@ -12,16 +12,16 @@ export const mostSocketBytes = 64 * 1024 ** 2
 const connectionBytes = 3 * 1024
 
 /**
- * The socket tables of a sandbox with at most this many sockets are not read, because that takes long and its sockets cannot
- * exceed `mostSocketBytes`. About half of them can be connections that no process has accepted, and each of these uses at most 8
+ * If a sandbox has at most this many sockets, its socket tables are not read, because so few sockets cannot use more than
+ * `mostSocketBytes`: at most about half of them are connections that no process has accepted, and each connection uses at most 8
  * MiB (twice `net.core.rmem_max`).
  */
 const fewSockets = 16
 
 /**
- * Parses the bytes in a line of `net/netlink`: messages that nobody has read yet (`Rmem`), and data that was sent and that the
- * kernel still stores (`Wmem`), such as a long request whose answer nobody reads. The first line has the names of the columns and
- * counts as 0.
+ * Parses a line of `net/netlink`. Returns the bytes of one socket: messages that nobody has read yet (`Rmem`), and data that was
+ * sent and that the kernel still stores (`Wmem`), such as a long request whose answer nobody reads. The first line has the names of
+ * the columns and counts as 0.
  */
 export const parseNetlinkBytes = (line: string): number => {
   const [, , , , received, sent] = line.trim().split(/\s+/)
@@ -49,8 +49,9 @@ const parseQueues = (line: string): Queues | undefined => {
 }
 
 /**
- * Parses the received bytes of a connection that no process has accepted. Its inode is 0, and its state is 01 (established) or 08
- * (closed by the other side). No control group is charged for these bytes until a process accepts the connection.
+ * Parses a line of a TCP table. Returns the received bytes if the line is a connection that no process has accepted, and otherwise
+ * 0. Such a connection's inode is 0, and its state is 01 (established) or 08 (closed by the other side). No control group is
+ * charged for these bytes until a process accepts the connection.
  */
 export const parseUnacceptedBytes = (line: string): number => {
   const socket = parseQueues(line)
@@ -85,8 +86,8 @@ const ofIPv6 = async <T>(read: Promise<T>, none: T): Promise<T> =>
   })
 
 /**
- * Finds out which kind of socket takes too much memory in a sandbox. `pid`: the sandbox's first process. Throws if the sandbox
- * has ended.
+ * Returns which kind of socket takes more than `most` bytes in a sandbox. Undefined if none does. `pid`: the sandbox's first
+ * process. Throws if the sandbox has ended.
  */
 export const findFullSockets = async (pid: number, most = mostSocketBytes): Promise<FullSockets | undefined> => {
   const table = (name: string) => `/proc/${pid}/net/${name}`

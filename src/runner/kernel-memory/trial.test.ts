@@ -4,7 +4,7 @@ import { Trial } from './trial.ts'
 
 const MiB = 1024 ** 2
 
-/** Returns a random generator that yields the same numbers in each run of the test. */
+/** Returns a function that returns pseudo-random numbers, which are equal in each run of the test. */
 const chance = () => {
   let state = 42
   return () => {
@@ -62,7 +62,7 @@ suite('the trial that finds a sandbox whose kernel memory grows slowly', () => {
     assert.ok(after <= 30, String(after))
   })
 
-  test('`Trial` finds a sandbox that leaks half a MiB of kernel memory a second, alone or beside others', async () => {
+  test('`Trial` finds a sandbox that leaks half a MiB of kernel memory a second, alone or among others', async () => {
     assert.equal((await hostWith({ attacker: 0.5 }).findIn(40)).grower, 'attacker')
     assert.equal((await hostWith({ ...innocents(3), attacker: 0.5 }).findIn(60)).grower, 'attacker')
   })

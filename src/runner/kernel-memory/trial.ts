@@ -1,8 +1,8 @@
-// Finds the sandbox that makes memory grow too slowly for the experiment (experiment.ts), by many short measurements ("bouts")
-// over several minutes. Sandboxes that may be the cause are called suspects.
+// Finds the sandbox that makes uncharged memory grow, if memory grows so slowly that the experiment (experiment.ts) finds nothing.
+// Makes many short measurements ("bouts") over several minutes. Sandboxes that may be the cause are called suspects.
 //
 // In a bout all suspects are frozen; then one group of them runs for a moment, and then another group. Only growth that remains
-// after all are frozen again counts, because busy programs allocate and free memory all the time. The bouts answer three
+// after all suspects are frozen again counts, because busy programs allocate and free memory all the time. The bouts answer three
 // questions:
 //
 // 1. Does memory grow more while all suspects run than while none runs? If not, no sandbox is the cause.
@@ -24,13 +24,12 @@ const settleMs = 150
  */
 const mostHeld = 64
 /**
- * Smallest standard error of a measurement, in bytes. A few measurements that are nearly equal by chance would suggest a smaller
- * error.
+ * Standard error of a measurement, in bytes, that is assumed at least. If the first few results are nearly equal by chance, the
+ * computed error is too small.
  */
 const leastError = 32 * 1024
 /**
- * If memory grows as fast with frozen sandboxes as with running ones in this many measurements, the host itself counts as the
- * cause.
+ * If memory has grown as fast with frozen sandboxes as with running ones in this many measurements, no sandbox counts as the cause.
  */
 const boutsForAll = 12
 /**
@@ -40,7 +39,10 @@ const boutsForAll = 12
 const boutsAlone = 30
 /** A sandbox counts as the cause only if at least this part of the growth of uncharged memory comes from it. */
 const leastShare = 1 / 3
-/** A growth of more than this many times the expected growth (`#expected`) has another cause, so the measurement is ignored. */
+/**
+ * If memory grows by more than this many times the expected growth (`#expected`), something else is the cause, and the measurement
+ * is ignored.
+ */
 const mostTimesExpected = 8
 
 /**
@@ -70,7 +72,7 @@ class Differences {
 
 export class Trial {
   readonly #parts: TrialParts
-  /** Growth in bytes that is expected within `runMs`, if no sandbox is frozen. */
+  /** Bytes by which memory is expected to grow within `runMs` if no sandbox is frozen. */
   #expected = Number.POSITIVE_INFINITY
   readonly #all = new Differences()
   readonly #halves = new Map<string, Differences>()
@@ -86,9 +88,9 @@ export class Trial {
   }
 
   /**
-   * Returns how certain it is that memory grows more while one group of sandboxes runs than while the other group runs: the mean
-   * of the measured differences divided by its standard error. The error is computed from the results of all sandboxes, because a
-   * few results of one sandbox may be nearly equal by chance.
+   * Returns how certain it is that memory grows more while one group of sandboxes runs than while the other group runs: the mean of
+   * the measured differences divided by its standard error. The error is computed from the results of all sandboxes together,
+   * because one sandbox has too few results.
    */
   #certaintyOf(differences: Differences): number {
     const { count, mean, scatter } = differences
@@ -160,9 +162,9 @@ export class Trial {
   }
 
   /**
-   * Measures how much more memory remains in use after the group `one` has run than after the group `other` has run, and calls
-   * `tell` with this number of bytes. Leaves out sandboxes that cannot be frozen now. Does not call `tell` if no sandbox of a group
-   * can be frozen, if a sandbox cannot be frozen again, or if the number is too large to be caused by them.
+   * Lets the group `one` run, and then the group `other`. Calls `tell` with the growth of memory by `one` minus the growth by
+   * `other`, in bytes. Leaves out sandboxes that cannot be frozen now. Does not call `tell` if no sandbox of a group can be frozen,
+   * if a sandbox cannot be frozen again, or if the growth is too large to be caused by sandboxes.
    */
   async #compare(
     all: readonly string[],
@@ -199,8 +201,8 @@ export class Trial {
       const groups = [one, other].map((group) => group.filter((sandboxId) => still.has(sandboxId)))
       if (groups[0]!.length === 0 || (other.length > 0 && groups[1]!.length === 0)) return
       await delay(settleMs)
-      // The order of the groups is random. Memory of the first group that is freed late distorts the result of the second group,
-      // and the same group must not always be second.
+      // The order of the groups is random. If memory of the first group is freed late, the result of the second group is too small,
+      // so the same group must not always be second.
       const isReversed = random() < 0.5
       if (isReversed) groups.reverse()
       const [first, second] = [await kept(groups[0]!), await kept(groups[1]!)]

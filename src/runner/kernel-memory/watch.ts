@@ -2,10 +2,10 @@
 // then ends that sandbox before the host runs out of memory.
 //
 // Twice a second two small files of the host are read, however many sandboxes there are. Sandboxes are examined only while
-// uncharged memory grows. First their socket tables are read, which are exact (sockets.ts). Then an experiment is made
-// (experiment.ts). If neither finds the sandbox, an inquiry makes measurements for minutes (inquiry.ts), more often if the host
-// is short of memory. No sandbox is ended without evidence. docs/reference/kernel-memory.md describes other kinds of kernel
-// memory and their limits.
+// uncharged memory grows. First the memory of their sockets is read, which is exact (sockets.ts). Then an experiment is made
+// (experiment.ts). If neither finds the sandbox, an inquiry measures for minutes, more often if the host is short of memory
+// (inquiry.ts). A sandbox is ended only if one of the three has found it. docs/reference/kernel-memory.md describes other kinds of
+// kernel memory and their limits.
 import { setTimeout as delay } from 'node:timers/promises'
 import type { Logger } from '#src/kit/log.ts'
 import { repeat } from '#src/kit/repeat.ts'
@@ -37,12 +37,14 @@ const standardBounds = {
 }
 
 /**
- * Pause in milliseconds between two measurements of an inquiry, if the host is short of memory. It is long enough to measure
- * growth.
+ * Pause in milliseconds between two measurements of an inquiry, if the host is short of memory. Within this time, memory grows
+ * enough to be measured.
  */
 const shortPauseMs = 2000
 
-/** Number of sandboxes that are examined in one turn of the event loop. With more, other requests would have to wait. */
+/**
+ * Number of sandboxes that are examined in one turn of the event loop, so that requests to the runner need not wait for the rest.
+ */
 const atOnce = 50
 
 export type Evidence = FullSockets | 'growth'
@@ -50,8 +52,8 @@ export type Evidence = FullSockets | 'growth'
 export type KernelMemoryWatchParts = Pick<ExperimentParts, 'holdStill'> & {
   layout: CgroupLayout
   /**
-   * Called if a sandbox uses too much kernel memory that counts towards no memory limit. Called at each later check, too, as long
-   * as the sandbox does.
+   * Called with a sandbox that uses too much kernel memory that counts towards no memory limit. Called again at each check that
+   * finds the sandbox again.
    */
   onTooMuch: (sandboxId: string, evidence: Evidence) => void
   log: Logger
@@ -67,13 +69,13 @@ export class KernelMemoryWatch {
   readonly #ledger = new Ledger()
   readonly #stop: () => void
   /**
-   * The value from which the growth of uncharged memory is measured, in bytes: the lowest value since `#find` last searched in vain
-   * for the sandbox that makes it grow.
+   * Bytes of uncharged memory from which its growth is measured: the lowest value since the last search (`#find`) that found no
+   * sandbox.
    */
   #base = Number.POSITIVE_INFINITY
   #baseAt = performance.now()
   #inquiry: Inquiry | undefined
-  /** Time of the last measurement of the inquiry (`Inquiry.step`), or of its beginning if nothing was measured yet. */
+  /** Time of the inquiry's last measurement (`Inquiry.step`). Before the first measurement: time at which the inquiry began. */
   #inquiredAt = 0
   #noted = Number.POSITIVE_INFINITY
   #looksSinceNote = quietLooks
@@ -162,7 +164,7 @@ export class KernelMemoryWatch {
 
   /**
    * Returns the uncharged memory without data in sockets. Data in sockets of the gate is left out, because it shows only that a
-   * client reads slowly. Data in sockets of sandboxes is left out, because it has limits or was checked by `#findFullSockets`.
+   * client reads slowly. Data in sockets of sandboxes is left out, because it is limited or `#findFullSockets` checks it.
    */
   #ownUncharged() {
     return this.#uncharged() - socketBytes()
@@ -185,8 +187,8 @@ export class KernelMemoryWatch {
   /** Looks for the sandbox that makes uncharged memory grow. Returns whether one was found and reported. */
   async #find(grown: number): Promise<boolean> {
     if (await this.#findFullSockets()) return true
-    // Only sandboxes for which the kernel has spent CPU time are suspects, because no other sandbox can have allocated kernel
-    // memory.
+    // Only sandboxes for which the kernel has spent CPU time while memory grew are suspects: the kernel has allocated nothing for
+    // the others.
     const suspects = this.#ledger.suspects()
     const grower = await findGrower(
       { uncharged: () => this.#ownUncharged(), holdStill: this.#parts.holdStill, delay },
