@@ -44,12 +44,15 @@ export const openHost = async (parts: HostParts): Promise<Host> => {
   return new MachineHost(parts.instance, machine, await adoptSandboxes(machine))
 }
 
-/** Milliseconds between attempts to remove archives that could not be removed together with their sandbox. */
+/**
+ * Pause in milliseconds between attempts to remove archives of destroyed sandboxes that the object store could not remove at the
+ * destroy.
+ */
 const owedEveryMs = 10 * 60_000
 
 /**
- * Maximum time in milliseconds that a destroy waits for the running verb, before it interrupts this verb. A measurement of kernel
- * memory (kernel-memory/) waits at most as long before it freezes a sandbox.
+ * Maximum time in milliseconds that a destroy waits for the sandbox's running verb, before it interrupts that verb. A measurement
+ * of kernel memory (kernel-memory/) waits as long for that verb, and then leaves the sandbox out.
  */
 const patienceMs = 1000
 
@@ -58,7 +61,7 @@ class MachineHost implements Host {
   readonly capabilities: RunnerCapabilities
   readonly #machine: Machine
   readonly #held: Map<string, Adopted>
-  /** Names of the base images of running sandboxes, by sandbox. A name is stored when it is first needed. */
+  /** Name of the base image of each running sandbox, by sandbox id. A name is read from the disk when it is first needed. */
   readonly #images = new Map<string, string>()
   readonly #verbs = new VerbQueue()
   readonly #listeners: ((sandboxId: string, cause: Cause) => void)[] = []
@@ -110,8 +113,8 @@ class MachineHost implements Host {
   copyParent(assignment: Assignment) {
     const { sandboxId, forkOf } = assignment
     checkSandboxId(sandboxId)
-    // The copying is queued under the ids of both sandboxes: here under the new one's, and in `#forkDisk` under the parent's.
-    // Otherwise a verb for the new sandbox could run while its disk is being copied, and would find no disk.
+    // The copy is queued like a verb of both sandboxes: here for the fork, and in `#forkDisk` for the parent. So no verb of either
+    // runs while the disk is being copied.
     return this.#verbs.run(sandboxId, async () => {
       if (forkOf !== undefined) await this.#forkDisk(assignment, forkOf)
     })
@@ -358,7 +361,7 @@ class MachineHost implements Host {
       })
       return
     }
-    // No process of this sandbox runs. If its last start failed, remove what that start left.
+    // No process of this sandbox runs. If its last start failed, remove what that start has left on the host.
     if (spec.status === 'error') await clearSandbox(this.#machine, sandboxId, undefined)
     await this.#rest(assignment, spec)
   }
@@ -374,7 +377,7 @@ class MachineHost implements Host {
     await this.#write(sandboxId, { assignment, status: 'stopped', ...(cause ? { cause } : {}) })
   }
 
-  /** Records that a restore has failed. The archive is unchanged, so the sandbox is still archived. */
+  /** Records that the disk could not be restored from its archive. The archive is unchanged, so the sandbox is still archived. */
   async #stillArchived(assignment: Assignment, before: Spec | undefined, error: RestoreFailed) {
     const { sandboxId } = assignment
     this.#machine.log.warn({ err: error, sandboxId }, 'could not be restored')
@@ -488,8 +491,8 @@ class MachineHost implements Host {
   }
 
   /**
-   * Returns true if the sandbox has ended by itself and must not be started. In that case, also writes the assignment to the
-   * journal. Always false for a warm sandbox, because it may be started again.
+   * Returns whether the sandbox has ended by itself and must not be started again. If so, writes the assignment to the journal.
+   * False for a warm sandbox, which is started again.
    */
   async #hasEnded(assignment: Assignment): Promise<boolean> {
     const { sandboxId, isRunning } = assignment
@@ -502,7 +505,10 @@ class MachineHost implements Host {
     return true
   }
 
-  /** Handles the end of a sandbox's first process. Queued like a verb, because a verb that is running may have caused the end. */
+  /**
+   * Handles the end of a sandbox's first process. Waits for the sandbox's running verb, because a stop, for example, ends that
+   * process on purpose.
+   */
   async #ended(sandboxId: string) {
     const { spec, running } = this.#held.get(sandboxId) ?? {}
     if (!spec || !running || isAlive(running.init)) return

@@ -1,7 +1,8 @@
-// Records on disk what should exist of each sandbox, so that the next runner can finish or undo what this runner has begun.
+// The journal: files that record what this host should have of each sandbox, so that the next runner can finish or undo what this
+// runner has begun.
 //
 // `spec.json` must survive a power cut, so it is on the disk before the sandbox is reported. `run.json` is valid only until the
-// machine restarts. It is replaced atomically, but no call waits until it is on the disk. A directory without a readable
+// machine restarts. It is replaced atomically, but the runner does not wait until it is on the disk. A directory without a readable
 // `spec.json` belongs to a sandbox that was never reported.
 import { mkdir, readdir, readFile, rename, rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
@@ -20,15 +21,15 @@ export type Spec = {
   errorReason?: string
   cause?: Cause
   /**
-   * The archive that contains the sandbox's disk. If it is set, a disk of the sandbox on this host is useless, and will be
-   * removed.
+   * The archive that contains the sandbox's disk. If it is set, the sandbox needs no disk on this host, and a disk that is still
+   * there is removed.
    */
   archive?: Archive
-  /** The newest save of the sandbox's disk. Absent if the disk may have changed since the save. */
+  /** The newest save of the sandbox's disk. Absent if there is none or the disk may have changed since. */
   saved?: Archive
   /** The base image of the sandbox's disk, if that disk is archived. */
   base?: string
-  /** If the runner refused the assignment: why. The runner has then changed nothing in the sandbox. */
+  /** Why the runner refused the assignment. Absent if it was not refused. A refused assignment changes nothing in the sandbox. */
   refused?: string
 }
 
@@ -53,7 +54,7 @@ const gone = '.gone-'
 
 export class Journal {
   readonly #directory: string
-  /** Writes of `rewriteSpecLate` that are not on the disk yet, by sandbox. Later writes for a sandbox wait for them. */
+  /** Writes of `rewriteSpecLate` that are not on the disk yet, by sandbox id. Later writes of that sandbox's spec wait for them. */
   readonly #late = new Map<string, Promise<void>>()
 
   constructor(directory: string) {
@@ -69,7 +70,7 @@ export class Journal {
     return (await readdir(this.#directory)).filter((name) => !name.startsWith(gone))
   }
 
-  /** Lists sandboxes whose removal has begun. */
+  /** Lists the sandboxes that were marked as removed (`disown`) and still have files. */
   async listGone(): Promise<string[]> {
     return (await readdir(this.#directory))
       .filter((name) => name.startsWith(gone))
@@ -104,8 +105,9 @@ export class Journal {
   }
 
   /**
-   * Replaces the spec without waiting for the disk. If the write is lost, control sends the assignment again. Later writes for
-   * this sandbox wait for this one. `onFailed` is called if the write fails; then the old spec stays.
+   * Begins to replace the spec, and returns before it is on the disk. If a power cut loses the write, control sends the assignment
+   * again. Later writes of this sandbox's spec wait for this write. `onFailed` is called if the write fails; the old spec then
+   * stays.
    */
   rewriteSpecLate(sandboxId: string, spec: Spec, onFailed: (error: unknown) => void): void {
     const writing = this.rewriteSpec(sandboxId, spec)

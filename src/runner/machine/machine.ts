@@ -25,8 +25,8 @@ export type AgentLink = Pick<Agent, 'info' | 'shutdown' | 'exec' | 'files'> & { 
 
 export type Images = {
   /**
-   * Returns the directory of an image's files. On the host, a constant is added to the user id of each file's owner (oci/ids.ts).
-   * Undefined if the image is not on this host.
+   * Returns the directory with an image's unpacked files. Undefined if the image is not on this host. The owner of each file is the
+   * user id in the sandbox plus a constant (oci/ids.ts).
    */
   rootfsOf(image: string): string | undefined
   /** Returns the base image for a new disk: `image` itself or, for the default image, its newest version. */
@@ -36,13 +36,13 @@ export type Images = {
   /** Returns the user ids that the image needs in addition to those of every sandbox (oci/ids.ts). */
   largeIdsOf?(image: string): readonly number[]
   /**
-   * Returns what identifies the files of an image, for the archive of a disk that needs them. Before that, puts the files into
-   * the store if needed.
+   * Puts the files of an image into the object store, unless they are there. Returns their identity, which an archive of a disk
+   * names if the disk needs this image.
    */
   identityOf?: ImageStore['identityOf']
   /**
-   * Calls `use` with the image on this host that has the files of a base. Before that, fetches the files from the store if
-   * needed.
+   * Finds the image on this host that has the files of a base, and calls `use` with it. If there is none, fetches the files from
+   * the object store first.
    */
   withBase?: ImageStore['withBase']
 }
@@ -51,7 +51,8 @@ export type Machine = {
   places: Places
   launcher: string
   /**
-   * Path of the runner's own copy of the agent's program. An upgrade therefore does not change the program of a running sandbox.
+   * Path of the runner's own copy of the agent's program. An upgrade replaces the original but not this copy, which running
+   * sandboxes use.
    */
   agentProgram: string
   agentAt: (socketPath: string) => AgentLink
@@ -93,7 +94,7 @@ export type Machine = {
 export const cgroupOf = (machine: Machine, sandboxId: string): Cgroup =>
   cgroupAt(machine.cgroups, cgroupPathOf(machine.places, sandboxId))
 
-/** Thrown if a verb fails in such a way that each retry would fail, too. */
+/** Thrown if a verb has failed and each retry would fail, too. The keeper then does not retry it. */
 export class NotRecoverable extends Error {
   override readonly name = 'NotRecoverable'
 }

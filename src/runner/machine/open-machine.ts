@@ -50,7 +50,7 @@ export type HostParts = {
   mapsOwners?: boolean
   /** False: disks are plain directories, and no size limit is enforced. */
   useBtrfs?: boolean
-  /** Size of the pool's image file, for a host where it does not exist yet. */
+  /** Size in bytes of the pool's image file. Used only when that file is created. */
   poolBytes?: number
   /**
    * Speed limit of each sandbox's disk in MiB per second, which applies to reads and to writes separately. 0 (default): no limit.
@@ -136,7 +136,8 @@ export const openMachine = async (parts: HostParts): Promise<Machine> => {
     runtime,
     filter: { kind: 'compiled', base64 },
     maskedPaths: findMaskedPaths(),
-    // The layers with sudo are made beside the images, because all lower layers of an overlay have to be on one file system.
+    // The layers with sudo are made in the directory that also contains the images, because all lower layers of an overlay have to
+    // be on one file system.
     sudoLayers: parts.offersSudo === false ? undefined : await makeSudoLayers(join(parts.directory, 'sudo-layers')),
     pool,
     volumes,

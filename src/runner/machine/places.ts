@@ -119,7 +119,10 @@ export const unmountMemory = async ({ shown }: Pick<Places, 'shown'>): Promise<v
   if (mounts.includes(` ${shown} `)) await runCommand(['umount', shown], { timeoutMs: 10_000 })
 }
 
-/** Throws if an id could be read as a path. Ids of sandboxes become parts of file names, of cgroups and of containers' names. */
+/**
+ * Throws if an id has characters that are not allowed, such as a slash. Ids of sandboxes become parts of file names, of cgroups and
+ * of containers' names.
+ */
 export const checkSandboxId = (id: string): void => {
   if (!/^[A-Za-z0-9][A-Za-z0-9_-]{0,63}$/.test(id))
     throw new Error('The id of the sandbox has characters that no id has.')

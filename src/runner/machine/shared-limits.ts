@@ -1,13 +1,12 @@
-// Raises kernel limits that all sandboxes share. The kernel applies them to the whole host, or to a user of the host. For the
-// kernel, all sandboxes belong to the same user: to root, who makes their user namespaces, or to the owner of their common range
-// of ids (oci/ids.ts).
+// Raises kernel limits that all sandboxes share. The kernel applies them to the whole host, or to a user of the host. The kernel
+// counts all sandboxes as one user: as root, who makes their user namespaces, or as the owner of their common range of ids
+// (oci/ids.ts).
 //
-// With the default of 128 inotify instances, one sandbox could take all of them from other sandboxes and from the host's
-// services. It could also take all open files and epoll watches. A few sandboxes together could take all process ids, threads and
-// terminals.
+// With the default of 128 inotify instances, one sandbox could take all of them from other sandboxes and from the host's services.
+// It could also take all open files and epoll watches. A few sandboxes together could take all process ids, threads and terminals.
 //
-// Raising these limits is safe. The objects count towards the sandbox's memory, and its processes and terminals have limits of
-// their own. For timers and message queues see native/launch.c.
+// Raising these limits is safe. What they limit counts towards each sandbox's memory limit, and the processes and terminals of a
+// sandbox have limits of their own. For timers and message queues see native/launch.c.
 import { readFile, writeFile } from 'node:fs/promises'
 import { totalmem } from 'node:os'
 import type { Logger } from '#src/kit/log.ts'
@@ -21,8 +20,8 @@ const wanted = {
   '/proc/sys/fs/pipe-user-pages-soft': 16_777_216,
   '/proc/sys/net/ipv4/tcp_max_orphans': 16_777_216,
   // The host and all network namespaces share one neighbour (ARP) table. Network interfaces of sandboxes add nothing to it
-  // (network/make-slots.ts), but each interface from an older version of the runner adds entries. With the default limit of 1024
-  // entries, many such interfaces could fill the table, and the host could not reach its gateway.
+  // (network/make-slots.ts), but each interface that an older version of the runner made adds entries. With the default limit of
+  // 1024 entries, these could fill the table, and the host could not reach its gateway.
   '/proc/sys/net/ipv4/neigh/default/gc_thresh1': 16_384,
   '/proc/sys/net/ipv4/neigh/default/gc_thresh2': 32_768,
   '/proc/sys/net/ipv4/neigh/default/gc_thresh3': 65_536,
