@@ -1,4 +1,5 @@
-// Runs tests on real cgroups of this machine: on the version that it uses, and on v2 as well if that is mounted. Needs root.
+// Tests real cgroups of this machine, of the version that the machine uses. If it uses v1 and v2 is mounted as well, tests v2 too.
+// Needs root.
 import assert from 'node:assert/strict'
 import { type ChildProcess, spawn } from 'node:child_process'
 import { randomBytes } from 'node:crypto'
@@ -53,7 +54,7 @@ class Occupied {
 
 for (const layout of needsRoot ? [] : layouts())
   suite(`a cgroup of version ${layout.version}`, () => {
-    test('`kill` ends all processes of a cgroup, also frozen ones; both `kill` and `remove` may be repeated', async () => {
+    test('`kill` ends all processes of a cgroup, even frozen ones; a second `kill` or `remove` does no harm', async () => {
       await using occupied = new Occupied(layout, 'sleep', '1000')
       const { cgroup, process: child } = occupied
       const exited = once(child, 'exit')
@@ -132,8 +133,8 @@ suite('memory on cgroup v2', () => {
         cgroup.limit({ cpu: 1, memoryGiB: 1 }),
         (error) => error instanceof MemoryInUse && error.usedBytes === 2 * 1024 ** 3,
       )
-      // The test uses plain files. Unlike a cgroup's file, a plain file keeps the end of an old value that was longer than the
-      // new one. `read` removes that end.
+      // The test uses plain files instead of the cgroup's files. If a new value is shorter than the old one, a plain file keeps the
+      // end of the old one. `read` removes that end.
       const read = (name: string) => readFileSync(join(root, name), 'utf8').replace(/^max.*/, 'max')
       assert.deepEqual(['memory.max', 'memory.high', 'cpu.max', 'cpu.weight'].map(read), [
         '4294967296',
@@ -150,7 +151,7 @@ suite('memory on cgroup v2', () => {
 })
 
 suite('parsing of cgroup files', () => {
-  test('`parseCounters` finds a counter in a cgroup file by its name', () => {
+  test('`parseCounters` returns the counters of a cgroup file by their names', () => {
     assert.deepEqual(
       [...parseCounters('oom 1\noom_kill 22\n\n')],
       [

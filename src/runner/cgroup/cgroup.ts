@@ -1,5 +1,5 @@
-// The cgroup of a sandbox, for cgroup v1 and v2. The runtime creates the cgroup with its first limits. The runner changes limits
-// later by writing to the cgroup's files, which takes microseconds. To run a program for that would take milliseconds.
+// The cgroup of a sandbox, for cgroup v1 and v2. The runtime creates the cgroup and sets its limits. Later the runner changes the
+// limits by writing to the cgroup's files, which takes microseconds. Running a program for each change would take milliseconds.
 import { existsSync } from 'node:fs'
 import { readdir, rmdir } from 'node:fs/promises'
 import { join } from 'node:path'
@@ -17,9 +17,9 @@ export interface Cgroup {
   kill(): Promise<void>
   /** Freezes all processes in the cgroup. Resolves when none of them runs any more. */
   freeze(): Promise<void>
-  /** Lets frozen processes continue. No error if the cgroup does not exist. */
+  /** Lets the frozen processes of the cgroup continue. No error if the cgroup does not exist. */
   thaw(): Promise<void>
-  /** Returns whether the cgroup is frozen, or a freeze was requested and is not complete yet. */
+  /** Returns whether the cgroup is frozen. True also while a requested freeze is not complete yet. */
   isFrozen(): Promise<boolean>
   /**
    * Sets the CPU and memory limits of a running sandbox. If the memory in use exceeds the new memory limit, throws `MemoryInUse`
@@ -33,7 +33,7 @@ export interface Cgroup {
   cpus(): Promise<string | undefined>
   /** Sets the processors on which the cgroup's processes may run. */
   useCpus(list: string): Promise<void>
-  /** Returns how often the kernel has killed a process of the cgroup because the cgroup had no free memory. */
+  /** Returns how often the kernel has killed a process of the cgroup because the cgroup had reached its memory limit. */
   outOfMemoryKills(): number
   /** Returns how often the kernel has refused a new process or thread because the limit of processes was reached. */
   refusedProcesses(): number
@@ -70,8 +70,8 @@ export class MemoryInUse extends Error {
 }
 
 /**
- * Maximum number of checks whether the kernel has killed or frozen the processes. It needs some milliseconds, or longer if a
- * process is writing to a disk.
+ * Maximum number of checks whether the kernel has killed or frozen all processes of a cgroup. The kernel needs some milliseconds,
+ * or longer if a process is writing to a disk.
  */
 const settleAttempts = 400
 const settleIntervalMs = 25
@@ -117,7 +117,7 @@ const removeTree = async (directory: string) => {
   await until(isGone, `The cgroup ${directory} stays busy.`)
 }
 
-/** Values from `memory.stat` that have the same names in v1 and v2. */
+/** Returns the values of a cgroup's `memory.stat` that have equal names in v1 and v2. `of` returns a value by its name. */
 const ofBothVersions = (of: (name: string) => number, used: number) => ({
   used,
   shared: of('shmem'),
@@ -189,8 +189,8 @@ class CgroupV2 implements Cgroup {
   }
 
   /**
-   * Frees memory until the use is at most `bytes`. A `memory.max` below the use would kill processes. Therefore `memory.high` is
-   * set first, which only reclaims memory, and then the use is checked.
+   * Makes the kernel free memory of the cgroup until at most `bytes` are in use. For that, `memory.high` is set: it only frees
+   * memory, whereas a `memory.max` below the memory in use would kill processes.
    */
   async #makeFit(bytes: number) {
     const used = async () => Number((await readIfThere(this.#file('memory.current'))) ?? 0)
@@ -298,8 +298,8 @@ class CgroupV1 implements Cgroup {
   }
 
   async kill() {
-    // A process that is not PID 1 could fork faster than it is killed here. PID 1 is therefore killed first, because the kernel
-    // then ends its whole pid namespace. The cgroup is thawed, because a frozen process does not receive a signal.
+    // Processes could fork faster than they are killed here. When PID 1 of the sandbox is killed, however, the kernel ends all
+    // other processes of the sandbox. The cgroup is thawed, because a frozen process ends only when it runs again.
     const isEmpty = async () => {
       const pids = await this.pids()
       for (const pid of pids) kill(pid)
@@ -343,8 +343,8 @@ class CgroupV1 implements Cgroup {
     const withSwap = this.#file('memory', 'memory.memsw.limit_in_bytes')
     const current = Number(await readIfThere(memory))
     const countsSwap = (await readIfThere(withSwap)) !== undefined
-    // At all times the kernel requires that the limit of memory is at most the limit of memory and swap together. Therefore the
-    // order of the two writes depends on whether the limits are raised or lowered.
+    // The kernel requires at all times that the memory limit is not above the limit of memory and swap together. When limits are
+    // raised, the second one is therefore written first, and when they are lowered, last.
     if (countsSwap && bytes > current) await write(withSwap, bytes)
     try {
       await write(memory, bytes)
@@ -465,7 +465,10 @@ export const listCgroups = async (layout: CgroupLayout, path: string): Promise<s
   return [...new Set(lists.flat().map((entry) => entry.name))]
 }
 
-/** Returns whether the kernel counts socket buffers separately from memory. In cgroup v2 they are part of the memory. */
+/**
+ * Returns whether the kernel can limit socket buffers separately from other memory. In cgroup v2 they count as memory of the
+ * cgroup.
+ */
 export const limitsSockets = (layout: CgroupLayout): boolean =>
   layout.version === 1 && existsSync(join(layout.roots.memory, 'memory.kmem.tcp.limit_in_bytes'))
 

@@ -33,7 +33,7 @@ export const hostCpus = (): number[] => {
 type CpuShare = { cpus: readonly number[]; each: number }
 
 export class CpuSpread {
-  /** For each processor, how much of it is assigned to sandboxes in total. */
+  /** By processor number: the sum of the `cpu` shares that sandboxes have of this processor. */
   readonly #promised: Map<number, number>
   readonly #held = new Map<string, CpuShare>()
 

@@ -1,6 +1,6 @@
 // Limits how fast a sandbox may read and write the disk of the pool. The kernel sets such limits per block device, so the runner
-// finds the pool's device once. It also tries once whether the host accepts such a limit. If not, sandboxes run without the
-// limit: a start with a limit that the host refuses would fail.
+// finds the pool's device once. It also tries once whether the host accepts such a limit. If not, sandboxes run without the limit,
+// because each start with it would fail.
 import { existsSync, readFileSync, realpathSync } from 'node:fs'
 import { mkdir, rmdir } from 'node:fs/promises'
 import { basename, dirname, join } from 'node:path'

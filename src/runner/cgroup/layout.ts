@@ -3,7 +3,7 @@
 import { existsSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 
-/** The controllers of v1 that a sandbox needs for its limits, its measurements and its freezer. */
+/** The cgroup v1 controllers that the runner needs to limit, measure and freeze a sandbox. */
 const neededV1 = ['cpu', 'cpuacct', 'memory', 'pids', 'freezer'] as const
 type V1Controller = (typeof neededV1)[number]
 
@@ -11,7 +11,7 @@ export type CgroupLayout =
   | { version: 2; root: string }
   | {
       version: 1
-      /** Mount point of each controller. */
+      /** Mount point of each cgroup v1 controller in `neededV1`. */
       roots: Readonly<Record<V1Controller, string>>
       /** Mount point of the cpuset controller, if it is mounted. */
       cpuset: string | undefined
@@ -92,6 +92,9 @@ export const hasCpusets = (layout: CgroupLayout): boolean =>
     ? layout.cpuset !== undefined
     : /\bcpuset\b/.test(readFileSync(join(layout.root, 'cgroup.controllers'), 'utf8'))
 
-/** Returns the mount points that must be hidden from crun. crun refuses a host that mounts both versions, so v2 is hidden. */
+/**
+ * Returns the cgroup mount points that crun must not see. If a host has both v1 and v2, crun would fail, so the mount of v2 is
+ * hidden.
+ */
 export const mountsToHide = (layout: CgroupLayout): string[] =>
   layout.version === 1 && layout.unified !== undefined ? [layout.unified] : []

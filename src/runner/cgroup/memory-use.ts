@@ -2,7 +2,7 @@
 export type MemoryUse = {
   used: number
   anonymous: number
-  /** Bytes in the page cache. */
+  /** Bytes of the page cache that the kernel charges to the cgroup. */
   cached: number
   shared: number
   mapped: number

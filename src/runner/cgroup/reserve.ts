@@ -1,5 +1,5 @@
-// Limits the memory of all sandboxes together, so that some memory remains for the host and Alcove's own programs. At that limit
-// the kernel frees caches of sandboxes and, if that is not enough, kills processes in them.
+// Limits the memory of all sandboxes together, so that some memory remains for the host and Alcove's own programs. When sandboxes
+// reach that limit, the kernel frees their caches and, if that is not enough, kills processes in them.
 import { mkdir } from 'node:fs/promises'
 import { totalmem } from 'node:os'
 import { join } from 'node:path'

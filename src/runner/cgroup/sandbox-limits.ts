@@ -9,8 +9,8 @@ export type Compute = { cpu: number; memoryGiB: number }
 
 /**
  * Returns the maximum number of processes and threads of a sandbox. A thread takes about 30 KiB, so even this many threads leave
- * most of the sandbox's memory free. A fork bomb fails at this limit before it affects the host. The maximum of 32,768 is Linux's
- * default limit. The agent tells programs the limit (agent/src/setup.c).
+ * most of the sandbox's memory free. The limit stops a fork bomb before it affects the host. It is never above 32,768, Linux's own
+ * default. Programs in the sandbox see it as a resource limit (agent/src/setup.c).
  */
 export const pidsLimit = ({ memoryGiB }: Pick<Compute, 'memoryGiB'>) =>
   Math.min(32_768, Math.max(1024, Math.floor(memoryGiB * 4096)))
@@ -44,9 +44,9 @@ export const parseHardLimits = (text: string): { openFiles: number; coreBytes: n
 export type ResourceLimit = { type: string; soft: number; hard: number }
 
 /**
- * Limits of each process in a sandbox. They are not above the runner's own hard limits, because a runner in a container may lack
- * the right to raise these. Core files are limited to one byte, because the kernel then does not start the host's crash handler.
- * With a limit of 0, the kernel would start it (core(5)).
+ * Returns the resource limits of each process in a sandbox. They never exceed the runner's own hard limits, because a runner in a
+ * container may not be allowed to raise those. The limit of core files is 1 byte, because with 1 the kernel does not start the
+ * host's crash handler for a crashed program. With 0 it would (core(5)).
  */
 export const resourceLimits = (own = parseHardLimits(readFileSync('/proc/self/limits', 'utf8'))): ResourceLimit[] => {
   const both = (type: string, value: number) => ({ type, soft: value, hard: value })
@@ -57,8 +57,8 @@ export const resourceLimits = (own = parseHardLimits(readFileSync('/proc/self/li
 }
 
 /**
- * Maximum number of files and directories on each in-memory file system. The limit exists because some kernel memory of a file
- * may not count towards any sandbox.
+ * Maximum number of files and directories on each in-memory file system of a sandbox. Without this limit, many empty files could
+ * fill kernel memory that counts towards no sandbox's memory limit.
  */
 export const memoryFiles = { dev: 4096, shm: 16_384 } as const
 
