@@ -1,4 +1,5 @@
-// The mount options of a sandbox's overlay: read-only layers of the image below, and the sandbox's writable layer on top.
+// Makes the mount options of a sandbox's overlay. Its lower layers are the image's files (read-only), and its upper layer is the
+// sandbox's disk (writable).
 
 /**
  * Escapes a path. In mount options of an overlay a colon separates layers, a comma separates options, and a backslash escapes

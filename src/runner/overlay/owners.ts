@@ -1,12 +1,12 @@
-// Makes idmapped mounts, in which the kernel replaces the owners of files: ids on disks become the sandbox's own user ids on the
-// host. oci/ids.ts explains the ids.
+// Makes idmapped mounts. In such a mount the kernel shows other owners of files than those on the disk: the host user ids that
+// belong to one sandbox. oci/ids.ts explains the ids.
 import type { Logger } from '#src/kit/log.ts'
 import { LaunchFailed, runSteps, type Step, step } from '../launch.ts'
 import { groupLargeIds, type IdRange, mapToOwn, ownIds, sharedIds } from '../oci/ids.ts'
 
 /**
- * Returns steps that mount directories. In the mounts, the owner of each file is the host id that `ids` gives for the owner on
- * the disk. With `sharedIds` (one range for all sandboxes), owners are unchanged.
+ * Returns steps that mount each directory `from` at `to`. In the mount, `ids` replaces the owner of each file by a host user id.
+ * With `sharedIds` (one range of ids for all sandboxes), owners stay as they are on the disk.
  */
 export const stepsToShow = (
   ids: readonly IdRange[],
@@ -17,8 +17,8 @@ export const stepsToShow = (
 }
 
 /**
- * Ids with which the kernel is tested: those of the sandbox with the highest network address, from which `ownIds` computes them,
- * and two large ids.
+ * The user ids with which `canShowOwners` tests the kernel: the highest that a sandbox can get from `ownIds`, with two large ids of
+ * an image.
  */
 const highestIds = ownIds('10.255.255.255', groupLargeIds([1_000_000, 4_000_000_000]))
 

@@ -49,7 +49,7 @@ for (const useBtrfs of [true, false])
       assert.ok(pool.sizeGiB >= 1)
     })
 
-    test('a new disk belongs to root of the sandbox; the steps that make a disk do not change an existing disk', async () => {
+    test('a new disk belongs to root of the sandbox; `stepsToMake` does not change a disk that exists', async () => {
       await make('a')
       writeFileSync(join(pool.diskOf('a').upper, 'file'), 'x')
       await make('a')
@@ -60,11 +60,11 @@ for (const useBtrfs of [true, false])
       assert.deepEqual(await pool.list(), ['a'])
     })
 
-    test('only root can open the directory of disks', () => {
+    test('only root can open the directory that contains the disks of sandboxes', () => {
       assert.equal(statSync(join(pool.diskOf('a').upper, '../..')).mode & 0o077, 0)
     })
 
-    test('a copied disk has all files except machine ids and random seeds; later the disks change separately', async () => {
+    test('a copied disk has all files except machine ids and random seeds; later changes affect only one disk', async () => {
       const { upper, etc, work } = pool.diskOf('a')
       mkdirSync(join(upper, 'var/lib/systemd'), { recursive: true })
       writeFileSync(join(upper, 'var/lib/systemd/random-seed'), 'secret')
@@ -119,7 +119,7 @@ for (const useBtrfs of [true, false])
       for (const id of ['sly', 'slyer']) await pool.remove(id)
     })
 
-    test('a template stays when the disk it was made of is removed; after a restart, no half-made one is left', async () => {
+    test('a template stays when the disk it was made of is removed; a restart removes unfinished templates', async () => {
       await pool.makeTemplate('tool', 'b', 'base')
       await pool.remove('b')
       const half = join(pool.diskOf('a').upper, '../../../templates/.coming-half')
@@ -220,7 +220,7 @@ suite('the image file of a storage pool', { skip: needsRoot }, () => {
     }
   })
 
-  test('opening a pool that is read-only after a disk error fails, and the error says what to do', async () => {
+  test('if a pool is read-only after a disk error, opening it fails with an error that says what to do', async () => {
     const directory = mkdtempSync(join(tmpdir(), 'alcove-pool-'))
     const image = join(directory, 'pool.img')
     const place = join(directory, 'pool')

@@ -1,8 +1,8 @@
 // Stores the disks of sandboxes. Each disk is a btrfs subvolume with a size limit that the kernel enforces.
 //
-// If the runner's directory is on btrfs, the pool is in that directory. Otherwise that directory contains the pool as a sparse
-// image file with btrfs, which is mounted beside the file. If btrfs is impossible, disks are plain directories without a limit,
-// and the runner logs that.
+// If the runner's directory is on btrfs, the pool is in that directory. Otherwise the pool is a sparse image file with btrfs in
+// that directory, mounted beside the file. If the host cannot use btrfs, disks are plain directories without a size limit, and the
+// runner logs that.
 import { mkdir, stat, statfs, utimes } from 'node:fs/promises'
 import { join } from 'node:path'
 import { isBtrfs } from '#src/kit/file-system.ts'
@@ -22,8 +22,8 @@ export type Disk = {
   upper: string
   work: string
   /**
-   * The files of `/etc` that the runner writes for the sandbox. They count towards its disk limit, and no path inside the
-   * sandbox leads to them.
+   * Directory of the `/etc` files that the runner writes for the sandbox, such as `hosts`. They count towards the disk limit. The
+   * sandbox cannot see this directory itself.
    */
   etc: string
   /** Work directory of the overlay that has `etc` as its upper layer. */
@@ -43,8 +43,8 @@ export interface StoragePool {
   diskOf(sandboxId: string): Disk
   exists(sandboxId: string): Promise<boolean>
   /**
-   * Returns the base image of a disk. Undefined if it is not recorded: the disk is from an old runner, or a power cut has lost
-   * the record.
+   * Returns the base image of a disk or template. Undefined if the base image is not recorded: an old runner made the disk, or a
+   * power cut has lost the record.
    */
   baseOf(of: Original): Promise<string | undefined>
   /** Steps that make a disk with an image as its base. They do nothing if the disk exists. */
@@ -52,7 +52,8 @@ export interface StoragePool {
   /** A step that records the base image of a disk if it is not recorded (see `baseOf`). */
   stepToSayBase(sandboxId: string, base: string): Step
   /**
-   * Steps that make an empty disk, for a restore. A restore adds `etc` last, and until then `exists` returns false for the disk.
+   * Steps that make an empty disk, into which an archive is then unpacked. The directory `etc` is added last, and until then
+   * `exists` returns false for the disk.
    */
   stepsToMakeEmpty(sandboxId: string, diskGiB: number): Step[]
   /**
@@ -76,19 +77,22 @@ export interface StoragePool {
   list(): Promise<string[]>
   /** Stores a copy of a sandbox's current disk as a template. When this resolves, the template is safe on the storage device. */
   makeTemplate(template: string, sandboxId: string, base: string): Promise<void>
-  /** Makes a template. `fill` writes its files, at most `mostGiB`. The template gets its name when `fill` has resolved. */
+  /**
+   * Makes a template of at most `mostGiB`, whose files `fill` writes. The template gets its name only when `fill` has resolved, so
+   * a template with a name is complete.
+   */
   fillTemplate(template: string, mostGiB: number, fill: (disk: Disk) => Promise<void>): Promise<void>
   diskOfTemplate(template: string): Disk
   removeTemplate(template: string): Promise<void>
-  /** Bytes of a template, without those of its base image. Undefined if unknown. */
+  /** Size of a template in bytes, without its base image. Undefined if the pool cannot measure it. */
   sizeOfTemplate(template: string): Promise<number | undefined>
   sizeOfDisk(sandboxId: string): Promise<number | undefined>
-  /** Bytes of every disk without those of its base image, by sandbox. Empty if unknown. */
+  /** Size of every disk in bytes, without its base image, by sandbox id. Empty if the pool cannot measure it. */
   sizesOfDisks(): Promise<ReadonlyMap<string, number>>
   listTemplates(): Promise<string[]>
-  /** Bytes of every template without those of its base image. Empty if unknown. */
+  /** Size of every template in bytes, without its base image, by name. Empty if the pool cannot measure it. */
   sizesOfTemplates(): Promise<ReadonlyMap<string, number>>
-  /** When a template was made, or last marked as used. 0 if there is no such template. */
+  /** Time at which a template was made or last marked as used. 0 if there is no such template. */
   lastUseOfTemplate(template: string): Promise<number>
   markTemplateUsed(template: string): Promise<void>
   room(): Promise<{ freeBytes: number; wholeBytes: number }>
@@ -100,7 +104,7 @@ export type PoolParts = {
   directory: string
   launcher: string
   log: Logger
-  /** False: never use btrfs. For hosts on which an image file is not wanted, and for tests. */
+  /** False: disks are plain directories, and the pool never uses btrfs. For hosts that shall have no image file, and for tests. */
   useBtrfs?: boolean
   /**
    * Maximum size of a new pool image. Default: four fifths of the host's free space. The image takes space only for what is
@@ -109,20 +113,22 @@ export type PoolParts = {
   imageBytes?: number
 }
 
-/** A start raises the disk limit by this many bytes, so that the files of the start fit even if the sandbox has filled its disk. */
+/**
+ * A start raises the disk limit by this many bytes, so that the runner can write the `/etc` files of the sandbox even if the
+ * sandbox has filled its disk.
+ */
 export const roomForStart = 8 * 1024 * 1024
 /**
- * A restore raises the disk limit by this part of the limit. In measurements, restored disks were up to 2.7 % larger than before,
- * because their file system metadata differs.
+ * A restore raises the disk limit by this fraction of it. In measurements, disks were up to 2.7 % larger after a restore than
+ * before their archive, because of file system metadata.
  */
 const roomForRestore = 0.04
 /**
- * Returns the smallest disk limit in bytes with which a sandbox can start from a template of this size. A start raises the disk
- * limit by `roomForStart`, but needs at most half of that for its own files. The other half is left for the template, so the
- * template may be larger than the limit by that much.
+ * Returns the smallest disk limit in bytes with which a sandbox can start from a template of this size. A start raises the limit by
+ * `roomForStart` and needs at most half of that for its own files. The template may therefore exceed the limit by the other half.
  */
 export const leastDiskFor = (templateBytes: number): number => Math.max(0, templateBytes - roomForStart / 2)
-/** The limit of a template. It is so high that it has no effect, because a template never grows. */
+/** Size limit of a template in bytes. It is so high that it has no effect: a template never grows. */
 const unlimited = 2 ** 53 - 1
 const imageIn = (directory: string) => join(directory, 'pool.img')
 const mountIn = (directory: string) => join(directory, 'pool')
@@ -241,8 +247,8 @@ class DiskPool implements StoragePool {
   }
 
   async baseOf(original: Original) {
-    // `template` may be the name of an image that is no template, such as `debian:12`. Such names may have characters that no
-    // template has.
+    // `template` may be the name of an image that is no template, such as `debian:12`. A name that cannot be the name of a template
+    // has no recorded base image.
     if ('template' in original && !isName(original.template)) return undefined
     // After a power cut the file may be empty; the base image is then unknown.
     return (await readIfThere(join(diskAt(this.#pathOf(original)).etc, baseName))) || undefined
@@ -362,8 +368,8 @@ class DiskPool implements StoragePool {
 const bytesOf = (diskGiB: number) => Math.round(diskGiB * GiB)
 
 /**
- * Returns the limit in bytes that a disk has while it is restored or copied. Later the disk gets its usual, lower limit. A disk
- * above that limit can be read, and its files can be removed, but nothing can be added.
+ * Returns the size limit in bytes of a disk while it is restored or copied. After that, the disk gets its usual limit, which is
+ * lower. If the disk exceeds the usual limit, its files can be read and removed, but nothing can be added.
  */
 const bytesWithRoom = (diskGiB: number) => Math.round(diskGiB * GiB * (1 + roomForRestore)) + roomForStart
 
@@ -375,8 +381,8 @@ const stepsToFinish = (path: string, base: string): Step[] => {
 const sayBase = (path: string, base: string) => step.newFile(join(diskAt(path).etc, baseName), 0, base)
 
 /**
- * Steps that remove from a copied disk what identifies the original sandbox. They also write the name of the base image to the
- * storage device (`sync`), because the name is stored nowhere else.
+ * Steps that remove from a copied disk what identifies the original sandbox. They also make sure that the name of the base image is
+ * safe on the storage device (`sync`), because the name is stored nowhere else.
  */
 const changesOfCopy = (path: string, base: string, limit: readonly Step[]): Changes => {
   const { upper, work, etc, etcWork } = diskAt(path)

@@ -44,7 +44,7 @@ suite('renaming directories of an image in a sandbox', { skip: needsRoot }, () =
     assert.match((await box.run(sandboxId, 'ls /opt/tool')).output, /No such file/)
     await box.run(sandboxId, 'mkdir /opt/tool; echo new > /opt/tool/new')
     assert.equal((await box.run(sandboxId, 'ls /opt/tool')).output, 'new')
-    // Renames directories inside a renamed directory, out of it, onto an empty directory, and back to their first names.
+    // Renames directories of a renamed directory: within it, out of it, onto an empty directory, and back to their original names.
     await renamed(sandboxId, '/opt/tool2/lib', '/opt/tool2/library')
     await renamed(sandboxId, '/opt/tool2/library/deep', '/deep')
     await renamed(sandboxId, '/deep', '/opt/other')
@@ -95,7 +95,7 @@ suite('renaming directories of an image in a sandbox', { skip: needsRoot }, () =
     for (const each of [first, fork, copy]) await box.host.destroy(each.sandboxId)
   })
 
-  test('root in a sandbox cannot set overlay attributes (`redirect`) that make a path show other files', async () => {
+  test('root in a sandbox cannot set the overlay attribute `redirect`, which makes a path show other files', async () => {
     const assignment = await box.started({ user: 'root' })
     const { sandboxId } = assignment
     await box.run(sandboxId, 'mkdir -m 755 /trap /trap2; true > /file')

@@ -34,7 +34,8 @@ const parseSizes = (table: string, directory: string): ReadonlyMap<string, numbe
 }
 
 /**
- * `change`: steps that change a copy before it gets its name. `sync`: steps that then write these changes to the storage device.
+ * `change`: steps that change a copy before it gets its final name. `sync`: steps that come after `change` and write its changes to
+ * the storage device.
  */
 export type Changes = { change: Step[]; sync: Step[] }
 
@@ -92,8 +93,8 @@ export class Subvolumes {
     try {
       await (this.areSubvolumes ? this.#copies.run(copy) : this.#copyFiles(copy))
     } catch (error) {
-      // Remove the unfinished copy. On a full disk, btrfs can make a copy but not change it, so a copy may be left here. If the
-      // removal fails, the copy is removed when the pool is next opened.
+      // Remove the unfinished copy, if there is one: on a full disk, btrfs can make a copy but not change it. If the removal fails,
+      // the copy is removed when the pool is next opened.
       await this.remove(unfinished).catch(() => {})
       throw error
     }
@@ -125,9 +126,9 @@ export class Subvolumes {
   }
 
   /**
-   * Makes, changes and syncs several copies together. Each snapshot and each sync commits the file system. A commit is slow,
-   * because the kernel then counts again which data the changed copies share. In a batch, the first sync commits the changes of
-   * all copies, so all other syncs are fast.
+   * Makes several copies together: first makes and changes all of them, and then syncs them. That saves time: a sync makes btrfs
+   * write all changes of the file system, which is slow. The first sync of a batch writes the changes of all copies, so the other
+   * syncs have nothing left to write.
    */
   async #snapshotAll(copies: readonly Copy[]): Promise<Outcomes> {
     const failures = new Map<Copy, unknown>()
@@ -159,12 +160,12 @@ export class Subvolumes {
   async #settleNow(): Promise<void> {
     if (!this.areSubvolumes)
       return void (await runCommand(['sync', '--file-system', this.#directory], { timeoutMs: settleTimeoutMs }))
-    // Write only the names of the volumes to the storage device (fsync). The data of a snapshot is already there when the
-    // snapshot is made, and steps that change a copy write their changes themselves.
+    // Write only the names of the volumes to the storage device (fsync). The data of the copies and their changes are there
+    // already.
     await runSteps(this.#launcher, [step.sync(this.#directory)])
   }
 
-  /** Returns how many bytes of its size limit a volume uses. Undefined if the kernel does not measure that. */
+  /** Returns the bytes of a volume that count towards its size limit. Undefined if the kernel does not count them. */
   async sizeOf(name: string): Promise<number | undefined> {
     if (!this.areSubvolumes) return undefined
     const path = this.pathOf(name)
@@ -174,8 +175,8 @@ export class Subvolumes {
   }
 
   /**
-   * Returns the bytes of every volume, by name. One process reads them all. Empty if the kernel does not measure them or does
-   * not report names.
+   * Returns the size of every volume in bytes, by name. Starts only one process for all volumes. Empty if the kernel does not count
+   * the sizes or does not report names.
    */
   async sizes(): Promise<ReadonlyMap<string, number>> {
     if (!this.areSubvolumes) return new Map()

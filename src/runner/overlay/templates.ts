@@ -1,4 +1,5 @@
-// Templates are images that were made from disks of sandboxes. The base image of a template is never itself a template.
+// Reads what the pool records about templates (disks from which new disks are copied). The base image of a template is never itself
+// a template.
 import type { StoragePool } from './pool.ts'
 
 /** `base`: the base image of the template. `sizeBytes`: size of the template without the base image, if known. */

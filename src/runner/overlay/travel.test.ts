@@ -51,11 +51,11 @@ for (const useBtrfs of [true, false])
       scratch[Symbol.dispose]()
     })
 
-    test('packing a template again gives the same archive', async () => {
+    test('if a template is packed twice, both archives are equal', async () => {
       assert.deepEqual(await packTemplate({ pool: one!, store, image }), packed)
     })
 
-    test('a template with a damaged archive, or with an unexpected hash, is refused, and no file of it is left', async () => {
+    test('a template with a damaged archive or a wrong hash is not unpacked, and no file of it is left', async () => {
       await assert.rejects(bring('0'.repeat(64)), fails('damaged', /not the one that was written/))
       const [chunk] = await Array.fromAsync(store.list(`images/${image}/chunks/`))
       assert.ok(chunk)

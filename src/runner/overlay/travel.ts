@@ -15,8 +15,8 @@ type Parts = {
   store: ObjectStore
   image: string
   /**
-   * Fetches the base image of the template from the store if this host lacks it, and finds its name on this host. Absent: the
-   * template keeps the name of its base image that the archive contains.
+   * Finds the base image of the template on this host, or fetches its files from the object store. Absent: the template keeps the
+   * name of the base image that its archive contains, and nothing is fetched.
    */
   withBase?: ImageStore['withBase'] | undefined
   signal: AbortSignal
@@ -37,7 +37,7 @@ export const packTemplate = ({
 }): Promise<Archive> =>
   packDisk({ store, image, archiveId, disk: pool.diskOfTemplate(image), base, ...(signal ? { signal } : {}) })
 
-/** Copies a template from the store into the pool, completely or not at all. */
+/** Unpacks a template from its archive in the object store into the pool, completely or not at all. */
 export const bringTemplate = async (
   { pool, launcher, store, image, withBase, signal }: Parts,
   sha256: string,
