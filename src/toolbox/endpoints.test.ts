@@ -32,7 +32,10 @@ suite('every endpoint of the toolbox', () => {
     await box?.[Symbol.asyncDispose]()
   })
 
-  /** Fills the parameters of a path with names that do not exist. */
+  /**
+   * Returns the path of a route for the sandbox `of`. Each parameter in the path is replaced by `name`; by default nothing has
+   * that name.
+   */
   const pathOf = ({ path }: Route, of: string, name = 'no-such') => `/toolbox/${of}${path.replaceAll(/:\w+/g, name)}`
 
   const ask = async ({ method }: Route, path: string, body?: string): Promise<Reply> => {

@@ -83,7 +83,7 @@ suite('`exec` of the agent', () => {
     )
   })
 
-  test('a command has only the descriptors 0 to 2, a session of its own, and default signal handling', async () => {
+  test('a command has only the descriptors 0 to 2, a POSIX session of its own, and default signal handling', async () => {
     await using native = await NativeAgent.start()
     const script = 'ls /proc/self/fd; grep -E "^Sig(Blk|Ign)" /proc/self/status; ps -o sid= -p $$; echo $$'
     const { stdout } = await read(await native.agent.exec(shell(script)))
@@ -124,7 +124,7 @@ suite('`exec` of the agent', () => {
     })
   }
 
-  test('a command of another user has the groups of that user, and cannot enter root’s directories', {
+  test('a command that does not run as root has its user’s groups, and cannot enter root’s directories', {
     skip: needsRoot,
   }, async () => {
     await using native = await NativeAgent.start()

@@ -1,4 +1,4 @@
-// A command that lives as long as its connection to the agent.
+// A command that the agent kills when the command's connection to the gate or runner closes.
 import { AgentGone, AgentRefused, Connection } from './connection.ts'
 import { BadFrame, FieldReader, FieldWriter, type Frame, inputWindowBytes, kinds } from './frames.ts'
 import { Handoff } from './handoff.ts'
@@ -48,7 +48,10 @@ export class StartFailed extends Error {
  */
 export interface RunningCommand extends AsyncIterable<Output> {
   readonly pid: number
-  /** Resolves after the output has been read. Rejects with `AgentGone` if the sandbox ends first, or after `close`. */
+  /**
+   * Resolves with the end of the command, after all output has been read. Rejects with `AgentGone` if the sandbox ends first,
+   * or after `close`.
+   */
   readonly exit: Promise<Exit>
   /**
    * Settles when this process may free the memory of the command's input: all bytes were sent, or the connection was closed.

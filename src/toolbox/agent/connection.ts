@@ -63,8 +63,8 @@ export const readRefusal = (payload: Buffer): AgentRefused => {
 export const answerTimeoutMs = 60_000
 
 /**
- * Maximum number of connections to one agent. It protects the gate from a hostile program that has replaced the agent. An agent
- * serves 1024 connections and refuses further ones itself, so this limit is higher.
+ * Maximum number of connections to one agent. An honest agent serves 1024 and refuses more. This higher limit protects the
+ * gate from a hostile program that has replaced the agent.
  */
 const open = new Budget({ each: 1100 })
 
@@ -95,8 +95,8 @@ export const openAhead = (sockets = new ReadySockets()): Disposable => {
 }
 
 /**
- * Opens a socket for one operation. The sockets for later operations are opened only after this operation has ended, because
- * opening them earlier would delay it.
+ * Returns a socket for one operation: one that was opened ahead, or a new one. When the operation has ended, opens sockets for
+ * later operations; opening them earlier would delay this operation.
  */
 const openSocket = (socketPath: string): Socket => {
   if (ready === undefined) return openFresh(socketPath)

@@ -1,5 +1,5 @@
-// An agent serves 256 file operations at a time and refuses more. A client often starts more operations at the same time. So
-// calls wait in this queue until the agent can serve them.
+// An agent serves 256 file operations at a time and refuses more. One client may start more than 256 at once. So calls wait in
+// this queue until the agent can serve them.
 import { Budget } from '#src/kit/budget.ts'
 import { FairQueue } from '#src/kit/queue.ts'
 import { AgentRefused } from './connection.ts'
@@ -8,8 +8,9 @@ import { AgentRefused } from './connection.ts'
 const places = new Budget<string | undefined>({ each: 1000, all: 10_000, sure: 10 })
 const waiting = { places, full: () => new AgentRefused('busy', 'EAGAIN') }
 /**
- * Maximum number of parallel operations per sandbox. Reads and writes have separate limits, because a caller may pass a download on
- * to an upload. With a common limit, the upload could wait for a place that the download occupies until the upload continues.
+ * Maximum number of parallel operations per sandbox. Reads and writes have separate limits, because a caller may send a
+ * download on as an upload. With a common limit, such downloads could take all places and then wait for uploads that get no
+ * place.
  */
 const queues = { write: new FairQueue({ ofOne: 64, waiting }), read: new FairQueue({ ofOne: 128, waiting }) }
 const longestWaitMs = 30_000

@@ -156,8 +156,8 @@ suite('writing a file in place, if a rename cannot replace it', { skip: needsRoo
     const one = [Buffer.from('x')]
     await assert.rejects(box.nobody.write(box.path, one, { mode: 0o777 }), refused('EPERM'))
     await assert.rejects(box.nobody.write(box.at('deep', 'new'), one), refused('EACCES'))
-    // In a sticky directory, the agent must not write to another user's file: that user may have put the file there to
-    // read the contents.
+    // In a sticky directory such as /tmp, the agent must not write to another user's file: that user may have put the file
+    // there to read what is written.
     chmodSync(box.at('deep'), 0o1777)
     await assert.rejects(box.nobody.write(box.path, one), refused('EPERM'))
     for (const mode of [0o1777, 0o755]) {
@@ -267,8 +267,8 @@ suite('unpacking a stream of files through the agent', { skip: needsRoot }, () =
     const withContents = Buffer.concat([record({ type: 'link', path: box.at('l'), to: 'x' }, 'contents')])
     for (const bad of [relative, badType, withNul, withContents, one.subarray(0, 20), one.subarray(0, -1)])
       await assert.rejects(box.files.unpack([bad]), protocol)
-    // Each round changes one byte of the record, but never a byte of the path of the test's directory or of the slash after it. A
-    // change there would let `unpack` make files outside that directory, which would remain after the test.
+    // Each round changes one byte of the record, but no byte of the path of the test's directory. With another path, `unpack`
+    // could make files outside that directory, and nothing would delete them after the test.
     const [from, size] = [one.indexOf(box.native.directory), box.native.directory.length + 1]
     assert.ok(from > 0)
     for (let round = 0; round < 50; round++) {

@@ -27,7 +27,8 @@ import { provoke } from './testing/provoke.ts'
 import { all, content, me, refused, startWithFiles } from './testing/with-files.ts'
 
 /**
- * Skips a test that needs a file of any 64-bit size on a machine without /dev/shm: only file systems in memory allow such sizes.
+ * Skips a test if this machine has no /dev/shm. The test needs a file that claims a size of nearly 2^63 bytes, which only a
+ * file system in memory allows.
  */
 const inMemory = { skip: !existsSync('/dev/shm') && 'needs /dev/shm' }
 const loopbackMtu = '/sys/class/net/lo/mtu'
@@ -52,7 +53,7 @@ suite('describing and listing files through the agent', () => {
   })
 
   test(
-    '`list` shows a size or time out of range as the nearest possible one, and still lists all files',
+    '`list` replaces a size or time that JavaScript cannot hold by the nearest one that it can hold',
     inMemory,
     async () => {
       await using box = await startWithFiles()

@@ -238,8 +238,9 @@ const write = async (
   try {
     for await (const chunk of contents) {
       for (let at = 0; at < chunk.length && !isAnswered; at += maxPayloadBytes) {
-        // Even after a refusal, the agent reads until the gate closes the connection, so this `await` always ends. A `Promise.race`
-        // with `answer` for every chunk would use more and more memory.
+        // Even after it has refused the write, the agent reads until the gate closes the connection, so this `await` always
+        // ends. Do not use `Promise.race` with `answer` here: each chunk would add a handler to `answer`, and the handlers
+        // stay in memory.
         await connection.sendWhole(kinds.stdin, chunk.subarray(at, at + maxPayloadBytes))
       }
       if (isAnswered) break

@@ -48,7 +48,7 @@ suite('frames between the gate and the agent', () => {
     )
   })
 
-  test('`FrameDecoder` refuses a frame by the length in its header, and does not wait for the payload', () => {
+  test('`FrameDecoder` refuses a frame that is too long as soon as it has read the length in the header', () => {
     const header = Buffer.alloc(5)
     header.writeUInt32LE(maxPayloadBytes + 1)
     assert.throws(() => new FrameDecoder().push(header), BadFrame)
@@ -84,7 +84,7 @@ suite('frames between the gate and the agent', () => {
 })
 
 suite('fields in the payload of a frame', () => {
-  test('`word` reads a position and returns the word of a list there; refuses a position without a word', () => {
+  test('`word` reads a number and returns the word at that position of a list; refuses a too large number', () => {
     const words = ['waiting', 'running'] as const
     assert.equal(new FieldReader(Buffer.of(1)).word(words), 'running')
     assert.throws(() => new FieldReader(Buffer.of(2)).word(words), BadFrame)

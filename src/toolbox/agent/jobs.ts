@@ -44,8 +44,8 @@ export type Job = {
 }
 
 /**
- * A piece of output, or the report that output was lost. `offset` is the position of its first byte in the whole
- * output. The next event starts at `offset + data.length` or `offset + lostBytes`.
+ * A piece of output, or the report that a piece of output was lost. `offset`: position of the first byte of that piece in the
+ * whole output. The next event starts at `offset + data.length` or `offset + lostBytes`.
  */
 export type OutputEvent =
   | { type: 'output'; stream: 'stdout' | 'stderr'; offset: number; data: Buffer }

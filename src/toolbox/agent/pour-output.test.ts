@@ -106,7 +106,7 @@ suite('parts in a stream of frames', () => {
     assert.throws(() => [...new PartFinder().parts(encodeFrame(kinds.stdout))], BadFrame)
   })
 
-  test('`PartFinder` refuses a frame by the length in its header; the limit is higher for frames of output', () => {
+  test('`PartFinder` refuses a frame whose header has a too large length; frames of output may be longer', () => {
     for (const [kind, most] of [[kinds.stdout, maxPayloadBytes] as const, [kinds.exit, 4096] as const]) {
       const header = Buffer.alloc(5)
       header.writeUInt32LE(most + 1)

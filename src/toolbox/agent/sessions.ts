@@ -118,7 +118,7 @@ const readSession = (payload: Buffer): AgentSession => {
   return { id, state, pid, exit: state === 'ended' ? exit : null, createdAt, commands: [] }
 }
 
-/** Reads a command, with at most `most` bytes of its text. */
+/** Decodes the agent's description of a command. Keeps at most `most` bytes of the command's text. */
 const readCommand = (payload: Buffer, most = textInList): { command: SessionCommand; textBytes: number } => {
   const fields = new FieldReader(payload)
   const id = fields.string()
@@ -147,7 +147,7 @@ const readCommand = (payload: Buffer, most = textInList): { command: SessionComm
  */
 const sessionsMax = 1024
 const commandsMax = 16_384
-/** Maximum size of a frame that describes a session or a command. */
+/** Maximum size of a frame that describes a session or a command, in bytes. */
 const frameBytes = 8 * 1024
 const textInList = 4096
 const commandTextBytes = 1024 * 1024

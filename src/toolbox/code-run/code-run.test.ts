@@ -139,7 +139,7 @@ suite('POST /process/code-run: python', needsPython, () => {
     assert.match((await run('import os, signal; os.kill(os.getpid(), signal.SIGTERM)')).result, /^$/)
   })
 
-  test('Python code of 1 MiB runs, and can read the call’s variables', async () => {
+  test('Python code of 1 MiB runs, and can read the environment variables that the call sets', async () => {
     await using box = await startToolbox()
     const code = `import os\nx = "${'y'.repeat(1024 * 1024)}"\nprint(len(x), os.environ["MINE"])`
     const { body } = await box.post(codeRun, { code, language: 'python', envs: { MINE: 'é' } })

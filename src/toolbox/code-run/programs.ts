@@ -7,10 +7,7 @@ export type Program = { argv: readonly string[]; stdin: string }
 
 const read = (name: string) => readFileSync(new URL(`./${name}`, import.meta.url), 'utf8')
 
-/**
- * Writes a text as a literal of Python and JavaScript. JSON text is a literal in both languages, after lone surrogates are
- * replaced.
- */
+/** Returns the text as a string literal that is valid in both Python and JavaScript. Lone surrogates become U+FFFD. */
 const literal = (text: string) => JSON.stringify(text.toWellFormed())
 
 /**

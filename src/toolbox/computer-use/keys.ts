@@ -61,13 +61,13 @@ const keyOf = (name: string): string => {
   )
 }
 
-/** The keys of a chord for xdotool: `ctrl+shift+t`. */
+/** Joins the modifiers and the key into the form that xdotool reads, such as `ctrl+shift+t`. */
 export const chordOf = (key: string, held: readonly string[] = []): string => {
   const all = [...held.map(modifierOf), keyOf(key)]
   return [...new Set(all)].join('+')
 }
 
-/** Reads a hotkey: `ctrl+c`, `ctrl + c`, `shift`, and `ctrl++` for the key plus. */
+/** Reads a hotkey in the form that callers send: `ctrl+c`, `ctrl + c`, `shift`, and `ctrl++` for the key plus. */
 export const readHotkey = (keys: string): string => {
   const [, held = '', key = ''] = /^((?:[^+]+\+)*)(\+|[^+]*)$/.exec(keys.trim()) ?? []
   return chordOf(key === '+' ? key : key.trim(), held.split('+').slice(0, -1))

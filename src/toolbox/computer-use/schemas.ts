@@ -89,7 +89,10 @@ const Pid = Type.Integer({ minimum: 1, maximum: 2 ** 31 - 1 })
 export const TreeQuery = Type.Object({
   scope: Type.Optional(Type.Enum([...scopes])),
   pid: Type.Optional(Pid),
-  /** Maximum number of levels of the tree below its root. 0: only the root. -1: all levels, up to the maximum of the API. */
+  /**
+   * Maximum number of levels of the accessibility tree below its root. 0: only the root. -1: all levels, up to the maximum of
+   * the API.
+   */
   maxDepth: Type.Optional(Type.Integer({ minimum: -1, maximum: 1000 })),
 })
 const NodeText = Type.String({ maxLength: 1000 })
@@ -125,7 +128,7 @@ export const TreeRows = Type.Object({
 })
 export type TreeRows = Type.Static<typeof TreeRows>
 export type TreeNode = Type.Static<typeof Node> & { children?: TreeNode[] }
-/** Each of the `children` is a node of this form, too. */
+/** Each of the `children` is a node with these fields and `children` of its own. */
 const Root = Type.Object({ ...node, children: Type.Optional(Type.Array(Type.Unknown())) })
 export const Tree = Type.Object({ root: Type.Optional(Root), truncated: Flag })
 export const Nodes = Type.Object({ matches: Type.Array(Node), truncated: Flag })

@@ -250,7 +250,7 @@ suite('POST /process/execute: Idempotency-Key', () => {
 suite('stored answers of commands with an Idempotency-Key', () => {
   const answer = (bytes: number) => async () => ({ exitCode: 0, result: 'x'.repeat(bytes) })
 
-  test('above 256 KiB the oldest stored answers are evicted; a retry gets 409 if the answer was never stored', async () => {
+  test('above 256 KiB the oldest stored answers are evicted; a retry gets 409 if its answer was too long', async () => {
     const answers = new Answers()
     for (const key of ['a', 'b', 'c']) await answers.once(key, key, answer(100 * 1024))
     let again = 0

@@ -25,8 +25,8 @@ const exists = async (files: Files, path: string): Promise<boolean> => {
 }
 
 /**
- * Moves a file with the image's `mv`, where the kernel cannot rename it: between two file systems, or for a directory that comes
- * from the image, over which the sandbox's disk is an overlay. `mv` copies and then deletes, so it can break off in the middle.
+ * Moves a file or directory with the image's `mv`. Used if the kernel cannot rename it: between two file systems, or if it is
+ * a directory of the image (overlays refuse that). `mv` copies and then deletes, so it can break off in the middle.
  */
 const copyOver = async (sandbox: ToolboxSandbox, deadline: Deadline, from: string, to: string): Promise<void> => {
   const files = sandbox.agent.files(sandbox.assignment.user)

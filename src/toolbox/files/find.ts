@@ -9,9 +9,9 @@ import { answerBytes, Records } from './records.ts'
 import { operand, runTool } from './run-tool.ts'
 import type { Match } from './schemas.ts'
 
-/** Maximum number of matches in an answer. Further matches are left out, and a header says so. */
+/** Maximum number of matches in an answer. If there are more, the answer has the header `X-Alcove-Truncated`. */
 export const findLength = 10_000
-/** Maximum length of a file name, and of a line, in bytes. */
+/** Maximum length of each file name and each line in the output of `grep`, in bytes. */
 const recordBytes = 16 * 1024
 
 /** Options of `grep`. `--no-messages`: unreadable files are skipped. Fifos, devices and binary files are skipped too. */

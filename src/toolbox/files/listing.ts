@@ -6,7 +6,7 @@ import { absolute, below, fileInfo } from './file-info.ts'
 import { answerBytes } from './records.ts'
 import type { FileInfo } from './schemas.ts'
 
-/** Maximum number of entries in a listing. A longer listing is cut, and a header says so. */
+/** Maximum number of entries in a listing. If there are more, the answer has the header `X-Alcove-Truncated`. */
 export const listingLength = 20_000
 /** Maximum depth of the agent's listings. */
 const deepest = 64

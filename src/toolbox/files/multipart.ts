@@ -50,7 +50,9 @@ class PartReader {
     this.#held = held.length === 0 ? value : Buffer.concat([held, value])
   }
 
-  /** Returns how many bytes at the end of the held chunk may be the start of a delimiter that continues in the next chunk. */
+  /**
+   * Returns how many bytes at the end of the chunk in memory may be the start of a delimiter that continues in the next chunk.
+   */
   #doubtfulBytes(): number {
     for (let size = Math.min(this.#held.length, this.#delimiter.length - 1); size > 0; size--) {
       const end = this.#held.subarray(-size)

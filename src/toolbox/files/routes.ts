@@ -53,7 +53,7 @@ const within = <T>(
     { path },
   )
 
-/** Sets a header that says that a list is cut, because the body has no field for it. */
+/** Sets the header `X-Alcove-Truncated` if the list in the body is cut, because the body has no field for that. */
 const sayCut = (reply: FastifyReply, isCut: boolean) => {
   if (isCut) reply.header('x-alcove-truncated', 'true')
 }

@@ -8,7 +8,7 @@ import { below } from './file-info.ts'
 import { answerBytes, Records } from './records.ts'
 import { runTool } from './run-tool.ts'
 
-/** Maximum number of names in an answer. A longer list is cut, and a header says so. */
+/** Maximum number of names in an answer. If there are more, the answer has the header `X-Alcove-Truncated`. */
 export const searchLength = 10_000
 const nameBytes = 16 * 1024
 

@@ -101,7 +101,7 @@ suite('POST /git/clone', () => {
       assert.deepEqual((await room.post('/clone', body)).status, 400, JSON.stringify(body))
     }
     assert.ok(!existsSync(proof))
-    // Git cannot mistake an absolute path for an option, even if its last name begins with `--`.
+    // Git cannot mistake an absolute path for an option, even if the name of the last directory in it begins with `--`.
     await room.done('/clone', { url: room.upstream, path: `${room.home}/--upload-pack=x` })
   })
 
@@ -172,7 +172,7 @@ suite('git calls on an image without git, or for a path without a repository', (
     assert.deepEqual(refusal(await room.post('/init', { path: room.home })), [422, 'UNPROCESSABLE_ENTITY'])
   })
 
-  test('git calls answer 404 for a path that is missing, no directory or no repository', async () => {
+  test('git calls answer 404 for a path that is missing, is not a directory, or is not a repository', async () => {
     await using room = await GitRoom.start()
     writeFileSync(join(room.home, 'file'), '')
     for (const path of [room.home, join(room.home, 'file'), join(room.home, 'none')]) {

@@ -80,7 +80,7 @@ suite('credentials of one git call', () => {
     }
   })
 
-  test('git calls answer 401 for wrong or missing credentials, and git never waits for a terminal', async () => {
+  test('git calls answer 401 for wrong or missing credentials, and git never asks for them at a terminal', async () => {
     await using room = await GitRoom.start()
     const url = `${room.http.url}/upstream.git`
     const path = join(room.home, 'work')

@@ -16,8 +16,8 @@ const answerBytes = 16 * 1024 * 1024
 const complaintBytes = 64 * 1024
 
 /**
- * Maximum number of records in git's output, far more than 16 MiB of real file names contain. Without this limit, a hostile program
- * in place of git could print empty records and keep the gate busy.
+ * Maximum number of records in git's output, which may have 16 MiB. Real file names are so long that 16 MiB contain far fewer.
+ * Without this limit, a hostile program in place of git could print empty records and keep the gate busy.
  */
 const mostRecords = 250_000
 

@@ -15,8 +15,8 @@ const words: Record<string, StatusWord> = {
 }
 
 /**
- * Decodes a name. Git's output was read as latin1, which keeps every byte, and was split into names. Only here, invalid UTF-8
- * becomes U+FFFD.
+ * Decodes a file name from git's output, which was read as latin1, so that every byte is unchanged. Bytes that are not UTF-8
+ * become U+FFFD.
  */
 const nameOf = (latin1: string) => Buffer.from(latin1, 'latin1').toString('utf8')
 

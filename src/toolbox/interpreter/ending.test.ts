@@ -41,7 +41,8 @@ suite('the timeout of interpreter code', () => {
     await using box = await startToolbox()
     const contextId = await newContext(box)
     const { jobs } = box.native.agent
-    // Imitate a gate that was killed after it had sent endless code to the worker. The deadline of that code passed 4.9 s ago.
+    // Imitate a gate that was killed after it had sent endless code to the worker. The deadline of that code passed 4.9 s ago,
+    // and the worker ends itself 5 s after a deadline (LATE_SECONDS in worker.py).
     const request = { id: 'of a runner', code: 'sum(range(10 ** 15))', envs: {}, deadline: Date.now() - 4900 }
     await jobs.input(`python.${contextId}`, Buffer.from(`${JSON.stringify(request)}\n`))
     const isEnded = async () => (await jobs.list()).every(({ state }) => state === 'ended')

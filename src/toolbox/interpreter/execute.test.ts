@@ -269,7 +269,7 @@ suite('GET /process/interpreter/execute', () => {
     assert.equal(await printed(box, comment), 'long\n')
   })
 
-  test('an interpreter run gets 1013 above 256 MiB of code in all runs, but a sandbox may always send 64 KiB', async (t) => {
+  test('above 256 MiB of code in all runs, a new run is closed with 1013; each sandbox may have 64 KiB', async (t) => {
     await using box = await startToolbox()
     const most = 16 * 1024 * 1024
     for (let other = 0; other < 16; other++) {

@@ -178,7 +178,10 @@ const outwait = async (jobs: Jobs, context: Context): Promise<void> => {
   }
 }
 
-/** Waits until the worker is free. Returns true if it had to wait; the worker may have ended during the wait. */
+/**
+ * Waits until the worker is free. Returns true if it had to wait. In that case, check the worker: it may have ended during the
+ * wait.
+ */
 export const outwaitOthers = async (jobs: Jobs, context: Context): Promise<boolean> => {
   const hasWaited = await isBusy(jobs, context)
   if (hasWaited) await outwait(jobs, context)

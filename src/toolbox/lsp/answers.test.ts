@@ -7,7 +7,7 @@ const range = { start: at(1, 2), end: at(1, 5) }
 const nowhere = { start: at(0, 0), end: at(0, 0) }
 
 suite('answers of language servers in the shapes of the API', () => {
-  test('`completionsOf` returns a list, whether the language server sends a list, an array or null', () => {
+  test('`completionsOf` returns a list if the language server sends a CompletionList, an array or null', () => {
     const item = {
       label: 'greet',
       kind: 2,
@@ -50,7 +50,7 @@ suite('answers of language servers in the shapes of the API', () => {
     assert.equal(symbolsOf(symbols(1000), uri).length, 1001)
   })
 
-  test('a field of a wrong type in a language server’s answer is dropped; a required field becomes zero', () => {
+  test('a language server’s field of a wrong type is dropped; if the API requires the number, it becomes 0', () => {
     for (const wrong of [1, 'x', true, {}, { items: {} }, { items: [1, null, {}, { label: 2 }] }]) {
       assert.deepEqual(completionsOf(wrong).items, [])
     }

@@ -56,9 +56,9 @@ class Client {
     const { job, record } = this.#pty
     const begin = record.lazyStart ? startMark.length : 0
     const first = Math.max(begin, job.startOffset, job.endOffset - scrollbackBytes)
-    // A shell with `lazyStart` prints `startMark` when its first client connects, before all other output. Clients do not get
-    // `startMark`. `first` is the offset of the first byte for this client. If `startMark` is not printed yet, the output still
-    // ends before `first`, so reading starts at that end and skips `markLeft` bytes.
+    // A shell with `lazyStart` prints `startMark` before all other output, when its first client connects. Clients do not get
+    // `startMark`: they get the output from the offset `first` on. If `startMark` is not printed yet, reading starts at the
+    // end of the output, which is before `first`, and skips `markLeft` bytes.
     const from = Math.min(first, job.endOffset)
     let isCut = from > begin
     let markLeft = first - from

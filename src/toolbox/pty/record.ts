@@ -17,8 +17,8 @@ export const jobIdOf = (ptyId: string): string =>
   prefix + createHash('sha256').update(ptyId).digest('base64url').slice(0, 40)
 
 /**
- * Encodes the record with as many variables as fit. The record omits all other variables, but the shell still gets
- * them.
+ * Encodes the record as metadata of the job. Stores as many variables as fit into `metadataBytes`; the shell gets the others,
+ * too.
  */
 export const encodeRecord = ({ id, cwd, lazyStart, envs }: PtyRecord): Buffer => {
   const kept: Record<string, string> = {}

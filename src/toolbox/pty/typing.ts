@@ -7,7 +7,10 @@ import { isRefused, type Jobs } from '../agent/agent.ts'
 
 /** Maximum buffered input of a client, in bytes. Above it the socket is paused. */
 const aheadBytes = 1024 * 1024
-/** Memory that a frame takes besides its contents. For a frame of one byte this is nearly all. */
+/**
+ * Memory that a frame takes besides its contents, in bytes. Without this number, many frames of one byte would use far more
+ * memory than counted.
+ */
 const frameBytes = 256
 /**
  * Limits of buffered input, in bytes. `each`: per sandbox. `all`: in total. `sure`: what each sandbox always gets. A client is

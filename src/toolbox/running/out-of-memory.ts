@@ -24,7 +24,10 @@ export const wasBetween = (spans: MemoryKillsHere['spans'], from: number, until:
 const killsOf = async ({ memoryKills }: Sandbox): Promise<MemoryKillsHere> =>
   (await memoryKills?.().catch(() => undefined)) ?? { count: 0, spans: [] }
 
-/** A successful command shorter than this, in ms, is not checked: it cannot fill the memory, and the check takes time itself. */
+/**
+ * A successful command that ran for less than this time, in ms, is not checked: in such a short time it cannot fill the
+ * memory, and the check itself takes time.
+ */
 const fastMs = 20
 
 /**

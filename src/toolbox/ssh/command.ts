@@ -163,7 +163,7 @@ class Conversation {
 }
 
 /**
- * Serves one command. Sends no pings to the SSH gateway. A gateway whose client does not read answers no pings, even
+ * Serves one command. Sends no pings to the SSH gateway: while its client does not read, the gateway answers no pings, even
  * for an hour, and the command must wait for that client.
  */
 export const serveCommand = async (socket: WebSocket, sandbox: ToolboxSandbox): Promise<void> => {

@@ -49,8 +49,8 @@ export class NativeAgent {
   static async start(kind: keyof typeof binaries = 'sanitized'): Promise<NativeAgent> {
     const binary = build(kind)
     const directory = mkdtempSync(join(tmpdir(), 'alcove-agent-'))
-    // The agent gets the listening socket of `server`, and clients find it at agent.sock. But `server.close()` deletes the path on
-    // which the server began to listen. So the server begins at another path, which is renamed to agent.sock before the close.
+    // `server.close()` deletes the path at which the server began to listen. So the socket is renamed to agent.sock first. The
+    // agent has inherited the socket, and clients find it at agent.sock.
     const server = createServer()
     server.listen({ path: join(directory, 'bound.sock'), backlog: 1024 })
     await once(server, 'listening')
