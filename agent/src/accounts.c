@@ -24,8 +24,8 @@ bool parse_id(const char *text, uint32_t *id) {
 }
 
 /*
- * A buffer for files of usual length, such as /etc/passwd, so that the start of a program need not allocate memory. One static
- * buffer is enough, because only one file is open at a time.
+ * A buffer for files of at most 16 KiB, as /etc/passwd usually is, so that the start of a program need not allocate memory. One
+ * static buffer is enough, because only one file is open at a time.
  */
 static char usual[BYTES_AT_FIRST + 1]; /* one byte more, for a NUL after the last line */
 

@@ -223,7 +223,7 @@ static void parse(struct connection *connection) {
       return;
     }
     if (connection->in_size - connection->in_at - FRAME_HEADER < size) {
-      /* Reserve room for the whole frame. Unused pages cost nothing until the rest of the frame arrives. */
+      /* Reserve room for the whole frame. The room uses no memory until the bytes of the frame arrive. */
       if (make_room(connection, connection->in_at + FRAME_HEADER + size)) break;
       connection_fail(connection, STAGE_BUSY, ENOMEM);
       return;

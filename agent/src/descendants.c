@@ -1,6 +1,7 @@
 /*
- * Finds descendants: reads the parent of each process in /proc, then marks the children of marked processes until no more are
- * found. A child that is forked while /proc is read is missed, so a function that kills searches again until it finds no process.
+ * Finds the descendants of a process: reads the parent of each process in /proc, then marks the children of the process, their
+ * children, and so on. A child that is forked while /proc is read is missed, so a function that kills searches again until it
+ * finds no process.
  */
 #include "descendants.h"
 

@@ -18,7 +18,7 @@
 
 enum { PEER, PORT };
 
-/* Bytes from one end that must go to the other end. */
+/* One direction of the tunnel. `pending`: bytes that came from one end and were not sent to the other end yet. */
 struct stream {
   uint8_t *pending;
   size_t start, end;

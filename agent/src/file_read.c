@@ -109,9 +109,9 @@ static void serve_list(struct fields *request) {
 /* ---- reading a file ---- */
 
 /*
- * Buffer for the beginning of the file. A file's reported size is unreliable: sysfs reports too much, proc too little, and a file
- * may be cut while it is read. So the agent first reads CHUNK bytes. If the file ends before, or reports fewer bytes than were
- * read, its size is the number of bytes that the agent can read.
+ * Buffer for the beginning of the file. The size that a file reports may be wrong: sysfs reports too much, proc too little, and
+ * another process may shorten the file. So the agent first reads CHUNK bytes. A file that ends before that, or that reports
+ * fewer bytes than CHUNK, is read to its end, and its size is the number of bytes read.
  */
 static uint8_t beginning[WITHOUT_SIZE_MAX + 1];
 

@@ -32,7 +32,7 @@ static unsigned servers;
 
 /*
  * Descriptor of an empty file that serves only for locks. Each locked byte stands for a file that is being written. Only the
- * file servers inherit the descriptor.
+ * processes for file operations inherit this descriptor.
  */
 static int locks = -1;
 

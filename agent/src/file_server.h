@@ -32,8 +32,8 @@ size_t peer_read(void *into, size_t size);
 void peer_at_end(void (*clear)(void));
 
 /*
- * Locks `number` among all file servers of the agent. Waits while another file server has locked it. The lock lasts until the
- * process ends. Returns false with errno if locking is impossible.
+ * Locks `number` among all processes for file operations of this agent. Waits while another such process has locked it. The
+ * lock lasts until the process ends. Returns false with errno if locking is impossible.
  */
 bool peer_lock(uint64_t number);
 

@@ -33,7 +33,10 @@ struct job *job_named(struct connection *connection, const char *id) {
 
 /* ---- output of jobs ---- */
 
-/* Reads output of a job once, and stores it in the job's ring buffer. Returns false if the pipe has no data at the moment. */
+/*
+ * Calls read once for one output pipe of a job, and stores the bytes in the job's ring buffer. Returns false if nothing was
+ * read, because the pipe is empty or has ended.
+ */
 static bool collect(struct job *job, int which, size_t at_most) {
   static uint8_t bytes[CHUNK];
   struct source *source = &job->output[which];

@@ -62,7 +62,7 @@ void inputs_fail(struct job *, int error_number);
 /* Answers the requests to remove the job (remove.c), and frees the job. Called when its first process has been reaped. */
 void removers_continue(struct job *);
 
-/* Frees a job that was removed from the list. Does nothing while a connection still follows the job. */
+/* Frees a job that was removed from the list `jobs`. Does nothing while a connection still follows the job. */
 void job_release(struct job *);
 
 #endif

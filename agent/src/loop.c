@@ -124,8 +124,8 @@ static int next_timeout(void) {
 }
 
 /*
- * Calls timers that are due. A timer's callback may set or clear any timer, so the loop begins again at the first timer after
- * each call.
+ * Calls the callback of each timer that is due. A callback may set or clear any timer, so the loop begins again at the first
+ * timer after each call.
  */
 static void fire_timers(void) {
   if (!timers) return;

@@ -10,7 +10,7 @@
 
 #include "pages.h"
 
-/* A command that writes fast is slowed down for a follower only if the follower has received bytes within this time. */
+/* A command that writes fast is slowed down for a slow follower only if the follower has received bytes within this time. */
 #define TAKING_MILLISECONDS 250u
 
 struct follower {
@@ -151,7 +151,10 @@ ssize_t record_take(struct record *record, enum origin origin, int pipe, size_t 
   size_t size = (size_t)got;
   uint8_t header[FRAME_HEADER];
   put_u32(header, (uint32_t)size)[0] = kinds[origin];
-  /* From CHUNK bytes on, send the pages of the pipe without a copy. For fewer bytes, a copy takes less memory than the pages. */
+  /*
+   * Send CHUNK bytes or more without a copy: the peer gets the pages of the pipe. For fewer bytes, a copy takes less memory
+   * than the pages.
+   */
   bool is_double = size >= CHUNK;
   bool is_well = !is_double || pages_double(header, size);
   is_well &= keep_pages(&record->ring, origin, size);

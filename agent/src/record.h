@@ -31,7 +31,10 @@ void record_start(struct record *, void (*left)(struct record *));
 ssize_t record_take(struct record *, enum origin, int pipe, size_t at_most);
 /* Sends new output to the followers. Call this after output was stored. */
 void record_wake(struct record *);
-/* Returns true if a follower reads too slowly: its connection accepts no more bytes at the moment, but did so recently. */
+/*
+ * Returns true if a follower reads too slowly: its connection accepts no bytes at the moment, but accepted some within the last
+ * TAKING_MILLISECONDS (record.c).
+ */
 bool record_is_pressed(const struct record *);
 /* Sends followers the remaining output and then the exit. */
 void record_end(struct record *, const uint8_t exit[5]);

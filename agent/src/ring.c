@@ -45,8 +45,8 @@ static int open_hidden(const char *directory) {
 }
 
 /*
- * Opens a file for output. Uses memory only if no disk can be written at all. A full disk still counts as a disk, because it
- * may have room again later.
+ * Opens a file for output: on a disk if possible, otherwise in memory. If a disk is full, fails instead of using memory,
+ * because the disk may have room again later.
  */
 int ring_storage(void) {
   static const char *const directories[] = {"/var/tmp", "/tmp", "/"};
@@ -108,8 +108,8 @@ static void forget_before_start(struct ring *ring) {
 }
 
 /*
- * Extends the stored beginning of the output, which is never overwritten, up to its maximum size. Does nothing once other data
- * was overwritten.
+ * Extends the stored beginning of the output, which is never overwritten, up to its maximum size. Does nothing once output
+ * after that beginning was overwritten.
  */
 static void grow_head(struct ring *ring) {
   if (ring->start > ring->head_end || ring->head_end == ring->head) return;

@@ -35,8 +35,8 @@ static struct session *new_session(const char *id, uint8_t flags, uint32_t ring_
 }
 
 /*
- * Opens the pipes of a shell. The agent writes commands to `ours[0]`, and reads from `ours[1]` how they ended. `theirs`
- * become descriptors 0, 1 and 2 of the shell.
+ * Opens the pipes of a shell. The agent writes commands to `ours[0]`, and reads from `ours[1]` the shell's reports that a
+ * command has ended. `theirs` become descriptors 0, 1 and 2 of the shell.
  */
 static bool open_pipes(int ours[2], int theirs[3]) {
   int lines[2], answers[2];

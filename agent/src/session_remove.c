@@ -1,7 +1,7 @@
 /*
- * SESSION_REMOVE: removes the session from the list immediately. All its processes get SIGTERM, and after five seconds
- * SIGKILL. The answer is sent when all processes have ended. The tree of processes is recorded at the beginning, so a
- * process that leaves the tree later is still killed.
+ * SESSION_REMOVE: removes the session from the list immediately. All its processes get SIGTERM, and after five seconds SIGKILL.
+ * The answer is sent when all processes have ended. The session's processes are recorded at the beginning, so a process whose
+ * parent ends later is still killed.
  */
 #include <errno.h>
 #include <signal.h>

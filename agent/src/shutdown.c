@@ -67,7 +67,7 @@ void shutdown_begin(uint32_t grace_milliseconds) {
 
 bool shutdown_has_begun(void) { return begun; }
 
-/* If a shutdown has begun, lets the agent exit after LAST_WORDS_MILLISECONDS. In this time the last output is sent. */
+/* If a shutdown has begun, makes the agent exit after LAST_WORDS_MILLISECONDS. In this time the last output is sent. */
 void shutdown_nobody_left(void) {
   bool is_leaving = next_step.fire == leave && next_step.at <= now_milliseconds() + LAST_WORDS_MILLISECONDS;
   if (begun && !is_leaving) timer_set(&next_step, LAST_WORDS_MILLISECONDS, leave);

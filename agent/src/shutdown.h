@@ -10,7 +10,7 @@
 
 void shutdown_begin(uint32_t grace_milliseconds);
 bool shutdown_has_begun(void);
-/* Lets a shutdown that has begun end soon. Called by the reaper when the agent has no child left. */
+/* If a shutdown has begun, makes the agent exit soon. Called by the reaper when the agent has no child left. */
 void shutdown_nobody_left(void);
 
 #endif

@@ -1,7 +1,4 @@
-/*
- * Reads from a limited number of pipes and discards the data. If the limit is reached, a pipe that is added is closed
- * instead.
- */
+/* Reads from a limited number of pipes and discards the data. Above the limit, closes the new pipe instead of reading it. */
 #include "sink.h"
 
 #include <errno.h>

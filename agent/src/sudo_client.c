@@ -189,8 +189,8 @@ static void go_on(struct client *client) {
 }
 
 /*
- * Stops this process with the signal. Returns false if the kernel does not stop the process: no shell could continue a process of
- * an orphaned process group.
+ * Stops this process with the signal. Returns false if the kernel does not stop the process, which happens if its process group
+ * is orphaned: no shell could continue it.
  */
 static bool stop_self(int number) {
   sigset_t one, waiting;

@@ -90,10 +90,7 @@ _Noreturn static void refuse(const struct option *option) {
 }
 
 static void apply(struct sudo_options *sudo, const struct option *option, char *value) {
-  /*
-   * Refuse an empty value, so that an empty user does not mean root: a script may write `-u "$USER_OF_THE_SERVICE"` without
-   * that variable.
-   */
+  /* Refuse an empty value. Otherwise `-u "$NAME"` in a script that forgot to set NAME would run the command as root. */
   if (option->takes == A_VALUE && option->letter != 'p' && !*value) wrong("option requires an argument", option->name);
   switch (option->letter) {
     case 'A': case 'B': case 'N': case 'n': case 'p': case 'S': return;

@@ -1,6 +1,6 @@
 /*
- * Finds a user's entry and groups, and becomes that user. The groups are set first, because the right to set them is lost
- * with the change of user.
+ * Finds a user's entry in /etc/passwd and the user's groups, and becomes that user. The groups are set first, because the right
+ * to set them is lost with the change of user.
  */
 #include "user.h"
 
