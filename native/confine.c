@@ -153,8 +153,9 @@ static void show_own_process(void) {
 static void make_view(char **arg) {
   (void)arg;
   if (unshare(CLONE_NEWNS) < 0) fail("a mount namespace");
-  // Make the mounts of this namespace private, so that they are invisible to the host. The namespace also has copies of all the
-  // host's mounts. They would keep file systems busy that the host unmounts, so the step `enter` removes them.
+  // Make the mounts of this namespace private, so that the host does not see them. The namespace begins with copies of all
+  // mounts of the host. A file system stays in use while such a copy exists, even if the host has unmounted it. So the step
+  // `enter` removes the copies.
   if (mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) < 0) fail("/");
   // First mount an empty file system at `place`, the new root. The lines below make the directories in it that the program will
   // see.

@@ -1,4 +1,4 @@
-// Steps of a start that make, copy and remove disks: subvolumes of btrfs, and the trees in them.
+// Steps of a sandbox's start that make, copy and remove disks. A disk is a btrfs subvolume with files in it.
 #include <endian.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -75,8 +75,8 @@ void delete_subvolume(char **arg) {
   name_subvolume(&args, name);
   if (ioctl(parent, BTRFS_IOC_SNAP_DESTROY, &args) < 0 && errno != ENOENT) fail(arg[0]);
   if (known) {
-    // Removes the subvolume's quota group, which an older kernel would never remove. A newer kernel has removed the group
-    // already, so the error is ignored.
+    // Remove the subvolume's quota group: an older kernel keeps it forever. A newer kernel has removed the group already, so
+    // ignore an error.
     struct btrfs_ioctl_qgroup_create_args group = {.create = 0, .qgroupid = info.treeid};
     (void)ioctl(parent, BTRFS_IOC_QGROUP_CREATE, &group);
   }
@@ -106,7 +106,7 @@ static int remove_one(const char *path, const struct stat *status, int type, str
   return 0;
 }
 
-// remove-tree PATH: removes a directory with its contents. Only for a tree that no other process can reach.
+// remove-tree PATH: removes a directory with its contents. Use it only if no other process can reach this directory.
 void remove_tree(char **arg) {
   if (nftw(arg[0], remove_one, 16, FTW_DEPTH | FTW_PHYS | FTW_MOUNT) < 0 && errno != ENOENT) fail(arg[0]);
 }
@@ -174,9 +174,9 @@ static int disarm_one(const char *path, const struct stat *status, int type, str
   return 0;
 }
 
-// disarm PATH FIRST COUNT: removes from a directory tree what a sandbox with the ids FIRST to FIRST + COUNT - 1 could not have
-// made: devices, set-id bits of other owners, capabilities of other users, and attributes that Alcove's overlays do not set. Only
-// for a tree that no other process can reach.
+// disarm PATH FIRST COUNT: removes from the directory PATH what a sandbox with the ids FIRST to FIRST + COUNT - 1 could not
+// have made: devices, set-id bits of other owners, capabilities of other users, and attributes that Alcove's overlays do not
+// set. Use it only if no other process can reach this directory.
 void disarm(char **arg) {
   first_id = (uid_t)number(arg[1], 10);
   id_count = (uid_t)number(arg[2], 10);

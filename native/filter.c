@@ -95,7 +95,8 @@ static void forbid(int call, int number) {
   answer(error(number));
 }
 
-// Allows a call only if its argument has one of these values. At the end, loads the call's number again for the next rule.
+// Allows a system call only if its argument with the index `argument` has one of these values. Otherwise the call fails with
+// the errno `otherwise`. The added instructions end by loading the number of the call again, because the next rule needs it.
 static void allow_only(int call, unsigned argument, const unsigned *values, unsigned char count, int otherwise) {
   unless_equal_skip((unsigned)call, (unsigned char)(count + 3));
   load_argument(argument);
@@ -104,8 +105,8 @@ static void allow_only(int call, unsigned argument, const unsigned *values, unsi
   load_call();
 }
 
-// Restricts the flags of `clone`. `refused_if_set` 1: the call fails if one of `bits` is set. `refused_if_set` 0: the call fails
-// if all of them are clear.
+// Restricts the flags of the system call `clone`. If `refused_if_set` is 1, a call with one of the flags `bits` fails. If it is
+// 0, a call with none of these flags fails.
 static void judge_clone(unsigned bits, int refused_if_set) {
   unless_equal_skip(SYS_clone, 4);
   load_argument(0);

@@ -123,16 +123,16 @@ static void listen_at(char **arg) {
   }
 }
 
-// child-of PID: makes the kernel kill this process when PID, the runner that started it, dies, even after this process has become
-// the OCI runtime. Otherwise this start could continue while the next runner cleans up.
+// child-of PID: makes the kernel kill this process when the process PID, the runner, ends. That still holds after this process
+// has become the OCI runtime. Otherwise this start could continue while the next runner cleans up.
 static void die_with(char **arg) {
   if (prctl(PR_SET_PDEATHSIG, SIGKILL) < 0) fail("parent");
   if ((unsigned long long)getppid() != number(arg[0], 10)) refuse("the runner is gone");
 }
 
 // Raises a limit of timers or message queues. The kernel counts these for all sandboxes together, because their user namespaces
-// have the same creator. So with the usual limit, one sandbox could use up everything. Without CAP_SYS_RESOURCE the limit rises
-// only to this process's hard limit.
+// have the same creator. So with the usual limit, one sandbox could use up the limit of all sandboxes. Without CAP_SYS_RESOURCE
+// the limit rises only to this process's hard limit.
 static void raise_shared_limit(int resource) {
   struct rlimit most = {.rlim_cur = RLIM_INFINITY, .rlim_max = RLIM_INFINITY};
   if (setrlimit(resource, &most) == 0 || getrlimit(resource, &most) < 0) return;

@@ -11,8 +11,8 @@ void run_steps(int count, char **arg);
 // which a helper process moves itself, so that moves of other processes are fast (serve.c). NULL: no helper process.
 int serve(const char *warm);
 
-// Functions for all steps. `fail` and `refuse` end the program with one line that names the failed step. `number` parses an
-// argument, or refuses it.
+// Functions that all steps use. `fail` and `refuse` end the program with one line that names the step that failed. `number`
+// parses a number; for any other text it ends the program like `refuse`.
 _Noreturn void fail(const char *about);
 _Noreturn void refuse(const char *why);
 unsigned long long number(const char *text, int base);

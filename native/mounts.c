@@ -43,8 +43,8 @@ static const struct {
     {"/dev/random", 1, 8}, {"/dev/urandom", 1, 9}, {"/dev/tty", 5, 0},
 };
 
-// Gives the sandbox the host's devices, if this host allows no process to make devices. The runtime, crun, tries to make the
-// sandbox's root the owner of standard input and output, which are /dev/null. The read-only mount of /dev/null prevents this.
+// Gives the sandbox the host's devices. Used on hosts where no process may make devices. The runtime, crun, tries to make the
+// sandbox's root the owner of standard input and output, which are /dev/null. The read-only mount of /dev/null prevents that.
 static void keep_devices_of_host(void) {
   if (umount2("/dev", MNT_DETACH) < 0) fail("/dev");
   if (mount("/dev/null", "/dev/null", NULL, MS_BIND, NULL) < 0) fail("/dev/null");

@@ -245,7 +245,7 @@ int serve(const char *warm) {
   int signals = signalfd(-1, &ended, SFD_CLOEXEC | SFD_NONBLOCK);
   if (signals < 0) give_up("signals");
   for (;;) {
-    // If `most_children` children run, further questions wait in the socket.
+    // While `most_children` children run, read no question: further questions stay in the socket.
     struct pollfd ready[] = {{.fd = signals, .events = POLLIN}, {.fd = child_count < most_children ? 0 : -1, .events = POLLIN}};
     if (poll(ready, 2, watch_deadlines()) < 0 && errno != EINTR) give_up("poll");
     if (ready[0].revents) reap(signals);
