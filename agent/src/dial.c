@@ -18,7 +18,7 @@
 
 enum { PEER, PORT };
 
-/* One direction of the tunnel. `pending`: bytes that came from one end and were not sent to the other end yet. */
+/* A direction of the tunnel. `pending`: bytes that came from one end and were not sent to the other end yet. */
 struct stream {
   uint8_t *pending;
   size_t start, end;

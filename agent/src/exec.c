@@ -7,8 +7,8 @@
  *
  * Most commands end after a few milliseconds, so each wake-up of the agent or the peer is a large part of their cost. If the output
  * pipes ended together with the command, the agent would wake up three times. So the agent keeps a writing end of each pipe open,
- * and wakes up only once. If the peer sends no input, OK waits some milliseconds, so that it can be sent together with other
- * frames.
+ * and wakes up only once. If the peer sends no input, the agent sends the frame OK up to three milliseconds later, if possible
+ * together with output or EXIT.
  */
 #include <errno.h>
 #include <signal.h>

@@ -1,7 +1,7 @@
 /*
- * Limits the disk space and memory that ended commands of a long session use. The output of ended commands on disk is limited
- * in total, and their records in number. Long command texts are moved from memory to the disk. The oldest commands are
- * evicted first. ATTACH reports missing output as lost.
+ * Limits the disk space and memory that ended commands of a long session use. Per session, there are limits for the bytes of
+ * output on disk, for the number of commands, and for memory. Long command texts are moved from memory to the disk. The oldest
+ * commands are evicted first. ATTACH reports missing output as lost.
  */
 #include <errno.h>
 #include <fcntl.h>
