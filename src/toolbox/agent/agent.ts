@@ -1,5 +1,5 @@
 // Operations of the agent in one sandbox. The gate uses them for calls, and the runner to start and stop the sandbox. Every
-// operation opens its own connection, so a restart of gate or runner loses no state.
+// operation opens its own connection, and all state is in the agent, so a restart of gate or runner loses none.
 import type { Duplex } from 'node:stream'
 import { type CommandSpec, type RunningCommand, startCommand } from './command.ts'
 import { AgentGone, Connection, requestRaw } from './connection.ts'

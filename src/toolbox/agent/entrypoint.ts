@@ -1,5 +1,5 @@
-// Starts the entrypoint of the image or snapshot. The entrypoint is a job and not a session, because an image need not
-// have a shell.
+// Starts the entrypoint of the image or snapshot as a job of the agent. It cannot be a command of a session: a session needs a
+// shell, and the image may have none.
 
 import { isRefused, type Jobs, StartFailed } from './agent.ts'
 import { type EnvironmentSource, environmentOf } from './environment.ts'

@@ -35,7 +35,7 @@ suite('frames between the gate and the agent', () => {
     )
   })
 
-  test('`FrameDecoder` turns any bytes into frames of limited size, or throws a BadFrame', () => {
+  test('`FrameDecoder` turns whatever bytes it gets into frames of limited size, or throws a BadFrame', () => {
     fc.assert(
       fc.property(fc.uint8Array({ maxLength: 5000 }), fc.array(fc.nat(), { maxLength: 9 }), (random, cuts) => {
         try {

@@ -91,7 +91,8 @@ suite('clients that send malformed frames to an agent', () => {
       encodeFrame(kinds.closeInput, named().done()),
       encodeFrame(kinds.remove, named().done()),
     ]
-    // Stop the agent, so that it reads these requests only after the clients have closed their connections.
+    // Stop the agent's process. When it continues, it reads these requests only after the clients have closed their
+    // connections.
     process.kill(native.pid, 'SIGSTOP')
     try {
       for (const request of requests) {

@@ -33,8 +33,8 @@ suite('an answer of the agent that arrives in pieces', { timeout: 30_000 }, () =
       let from = 0
       for (const to of [...cuts, bytes.length]) {
         socket.write(bytes.subarray(from, to))
-        // Let a timer fire after each write. The timer fires only if the reader waits for more bytes; a reader that loops would
-        // block it.
+        // Wait for a timer after each write. The timer fires only if the reader waits for more bytes: a reader that runs in an
+        // endless loop would block the event loop.
         await delay(5)
         from = to
       }

@@ -50,12 +50,12 @@ suite('uploads that a power cut interrupts', { skip: needsRoot }, () => {
     isWhole(remains.filter(({ text }) => text !== undefined))
   })
 
-  test('an uploaded file in new directories survives a power cut once it was answered', async () => {
+  test('an uploaded file in new directories survives a power cut once the upload was answered', async () => {
     await using native = await NativeAgent.start('release')
     isWhole((await uploadAndCut(native, { name: 'some/new/file', makeParents: true })).answered)
   })
 
-  test('an upload that overwrites an existing file in place survives a power cut once it was answered', async () => {
+  test('contents that an upload wrote into an existing file survive a power cut once it was answered', async () => {
     await using native = await NativeAgent.start('release')
     const old = 'what was there before, and longer'
     writeFileSync(join(native.directory, 'old'), old)

@@ -30,7 +30,7 @@ const queue = compilerQueue()
 
 type Transpiled = { javascript: string; isModule: boolean } | { complaint: string }
 
-/** Exit code of esbuild for code with errors. */
+/** Exit code of the compiler esbuild if the compiled code has errors. */
 const foundWrong = 1
 const needsModule = /Top-level await is currently not supported with the "cjs" output format/
 const tooMuch = 'The TypeScript compiler gave up: the code is too large or too deeply nested.\n'

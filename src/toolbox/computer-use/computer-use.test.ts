@@ -312,7 +312,7 @@ suite('calls for the desktop of a sandbox (computer use)', () => {
     assert.match((await position()).body.message, /too long/)
   })
 
-  test('computer use calls above the limit of a sandbox answer 429 until a caller closes its connection', async () => {
+  test('with 8 computer use calls open, a sandbox answers 429 to others until a caller disconnects', async () => {
     const count = join(box.directory, 'count')
     behave(`echo x >> '${count}'; exec sleep 600`)
     const calls = Array.from({ length: mostCalls }, () => box.call('/computeruse/recordings/start', {}))

@@ -1,5 +1,6 @@
-// A caller that lost an answer may send the command again, and the command must not run twice. The gate stores answers by
-// idempotency key for 10 minutes, within limits. A restart of the gate loses the answers, but also ends the commands.
+// A caller that lost the answer to its command may send the command again, and the command must not run twice. So the gate
+// stores answers by idempotency key for 10 minutes, within limits. A restart of the gate loses the answers, but also ends the
+// commands.
 import { createHash } from 'node:crypto'
 import { otherBody } from '#src/http/idempotency-key.ts'
 import { Problem } from '#src/problems.ts'

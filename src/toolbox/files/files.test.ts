@@ -81,7 +81,7 @@ suite('GET /files', () => {
     }
   })
 
-  test('GET /files lists at most 20000 entries, and then sets the header X-Alcove-Truncated', async () => {
+  test('GET /files lists at most 20000 entries; if there are more, it sets the header X-Alcove-Truncated', async () => {
     await using room = await FilesRoom.start()
     for (let at = 0; at < 20_001; at++) writeFileSync(room.at(String(at)), '')
     const { body, headers } = await room.get('', { path: room.directory })

@@ -91,7 +91,7 @@ suite('GET /files/find', () => {
     assert.deepEqual(await answersOf(busy), expected)
   })
 
-  test('GET /files/find returns at most 10000 matches and cuts long lines, and sets X-Alcove-Truncated', async () => {
+  test('GET /files/find cuts long lines and more than 10000 matches, and then sets X-Alcove-Truncated', async () => {
     await using room = await FilesRoom.start()
     writeFileSync(room.at('many'), 'match\n'.repeat(10_001))
     const { body, headers } = await room.get('/find', { path: room.directory, pattern: 'match' })
@@ -154,7 +154,7 @@ suite('GET /files/search', () => {
     assert.equal((await ask(`${'**/a/'.repeat(7)}b`)).status, 400)
   })
 
-  test('GET /files/search returns at most 10000 names, and then sets the header X-Alcove-Truncated', async () => {
+  test('GET /files/search returns at most 10000 names; if there are more, it sets X-Alcove-Truncated', async () => {
     await using room = await FilesRoom.start()
     for (let at = 0; at < 10_001; at++) writeFileSync(room.at(`${at}.x`), '')
     const { body, headers } = await room.get('/search', { path: room.directory, pattern: '*.x' })

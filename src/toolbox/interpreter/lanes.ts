@@ -24,7 +24,7 @@ const lanes = new Map<string, Lane>()
 
 const keyOf = ({ id }: ToolboxSandbox, contextId: string) => JSON.stringify([id, contextId])
 
-/** Closes the queue of a deleted context. Later executions get a new queue. */
+/** Closes and removes the queue of a deleted context. An execution that comes afterwards gets a new queue. */
 export const closeLane = (sandbox: ToolboxSandbox, contextId: string): void => {
   const key = keyOf(sandbox, contextId)
   const lane = lanes.get(key)

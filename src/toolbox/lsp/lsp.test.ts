@@ -317,7 +317,7 @@ suite('a language server with small limits', () => {
   }
   const completion = { textDocument: { uri: 'file:///a' }, context: {} }
 
-  test('a call answers 408 if its language server is too slow, 429 above a limit; the server keeps running', async () => {
+  test('a slow language server keeps running; its calls answer 408, and 429 if too many calls wait for it', async () => {
     await using box = await startToolbox()
     const server = await run(box, 'hangs', { answerMs: 300, mostWaiting: 2 })
     const waiting = [

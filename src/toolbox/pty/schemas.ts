@@ -4,7 +4,7 @@ import { Environment } from '../exec/schemas.ts'
 
 const Dimension = Type.Integer({ minimum: 1, maximum: 1000 })
 
-/** Schema of an id, which must be one segment of a path. */
+/** Schema of the id of a terminal. It must be usable as one segment of a URL's path. */
 const Id = Type.String({
   minLength: 1,
   maxLength: 255,

@@ -86,7 +86,9 @@ export class BoundedOutput {
     return taken
   }
 
-  /** Grows the block for `more` bytes within the limits; returns how many bytes fit. */
+  /**
+   * Enlarges `#block` for `more` further bytes, as far as the limits allow. Returns how many further bytes fit into `#block`.
+   */
   #makeRoom(more: number): number {
     const wanted = Math.min(this.#length + more, this.#limit)
     if (wanted > this.#block.length) {

@@ -1,5 +1,5 @@
-// The entrypoint: the command of the image or snapshot that runs once at each start of the sandbox. Callers see the
-// entrypoint as a command of a session. In the agent it is a job, because an image need not have a shell.
+// The entrypoint: the command of the image or snapshot that runs once at each start of the sandbox. Callers see the entrypoint
+// as a command of a session. In the agent it is a job, because a session needs a shell, and the image may have none.
 import { Problem } from '#src/problems.ts'
 import { complaintBytes, notProcessOne, wantedToBeFirst } from '#src/toolbox/running/not-process-one.ts'
 import { hasRunShort, lookBack, type OutOfMemory } from '#src/toolbox/running/out-of-memory.ts'

@@ -2,7 +2,7 @@ import Type from 'typebox'
 import { LongText, optional, PathText } from '#src/http/shapes.ts'
 import { outOfMemory } from '../exec/schemas.ts'
 
-/** Schema of an id, which must be one segment of a path. */
+/** Schema of the id of a session. It must be usable as one segment of a URL's path. */
 const Id = Type.String({
   minLength: 1,
   maxLength: 255,

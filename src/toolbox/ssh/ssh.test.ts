@@ -157,7 +157,7 @@ suite('GET /ssh/command', () => {
 })
 
 suite('GET /ssh/port', () => {
-  test('GET /ssh/port passes bytes in both directions, and each direction ends by itself', async () => {
+  test('GET /ssh/port passes bytes in both directions; each direction can end while the other continues', async () => {
     await using box = await startToolbox()
     const server = createServer({ allowHalfOpen: true }, (connection) => {
       const heard: Buffer[] = []
