@@ -60,7 +60,10 @@ export type TestControl = AsyncDisposable & {
   issuer: TestIssuer
   /** Returns a client that sends `token` as the bearer token of its calls. */
   with: (token: string) => Client
-  /** Advances the clock, and the last heartbeats of linked runners, so that control does not consider these runners silent. */
+  /**
+   * Advances the clock. Sets the last heartbeat of each runner with an open link to the new time, so that control does not
+   * consider it silent.
+   */
   pass: (time: Time) => Promise<void>
   /** Runs the periodic sweeps once. In a test they never run on their own. */
   sweep: () => Promise<void>

@@ -26,7 +26,8 @@ suite('the first steps of new users', { timeout: 120_000 }, () => {
     await using _runner = await connectRunner(app)
     const [ada, bob, cleo] = [person('Ada'), person('Bob'), person('Cleo')]
 
-    // Control first learns of each of these people from a token. It then makes a personal organization for the person.
+    // Control does not know these people until they sign in with a token. It then makes a personal organization for each of
+    // them.
     for (const newcomer of [ada, bob, cleo]) {
       const me = await answered(200, app.asNewcomer(newcomer).get('/users/me'))
       assert.deepEqual([me.name, me.email, me.emailVerified], [newcomer.name, newcomer.email, true])
@@ -80,7 +81,7 @@ suite('the first steps of new users', { timeout: 120_000 }, () => {
     assert.deepEqual((await answered(200, app.asNewcomer(cleo).get('/sandbox'))).items, [])
     for (const idOrName of ['box', box.id]) await answered(404, bobInGlobex.get(`/sandbox/${idOrName}`))
 
-    // Cleo can make keys only with her own permissions. The key that she makes has only the permission that it lists.
+    // Cleo can give a key only permissions that she has. A key has only the permissions that it lists.
     await answered(403, cleoInAcme.post('/api-keys', { name: 'greedy', permissions: ['delete:sandboxes'] }))
     const made = await answered(201, cleoInAcme.post('/api-keys', { name: 'log', permissions: ['read:audit_logs'] }))
     const reader = app.with(made.value)

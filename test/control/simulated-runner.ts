@@ -57,7 +57,7 @@ export type SimulatedRunner = AsyncDisposable & {
   behaveWithImages: (choose: (assignment: ImageAssignment) => 'do' | 'fail' | 'silent') => void
   say: (message: FromRunner) => void
   report: (report: Report) => void
-  /** Performs an assignment that the runner has received but not performed, because its behaviour was `silent`. */
+  /** Performs an assignment that the runner has received without performing it, because its behaviour was `silent`. */
   perform: (assignment: Assignment) => void
   /**
    * Fetches control's list of assignments, as a runner does after each `hello` message, and performs the assignments.

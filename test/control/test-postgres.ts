@@ -56,8 +56,8 @@ const takeCluster = (data: string): boolean => {
 }
 
 /**
- * Stores a stopped cluster for later test runs, and removes clusters that were stored before. If this fails, each test
- * run makes a new cluster.
+ * Stores the data of a stopped PostgreSQL (a cluster) for later test runs, and removes clusters that earlier test runs have
+ * stored. If this fails, each test run makes a new cluster.
  */
 const keepCluster = (data: string): void => {
   try {

@@ -176,7 +176,8 @@ export class Worker {
       const found = await this.#client.execute(known.record, `cat ${path}`)
       if (found === undefined) return
       if (found.result.trim() === text) continue
-      // `cat` also fails if the sandbox stops meanwhile. The file is lost only if the sandbox still runs after the failure.
+      // `cat` also fails if the sandbox is stopped at that moment. The file is lost only if the sandbox is still started
+      // after the failure.
       await this.#refresh(known)
       if (known.record.state === 'started' && found.exitCode < 128) {
         this.complaints.push(`LOST ${known.record.name} ${path}: ${JSON.stringify(found)}, not ${text}`)

@@ -331,7 +331,7 @@ suite('stored contexts', () => {
 type Raw = {
   path: string
   body: string | Buffer
-  /** The body that is sent, if it is not the body that was signed. */
+  /** The body that is sent. Default: the body that was signed. */
   sent?: string | Buffer
   sentPath?: string
   method?: string

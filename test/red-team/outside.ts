@@ -203,8 +203,8 @@ export const attacksFromOutside: readonly Attack[] = [
     name: 'the value of a secret, inside as root and by every call that knows the secret',
     boundary: 'sandbox → values of its secrets',
     try: async ({ platform, root }) => {
-      // The value is put together here, so that it is in no command line. Otherwise the search for the value in the sandbox could
-      // find it in a command line.
+      // The secret's value is put together from parts, so that no command line contains it. Otherwise the search for the
+      // value in the sandbox could find it in a command line.
       const value = ['red', 'team', 'value', process.pid].join('-')
       const secret = { name: `red-team-${process.pid}`, value, hosts: ['secret.invalid'] }
       const { status, body } = await platform.api('POST', '/secret', secret)

@@ -169,7 +169,7 @@ suite('what counts as activity', { timeout: 420_000 }, () => {
   }
 
   /**
-   * Does everything that does not count as activity, in one sandbox. The test checks that this sandbox is stopped nevertheless.
+   * Does, in one sandbox, everything that does not count as activity. The test checks that this sandbox is stopped as idle.
    */
   const useWithoutCounting = async (box: Box, signal: AbortSignal) => {
     await begin(box, 'a', 'while :; do echo working; sleep 1; done')

@@ -26,7 +26,7 @@ const storeIn = (place: string) => ({ ALCOVE_ARCHIVE_STORE: `file://${place}` })
 let place: string
 let store: string
 let alcove: Platform
-/** Resolves when the second runner is ready. The first tests do not need it, so they need not wait for it. */
+/** Resolves when the second runner is ready. The first tests do not wait for it, because they use only the first runner. */
 let joining: Promise<JoinedRunner> | undefined
 before(async () => {
   place = mkdtempSync(join(tmpdir(), 'alcove-store-'))

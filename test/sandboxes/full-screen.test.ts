@@ -129,7 +129,8 @@ suite('programs that draw on the whole screen', () => {
           processes.filter((line) => /x+\+$/.test(line) && line.length === cols - 1).length > 5
         )
       }
-    // With this delay, `top` draws again only after a resize. With the default delay, it could also draw for another reason.
+    // With this delay of an hour, `top` draws again only after a resize. With the default delay, it would also draw every
+    // few seconds.
     await pty.sendInput('top -c -d 3600\n')
     await shows('80x24', isTop({ cols: 80, rows: 24 }))
     for (const size of sizes) {

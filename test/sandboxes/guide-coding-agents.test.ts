@@ -20,8 +20,8 @@ const programs = programsOf(page)
 
 if (!isPrivateHost) {
   let nodeModules: string
-  // The packages are fetched here from the real registry, because the simulated Internet has none until the test copies them
-  // to it.
+  // Fetches the packages from the real npm registry. The test copies them to the simulated Internet, which has none at
+  // first.
   before(async () => {
     if (!needsRoot) nodeModules = await installGuidePackages('coding-agents')
   })

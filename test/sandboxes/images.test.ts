@@ -101,8 +101,8 @@ suite('sandboxes from images', { skip: noBusybox }, () => {
     assert.deepEqual(await Promise.all(states), ['building_snapshot'])
     await live.delete()
     const failing = Image.base(reference).runCommands('echo never again >&2; exit 4')
-    // The SDK learns of the failure from an event, of which it reads only the state. So its error has no reason. The API has the
-    // reason.
+    // The error of the SDK has no reason: the SDK learns of the failure from an event, and reads only the state in it. The
+    // API has the reason.
     await assert.rejects(daytona.create({ name: 'failing', image: failing }), /build_failed/)
     const { body } = await alcove.api('GET', '/sandbox/failing')
     assert.deepEqual([body['state'], body['errorReason']], ['build_failed', 'Line 2: exit code 4\nnever again'])
@@ -274,7 +274,8 @@ suite('the entrypoint session', { skip: noBusybox }, () => {
     await Promise.all([alcove.kill('runner'), alcove.kill('control')])
     // Control and runner were killed, but the gate still serves this call: it reads the log from the agent in the sandbox.
     await until('it is followed on', () => followed.includes(`\n${before + 20}\n`))
-    // The gate may answer other calls from its cache, so only a call to control shows that control runs again.
+    // Calls of the gate do not show whether control runs again, because the gate may use its cache. So the test calls
+    // control.
     const isControlBack = () => daytona.get(sandbox.id).then(Boolean, () => false)
     await until('control is back', isControlBack, 60)
     await until('it went on', async () => (await linesOf(sandbox).catch(() => [])).length > before + 10, 60)

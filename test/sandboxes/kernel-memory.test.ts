@@ -36,7 +36,7 @@ suite('sandboxes that fill the kernel’s memory', { skip: needsRoot }, () => {
         const attacker = await started()
         const neighbours = [await started(), await started()]
         const ended = new Promise<[string, Cause]>((resolve) => box.host.onExit((...end) => resolve(end)))
-        // The two sandboxes that do not attack start processes and write files. This needs kernel memory too, but is no attack.
+        // The two sandboxes that do not attack start processes and write files, which needs kernel memory too.
         const busy = 'n=0; while :; do cat /proc/self/maps > /tmp/b$((n % 50)); /bin/true; n=$((n+1)); done'
         for (const neighbour of neighbours) await box.run(neighbour, `(${busy}) > /dev/null 2>&1 &`)
         void box.run(attacker, `attacks ${name} 30`).catch(() => {})

@@ -305,7 +305,7 @@ suite('kill -9 of the server’s programs', () => {
       )
       return answer!
     }
-    // The program may not have restarted since it was last killed. The kill is then repeated until it succeeds.
+    // Repeats the kill until it succeeds, because the program may not have restarted since it was last killed.
     const kill = (program: 'control' | 'runner') =>
       until(
         `${program} is killed`,

@@ -10,8 +10,8 @@ import { type Platform, platform } from './harness.ts'
 import { connectTo } from './sdk-client.ts'
 
 /**
- * A program that checks what programs expect of a disk, such as locks and renames. Directories that several machines
- * share often lack these.
+ * A program that checks properties that programs expect of a disk, such as locks and renames. Directories that several
+ * machines share often lack some of them.
  */
 const posix = `
 import errno, fcntl, mmap, os, sqlite3

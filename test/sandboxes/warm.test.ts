@@ -82,8 +82,8 @@ suite('a warm sandbox', () => {
     const { body: pools } = await alcove.api('GET', '/warm-pools')
     for (const { id } of pools as unknown as { id: string }[]) await alcove.api('DELETE', `/warm-pools/${id}`)
     await using _first = await createBox(alcove)
-    // Callers cannot list warm sandboxes, because these have no owner. If a create claims one, the server had started it
-    // before.
+    // Callers cannot list warm sandboxes, because these have no owner. So the test creates a sandbox: if the create claims a
+    // warm sandbox, there was one.
     const isClaimed = async () => {
       await using next = await createBox(alcove)
       assert.equal(await next.run('echo here'), 'here')

@@ -129,7 +129,7 @@ suite('the whole life of a sandbox by the SDK', () => {
       'recover',
       'delete',
     ]
-    /** The first sandbox is never deleted. Some of its forks are deleted while other calls still use them. */
+    /** The calls never delete the first sandbox. They delete some of its forks while other calls still use these forks. */
     const family = [id]
     const deleted = new Set<string>()
     const calls = Array.from({ length: 100 }, async (_, n) => {
