@@ -83,7 +83,7 @@ export const Shell = () => {
   useEffect(() => {
     const onKeyDown = (event: KeyboardEvent) => {
       if ((event.ctrlKey || event.metaKey) && event.key.toLowerCase() === 'k') {
-        // In a terminal Ctrl+K goes to the shell, so only ⌘K opens the palette there.
+        // In a terminal, Ctrl+K is a key of the shell, so only ⌘K opens the command palette there.
         if (event.ctrlKey && (event.target as Element).closest('.xterm') !== null) return
         event.preventDefault()
         setPaletteOpen(true)

@@ -50,8 +50,8 @@ export const follow = (
       void queries.invalidateQueries({ queryKey: [organizationId, 'sandbox', row.id] })
     }
   }
-  // Updates the rows of changed sandboxes in all shown lists of forks and ancestors. No rows are added, so the lists are fetched
-  // again if there is a new fork.
+  // Updates the rows of changed sandboxes in all shown lists of forks and ancestors. A new fork has no row that could be
+  // updated, so the lists are then fetched again.
   const drawFamilies = (rows: readonly SandboxRow[], hasNewFork: boolean) => {
     const queryKey = [organizationId, 'family']
     queries.setQueriesData<Pick<SandboxRow, 'id'>[]>({ queryKey }, (members) => members && replaceRows(members, rows))

@@ -6,7 +6,7 @@ import './permissions.css'
 type Props = {
   chosen: ReadonlySet<Permission>
   onChange: (chosen: ReadonlySet<Permission>) => void
-  /** Whether the user has a permission. Users can give only permissions that they have. */
+  /** Whether the user has this permission. Users can give others only permissions that they have. */
   holds?: (permission: Permission) => boolean
 }
 

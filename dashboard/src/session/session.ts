@@ -56,8 +56,8 @@ class Session {
 
   constructor() {
     this.#channel.onmessage = ({ data }: MessageEvent<Renewal>) => {
-      // All tabs hear the tokens of a window in which the user has signed in again. Only the tab that opened the window takes them:
-      // if two tabs used one refresh token, both sessions would end.
+      // When a user has signed in again in a window, all tabs get the message with the new tokens. Only the tab that opened
+      // the window uses them: if two tabs used one refresh token, both sessions would end.
       if (data.tabId === this.#tabId) this.#accept(data.tokens)
     }
   }
@@ -79,7 +79,7 @@ class Session {
 
   set organizationId(id: string) {
     sessionStorage.setItem(organizationKey, id)
-    // New tabs read this entry, so that they begin with the organization that was chosen last.
+    // Stores the organization for new tabs, which begin with the one that was chosen last.
     localStorage.setItem(organizationKey, id)
     this.#tell()
   }

@@ -9,7 +9,7 @@ import { toast } from '../../ui/toast.tsx'
 
 type PendingLink = AnswerTo<'/users/me/pending-sso-links', 'get'>[number]
 
-/** Accounts of identity providers that wait for the user to link them. Draws nothing if there are none. */
+/** Lists accounts of identity providers that wait for the user to link them. Draws nothing if there are none. */
 export const PendingLinks = () => {
   const queries = useQueryClient()
   const [open, setOpen] = useState<{ link: PendingLink; what: 'confirm' | 'reject' }>()

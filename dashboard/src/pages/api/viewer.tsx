@@ -28,7 +28,8 @@ export const Viewer = ({ document: spec, canCall }: ViewerProps) => {
     let isGone = false
     loadViewer().then((SwaggerUI) => {
       if (isGone) return
-      // Each viewer draws into its own new element. So an old viewer that is still drawing cannot draw over its successor.
+      // Each viewer draws into a new element of its own. So an old viewer that has not finished drawing cannot draw over the
+      // new viewer.
       const own = node.appendChild(window.document.createElement('div'))
       SwaggerUI({
         domNode: own,

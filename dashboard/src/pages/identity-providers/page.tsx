@@ -24,7 +24,10 @@ const Addresses = ({ organizationId }: { organizationId: string }) => (
   </section>
 )
 
-/** An operator switches single sign-on for the organization on or off here. Other users only see whether it is on. */
+/**
+ * A switch with which an operator turns single sign-on for the organization on or off. Other users only see whether it is
+ * on.
+ */
 const Switch = ({ isOn, isOperator }: { isOn: boolean; isOperator: boolean }) => {
   const organizationId = useOrganizationId()
   const queries = useQueryClient()

@@ -13,7 +13,7 @@ import { TextField } from '../../ui/field.tsx'
 
 type NewKey = AnswerTo<'/api-keys', 'post'>
 
-/** Shows the value of a new key and how to use it. The server sends the value only this once. */
+/** Shows the value of a new key, which the server sends only once, and how to use the key. */
 const NewKeyDialog = ({ created, onClose }: { created: NewKey; onClose: () => void }) => (
   // Escape or a click outside of the dialog must not hide a value that is shown only once.
   <Dialog title={`The key ${created.name}`} isOpen isWide onClose={() => {}}>

@@ -7,9 +7,7 @@ import { isMoving } from '../../ui/state-badge.tsx'
 import { actions, isPossible } from '../sandboxes/actions.ts'
 import './not-running.css'
 
-/**
- * Says that the sandbox does not run, and offers to start it. `needs` is the sentence that says why it must run.
- */
+/** Says that the sandbox does not run, and offers to start it. `needs`: a sentence that says why the sandbox must run. */
 export const NotRunning = ({ sandbox, needs }: { sandbox: Sandbox; needs: string }) => {
   const queries = useQueryClient()
   const organizationId = useOrganizationId()

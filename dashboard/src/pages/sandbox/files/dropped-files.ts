@@ -21,7 +21,7 @@ const entriesOf = async (directory: FileSystemDirectoryEntry): Promise<FileSyste
 export const droppedFiles = async ({ items }: DataTransfer): Promise<Dropped[]> => {
   const found: Dropped[] = []
   const waiting: FileSystemEntry[] = []
-  // The browser empties `items` at the first `await`, so all entries are read before it.
+  // All entries are read before the first `await`, because the browser then empties `items`.
   for (const item of items) {
     const entry = item.webkitGetAsEntry()
     const file = item.getAsFile()

@@ -14,7 +14,10 @@ export const kindOf = ({ isDir, mode }: Pick<FileInfo, 'isDir' | 'mode'>): Kind 
   return /^[pSD]/.test(mode) ? 'special' : 'file'
 }
 
-/** Whether the name has bytes that are not UTF-8. A page can send only UTF-8 paths, so it cannot open such a file. */
+/**
+ * Whether the name of a file has bytes that are not UTF-8. The dashboard cannot open such a file, because a page can send
+ * only UTF-8 paths.
+ */
 export const isUnreachable = ({ path }: Pick<FileInfo, 'path'>): boolean => path.includes('\uFFFD')
 
 const collator = new Intl.Collator('en', { numeric: true })

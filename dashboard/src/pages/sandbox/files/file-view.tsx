@@ -35,7 +35,7 @@ export const FileView = ({ sandbox, path, onDownload, onDirectory, onSaved }: Vi
   const query = useQuery({
     queryKey: [organizationId, 'file', sandbox.id, path],
     queryFn: ({ signal }) => openFile(sandbox, path, signal),
-    // The file is read once when it is opened. A later reading would replace a text that is being edited.
+    // Reads the file only once, when it is opened. A later reading would replace a text that is being edited.
     staleTime: Number.POSITIVE_INFINITY,
     gcTime: 0,
     refetchOnMount: false,

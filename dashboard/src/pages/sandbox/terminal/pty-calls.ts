@@ -18,7 +18,7 @@ export const makePty = async (owner: ToolboxOwner, id: string, size: Size): Prom
   }
 }
 
-/** Whether the PTY session exists. This call does not count as activity, so it does not keep an idle sandbox running. */
+/** Whether the PTY session exists. The call does not count as activity, so it does not keep an idle sandbox running. */
 export const findPty = async (owner: ToolboxOwner, id: string): Promise<boolean> => {
   try {
     const call = { ...pathOf(id), headers: unnoticed }

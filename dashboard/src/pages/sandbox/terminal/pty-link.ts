@@ -28,8 +28,8 @@ export type LinkParts = {
   ask: () => Promise<'gone' | string>
   onState: (state: LinkState) => void
   /**
-   * Called when a connection begins. The terminal must be cleared, because the server now sends all output again that it has
-   * stored.
+   * Called when a connection begins. The server now sends all stored output, some of which the terminal already shows, so
+   * the terminal must be cleared.
    */
   onBegin: () => void
   onOutput: (data: Uint8Array) => void
@@ -125,7 +125,7 @@ export class PtyLink {
     }
   }
 
-  /** Called after a failed attempt to connect. If the PTY session still exists, the link tries again later. */
+  /** Called after a failed attempt to connect. If the PTY session still exists, waits and then tries once more. */
   async #failed(attempt: number, otherwise: string): Promise<void> {
     this.#failures += 1
     this.#become({ name: 'connecting' })
