@@ -11,8 +11,8 @@ type Options = { query?: Query | undefined; body?: object | undefined; patience?
 export const path = (strings: TemplateStringsArray, ...names: string[]): string =>
   String.raw({ raw: strings }, ...names.map(segment))
 
-// A URL parser resolves `.` and `..` even if they are encoded. The prefix `%00` prevents that. The server then answers 404,
-// because it has nothing with `%00` in its name.
+// Encoding does not protect `.` and `..`, because URL parsers resolve them even then. With the prefix `%00` the server
+// answers 404, because it has nothing with `%00` in its name.
 const segment = (name: string): string => (/^\.{1,2}$/.test(name) ? `%00${name}` : encodeURIComponent(name))
 
 export class Api {

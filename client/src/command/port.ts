@@ -70,8 +70,8 @@ class Tokens {
 }
 
 /**
- * Copies bytes in both directions. One direction may end before the other. Reading from one side pauses while the other side is
- * slow.
+ * Copies bytes in both directions. One direction may end before the other. While one side is slow, nothing is read from the
+ * other side.
  */
 const join = (local: Socket, socket: WebSocket): void => {
   local.on('data', (data: Buffer) => {

@@ -136,8 +136,8 @@ export const shell = async (work: Work, idOrName: string, { attach }: { attach?:
   if ('exitCode' in end) return end.exitCode
   process.stdout.write(restoring)
   if (signal.aborted) {
-    // `signal` is aborted if the user closed the window or ended this program. Nobody would use the shell in the sandbox any
-    // more, so it is ended too.
+    // `signal` is aborted if the user closed the window or ended this program. The shell in the sandbox is then ended too,
+    // because nobody would use it any more.
     await ask(terminal, 'DELETE', ptyUrl(terminal, `/${encodeURIComponent(id)}`)).catch(() => {})
     throw signal.reason
   }
