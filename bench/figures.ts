@@ -127,7 +127,10 @@ export const prepare = async (
     const http = await a()
     return { ours, floors: [http, http, await b('true'), await floors.row(rounds)] }
   }
-  /** How long to wait until the server has a network ready for the next sandbox. This time is not measured. */
+  /**
+   * Time in ms for which the benchmark waits, so that the server makes a network ready for the next sandbox. This time is
+   * not measured.
+   */
   const restMs = 300
 
   const figures: Figure[] = [

@@ -54,8 +54,8 @@ const startForeign = async (alcove: Platform): Promise<{ url: string; gate: Chil
       ALCOVE_PROXY_URL: url,
       ALCOVE_CERTIFICATES_DIR: certificates,
       ALCOVE_GATE_ID: 'foreign',
-      // `src/up/programs.ts` gives these two values to the own gate. The foreign gate gets them too, so that both gates use memory
-      // in the same way.
+      // `src/up/programs.ts` gives these two values to the sandbox's own gate. The foreign gate gets them too, so that both
+      // gates use memory in the same way.
       MALLOC_MMAP_THRESHOLD_: '32768',
       MALLOC_ARENA_MAX: '2',
     },
