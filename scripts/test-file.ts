@@ -103,8 +103,8 @@ const runProcess = async (
     [
       `--test-reporter=${reporter}`,
       `--test-reporter-destination=${report}`,
-      // A test has less time than a file has. A test that never ends is therefore reported, and the tests after it
-      // still run.
+      // A test has only three quarters of the time of its file. So a test that never ends is reported, and the tests after
+      // it still run.
       `--test-timeout=${timeoutSeconds * 750}`,
       ...(name === undefined ? [] : [`--test-name-pattern=${RegExp.escape(name)}`]),
       ...args,
@@ -139,8 +139,8 @@ const runProcess = async (
   const [code, signal] = (await once(child, 'exit')) as [number | null, string | null]
   clearTimeout(timer)
   stopping?.removeEventListener('abort', killGroup)
-  // Kills processes that the tests have left. Processes that have left the group may still have the output pipes open,
-  // so these are closed.
+  // Kills processes that the tests have left running. Processes that have left the process group may still hold the output
+  // pipes open, so the pipes are closed.
   killGroup()
   child.stdout.destroy()
   child.stderr.destroy()
