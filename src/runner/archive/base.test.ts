@@ -92,7 +92,7 @@ suite('base images that move between hosts through the store', { skip: needsRoot
     scratch[Symbol.dispose]()
   })
 
-  test('a host fetches the base of a disk; its new sandboxes still use its own default image', async () => {
+  test('a host that has fetched the base of a disk makes new sandboxes from its own default image', async () => {
     const identity = await identityOf(one)
     let changes = 0
     const two = await host('two', { onBases: () => changes++ })

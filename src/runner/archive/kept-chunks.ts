@@ -1,6 +1,6 @@
-// Finds the chunks of a sandbox that earlier archives have put into the object store. A save does not read these chunks back,
-// because it would then download the whole disk at each stop. An archive reads every chunk back, because the disk is removed
-// afterwards.
+// Finds the chunks of a sandbox that earlier archives have put into the object store. A save does not verify these chunks,
+// because it would then download the whole disk at each stop. An archive downloads and verifies every chunk, because the disk is
+// removed afterwards.
 import { ArchiveFailed } from './failed.ts'
 import { chunksOf, manifestsOf, type Owner, ownerOf } from './keys.ts'
 import { maxManifestBytes, readManifest } from './manifest.ts'

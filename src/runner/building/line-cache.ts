@@ -349,8 +349,8 @@ export class LineCache {
   }
 
   /**
-   * Returns the cached lines in the order in which they are evicted: the least recently used first. If one line continues
-   * another, the later line comes first.
+   * Returns the cached lines in the order in which they are evicted: the least recently used first. If two lines of one build
+   * were used at the same time, the later line comes first.
    */
   #inOrderOfEviction(): Line[] {
     const depths = new Map([...this.#lines.values()].map((line) => [line, this.#chain(line).length]))

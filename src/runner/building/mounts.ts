@@ -1,6 +1,6 @@
 // Makes the mounts of one RUN line. A sandbox cannot mount anything, so the agent in the build's sandbox copies or moves the
-// files to the target before the command runs. Afterwards they are removed, and what was at the target before is put back.
-// Between lines, the files of cache mounts stay on the sandbox's disk.
+// files to the target before the command runs. After the command, these files are removed, and the earlier files at the target
+// are put back. Between lines, the files of cache mounts stay on the sandbox's disk.
 import { createHash } from 'node:crypto'
 import { posix } from 'node:path'
 import { AgentRefused, type Files } from '#src/toolbox/agent/agent.ts'

@@ -19,8 +19,8 @@ const mostLinks = 40
 /** Maximum number of directory levels that the agent lists in one call. */
 const deepest = 64
 /**
- * Number of files that are opened ahead, while an earlier file is being copied. Otherwise copying many small files would take
- * long, because the agent gets one call per file.
+ * Number of files that are opened ahead, while an earlier file is being copied. Each file needs a call of the agent. If these
+ * calls were made one after the other, many small files would take long.
  */
 const ahead = 16
 

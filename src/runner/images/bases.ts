@@ -1,6 +1,6 @@
 // Identifies the base images on this host. When a disk comes from another host, its base image is found here or fetched from the
-// object store (docs/adr/0046). The files of a base image are hashed when a disk over it is packed for the first time. The hash
-// is stored beside the files.
+// object store (docs/adr/0046). The files of a base image are hashed when a disk that was made from it is packed for the first
+// time. The hash is stored beside the files.
 import { randomBytes } from 'node:crypto'
 import { join } from 'node:path'
 import { FairQueue } from '#src/kit/queue.ts'

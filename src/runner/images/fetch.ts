@@ -124,7 +124,7 @@ const mostAttempts = 3
 
 /**
  * Runs a download, and retries it if the connection breaks. Files that are complete in the download's directory are not
- * downloaded again. One time limit covers all attempts together.
+ * downloaded again. The time limit is for all attempts together.
  */
 const downloadPersistently = async (
   { limits, signal }: Fetching,

@@ -163,8 +163,8 @@ suite('which images share files and downloaded layers on a runner', { skip: cann
     const { library, put, bring, below, pool } = room
     for (const name of ['one', 'two']) await bring(name, put(`x:${name}`, makeImage({ layers: [layer(name)] })))
     const tree = basename(dirname(room.rootfs('one')))
-    // The sweep that follows the removal of image `one` also removes this leftover directory with 30,000 files. That takes a while,
-    // so the sweep still runs when image `two` is removed.
+    // The sweep that follows the removal of image `one` also removes this leftover directory with 30,000 files. Because that
+    // takes a while, the sweep is not over when image `two` is removed.
     const many = 'mkdir "$0" && cd "$0" && seq 30000 | xargs touch'
     execFileSync('sh', ['-c', many, pool('image-trees/.old-many')])
     const removing = library.remove('one')

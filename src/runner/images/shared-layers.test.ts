@@ -82,7 +82,7 @@ suite('images that share layers', { skip: cannotRun || (isThere ? false : 'needs
     await library.close()
   })
 
-  test('two images share their files even if the layers of one are compressed in another way', async () => {
+  test('two images with equal layers share their files even if the layers are compressed in different ways', async () => {
     const library = openSharing()
     const layers = [layer(file('a', noise(100_000)))]
     await bring(library, 'gzip', from(room.registry.put('x:1', makeImage({ layers }))))
@@ -117,7 +117,7 @@ suite('images that share layers', { skip: cannotRun || (isThere ? false : 'needs
     await library.close()
   })
 
-  test('a runner that starts mounts the file system of images again, if it was unmounted', async () => {
+  test('a starting runner mounts the file system of images if that is not mounted', async () => {
     const first = openSharing()
     await bring(first, 'one', from(room.registry.put('x:1', makeImage({ layers: [layer(file('a', 'content'))] }))))
     await first.close()

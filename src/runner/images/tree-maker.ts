@@ -127,7 +127,7 @@ export class TreeMaker {
     return { name, tree }
   }
 
-  /** Finds a tree that images of `origin` may use: of all these layers, otherwise of as many of the lowest layers as possible. */
+  /** Finds the tree with the most of these layers, counted from the lowest layer, that images of `origin` may use. */
   #findLower({ origin, layers }: Delivered): Named | undefined {
     const { trees } = this.#parts
     const known = this.#layersOf(origin)

@@ -124,8 +124,9 @@ const makeLayout = async (
     const isPacked = (await firstBytesOf(join(names, nameOf(digest)), gzipMagic.length)).equals(gzipMagic)
     return { mediaType: kind(isPacked ? 'layer.v1.tar+gzip' : 'layer.v1.tar'), digest, size }
   }
-  // umoci, which unpacks this layout, would reset the owner and mode of the root directory. If layers were unpacked before, they
-  // may have set both. So the layout then begins with a layer that contains only the root directory as it is now.
+  // umoci, which unpacks this layout, would reset the owner and mode of the root directory. If some layers are already unpacked,
+  // the owner and mode that they have set must stay. So the layout then begins with a layer that contains only the root directory
+  // as it is now.
   const below = presentBytes === undefined ? [] : [await add(await rootOf(rootfs, scratch), kind('layer.v1.tar'))]
   const diffIds = [...below.map(({ digest }) => digest), ...layers.map(({ diffId }) => diffId)]
   const described = { architecture: ownArchitecture, os: 'linux', rootfs: { type: 'layers', diff_ids: diffIds } }
