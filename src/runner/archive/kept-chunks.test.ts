@@ -1,4 +1,5 @@
-// Needs root, because tar runs in a mount namespace of its own.
+// Tests saves of a disk whose chunks are already in the object store. Needs root, because tar runs in a mount namespace of its
+// own.
 import assert from 'node:assert/strict'
 import { randomBytes } from 'node:crypto'
 import { writeFileSync } from 'node:fs'

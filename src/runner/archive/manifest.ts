@@ -19,7 +19,7 @@ export type Manifest = Owner & {
    */
   bytes: number
   sha256: string
-  /** Chunks in the order of the stream. A chunk may occur several times. */
+  /** Chunks in the order of the tar stream. A chunk may occur several times. */
   chunks: readonly Chunk[]
   /** The base image of the disk. Absent in archives of base images, and in archives that older versions of the runner made. */
   base?: BaseIdentity

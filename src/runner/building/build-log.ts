@@ -8,7 +8,7 @@ const everyMs = 300
  */
 const mostCharacters = 900 * 1024
 const endCharacters = 64 * 1024
-/** Maximum number of characters in one piece that is sent. */
+/** Maximum number of characters in one piece of the log that is sent to control. */
 const longestPiece = 32 * 1024
 
 export class BuildLog implements Disposable {

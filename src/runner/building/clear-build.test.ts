@@ -15,7 +15,7 @@ const refuse = (reason: string) => async () => {
   throw new Error(reason)
 }
 
-/** Opens a cache that contains every line of a definition. */
+/** Opens a line cache that contains every line of a definition. */
 const openFullCache = async (now: () => number) => {
   const templates = new Set<string>()
   const host: CacheHost = {

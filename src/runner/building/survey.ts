@@ -41,7 +41,7 @@ export type Looked = {
   kept: number
   /** Number of the stage's lines that have run or need not run. */
   done: number
-  /** Cache key after the stage's last line. Undefined until it can be computed. */
+  /** Cache key of the disk after the stage's last line. Undefined until it can be computed. */
   lastKey: string | undefined
 }
 

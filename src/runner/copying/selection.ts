@@ -21,7 +21,7 @@ export type CopyRequest = {
   mode?: number | undefined
   /** Whether an archive that a source names is unpacked. An archive inside a copied directory is never unpacked. */
   unpacks: boolean
-  /** Patterns of files below the sources that are not copied, as in `.dockerignore`. */
+  /** Patterns of files below the sources that are not copied, in the form that `.dockerignore` has. */
   excludes?: readonly string[]
   /**
    * Whether the parent directories in a source's path are also created at the destination, as by `COPY --parents`. If the path

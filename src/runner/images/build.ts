@@ -21,7 +21,7 @@ type BuildParts = {
   target: string
   /** Empty directory for the files of the image. After the build, the caller need not unpack `target` to get them. */
   root: string
-  /** Directory for temporary files. It is emptied first and removed afterwards. */
+  /** Directory for temporary files. The build empties it at the start and removes it at the end. */
   workDir: string
   onProgress: (progress: Progress) => void
   /** Called with a sentence if an optional part of the image could not be built. The build succeeds anyway. */

@@ -30,7 +30,7 @@ export type Recipe = {
   description: ImageDescription
 }
 
-/** Packages of every image that mmdebstrap makes. */
+/** Some of the Debian packages in the default image. `packages` lists all of them. */
 const basicPackages = [
   'python3',
   'python3-pip',

@@ -244,7 +244,7 @@ export class Skopeo {
 
 type Running = Asking & {
   reference?: Reference
-  /** True: the registry gets no credentials. */
+  /** True if no credentials are sent to the registry. */
   isOpen?: boolean
   complain?: (outcome: Outcome, running: Running) => ImageFailed
 }

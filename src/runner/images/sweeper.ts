@@ -51,7 +51,7 @@ export class Sweeper {
     return this.#stored
   }
 
-  /** The sweep that is running now. New images wait until it ends. */
+  /** The sweep that is running now. New images are made only when it has ended. */
   get running(): Promise<void> | undefined {
     return this.#running
   }

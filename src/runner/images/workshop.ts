@@ -24,7 +24,7 @@ export type Job = {
   /** User ids of the job: id 0 of the job is the id `base` of the host, id 1 is `base` + 1, and so on up to `count` ids. */
   ids: { base: number; count: number }
   capabilities?: readonly string[]
-  /** The host's network, a network namespace, or no network. */
+  /** The network of the job: the host's network, the network of a namespace, or none. */
   network: 'of the host' | { netnsPath: string } | 'none'
   /** A file that only this job can read. Its text is in no argument list and on no disk, only in a tmpfs of the job. */
   secret?: { at: string; text: string } | undefined

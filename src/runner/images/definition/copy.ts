@@ -17,7 +17,7 @@ export type CopyStep = {
     sources: string[]
     /** Here-documents of the line: files whose contents are in the definition itself. */
     documents: { name: string; content: string }[]
-    /** Files to download; `name` is empty if the address has no file name. */
+    /** Files to download. `name` is empty if the URL contains no file name. */
     urls: { url: string; name: string }[]
     /** A git repository to copy. A line with a repository has no other source. */
     repository?: Repository
@@ -112,7 +112,7 @@ const urlIn = (at: Required<At>, source: string): CopyStep['copy']['urls'][numbe
   return { url: url.href, name: nameIn(url) }
 }
 
-/** Decodes percent signs. Undefined if they do not encode valid text. */
+/** Decodes characters of a URL that are written with `%`, such as `%20`. Undefined if the result is not valid text. */
 const decoded = (text: string): string | undefined => {
   try {
     return decodeURI(text)

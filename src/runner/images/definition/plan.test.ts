@@ -11,7 +11,7 @@ const base: ContainerConfig = {
   user: '',
   workdir: '/base',
 }
-/** The last stage of a definition. */
+/** Returns the last stage of a definition. */
 const lastOf = (text: string, hasFiles = false) => planOf(text, hasFiles).stages.at(-1) as Stage
 const configFrom = (...lines: string[]) => lastOf(['FROM x', ...lines].join('\n')).on(base).config
 const refusal = (text: string) => {

@@ -8,7 +8,7 @@ export const makeBusy = (path: string): Disposable => {
   const [held, triedBefore] = [join(path, 'held'), join(path, 'there-until-tried')]
   mkdirSync(held, { recursive: true })
   writeFileSync(triedBefore, '')
-  // A directory with a mount on it cannot be removed.
+  // The mount keeps the directory `held` from being removed.
   execFileSync('mount', ['-t', 'tmpfs', 'alcove-test', held])
   let isHeld = true
   const letGo = () => {

@@ -76,7 +76,7 @@ export const tarOf = (entries: readonly TarEntry[]): Buffer => {
     const content = Buffer.from(entry.content ?? '')
     const own = [...paxOf(entry), header(entry, entry.size ?? content.length), content, padding(content)]
     if (entry.path.length <= 100) return own
-    // GNU tar writes a long name as the content of a separate entry.
+    // Like GNU tar, writes a long name as the content of a separate entry before the file's entry.
     const name = Buffer.from(`${entry.path}\0`)
     const before = header({ path: '././@LongLink' }, name.length)
     before.write('L', 156)
@@ -102,7 +102,7 @@ type ImageParts = {
   layerKind?: string
   /** Diff ids for the configuration, if they have to differ from the digests of the layers. */
   diffIds?: readonly string[]
-  /** Compresses a layer, if it should be neither plain gzip nor zstd. */
+  /** Compresses a layer in another way than plain gzip or zstd. */
   pack?: (layer: Buffer) => Buffer
 }
 
