@@ -49,7 +49,7 @@ const startSides = async (onConnection: (socket: Socket) => void = () => undefin
       inner.request(entering('box', insidePort), insidePort, { method, path: '/', headers }),
     dial: async (port = insidePort, sandboxId = 'box'): Promise<Duplex> =>
       (await inner.dial(entering(sandboxId, port), port)).on('error', () => undefined),
-    /** Connects with the ticket that the test gives. */
+    /** Connects to the port of the server in the sandbox, with this ticket. */
     dialWith: (ticket: string) => inner.dial({ ...wanted, ticket }, insidePort),
     async [Symbol.asyncDispose]() {
       for (const socket of sockets) socket.destroy()

@@ -32,8 +32,8 @@ const wordings: readonly (readonly [path: RegExp, wording: Wording])[] = [
 ]
 
 /**
- * Returns the last message and the close reason for a WebSocket that the gate refuses. Undefined for other sockets and
- * invalid upgrades, which are refused in plain HTTP.
+ * Returns the last message and the close reason for a WebSocket that the gate refuses. Undefined if the upgrade must be
+ * refused in plain HTTP: for log streams, and for requests that are no valid WebSocket upgrades.
  */
 const wordingOf = ({ url = '/', headers }: IncomingMessage): Wording | undefined => {
   const isWebSocket = headers['sec-websocket-key'] !== undefined && headers['sec-websocket-version'] === '13'

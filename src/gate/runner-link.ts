@@ -42,7 +42,7 @@ const readNews = (message: Buffer): GateNews | undefined => {
   }
 }
 
-/** Thrown if the runner cannot be reached, or if it has sent an invalid message. */
+/** Thrown if the runner cannot be reached, or if the runner has sent an invalid message. */
 export class RunnerAway extends Error {
   override name = 'RunnerAway'
 }

@@ -1,4 +1,4 @@
-// The headers with which one gate tells another what control has allowed a caller to do.
+// Writes and reads the headers in which one gate tells another what control has answered about a call.
 import type { IncomingHttpHeaders } from 'node:http'
 import { peerHeaders } from '#src/wire/gate-peers.ts'
 import type { Entering } from '../door.ts'

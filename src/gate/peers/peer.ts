@@ -35,7 +35,7 @@ export type PeerBounds = {
  * stops trying earlier, so its answer comes in time.
  */
 const dialMs = 30_000
-/** Maximum size of an answer's head, including an answer of the toolbox. */
+/** Maximum size, in bytes, of the head of an answer from the other gate. The limit also applies to answers of the toolbox. */
 const headBytes = 64 * 1024
 const problemBytes = 64 * 1024
 
@@ -102,7 +102,10 @@ export class Peer implements Disposable {
     return this.#open.size === 0
   }
 
-  /** Creates a request, which the caller must end. Throws a Problem if too many calls to this gate are open. */
+  /**
+   * Creates a request to the other gate. The caller must end the request. Throws a Problem if too many calls to that
+   * gate are open.
+   */
   request(outgoing: Outgoing): ClientRequest {
     if (this.#open.size >= this.#bounds.mostCalls) {
       throw new Problem('unavailable', 'The host of this sandbox has too many open calls; try again.')

@@ -228,7 +228,7 @@ suite('calls that a gate passes on to the gate of the sandbox’s host', () => {
     assert.equal(answer.status, 503)
     assert.match(await messageOf(answer), /host of this sandbox does not answer/)
     silent.close()
-    // A TCP proxy before the other gate. It can stop passing bytes without closing a connection.
+    // `middle`: a TCP proxy in front of the gate `far`. When `isCut` is true, it passes no more bytes and closes no connection.
     let isCut = false
     const middle = createNetServer((socket) => {
       const other = connect(two.far.peersPort!, '127.0.0.1')

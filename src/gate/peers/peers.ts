@@ -45,7 +45,7 @@ export class Peers implements Disposable {
     this.#parts = parts
   }
 
-  /** Whether the sandbox is reached through another gate. */
+  /** Whether the sandbox is on the host of another gate, so that its calls must go through that gate. */
   isElsewhere({ gate }: Pick<Access, 'gate'>): boolean {
     return gate !== undefined && gate.id !== (this.#parts.id ?? localGateId)
   }

@@ -14,8 +14,8 @@ export type PreviewAddress = {
   /** The host and port in the request; empty if the request has no host. */
   host: string
   /**
-   * The beginning of the path, which names the preview: `/preview/{sandbox}/{port}`. The rest is the path on the server in the
-   * sandbox. Empty for a preview with its own host name.
+   * For a preview by path: the beginning of the path, `/preview/{sandbox}/{port}`. The server in the sandbox gets the
+   * rest of the path. Empty for a preview with its own host name.
    */
   prefix: string
   /**
@@ -151,6 +151,7 @@ export const urlAtId = ({ host, prefix, port, path, query, queryToken }: Preview
   const token = queryToken === undefined ? '' : `${authKey}=${encodeURIComponent(queryToken)}`
   const whole = token === '' ? query : `${query === '' ? '?' : `${query}&`}${token}`
   if (prefix !== '') return `/preview/${sandboxId}/${port}${path}${whole}`
-  // The browser completes a redirect to a URL without a scheme with the scheme of the request.
+  // The URL has no scheme, because the gate may not know whether the browser uses HTTPS. The browser keeps the scheme
+  // of its request.
   return `//${port}-${sandboxId}.${host.slice(host.indexOf('.') + 1)}${path}${whole}`
 }

@@ -102,7 +102,7 @@ const inward = (visit: Visit, isUpgrade: boolean): string[] => {
     ...crossing(request, (name, value) => {
       if (rewritten.has(name) || name.startsWith('x-daytona-')) return false
       if (name !== 'authorization') return isOpen(value) && isOpen(name)
-      // A second Authorization header is dropped, because only the first one was checked.
+      // Drop a second Authorization header, because the gate has checked only the first one.
       authorizations += 1
       return authorizations === 1 && isOpen(value) && !(isBearerOurs && /^bearer\s/i.test(value))
     }),

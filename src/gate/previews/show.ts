@@ -33,8 +33,8 @@ const goTo = (response: ServerResponse, location: string, cookies: readonly stri
 }
 
 /**
- * Throws if another site has sent the form of the warning page. Browsers send the origin of a form with it, so another site cannot
- * accept the warning for its visitor.
+ * Throws if another site has sent the form of the warning page. With each form, a browser sends the origin of the
+ * form's page. So another site cannot accept the warning in the visitor's name.
  */
 const checkOwnForm = ({ headers: { origin } }: IncomingMessage, { host }: PreviewAddress) => {
   if (origin === undefined || !URL.canParse(origin) || new URL(origin).host !== host.toLowerCase()) {
