@@ -67,7 +67,7 @@ type Connection = {
   owner: string
   unknown: Unknown
   network: string
-  /** Addresses of both ends of the connection. Only present during its TLS handshake. */
+  /** Addresses and ports of both ends of the connection. Present only until the TLS handshake of the connection has ended. */
   ends?: string
 }
 

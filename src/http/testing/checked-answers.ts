@@ -68,7 +68,7 @@ export const checkAnswer = (
     return
   }
   const isValid = validatorOf(schema)
-  // An answer without a JSON body may be a log: plain text, possibly empty.
+  // If the answer's body is not JSON, check it as a text. Logs are plain text, possibly empty.
   const value = body ?? text
   assert.ok(isValid(value), `${title} is not as its schema says: ${ajv.errorsText(isValid.errors)} in ${text}`)
 }

@@ -29,8 +29,8 @@ const findIn = (shape: Shape, path: string): string[] => {
   const isUnbounded =
     (shape.type === 'string' && shape.maxLength === undefined) ||
     (shape.type === 'array' && shape.maxItems === undefined) ||
-    // An object whose schema names its fields is limited: validate.ts refuses more than 1,000 fields and removes those
-    // that are not named.
+    // Only maps (`patternProperties`) need a limit of their own. If a schema names the fields of an object, validate.ts
+    // refuses more than 1,000 fields, and removes those that are not named.
     (patternProperties !== undefined &&
       (shape.maxProperties === undefined || shape.propertyNames?.maxLength === undefined)) ||
     // An empty schema accepts anything.
