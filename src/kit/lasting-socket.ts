@@ -5,7 +5,7 @@ import type { Credential } from './credential.ts'
 import type { Logger } from './log.ts'
 
 export type LastingSocketParts = {
-  /** The server's URL, with `http:` or `https:` like other calls to the same server. */
+  /** The URL of the server's WebSocket. Its scheme is `http:` or `https:`, and not `ws:` or `wss:`. */
   url: URL
   credential: Credential
   /** Name of the server, for the log. */

@@ -5,8 +5,8 @@ import { FairQueue } from './queue.ts'
 const settled = () => new Promise(setImmediate)
 
 /**
- * Runs work in a queue. `order` lists the owners in the order in which their work began. The test can end the oldest
- * work.
+ * Runs work in `queue` and records the order. `order`: the owners, in the order in which their work began. The test
+ * decides when the oldest running work ends.
  */
 const track = (queue: FairQueue) => {
   const order: string[] = []

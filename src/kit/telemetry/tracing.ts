@@ -37,8 +37,8 @@ export const samplerOf = ({ isParentBased, ratio }: TelemetrySettings['sampler']
 }
 
 /**
- * Maximum number of characters of each trace header. A longer value is either invalid, or a burden for every program
- * that passes it on.
+ * Maximum number of characters of each trace header. A longer value is ignored: it is invalid, or would cost every
+ * program that passes it on too much.
  */
 const longest = { traceparent: 128, tracestate: 512 }
 
