@@ -95,7 +95,10 @@ const isThere = (path: string): boolean => {
   }
 }
 
-/** Writes the mark file. If a directory does not have it, Alcove neither uses nor removes the directory. */
+/**
+ * Writes the mark file, which says that a directory is a data directory of Alcove. Alcove neither uses nor removes a
+ * directory without this file.
+ */
 export const markAsOurs = (path: string): void => {
   if (!existsSync(markOf(path))) writeFileSync(markOf(path), markText, { mode: 0o644 })
 }

@@ -10,7 +10,7 @@ export type Display = {
   endProgress: () => void
 }
 
-/** Without a terminal, a step that still runs after this many milliseconds is printed again. */
+/** If `up` has no terminal, it prints the running step again after this many milliseconds. */
 const tellAgainMs = 30_000
 
 type Output = { write: (text: string) => unknown; isTTY?: boolean }

@@ -51,7 +51,7 @@ export const keepJoined = async ({ data, controlUrl, runner, programs, display, 
     }
   }
   const all = programs.map((program) => new Supervised(program, onChange))
-  // No program may start if the state file cannot be written. So the file is written first.
+  // Write the state file before any program is started. If this fails, no program may start.
   writeUpState(data.stateFile, current())
   for (const each of all) each.begin()
   try {

@@ -6,7 +6,7 @@ import { Complaint } from './complaint.ts'
 
 const mayOthersRead = (path: string): boolean => {
   const status = statSync(path, { throwIfNoEntry: false })
-  // A link without a target, such as the lock file of an editor, is no problem.
+  // A symbolic link without a target, such as the lock file of an editor, need not be readable.
   if (status === undefined) return true
   const needed = status.isDirectory() ? 0o005 : 0o004
   return (status.mode & needed) === needed

@@ -8,8 +8,8 @@ import { Complaint } from './complaint.ts'
 type SystemPackage = { name: string; why: string }
 
 /**
- * The functions with which this file reads and changes the host. Tests pass other functions, so that they change
- * nothing.
+ * The functions with which this file reads and changes the host. A test passes functions of its own, so that it changes
+ * nothing on the host.
  */
 export type PackageHost = {
   isDebian: boolean

@@ -228,7 +228,7 @@ const startPrograms = ({ data, config, options, display, addresses, dashboard, f
   })
   const write = upStateWriter(data.stateFile, display.say)
   const save = () => write(current())
-  // No program may start if the state file cannot be written. So the file is written first.
+  // Write the state file before any program is started. If this fails, no program may start.
   writeUpState(data.stateFile, current())
   for (const program of all) program.begin()
 

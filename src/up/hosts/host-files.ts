@@ -78,7 +78,8 @@ export class HostFiles {
   }
 
   /**
-   * Time at which the first of this host's certificates expires: the runner's or the gate's. Undefined: one is missing.
+   * When the first of this host's two certificates (the runner's and the gate's) expires. Undefined: a certificate is
+   * missing.
    */
   get endsAt(): Date | undefined {
     const ends = hostPrograms.map((program) => {
