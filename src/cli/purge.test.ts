@@ -103,8 +103,8 @@ suite('alcove purge', { skip: process.getuid?.() === 0 ? false : 'it needs root'
   }
 
   /**
-   * Starts a process with a mount namespace of its own, as a container has. It keeps everything mounted that is mounted
-   * now.
+   * Starts a process with a mount namespace of its own, as a container has. What is mounted now stays mounted in this
+   * namespace until the process ends.
    */
   const holdMounts = async (t: TestContext) => {
     const script = 'echo held; exec sleep 4713'
