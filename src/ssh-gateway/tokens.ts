@@ -1,5 +1,5 @@
-// Asks control about tokens. Open connections with one token share control's answer for a second. A sign-in never uses such a
-// cached answer.
+// Asks control whether SSH tokens are valid. Open connections with the same token share control's answer for a second.
+// For a sign-in, control is always asked.
 import { hash } from 'node:crypto'
 import { Pool } from 'undici'
 import { readWhole } from '#src/kit/read-whole.ts'
