@@ -36,9 +36,9 @@ export const sandboxRoutes = (parts: GateParts): ControlRoute[] => {
   const { database, clock, settings: server } = parts
   const record = (row: SandboxRow) => asRecord(row, server.proxyUrl)
   /**
-   * Returns a function that makes the reply to a call after which the caller will probably use the sandbox's toolbox.
-   * The function also tells the gates in advance that the caller may use the toolbox, so that the first toolbox call is
-   * fast.
+   * Returns a function that makes the reply to calls such as a create or a start. The caller will probably use the
+   * sandbox's toolbox next. So the function tells the gates, before that call, that the caller may use the toolbox.
+   * This makes the first toolbox call fast.
    */
   const opening = (request: FastifyRequest) => {
     const at = parts.clock.now()

@@ -1,4 +1,4 @@
-// The functions of this module that other modules may use. Only the verbs change the state of sandboxes.
+// The functions of this module that other modules may use.
 export {
   dropSecret,
   forgiveSilence,

@@ -54,7 +54,7 @@ const times = (sql: Sql, column: string, after: string | undefined, before: stri
 const oneOf = (sql: Sql, column: string, values: string[] | null): Piece =>
   sql`and (${values}::text[] is null or ${sql(column)} = any(${values}::text[]))`
 
-/** SQL condition that selects which kinds of sandboxes a listing contains, for example no destroyed sandboxes. */
+/** SQL condition that selects which sandboxes a listing may contain, for example all except destroyed ones. */
 type Among = (sql: Sql) => Piece
 
 /** SQL condition for all sandboxes except destroyed ones. The indexes for sorting contain exactly these sandboxes. */

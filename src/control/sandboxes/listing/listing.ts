@@ -154,10 +154,10 @@ const hasLabels = (sql: Sql, labels: Labels): Piece =>
   sql`(select labels @> ${sql.json(labels)} from sandboxes labelled where labelled.id = sandboxes.id)`
 
 /**
- * Returns SQL queries that each find the ids of a page. `pick` runs the query with the lowest estimated cost. The
- * queries are for filters with few matches: `look` has read the beginning of the index for the sort order, and has not
- * found enough matches. So each query finds all matches first and sorts them afterwards. `offset 0` prevents PostgreSQL
- * from using the index for the sort order.
+ * Returns one or two SQL queries that find the ids of a page. `pick` runs the one with the lowest estimated cost. The
+ * queries are for rare matches: `look` has read the beginning of the index for the sort order, and has not found enough
+ * matches. So each query finds all matches first and sorts them afterwards. `offset 0` prevents PostgreSQL from using
+ * the index for the sort order.
  *
  * Labels can be too large for an index, so the indexes for sorting contain only a short signature of a sandbox's labels
  * (`isSigned`). For a filter by labels there are two queries. The first uses the index of labels and reads each match

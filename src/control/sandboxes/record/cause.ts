@@ -1,4 +1,4 @@
-// Turns a runner's report of a cause into a sentence, cleaned for the database.
+// Turns the cause that a runner reports into a sentence, and removes characters that the database cannot store.
 import type { Cause } from '#src/wire/runner-link.ts'
 
 const longestReason = 2000

@@ -124,8 +124,9 @@ const asWritten = <T extends Partial<ColumnValues>>(sql: Sql, values: T): T => {
 }
 
 /**
- * Writes the state by compare-and-set on (id, state, version), together with its event, in one statement. Returns
- * `undefined`, and writes nothing, if another process wrote first.
+ * Writes the state and its event in one statement. Writes nothing and returns `undefined` if the row no longer has the
+ * state and version of `sandbox`, because another process wrote first. With `whileDue`, also if no timer of the sandbox
+ * is due.
  */
 export const writeState = async (
   sql: Sql,

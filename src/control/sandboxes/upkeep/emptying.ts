@@ -16,7 +16,7 @@ const by = { kind: 'timer', id: 'emptied-runner' } as const
 const reason = 'Its host is emptied.'
 
 /**
- * Maximum number of sandboxes of one runner that are archived at the same time. A runner makes at most 4 archives at
+ * Maximum number of sandboxes of one runner that are being archived at any moment. A runner makes at most 4 archives at
  * the same time.
  */
 const mostAtOnce = 4
@@ -65,7 +65,7 @@ export const sweepEmptying = async (parts: RunningParts): Promise<void> => {
   for (const runnerId of await listEmptied(sql)) {
     let places = mostAtOnce - (await countArchiving(sql, runnerId))
     for (const row of places > 0 ? await listToMove(sql, runnerId, parts.clock.now()) : []) {
-      // Ends the loop if the operator has cancelled the emptying of this runner since the loop began.
+      // Ends the loop if the operator no longer wants this runner to be emptied.
       if (places === 0 || !(await findEmptied(sql, runnerId))) break
       if (await move(parts, row)) places -= 1
     }

@@ -94,8 +94,8 @@ const act = async (parts: RunningParts, row: SandboxRow, timer: Timer): Promise<
 }
 
 /**
- * Pauses an idle sandbox. If its runner cannot pause, stops the sandbox, because its owner wants it to use no
- * resources while idle.
+ * Pauses an idle sandbox. If the runner cannot pause sandboxes, stops it, because the owner wants that it uses no
+ * resources while it is idle.
  */
 const autoPause = async (
   parts: RunningParts,

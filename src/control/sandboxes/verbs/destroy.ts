@@ -48,8 +48,8 @@ const isOnlyInStore = ({ state, runner_id, archive_id }: SandboxRow): boolean =>
   state === 'archived' || (runner_id === null && archive_id !== null)
 
 /**
- * Chooses a runner that deletes the archive. Any runner of the region can do it. A silent runner does it after it
- * reconnects.
+ * Chooses a runner that deletes the archive. Any runner of the region can do it. If the chosen runner is silent, it
+ * deletes the archive after it reconnects.
  */
 const whoeverThereIs = async (transaction: Transaction, sandbox: SandboxRow): Promise<Partial<SandboxRow>> => ({
   runner_id: await findAnyRunner(transaction, sandbox.region_id, sandbox.runner_id),

@@ -53,7 +53,7 @@ const intent = (sandbox: SandboxRow, move: Move): Partial<SandboxRow> => ({
 /**
  * Makes the move of the verb from the state in `found`. Throws if the sandbox would exceed the organization's quota.
  *
- * If the sandbox has changed since `found` was read, the row is read again, because the verb may be done already or be
+ * If the sandbox has changed since `found` was read, reads the row again: the verb may now be unnecessary or
  * impossible. Exception: if `by` is a timer, no move is made, and the next sweep decides again.
  */
 export const moveSandbox = async (
