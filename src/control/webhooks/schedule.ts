@@ -1,4 +1,5 @@
-// The retry schedule of messages: first after seconds, then at growing intervals, for a day and a half in total.
+// The retry schedule of messages: the first retry is after seconds, the next ones are at growing intervals. The last
+// one is about a day and a half after the first attempt.
 const seconds = 1
 const minutes = 60
 const hours = 3600

@@ -115,8 +115,8 @@ const asked = async <T>(work: Promise<T>): Promise<T> => {
 }
 
 /**
- * Tries again to create applications at the webhook provider that could not be created for their organizations. The
- * time between two attempts grows.
+ * For some organizations, the creation of the application at the webhook provider has failed. Tries it again if the
+ * next attempt is due. The time between two attempts grows.
  */
 export const retryInitializations = async (parts: WebhookParts): Promise<void> => {
   const { database, clock, provider } = parts
