@@ -1,5 +1,5 @@
 // Lets a definition use snapshots as base images. A name in FROM, `--from` or `--mount` is first looked up as a
-// snapshot that the organization sees. If there is no such snapshot, it is an image of a registry.
+// snapshot that the organization sees. If there is no such snapshot, the name means an image in an image registry.
 import type { Sql } from '#src/control/storage/database.ts'
 import { Problem } from '#src/problems.ts'
 import type { Definition } from '#src/wire/runner-link.ts'

@@ -75,9 +75,9 @@ export const activateSnapshot = async (parts: RunningParts, actor: Actor, idOrNa
 }
 
 /**
- * Returns whether a runner has the image and will not remove it. If no snapshot needed the image until now, runners may
- * be removing it. Then the result is false, and control deletes the image from its lists of the runners' images, so
- * that the runners get an assignment to make it again.
+ * Returns whether a runner has the image and will not remove it. While no snapshot needs an image, runners may be
+ * removing it. In that case, returns false, and deletes the image from control's lists of the runners' images. So the
+ * runners get an assignment to make it again.
  */
 const isStillThere = async (transaction: Transaction, image: string): Promise<boolean> => {
   if (await isImageNeeded(transaction, image)) return await isOnRunner(transaction, image)

@@ -5,8 +5,9 @@ import { moveSnapshots } from './write.ts'
 type Sizes = { sizeGiB: number | null; leastGiB: number | null }
 
 /**
- * Sets snapshots to `error` whose image is larger than their organization may have, or larger than the disks of their
- * sandboxes. The image's size is known only after the build or pull. Returns whether there was such a snapshot.
+ * Sets a snapshot of this image to `error` if the image is larger than the snapshot's organization may have, or than
+ * the disks of its sandboxes. The image's size is known only after the build or pull. Returns whether there was such a
+ * snapshot.
  */
 export const refuseWhatCannotBe = async (
   transaction: Transaction,
@@ -31,7 +32,7 @@ export const refuseWhatCannotBe = async (
   return isAnyRefused
 }
 
-/** Size and config of the image. For each null, the snapshot keeps its present value. */
+/** Size and config of the image. If a field is null, the snapshot keeps its present value of that field. */
 type ImageFacts = { sizeGiB: number | null; user: string | null; entrypoint: string[] | null }
 
 /**

@@ -70,8 +70,8 @@ type Change = {
   /** Why the snapshot failed. Absent if it did not fail. */
   reason?: string
   /**
-   * Values that the snapshot gets from its image. For each null, the snapshot keeps its present value. A snapshot that
-   * has an entrypoint keeps it.
+   * Values that the snapshot gets from its image. If a field is null, the snapshot keeps its present value of that
+   * field. A snapshot that has an entrypoint keeps it.
    */
   image?: { sizeGiB: number | null; user?: string | null; entrypoint?: string[] | null }
 }
