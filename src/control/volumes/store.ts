@@ -17,7 +17,10 @@ export type VolumeRow = {
    */
   driver: VolumeDriver | null
   region_id: string | null
-  /** The runner that has the files. Null for the driver `directory`, which every runner of the region reaches. */
+  /**
+   * The runner that has the files. Null until a sandbox mounts the volume for the first time. Always null for the
+   * driver `directory`, because the files are then in the operator's shared directory.
+   */
   runner_id: string | null
   is_made: boolean
   created_at: Date
