@@ -38,7 +38,10 @@ export const addAccount = async (parts: AccountParts, body: { email: string; nam
   return { id: user.id, email: user.email, name: user.name }
 }
 
-/** Finds the user with an e-mail address. Throws 404 if there is none, and 409 if the user may not own the address. */
+/**
+ * Finds the user with an e-mail address. Throws 404 if there is none, and 409 if only an organization's identity
+ * provider has verified the address.
+ */
 const findOwner = async ({ database }: AccountParts, email: string) => {
   const user = await findUserByEmail(database.sql, email)
   if (user === undefined) throw new Problem('not_found', 'Nobody has this e-mail address.')

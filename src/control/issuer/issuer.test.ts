@@ -122,7 +122,7 @@ suite('signing in at the embedded issuer', () => {
     const fields = { grant_type: 'authorization_code', code, code_verifier: verifier, redirect_uri: dashboard }
     const { status, body } = await tokens(fields)
     assert.equal(status, 200, JSON.stringify(body))
-    // While the session lasts, this browser gets a new code without a sign-in page, which `prompt=none` forbids.
+    // `prompt=none` forbids a sign-in page. This browser gets a new code without one, because its session still lasts.
     const silent = authorizeUrl(challenge, { redirect_uri: dashboard, prompt: 'none' })
     assert.match((await browser.get(silent)).location ?? '', /\/dashboard\/\?code=/)
     const leave = new URLSearchParams({ id_token_hint: body['id_token']!, post_logout_redirect_uri: dashboard })
@@ -211,7 +211,7 @@ suite('signing in at the embedded issuer', () => {
     }
   })
 
-  test('a sign-in gets the same 401 for a wrong password and an unknown e-mail address; pages escape it', async () => {
+  test('a wrong password and an unknown e-mail address get the same 401; its page escapes the address', async () => {
     const { challenge } = startPkce()
     const browser = openBrowser(base)
     const form = await browser.follow(await browser.get(authorizeUrl(challenge)))

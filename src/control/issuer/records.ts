@@ -44,8 +44,8 @@ export const recordsIn = (
   }
 
   /**
-   * Deletes the oldest begun sign-ins of the network that has begun the most. An attacker who fills the table therefore
-   * loses only their own. The query is slow. It deletes more rows than needed, so that it runs less often.
+   * Deletes the oldest begun sign-ins of the network that has begun the most. An attacker who begins very many sign-ins
+   * therefore loses only their own. The query is slow. It deletes more rows than needed, so that it runs less often.
    */
   const makeRoom = async () => {
     const [{ begun }] = await sql<[{ begun: number }]>`
