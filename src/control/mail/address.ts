@@ -1,5 +1,5 @@
-// Reads e-mail addresses as people type them, and normalizes them, so that addresses of the same mailbox are equal
-// texts.
+// Reads e-mail addresses as people type them. Changes A to Z to lower case, so that two spellings of an address become
+// equal.
 import { Problem } from '#src/problems.ts'
 
 const longest = 254

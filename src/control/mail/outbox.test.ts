@@ -150,7 +150,7 @@ suite('mail by SMTP', () => {
     const dying: MailTransport = {
       send: async ({ id }) => {
         asked.push(id)
-        // Never ends, like the delivery of a killed process, which writes nothing more to the database.
+        // This delivery never ends and writes nothing more to the database, like the delivery of a killed process.
         await new Promise(() => {})
       },
     }

@@ -22,7 +22,9 @@ type OutboxParts = Pick<Parts, 'database' | 'clock' | 'log'> & { transport: Mail
  * dropped.
  */
 const minutesBetween = [1, 5, 15, 60, 240, 720, 1440] as const
-/** Seconds for which no other process sends a mail that one process has claimed. An attempt never takes so long. */
+/**
+ * Seconds for which a process has claimed a mail. Meanwhile, no other process sends it. An attempt never takes so long.
+ */
 const secondsToSend = 120
 const mailsPerSweep = 200
 const secondsToClose = 1
@@ -39,8 +41,8 @@ export const openOutbox = (parts: OutboxParts, { sweepSeconds }: { sweepSeconds:
     for (let sent = 0; sent < mailsPerSweep && !isClosed; sent += 1) if (!(await sendNext(parts))) return
   }
   /**
-   * Starts a delivery as soon as the running one has ended, because that one may have missed a new mail. Calls before
-   * that moment get the promise of the same new delivery.
+   * Starts a delivery as soon as the running delivery has ended, because the running one may have missed a new mail.
+   * Until then, further calls get the promise of the same waiting delivery.
    */
   const deliver = () => {
     if (next !== undefined) return next

@@ -8,7 +8,7 @@ import { countMail, deleteMailAbout, insertMail, type NewMail } from './store.ts
 const mostWaiting = 10_000
 /**
  * A user may queue a mail while the user's waiting mails are fewer than a ninth of the free places in the outbox. So
- * one user alone can queue 1,000 mails, and the last nine places are for users without a waiting mail.
+ * one user alone can queue 1,000 mails, and others still find places.
  */
 const share = 9
 
@@ -30,7 +30,7 @@ export const queueMail = async (transaction: Transaction, mail: NewMail, now: Da
   await insertMail(transaction, mail, now)
 }
 
-/** Deletes the unsent mails about something that was deleted, such as an invitation. `about` identifies it. */
+/** Deletes the unsent mails about something that was deleted, such as an invitation. `about` identifies that thing. */
 export const takeBackMail = async (transaction: Transaction, about: string): Promise<void> => {
   await deleteMailAbout(transaction, about)
 }

@@ -38,7 +38,7 @@ export const smtpTransport = ({ host, port, isTls, needsTls, credentials, from }
       secure: isTls,
       requireTLS: needsTls,
       ...(credentials === undefined ? {} : { auth: credentials }),
-      // These two options make sure that the content of a mail never makes the library read a file or fetch a URL.
+      // With these two options, nodemailer never reads a file or fetches a URL because of the content of a mail.
       disableFileAccess: true,
       disableUrlAccess: true,
     })
