@@ -18,7 +18,7 @@ type ToolboxCall = {
 
 /** Maximum size in bytes of an answer of the toolbox. */
 const mostBytes = 16 * 1024 ** 2
-/** Seconds that a call of the toolbox may take beyond the timeout of the command that it runs. */
+/** Seconds that a call of the toolbox may take in addition to the timeout of the command that it runs. */
 const spareSeconds = 30
 
 const passedOn = ['authorization', 'x-daytona-organization-id', 'x-service-organization-id'] as const
@@ -43,7 +43,7 @@ const refusalOf = (status: number, body: unknown): ToolError => {
 export class OwnApi {
   readonly #request: FastifyRequest
   readonly #toolboxUrl: string
-  /** Aborted when the caller ends its call of `/mcp`. The calls to toolboxes are then aborted too. */
+  /** This signal is aborted when the caller ends its call of `/mcp`. The calls to toolboxes are then aborted too. */
   readonly #ended: AbortSignal
 
   /** `request` is the caller's call of `/mcp`. `proxyUrl` is the URL of this server's gate. */
