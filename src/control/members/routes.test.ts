@@ -190,7 +190,7 @@ suite('POST /organizations/{organizationId}/users/{userId}/access', () => {
     assert.ok((await ownersOf(app)).length >= 1, 'nobody is left')
   })
 
-  test('a change of a member’s access answers 403 if the caller is demoted before it is made', async () => {
+  test('changing a member’s access answers 403 if the caller is demoted before the change is written', async () => {
     await using app = await startControl()
     const [asker, target] = await addOwners(app, 2)
     const body = { role: 'member', assignedRoleIds: [] }
