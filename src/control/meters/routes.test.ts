@@ -103,7 +103,7 @@ suite('GET /sandbox/{sandboxIdOrName}/telemetry/metrics', () => {
     assert.equal(points.at(-1)?.timestamp, app.clock.now().toISOString())
   })
 
-  test('usage samples from before a sandbox’s creation or claim are hidden, and so are too old ones', async () => {
+  test('usage samples are hidden if they are from before the sandbox’s creation or claim, or too old', async () => {
     await using app = await startControl({ ...waiting, settings: { meterHours: 1 } })
     await using runner = await connectRunner(app)
     const id = await create(app)
