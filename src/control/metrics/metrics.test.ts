@@ -124,7 +124,7 @@ suite('GET /metrics', () => {
       assert.ok(!text.includes(word), word)
   })
 
-  test('every metric that the example dashboard or an alert uses exists', async () => {
+  test('control has every metric that the example dashboard or an alert uses', async () => {
     await using app = await startControl()
     app.app.metrics.includeProcess()
     const { text } = await app.as('admin').get('/metrics')

@@ -33,7 +33,10 @@ export type Metrics = {
   close: () => void
 }
 
-/** Returns the verb that leads through this state on the way, for example `start` for `starting`. Otherwise `none`. */
+/**
+ * Returns the verb during which a sandbox has this state, for example `start` for `starting`. Returns `none` if no verb
+ * has this state.
+ */
 const verbOf = (state: SandboxState): string => moves.find(([, , through]) => through === state)?.[0] ?? 'none'
 
 /**
@@ -73,7 +76,7 @@ export const createMetrics = ({ database, clock }: Pick<Parts, 'database' | 'clo
 
   const stopHearing = changes.hear((change) => {
     const { from, to, row } = change
-    // If there is no row, another control process has made this change, and counts it itself.
+    // A change without a row was made by another control process, which counts the change itself.
     if (row === undefined) return
     const source = sourceOf(change)
     if (source !== undefined) creates.inc({ source })
