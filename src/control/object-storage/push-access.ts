@@ -1,6 +1,6 @@
 // Credentials for uploading the files of a definition. They are valid for an hour, in one organization, and only while
 // the caller may create snapshots or sandboxes there. Nothing is stored in the database: the credentials include a
-// session token, which contains all of this, encrypted.
+// session token that contains these limits, encrypted.
 
 import { randomBytes } from 'node:crypto'
 import type { Caller } from '#src/control/auth/route.ts'

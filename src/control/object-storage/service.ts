@@ -12,7 +12,7 @@ export const ContextsInUseShape = Type.Object({
 
 /**
  * Lists the hashes of the uploaded files from which images of a region are built. Runners later remove uploaded files
- * that are not listed. In an organization's own region, the answer names the organization: runners then remove only
+ * that are not listed. For an organization's own region, the result names the organization, and runners remove only
  * files of that organization.
  */
 export const listContexts = async (
