@@ -35,8 +35,8 @@ export const setSwitch = (
 ): Promise<void> => changeOrganization(parts, organizationId, () => ({ [name]: value }))
 
 /**
- * A name that callers must not use in the experimental settings. Telemetry settings have this name, and an endpoint of
- * their own that encrypts them.
+ * A name that callers must not use in the experimental settings. It is reserved for the telemetry settings, which have
+ * their own endpoint and are encrypted.
  */
 const reserved = 'otel'
 
