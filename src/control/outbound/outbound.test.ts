@@ -252,7 +252,7 @@ suite('the limits of an outbound call', () => {
     await new Promise((resolve) => server.close(resolve))
   })
 
-  test('an outbound call above the limit of concurrent calls fails immediately; later calls are admitted', async () => {
+  test('while 64 outbound calls run, another one fails immediately; after they ended, calls are made again', async () => {
     const { send } = createOutbound({ allowed: loopback, resolve: () => new Promise(() => {}) })
     const request: OutboundRequest = { method: 'GET', url: 'https://lost.test/', timeoutMilliseconds: 50 }
     const waiting = Array.from({ length: 64 }, () => reasonOf(send(request)))

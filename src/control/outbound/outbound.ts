@@ -17,15 +17,15 @@ export type OutboundRequest = {
   url: string
   headers?: Record<string, string>
   body?: string | Uint8Array
-  /** Whether to refuse `http:`. Networks that the operator allows are excepted. Default: false. */
+  /** Whether to refuse `http:` URLs, except in networks that the operator allows. Default: false. */
   requireTls?: boolean
   /** Time limit in milliseconds for the whole call, including the DNS look-up. */
   timeoutMilliseconds?: number
   /** Maximum bytes of the response body; a larger body is an error. */
   mostBytes?: number
   /**
-   * The organization that gave the URL. Each organization may use a quarter of all concurrent calls. Absent: the call
-   * counts for no organization, but for the total.
+   * The organization that gave the URL. Each organization may use a quarter of all concurrent calls. Absent: only the
+   * total limits the call.
    */
   organizationId?: string
 }

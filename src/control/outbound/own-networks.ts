@@ -1,5 +1,5 @@
 // Finds the networks and the gateways of this host. They may have public addresses, but this host reaches them without
-// passing a firewall. Control therefore refuses URLs of users that lead to them.
+// passing a firewall. Control therefore refuses a user's URL that leads to such a network.
 import { BlockList } from 'node:net'
 import { type NetworkInterfaceInfo, networkInterfaces } from 'node:os'
 import { isPublicAddress, type Networks } from '#src/kit/networks.ts'
