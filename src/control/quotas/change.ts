@@ -37,7 +37,7 @@ const columnOf = (field: string) => field.replaceAll(/[A-Z]/g, (letter) => `_${l
 
 /**
  * Returns the database columns that the request body changes, with their new values. For fields in `zeroes`, 0 becomes
- * null.
+ * null, which means no limit.
  */
 const columnsOf = <V>(body: Record<string, V | null | undefined>, zeroes: ReadonlySet<string>) =>
   Object.fromEntries(

@@ -14,7 +14,7 @@ export type Quota = {
    * limit for all regions (such as `maxCpuPerSandbox`).
    */
   most: Size
-  /** Largest disk, in GiB, of a sandbox that still exists after a stop. null: no limit in addition to `most`. */
+  /** Largest disk, in GiB, of a sandbox that is not deleted when it stops. null: only `most` limits the disk. */
   mostKeptGiB: number | null
   /** Longest lifetime of a sandbox in minutes; null: no limit. */
   longestLife: number | null

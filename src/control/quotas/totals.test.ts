@@ -244,7 +244,7 @@ suite('the quota of an organization in a region', () => {
 })
 
 suite('`checkTotals`', () => {
-  test('if two transactions increase the quota usage, the second waits for the first and includes its change', async () => {
+  test('if two transactions raise the usage of one quota, the second waits and counts the first one’s change', async () => {
     await using app = await startControl(waiting)
     await using _runner = await connectRunner(app)
     const { database } = app
@@ -282,7 +282,7 @@ suite('`checkTotals`', () => {
 })
 
 suite('the limits of one sandbox', () => {
-  test('POST /sandbox answers 403 above the region’s limit per sandbox, or the organization’s if there is none', async () => {
+  test('POST /sandbox answers 403 above the region’s limit per sandbox, else above the organization’s limit', async () => {
     await using app = await startControl(waiting)
     await using _runner = await connectRunner(app)
     await app.as('admin').patch(`/organizations/${ours}/quota`, { maxCpuPerSandbox: 2, maxMemoryPerSandbox: 2 })

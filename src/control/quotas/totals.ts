@@ -130,11 +130,12 @@ export const checkTotals = async (
   const quota = known === undefined ? await findRegionQuota(transaction, place) : known
   const limited = kinds.filter(([kind, column]) => after[kind] > before[kind] && (quota?.[column] ?? null) !== null)
   if (!quota || limited.length === 0) return
-  // If the quota has no limit for disk, sandboxes that use only disk need not be read.
+  // Reads the sandboxes that use only disk if this move needs more disk and the quota limits the disk. Otherwise skips
+  // them.
   const states = limited.some(([kind]) => kind === 'diskGiB') ? statesHolding : statesHoldingCompute
   const here = transaction`and region_id = ${regionId} and sandbox_class = ${sandboxClass} and id <> ${written.id}`
-  // The two statements are sent together, but PostgreSQL runs the second when the first has got the lock. So it sees
-  // all that transactions with this lock have committed before.
+  // Both statements are sent at once, but PostgreSQL runs the second only after the first has got the lock. So the
+  // second counts all changes of the transactions that had this lock before.
   const [, rows] = await Promise.all([holdPlace(transaction, place), sums(transaction, organizationId, states, here)])
   const others = rows.map((row) => heldIn(row, row)).reduce(add, nothing)
   const said = limited

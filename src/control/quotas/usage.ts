@@ -17,7 +17,10 @@ type Class = RegionUsage['sandboxClass']
 
 type QuotaPlace = { region: RegionRow; sandboxClass: Class; quota: RegionQuotaRow | undefined; held: Held }
 
-/** Lists every pair of region and class that the organization can use, has a quota for, or has sandboxes in. */
+/**
+ * Lists every pair of a region and a sandbox class for which the organization may create sandboxes, has a quota, or has
+ * sandboxes.
+ */
 const listPlaces = async ({ database }: UsageParts, organizationId: string): Promise<QuotaPlace[]> => {
   const { sql } = database
   const [regions, quotas, held] = await Promise.all([
