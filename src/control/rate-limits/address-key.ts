@@ -12,9 +12,9 @@ const slots = 65_536
 export const siteGroups = 3
 
 /**
- * Returns a function that maps the network of an address to the number of a counter, by a secret. Without the secret,
- * nobody can find an address that shares somebody else's counter. All control processes have the same secret, because
- * they share their counters.
+ * Returns a function that maps the network of an IP address to the number of a counter, with a keyed hash. Without the
+ * secret key, nobody can find out which networks share a counter. All control processes have the same key, because they
+ * share their counters.
  */
 export const createAddressKeys = (secret: Buffer, groupsKept = networkGroups): ((address: string) => string) => {
   return (address) => {

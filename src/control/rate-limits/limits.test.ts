@@ -40,7 +40,7 @@ suite('rate limits', () => {
     const replies = [
       await app.as('member').get('/sandbox'),
       await app.as('owner').get('/sandbox/none'),
-      // Refused, because a permission is missing, but counted like other calls.
+      // The viewer's call is refused, because a permission is missing, but it is counted like the other calls.
       await app.as('viewer').post('/api-keys', { name: 'x', permissions: [] }),
       await app.as('member').get('/sandbox'),
     ]

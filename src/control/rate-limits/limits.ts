@@ -20,8 +20,8 @@ export type Limits = {
    */
   around: (guard: Guard) => Guard
   /**
-   * Counts a call that has no route in endpoints.ts, for the caller's IP address. Throws if the address has exceeded
-   * its limit.
+   * Counts a call to a path that is not in endpoints.ts, for the caller's IP address. Throws if the address has
+   * exceeded its limit.
    */
   anonymous: (request: FastifyRequest) => Promise<void>
   /**
@@ -55,7 +55,7 @@ const headersOf = (bucket: Bucket, { limit }: Rate, { consumedPoints, msBeforeNe
 }
 
 export const createLimits = (standard: RateLimits, shared: SharedCounters): Limits => {
-  // These counters have no limits of their own, because each organization may have another rate.
+  // These counters only count. The limit is compared later, because each organization may have a rate of its own.
   const counters = new Map(buckets.map((bucket) => [bucket, shared.counter(bucket, 60)]))
   const addressKey = createAddressKeys(shared.secret)
   const told = new WeakMap<FastifyRequest, Record<string, number>>()
@@ -120,8 +120,9 @@ export const createLimits = (standard: RateLimits, shared: SharedCounters): Limi
         if (!isProbe(route)) await anonymous(request)
         return await guard(request, route)
       }
-      // Gates, runners and SSH gateways are not refused because users behind the same IP address sent wrong
-      // credentials. On a route for `member or ssh-gateway`, only the guard finds out which of the two calls.
+      // Wrong credentials of users do not make control refuse gates, runners and SSH gateways behind the same IP
+      // address. On a route for `member or ssh-gateway`, the check comes after the guard, because only the guard finds
+      // out which of the two is calling.
       const mayBeGateway = route.needs === 'member or ssh-gateway'
       if (route.needs !== 'proxy' && route.needs !== 'runner' && !mayBeGateway) await checkFailures(request)
       try {

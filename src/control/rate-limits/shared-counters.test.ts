@@ -19,7 +19,7 @@ const untilCount = async (counter: SharedCounter, key: string, points: number): 
 }
 
 suite('counters of several control processes', () => {
-  test('each control process adds and subtracts what the other control processes add and subtract', async () => {
+  test('what one control process adds to a counter, or subtracts from it, the other processes do as well', async () => {
     await using opened = await openTestDatabase('empty')
     const databases = [openDatabase(opened.url), openDatabase(opened.url)]
     const all = databases.map((database) =>

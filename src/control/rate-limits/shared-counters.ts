@@ -7,7 +7,10 @@ import type { Parts } from '../parts.ts'
 import { Peers } from '../storage/peers.ts'
 
 const tellEveryMs = 250
-/** Maximum number of counts that wait to be sent to other processes. If more come, they are not sent to other processes. */
+/**
+ * Maximum number of counts that wait to be sent to other processes. Further counts are kept in this process, and never
+ * sent.
+ */
 const mostUntold = 10_000
 
 type News = { counter: string; key: string; points: number; seconds: number }
@@ -21,8 +24,8 @@ export type Counted = Pick<RateLimiterRes, 'consumedPoints' | 'msBeforeNext'>
 export type SharedCounter = {
   get: (key: string) => Promise<Counted | null>
   /**
-   * Adds 1 to the count of a key. `seconds`: how long a count lasts that begins now. Default: `usualSeconds` of the
-   * counter.
+   * Adds 1 to the count of a key. If a new count begins with this call, it is deleted after `seconds`. Default:
+   * `usualSeconds` of the counter.
    */
   add: (key: string, seconds?: number) => Promise<Counted>
   /** Subtracts 1 from the count of a key, for example because a password turned out to be right. */
@@ -67,7 +70,10 @@ export class SharedCounters {
     this.#peers = undefined
   }
 
-  /** Returns a counter. All processes share counters with the same `name`. `usualSeconds`: how long a count lasts. */
+  /**
+   * Returns a counter. All processes share counters with the same `name`. `usualSeconds`: seconds after which a count
+   * is deleted.
+   */
   counter(name: string, usualSeconds: number): SharedCounter {
     const limiter = this.#limiterOf(name)
     return {
