@@ -1,6 +1,6 @@
 // Checks whether an image registry accepts a username and a password, as `docker login` does: `GET /v2/`, and then a
-// request to the registry's token service, if it has one. The password is sent to no other server, redirects are not
-// followed, and error messages do not quote answers of the registry.
+// request to the registry's token service, if it has one. The password is sent only to these two servers. Redirects are
+// not followed, and error messages do not quote answers of the registry.
 import { readChallenges, trustedRealm } from '#src/kit/registry-realm.ts'
 import { Problem } from '#src/problems.ts'
 import { OutboundError } from '../outbound/error.ts'

@@ -284,7 +284,7 @@ suite('image registries of an organization', () => {
       assert.deepEqual(await loginsOf('team/a'), [{ ...login, password: 'rotated' }])
       basic.accounts.set(account.username, password)
 
-      // Control cannot decrypt this password. It then assigns the image without credentials.
+      // Control cannot decrypt this password, so the runner gets the assignment of the image without credentials.
       await app.database.sql`update docker_registries set password = 'v1.00000000.AAAA'`
       assert.equal(await loginsOf('team/a'), undefined)
     })

@@ -29,14 +29,15 @@ import {
 export const mostRegistries = 50
 
 /**
- * The two clients with which control calls image registries. `own` is for registries that the operator has named, and
- * may call any address. `open` is for all others, and may call only public addresses.
+ * The two HTTP clients with which control calls image registries. `own` is for registries that the operator has named,
+ * and may call any address. `open` is for all other registries, and may call only public addresses.
  */
 export type RegistryParts = Parts & { registryOutbound: { own: Outbound; open: Outbound } }
 
 /**
- * Returns a function that returns the certificate authorities that the host trusts, for example that of a company.
- * Runners trust the same ones. They are read at the first call, because reading takes long.
+ * Returns a function that returns the certificate authorities that this host trusts, for example that of a company.
+ * Runners trust the authorities of their hosts, too. The authorities are read at the first call, because reading takes
+ * long.
  */
 const trustLikeTheHost = (): (() => SecureContext) => {
   let made: SecureContext | undefined
@@ -49,8 +50,8 @@ const trustLikeTheHost = (): (() => SecureContext) => {
 }
 
 /**
- * Adds the clients for image registries to control's parts. Their rule is that of the runners
- * (runner/images/skopeo.ts): only a registry that the operator has named may have a private IP address.
+ * Adds the HTTP clients for image registries to control's parts. For control as for runners (runner/images/skopeo.ts),
+ * only a registry that the operator has named may have a private IP address.
  */
 export const withRegistryOutbound = <P extends Parts>(parts: P): P & RegistryParts => {
   const secureContext = trustLikeTheHost()
@@ -213,8 +214,8 @@ const namedIn = (reference: string) => {
 }
 
 /**
- * Returns the registry accounts that a runner may need to make an image. To pull an image, that is at most one. To
- * build a definition, that is the account of Docker Hub and those of all hosts that the Dockerfile names.
+ * Returns the registry accounts that a runner may need to make an image. A pull needs at most one account. A build may
+ * need the account of Docker Hub and the accounts of all hosts that the Dockerfile names.
  */
 const accountsFor = (source: ImageSource, registries: readonly Registry[]): readonly Registry[] => {
   if (source.kind === 'registry') return [accountFor(namedIn(source.reference), registries) ?? []].flat()
