@@ -1,6 +1,6 @@
 // Roles: named sets of permissions for members. Every organization has the global roles, and nobody can change these.
-// An organization's owners make its other roles, with a credential that has every permission (the guard checks that).
-// So nobody can make a role with permissions that they lack.
+// An organization's owners make its other roles. The guard requires a credential with every permission for this, so
+// nobody can make a role with permissions that they lack.
 
 import { type ChangeParts, changeAsOwner } from '#src/control/auth/change-membership.ts'
 import { Problem } from '#src/problems.ts'

@@ -17,7 +17,7 @@ export const insertRole = async (
   return readRole(row)
 }
 
-/** Lists an organization's roles, the global ones first. Their number has a limit, so no pages are needed. */
+/** Lists an organization's roles, the global ones first. The number of roles has a limit, so no pages are needed. */
 export const listRoles = async (sql: Sql, organizationId: string): Promise<Role[]> => {
   const rows = await sql<RoleRow[]>`
     select * from roles where organization_id = ${organizationId} or organization_id is null
