@@ -61,8 +61,8 @@ export const applyImageReport = async (parts: RunningParts, runner: Runner, repo
     await holdImage(transaction, report.image)
     const image = await findImage(transaction, report.image)
     if (image === undefined || !isRunnerOf(image, runner)) return []
-    // Ignores an error about a base, because archives in the store may still need the base. Such an error comes when a
-    // control process of an older version, which runs beside this one, asks the runner to make a base.
+    // Ignores an error about a base: archives in the store may still need the base. Runners send such errors only if a
+    // control process of an older version asks them to make a base.
     if (image.source.kind === 'base' && report.state === 'error') return []
     switch (report.state) {
       case 'absent':
@@ -91,16 +91,16 @@ export const applyImageReport = async (parts: RunningParts, runner: Runner, repo
   for (const { from, row } of settled) changes.announce(from, row)
   if (report.state === 'present') await placeWaiting(parts, { image: report.image })
   if (travels) await pushImage(parts, report.image)
-  // The runner has removed a needed image, because its list of needed images was old. It reads a new list only in half
-  // a minute, so control sends the assignment of the image now.
+  // The runner has removed an image that is still needed, because its list of needed images was out of date. The runner
+  // reads the list only every half minute, so control sends it the assignment of the image now.
   if (report.state === 'absent' && (await isImageNeeded(database.sql, report.image)))
     await pushImage(parts, report.image)
 }
 
 /**
- * Notes how far a snapshot of a sandbox is: the runner has copied the sandbox's disk, or the copy is in the object store. Returns
- * true if control did not know this before. The caller then sends the next assignment for the snapshot's image. After the first
- * report, the runner must upload the copy. After the second, all runners of the region must fetch it.
+ * Stores how far a runner is with making a snapshot of a sandbox. First the runner reports that it has copied the
+ * sandbox's disk. Later it reports that the copy is in the object store. Returns true if the report is new to control.
+ * The caller then assigns the next step: the runner uploads the copy, or all runners of the region fetch it.
  */
 const noteCopy = async (
   transaction: Transaction,
@@ -137,7 +137,10 @@ const sizeOf = ({ sizeBytes }: ImageReport): number | null => {
   return size === null ? null : Math.round(size * 1000) / 1000
 }
 
-/** Makes the snapshots of an image active. A snapshot for which the image is too large fails instead. */
+/**
+ * Makes the snapshots of an image active. A snapshot fails instead if the image is larger than its organization may
+ * have, or larger than its sandboxes' disks.
+ */
 const activate = async (transaction: Transaction, image: Image, report: ImageReport, now: Date) => {
   const { config } = report
   const sizeGiB = sizeOf(report)
@@ -164,8 +167,8 @@ const fail = async (
   if (await isOnRunner(transaction, image.name)) return false
   if (await writeFailedOn(transaction, image.name, runnerId)) return false
   await failSnapshots(transaction, image.name, reason, now)
-  // Runners do not try the image again until a caller asks for it. Otherwise they would ask a registry that refuses
-  // again and again.
+  // Runners do not try to pull or build the image again until a caller asks for it. Otherwise they would repeat calls
+  // to an image registry that refuses them.
   await writeWanted(transaction, image.name, false, now)
   return true
 }

@@ -31,6 +31,7 @@ export const sweepLeases = async (parts: RunningParts): Promise<void> => {
   const lost = await markLost(database.sql, { regionIds: heard, minutes: settings.lostAfterMinutes, now })
   for (const runnerId of lost) log.error({ runnerId }, 'a runner is lost; its sandboxes are given up')
   await giveUpOnLost(parts)
-  // Ends sandboxes that still name a removed runner, because they changed at the moment of its removal.
+  // A sandbox that changed while its runner was being removed may still have that runner in its row. Ends such
+  // sandboxes.
   for (const runnerId of await listGoneWithSandboxes(database.sql)) await endOnRunner(parts, runnerId)
 }

@@ -40,8 +40,8 @@ const amount = Type.Number({ minimum: 0, maximum: 1e9 })
 const text = Type.String({ maxLength: 4096 })
 
 /**
- * Maximum number of images that a runner lists. A name has about 40 characters, so the list fits into a message of 4
- * MiB.
+ * Maximum number of image names in a runner's `hello` message. A name has about 40 characters, so the message stays
+ * below 4 MiB.
  */
 const mostImages = 80_000
 
@@ -143,8 +143,8 @@ const FromRunnerShape = Type.Union([
 const shape = Compile(FromRunnerShape)
 
 /**
- * Maximum number of one runner's messages that wait to be handled. If more wait, control closes the link, and the
- * runner connects again.
+ * Maximum number of messages that control has received from one runner and not handled yet. If there are more, control
+ * closes the link, and the runner connects again.
  */
 const mostWaiting = 10_000
 
@@ -158,8 +158,9 @@ const readMessage = (data: RawData): FromRunner | undefined => {
 }
 
 /**
- * Returns whether a runner may report this gate. A runner that joined over the network has a certificate, and may
- * report only the gate of its own host. A runner of the server's machine may also report the server's gate.
+ * Returns whether a runner may report that this gate runs on its host. A runner that joined over the network has a
+ * certificate, and may report only the gate with its own id. A runner of the server's machine may also report the
+ * server's gate.
  */
 const mayHaveGate = (runnerId: string, isCertified: boolean, { id }: GateOfHost) =>
   id === runnerId || (id === localGateId && !isCertified)

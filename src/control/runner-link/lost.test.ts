@@ -156,8 +156,8 @@ suite('a lost host', () => {
     const removal = await far.untilAsked(({ sandboxId, target }) => sandboxId === id && target === 'destroyed')
     assert.ok(removal.generation > old.generation)
     assert.equal(removal.archive, undefined)
-    // The lost host is told to destroy the sandbox. The message does not contain the variables that the owner has set
-    // in the meantime.
+    // Control sends the lost host only the order to destroy the sandbox. The message does not contain variables that
+    // were set after the sandbox had started on the other host.
     assert.doesNotMatch(JSON.stringify(removal), /set-elsewhere/)
     assert.ok(far.asked.slice(asked).every(({ target }) => target === 'destroyed'))
     assert.deepEqual([(await look(app, id)).state, (await look(app, id)).runnerId], ['started', 'local'])
@@ -235,7 +235,7 @@ suite('a lost host', () => {
 })
 
 suite('silence that is not the fault of the host', () => {
-  test('no host becomes lost while most hosts of its region are silent; later, silence counts from zero', async () => {
+  test('while most hosts of a region are silent, none becomes lost, and that time does not count later', async () => {
     await using app = await startControl(options)
     await using local = await connectRunner(app)
     await using far = await join(app, 'far')

@@ -44,7 +44,7 @@ const isReportable = (state: string): state is (typeof reportable)[number] =>
   (reportable as readonly string[]).includes(state)
 
 /**
- * The schema allows any fields in `assignment`. Only our own runners read them, so their types are in
+ * The schema allows any fields in `assignment`, because only our own runners read it. Its type is in
  * `wire/runner-link.ts`.
  */
 const AssignedSandbox = Type.Object({
