@@ -6,10 +6,9 @@ import type { RunningParts } from '../running.ts'
 import { silentBefore } from './leases.ts'
 
 /**
- * Stores for each region since when control has heard it. Control hears a region while at most half of its runners are
- * silent. A runner is silent if control has received no heartbeat from it for `leaseSeconds`. If control did not hear
- * the region for longer than `leaseSeconds`, the stored time begins anew. Lost runners, and runners that never
- * connected, do not count. Returns the ids of the regions that control hears now.
+ * Control hears a region while at most half of its runners are silent (without a heartbeat for `leaseSeconds`). Lost
+ * runners, and runners that never connected, are not counted. Stores for each region since when control hears it. After
+ * a gap longer than `leaseSeconds`, this time starts anew. Returns the ids of the regions that control hears now.
  */
 export const hearRegions = async (
   sql: Sql,
@@ -29,8 +28,8 @@ export const hearRegions = async (
 }
 
 /**
- * Marks runners that have been silent for `minutes` as lost, and returns their ids. Skips a region if control has
- * received heartbeats from half of its runners for less than `minutes`.
+ * Marks runners that have been silent for `minutes` as lost, and returns their ids. Skips a region that control has
+ * heard for less than `minutes` (see `hearRegions`).
  */
 export const markLost = async (
   sql: Sql,

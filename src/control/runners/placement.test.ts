@@ -42,12 +42,12 @@ suite('placement among many runners', () => {
     assert.deepEqual(await placedOn(app), { 'host-17': 2 })
   })
 
-  test('concurrent creates fill all runners, and no runner gets more than fits', async () => {
+  test('concurrent creates fill all runners, and no runner gets more sandboxes than it has room for', async () => {
     await using app = await startWith(Object.fromEntries(names(12).map((id) => [id, 3])))
     const statuses = await Promise.all(Array.from({ length: 20 }, () => create(app)))
     assert.deepEqual(new Set(statuses), new Set([200]))
-    // Fills the last free resources by one create after the other. Concurrent creates could fail although there is
-    // room, because a create skips a runner that another create has locked.
+    // The concurrent creates may have left some room, because a create skips a runner that another create has locked.
+    // These creates fill the rest, one after the other.
     for (let left = 16; left > 0; left -= 1) assert.equal(await create(app), 200)
     assert.equal(await create(app), 503)
     assert.deepEqual(await placedOn(app), Object.fromEntries(names(12).map((id) => [id, 3])))

@@ -14,8 +14,8 @@ export type Overcommit = { cpu: number; memory: number; disk: number }
 type Load = { cpu: number; memory_gib: number; disk_gib: number }
 
 /**
- * `warm`: the unclaimed warm sandboxes of a runner count as load, so that a new warm sandbox does not take their place.
- * Undefined: they do not count, because any other new sandbox may evict them.
+ * Whether the unclaimed warm sandboxes of a runner count as load. `warm`, for placing a warm sandbox: they count,
+ * because it must not evict them. Undefined, for any other sandbox: they do not count, because it may evict them.
  */
 type CountsWarm = 'warm' | undefined
 
@@ -28,7 +28,9 @@ type RunnerRow = { id: string; cpu: number; memory_gib: number; disk_gib: number
  */
 export type HeldRunner = RunnerRow & { load: Load; image: string | null }
 
-/** `sandboxId`: a sandbox that does not count as load of its runner. */
+/**
+ * Which sandboxes count as load of a runner: all except `sandboxId`, and the unclaimed warm ones as `countsWarm` says.
+ */
 type Counting = { sandboxId?: string | null | undefined; countsWarm?: CountsWarm }
 
 const add = (one: Load, other: Load): Load => ({
@@ -39,10 +41,10 @@ const add = (one: Load, other: Load): Load => ({
 
 const nothing: Load = { cpu: 0, memory_gib: 0, disk_gib: 0 }
 
-/** Maximum number of runners that a create locks at first. */
+/** Maximum number of runners that a create locks at first. It locks all runners only if none of these has room. */
 const sampleSize = 4
 
-/** `skips`: skips runners that another transaction has locked, instead of waiting for the locks. */
+/** `skips`: leave out runners that another transaction has locked. Otherwise wait for their locks. */
 type Locking = { skips?: boolean }
 
 const hold = async (
@@ -51,9 +53,9 @@ const hold = async (
   { sandboxId = null, countsWarm }: Counting,
   { image = null, skips = false }: Locking & { image?: string | Piece | null } = {},
 ): Promise<HeldRunner[]> => {
-  // The second statement is sent at the same time, but PostgreSQL runs it after the first one has locked the runners.
-  // So it also counts sandboxes that another transaction placed just before. Rows are locked in the order of ids, so
-  // that two placements cannot deadlock.
+  // Both statements are sent at once, but PostgreSQL runs the second only after the first has locked the runners. So
+  // the second also counts sandboxes that another transaction placed before it released the locks. Rows are locked in
+  // the order of ids, so that two placements cannot deadlock.
   const [runners, loads] = await Promise.all([
     transaction<(RunnerRow & { image: string | null })[]>`
       select id, cpu, memory_gib, disk_gib, volumes, ${image}::text as image from runners where ${which}
@@ -103,13 +105,13 @@ const hasRoom = (runner: HeldRunner, wanted: RequestedSize, overcommit: Overcomm
 /** What the volumes of a sandbox require of its runner. */
 export type VolumesNeed = {
   /**
-   * The name of one of the volumes, for error messages. If one of the volumes decides which runner is possible, it is
-   * that one.
+   * The name of one volume, for error messages. If a volume is on the disk of one runner, or in the shared directory,
+   * it is such a volume.
    */
   name: string
   /** The runner on whose disk the volumes are. null: no runner has them yet, or they are in the shared directory. */
   runnerId: string | null
-  /** True if some volumes are in the directory that all runners of the region mount. */
+  /** True if at least one volume is in the directory that runners of the region share. */
   isInDirectory: boolean
   /** Sum of the size limits, in GiB, of the volumes that do not exist yet. */
   newGiB: number

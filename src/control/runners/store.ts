@@ -111,8 +111,8 @@ export const findOwnerOfRegion = async (sql: Sql, regionId: string): Promise<str
 }
 
 /**
- * Finds a runner of the region. Ready runners are chosen before others, and `preferredId` is chosen first among runners
- * that are equally ready. Null if the region has no runner.
+ * Finds a runner of the region. Prefers ready runners; among these, or if none is ready, prefers `preferredId`. Returns
+ * null if the region has no runner.
  */
 export const findAnyRunner = async (sql: Sql, regionId: string, preferredId: string | null): Promise<string | null> => {
   const [row] = await sql<{ id: string }[]>`
@@ -202,9 +202,8 @@ export const lockRunner = async (transaction: Transaction, id: string): Promise<
 }
 
 /**
- * `isDrained`: true drains the runner, false ends the draining; the state of the runner then depends on its heartbeats.
- * `isEmptied`: control also archives the runner's sandboxes and starts them on other runners. Returns whether the
- * runner exists.
+ * `isDrained`: true drains the runner. False ends the draining, and the runner's heartbeats decide its state again.
+ * `isEmptied`: control also moves the runner's sandboxes to other runners. Returns whether the runner exists.
  */
 export const writeDrained = async (
   sql: Sql,
@@ -235,7 +234,7 @@ export const findEmptied = async (sql: Sql, id: string): Promise<boolean> =>
 
 /**
  * Returns whether another runner in the region of the runner `id` is ready. `withStore`: only if both runners use an
- * archive store that other runners can use, too.
+ * archive store that several runners share.
  */
 export const hasReadyNeighbour = async (
   sql: Sql,
