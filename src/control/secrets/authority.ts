@@ -13,7 +13,7 @@ const authorityDays = 3650
  * certificate. Control makes a new one when half of this time is over.
  */
 const certificateDays = 14
-/** Maximum number of certificates that control keeps in memory. Making a certificate takes a millisecond. */
+/** Maximum number of certificates that control keeps in memory. Control makes a missing one in about a millisecond. */
 const mostKept = 5000
 
 const purposeOf = (organizationId: string) => `secret-authority:${organizationId}`
@@ -39,7 +39,7 @@ export const ensureAuthority = async (
 const kept = new Map<string, Certified & { until: number }>()
 
 /**
- * Returns a certificate for the hosts of a secret. Returns the last one again while at least half of its validity is
+ * Returns a certificate for the hosts of a secret. Reuses the last certificate while at least half of its validity is
  * left.
  */
 export const certify = (

@@ -19,7 +19,7 @@ const readHost = (given: string): string => {
     throw refuse(`hosts must be names such as api.example.com or *.example.com, not ${shown}`)
   if (/^\S+:\d+$/.test(name))
     throw refuse(`hosts must be without a port, because values are sent to port 443 only: ${shown}`)
-  // `domainToASCII` would silently cut off the name at one of these characters.
+  // Refuses a name with one of these characters, because `domainToASCII` would silently cut off the name there.
   const ascii = /[%/\\?#@:[\]\s]/.test(name) ? '' : domainToASCII(name)
   if (isIPv4(ascii)) throw refuse(`hosts must be names and not addresses: ${shown}`)
   if (ascii.length > 253 - star.length || !isDomainName(ascii))

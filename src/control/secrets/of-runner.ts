@@ -13,8 +13,8 @@ import { findAuthorities, listSecretsById, type Secret } from './store.ts'
 type Row = Pick<SandboxRow, 'id' | 'organization_id' | 'generation' | 'secrets'>
 
 /**
- * Returns the secrets of these sandboxes. Leaves out a secret that cannot be decrypted or that has no hosts; its
- * placeholder is then not replaced.
+ * Returns the secrets of these sandboxes. Leaves out a secret that cannot be decrypted or that has no hosts. The runner
+ * then does not replace the secret's placeholder.
  */
 const secretsOf = async (
   { database: { sql }, encryption, log }: Pick<Parts, 'database' | 'encryption' | 'log'>,

@@ -118,7 +118,7 @@ export const viewPage = async (
   }
 }
 
-/** Changes a secret. From then on, requests of running sandboxes get the new value, and only at the new hosts. */
+/** Changes a secret. From then on, running sandboxes send the new value, and only to the new hosts. */
 export const updateSecret = async (parts: RunningParts, actor: Actor, id: string, body: UpdateSecret) => {
   checkNotSuspended(parts, actor)
   const { database, clock, encryption, changes } = parts
