@@ -18,8 +18,8 @@ export type IdentitySettings = {
   /** Largest allowed difference, in seconds, between the clock of an issuer and that of control. */
   clockSkewSeconds: number
   /**
-   * If tokens name a signing key that control does not know, control asks the issuer for its keys: at most once in this
-   * number of seconds.
+   * If a token names a signing key that control does not know, control reads the issuer's keys again, but at most once
+   * in this number of seconds.
    */
   keyCooldownSeconds: number
 }
