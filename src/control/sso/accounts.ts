@@ -31,8 +31,9 @@ export type AccountParts = Pick<Parts, 'database' | 'clock'> & { callers: Caller
 const pendingDays = 7
 
 /**
- * Throws if the user's e-mail address was verified only by single sign-on, or never. Otherwise an attacker could become
- * a user with somebody else's address and confirm the link, and the owner of the address would sign in as that user.
+ * Throws if the user's e-mail address was never verified, or only by single sign-on. Such a user may be an attacker who
+ * entered somebody else's address. With a confirmed link, the owner of the address would sign in as the attacker's
+ * user.
  */
 const checkMayBeLinked = (user: User): void => {
   if (!user.ownsAddress) throw new Problem('sso_link_refused')
@@ -48,12 +49,11 @@ const checkIsNoOperator = ({ systemRole }: User): void => {
 }
 
 /**
- * Finds the user of a person whose link is not valid any more, because the identity provider was deleted and made
- * again, or its issuer changed.
- *
- * Returns undefined unless the provider lists the domain of the person's address, and the user has no more permissions
- * than a new member. Otherwise somebody who manages providers could sign in as a user with more permissions. Deletes
- * the user's links and keys, because somebody else may have made them before the domain was listed.
+ * Finds the user of a person whose SSO link is not valid any more, because the identity provider was deleted and made
+ * again, or its issuer changed. Two conditions must be met: the provider lists the domain of the person's e-mail
+ * address, and the user has no more permissions than a new member. So somebody who manages providers cannot sign in as
+ * a user with more permissions. Deletes the user's SSO links and API keys, because somebody else may have made them
+ * before the domain was listed.
  */
 const takeBack = async (sql: Transaction, provider: IdentityProvider, { email }: Person): Promise<User | undefined> => {
   const domain = domainOf(email)
@@ -84,7 +84,7 @@ const admit = async (
   const made = await admitUser(sql, { email, name, emailVerified: true, emailVerifiedBy: 'sso' })
   const user = made ?? (await takeBack(sql, provider, person))
   const owner = user ?? (await findUserByEmail(sql, email))
-  // The user with this e-mail address was deleted a moment ago. The caller gets 503, and can sign in again.
+  // The user with this e-mail address was deleted a moment ago. The caller gets 503, and can repeat the sign-in.
   if (owner === undefined) throw new Problem('unavailable')
   if (user === undefined) checkMayBeLinked(owner)
   const expiresAt = new Date(now.getTime() + pendingDays * 86_400_000)

@@ -28,8 +28,8 @@ export const findBrowserSecret = (request: FastifyRequest, publicUrl: string): s
 }
 
 /**
- * Stores one secret in a cookie of the browser. All sign-ins of the browser use it, so that sign-ins in two tabs both
- * work.
+ * Stores one secret in a cookie of the browser. All sign-ins of the browser use this secret, so that sign-ins in two
+ * tabs both work.
  */
 export const keepBrowserSecret = (request: FastifyRequest, reply: FastifyReply, publicUrl: string): string => {
   const secret = findBrowserSecret(request, publicUrl) ?? newSecret()

@@ -73,7 +73,7 @@ suite('GET /auth/sso/org/{organizationId}', () => {
     assert.doesNotMatch(location!, /evil|admin/)
   })
 
-  test('GET /auth/sso/org/{organizationId} answers an equal 404 for an organization that is unknown or has no provider', async () => {
+  test('GET /auth/sso/org/{organizationId} answers the same 404 for an organization that is unknown or has no provider', async () => {
     await using sso = await startSso(provider)
     const ask = (id: string) => sso.app.as('nobody').get(`/auth/sso/org/${id}`)
     const [without, none] = [await ask(organizations.theirs), await ask('no-such')]
@@ -91,8 +91,8 @@ suite('GET /auth/sso/org/{organizationId}', () => {
       oidcConfig: { issuerUrl: other.issuer, clientId, clientSecret },
       allowAnyDomain: true,
     })
-    // Makes the second identity provider newer than the first. Both have the same time, because the test's clock stands
-    // still.
+    // Makes the second identity provider newer than the first. Without this change, both have the same time of
+    // creation, because the test's clock stands still.
     await sso.app.database.sql`
       update identity_providers set created_at = created_at + interval '1 second' where id = ${second.body.id}`
     const browser = new Browser(sso.app)

@@ -38,7 +38,7 @@ suite('the stored attempts to sign in', () => {
 })
 
 suite('pending links between accounts of a provider and users', () => {
-  test('a user has one pending SSO link per identity provider, the newest, for at most a week', async () => {
+  test('a user has at most one pending SSO link per identity provider, the newest, for at most a week', async () => {
     await using app = await startControl()
     const { sql } = app.database
     const begun = app.clock.now()

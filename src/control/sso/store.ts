@@ -17,8 +17,8 @@ const mostAttempts = 20_000
 
 /**
  * Inserts an attempt to sign in through an identity provider, and deletes expired attempts. If there are more than
- * `mostAttempts`, deletes the oldest attempts of the client address (or IPv6 /64) that has the most. Deletes five
- * percent more than necessary, because counting by address is slow and should not be repeated soon.
+ * `mostAttempts`, deletes the oldest attempts of the client addresses (IPv6: of the /64 networks) that have the most.
+ * Deletes five percent more than necessary, because counting by address is slow and should not be repeated soon.
  */
 export const insertAttempt = async (
   sql: Sql,
@@ -114,12 +114,10 @@ export const deleteLinksOf = async (sql: Sql, userId: string): Promise<void> => 
 type NewLink = { userId: string; email: string; state: 'pending' | 'linked'; createdAt: Date; expiresAt: Date }
 
 /**
- * Stores a link between an account at an identity provider and a user. If the account has a link already, the new one
- * replaces it, with two exceptions. A link in state `linked` stays. A pending link to this user that has not expired
- * stays too, if the new link is pending.
- *
- * Deletes pending links between this user and other accounts of the identity provider, so that a provider cannot hide
- * the links of other providers. Also deletes expired pending links.
+ * Stores a link between an account at an identity provider and a user. The link replaces an earlier link of the
+ * account, with two exceptions. An earlier link in state `linked` stays. If the new link is pending, an earlier pending
+ * link to this user that has not expired stays. Deletes pending links between this user and other accounts of the
+ * identity provider. So one provider cannot fill the user's list of pending links. Deletes expired pending links, too.
  */
 export const putLink = async (sql: Sql, { provider, subject }: Account, link: NewLink): Promise<void> => {
   const { userId, email, state, createdAt, expiresAt } = link

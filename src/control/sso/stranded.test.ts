@@ -53,7 +53,7 @@ suite('a user made by single sign-on whose identity provider changes', () => {
     assert.deepEqual([await end(sso), await end(sso)], [id, id])
   })
 
-  test('if a provider’s issuer changes, users can still sign in; their old API keys and account links end', async () => {
+  test('if a provider’s issuer changes, users can still sign in; their old API keys and SSO links end', async () => {
     await using sso = await startSso(provider)
     const { userId: id, accessToken } = (await sso.signIn('ada')).body
     const made = await sso.app.with(accessToken).post('/api-keys', { name: 'before', permissions: [] })
