@@ -62,7 +62,7 @@ suite('linking accounts at several issuers to one user', () => {
     assert.equal((await link()).status, 400)
   })
 
-  test('POST /users/linked-accounts answers 400 for an unknown account, an unverified one or another user’s', async () => {
+  test('POST /users/linked-accounts answers 400 for an account that is unknown, unverified or another user’s', async () => {
     const { sub, said, client } = await newPerson()
     const provider = providerName(other.url)
     await attempt({ ...said, sub: `unverified-${sub}`, email_verified: false })

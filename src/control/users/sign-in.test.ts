@@ -179,7 +179,7 @@ suite('a person who has signed in before', () => {
   })
 })
 
-test('accounts with the same subject at two issuers belong to two users, who cannot use each other’s', async () => {
+test('an account with the same subject at a second issuer does not sign in as the first account’s user', async () => {
   await using one = await startIssuer()
   await using other = await startIssuer()
   const identity = { ...testSettings.identity, issuers: [one.url, other.url] }

@@ -82,8 +82,8 @@ export const freeAddress = async (sql: Sql, email: string, ownerId: string | und
 
 /**
  * Updates a user from the claims of the identity from which the user's name and e-mail address come. If another user
- * has the new address, the old one stays. An address that an operator or single sign-on has verified stays verified
- * until it changes.
+ * has the new address, this user keeps the old one. An address that an operator or single sign-on has verified stays
+ * verified until it changes.
  */
 export const updateFromIdentity = async (sql: Sql, user: User, claims: Claims): Promise<User> => {
   const { name, email = user.email, emailVerified } = claims
@@ -134,8 +134,8 @@ export const linkIdentity = async (sql: Sql, { issuer, subject }: Key, userId: s
 }
 
 /**
- * Deletes an identity (an account at an issuer) of a user. If the user's name and e-mail address came from it, they
- * come from the user's oldest remaining identity afterwards.
+ * Deletes an identity (an account at an issuer) of a user. If the user's name and e-mail address came from this
+ * identity, they come from the user's oldest other identity afterwards.
  */
 export const unlinkIdentity = async (sql: Sql, { issuer, subject }: Key, userId: string): Promise<boolean> => {
   const [gone] = await sql<{ is_source: boolean }[]>`
