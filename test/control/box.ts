@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict'
 import type { TestControl } from './harness.ts'
 
-/** Creates the sandbox and returns its id. */
+/** Creates the sandbox `box` as the person `member`, and returns its id. */
 export const create = async (app: TestControl, body: object = {}): Promise<string> => {
   const reply = await app.as('member').post('/sandbox', { name: 'box', ...body })
   assert.equal(reply.status, 200, reply.text)
@@ -11,6 +11,6 @@ export const create = async (app: TestControl, body: object = {}): Promise<strin
 
 export const get = async (app: TestControl, id: string) => (await app.as('member').get(`/sandbox/${id}`)).body
 
-/** Calls a verb of the sandbox. */
+/** Calls a verb of the sandbox `box` as the person `member`. */
 export const post = (app: TestControl, verb: string, body?: object) =>
   app.as('member').post(`/sandbox/box/${verb}`, body)

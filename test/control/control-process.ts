@@ -23,7 +23,7 @@ export type ControlProcess = AsyncDisposable & {
   pid: number
   /** Kills the process with SIGKILL. */
   kill: () => Promise<void>
-  /** Asks the process to stop, and waits until it has ended. */
+  /** Asks the control process to stop, and waits until it has ended. */
   stop: () => Promise<void>
 }
 

@@ -53,7 +53,7 @@ const people: Resident[] = [
   { name: 'stranger', organizationId: organizations.theirs, role: 'owner', roleIds: [], permissions: allPermissions },
 ]
 
-/** The people who can sign in with a token of an issuer. */
+/** The names of the people who can sign in with a token of an issuer. */
 export type Person = Resident['name'] | 'admin'
 
 /**

@@ -164,11 +164,14 @@ export class Network implements AsyncDisposable {
 export class Host {
   readonly name: string
   readonly address: string
-  /** The data directory. It survives `kill`, as a disk survives a power failure. */
+  /** The data directory of this host. It survives `kill`, as a disk survives a power failure. */
   readonly data: string
   readonly #network: Network
   readonly #port: string
-  /** The MAC address. It stays the same at each boot, as on a real machine. Other hosts cache it for a while. */
+  /**
+   * The MAC address of this host. It stays the same at each boot, as on a real machine, because other hosts cache it for a
+   * while.
+   */
   readonly #cardAddress: string
   #first: ProcessIdentity = { pid: 0, startTime: '' }
   #boots = 0

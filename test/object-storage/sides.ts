@@ -33,7 +33,10 @@ export const startUploads = async (
   given: {
     limits?: Partial<ContextLimits>
     wrap?: (store: ObjectStore) => ObjectStore
-    /** If set, control sends uploads to a runner of another host. `isRunnerHere`: whether this host has a runner too. */
+    /**
+     * If set, the simulated control sends uploads to a runner of another host. `isRunnerHere`: whether the gate's host has a
+     * runner too.
+     */
     elsewhere?: { isRunnerHere: boolean }
   } = {},
 ) => {

@@ -1,4 +1,5 @@
-// Renders the Helm chart with the values of many kinds of operators, and checks the Kubernetes objects. No Kubernetes runs.
+// Renders the Helm chart with the values of many kinds of operators, and checks the Kubernetes objects. The test needs no
+// running Kubernetes.
 import assert from 'node:assert/strict'
 import { join } from 'node:path'
 import { before, suite, test } from 'node:test'

@@ -101,7 +101,7 @@ const wholeCalls = (trace: string): string[] => {
 
 const escapes: Record<string, number> = { n: 10, t: 9, r: 13, v: 11, f: 12, '"': 34, '\\': 92 }
 
-/** Returns the bytes of a string in the form in which strace prints it. */
+/** Returns the bytes for which a string in the output of strace stands. */
 const bytesOf = (text: string): Buffer => {
   const bytes: number[] = []
   for (const [piece] of text.matchAll(/\\[0-7]{1,3}|\\x[0-9a-f]{2}|\\.|[^\\]/gs)) {

@@ -217,7 +217,7 @@ const serveSsh = async (alcove: Platform, box: Box) => {
         '~/.ssh/config',
         'Host git-here\n  HostName 127.0.0.1\n  Port 2222\n  StrictHostKeyChecking accept-new\n  LogLevel ERROR',
       ),
-      // dropbear goes into the background when it can accept connections, so this command ends then.
+      // The command ends when dropbear can accept connections, because dropbear then goes into the background.
       './dropbear -E -r $PWD/host -p 127.0.0.1:2222 -P $PWD/pid > log 2>&1',
     ].join('\n'),
   )

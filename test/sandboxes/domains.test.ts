@@ -57,7 +57,7 @@ if (!isPrivateHost) {
       await rm(scratch, { recursive: true, force: true })
     })
 
-    /** Whether a program in the sandbox can resolve the name `to` and gets the greeting of the server there. */
+    /** Whether a program in the sandbox can resolve the name `to`, and gets the greeting `hello` of the server there. */
     const reachesFrom = async (from: Sandbox, to: string, seconds = 5) => {
       const script = `exec 3<>/dev/tcp/${to}/80 && read -r line <&3 && [ "$line" = hello ]`
       const { exitCode } = await from.process.executeCommand(

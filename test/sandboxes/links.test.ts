@@ -124,7 +124,7 @@ suite('links in the file system of a sandbox', () => {
         await box.try(makeWay(host))
         const statuses: Record<string, number> = {}
         for (const [name, perform] of callsOn(box, 'way', 'canary')) statuses[name] = await check(name, await perform())
-        // In the loop below, the last part of the path is the link itself. In the loop above, the path names a file below the
+        // In this loop, the last part of the path is the link itself. In the loop above, the path names a file below the
         // link.
         await box.try(`rm -rf way; ln -s ${host}/canary way`)
         for (const [name, perform] of callsOn(box, '.', 'way').slice(0, -1)) await check(name, await perform())

@@ -48,7 +48,7 @@ suite('a PATH of the sandbox’s own', () => {
       await first(`su - -c 'echo $PATH'`)
       await first(`env -i bash -lc 'echo $PATH'`)
       await first(`env -i sh -lc 'echo $PATH'`)
-      // The environment is empty except for PATH, as in a login shell of sshd.
+      // Starts the shell with an environment that contains only PATH, as sshd does for a login shell.
       await first(`env -i PATH=/usr/local/bin:/usr/bin:/bin:/usr/games bash -lc 'echo $PATH'`)
       assert.match((await root.process.executeCommand('env -i sh -c "command -v node"')).result, /node\n$/)
     } finally {

@@ -28,7 +28,9 @@ const replaceFile = async (path: string, directory: string, name: string, conten
   await runCommand(['mount', '--bind', join(directory, name), path])
 }
 
-/** `addresses` has the address of each host name. They are in 198.51.100.0/24. Files are written to `directory`. */
+/**
+ * Simulates the Internet. `addresses`: the address of each host name, in 198.51.100.0/24. Files are written to `directory`.
+ */
 export const simulateInternet = async (
   directory: string,
   addresses: Record<string, string>,

@@ -84,7 +84,7 @@ export class Visitor implements AsyncDisposable {
     await this.page.getByRole('heading', { level: 1 }).first().waitFor()
   }
 
-  /** The token with which the page made its last call. */
+  /** The access token with which the page made its last API call. */
   get key(): string {
     assert.ok(this.#key, 'nobody is signed in')
     return this.#key
