@@ -8,7 +8,7 @@ import { groups } from './navigation.ts'
 
 type Choice = { key: string; label: string; hint?: string | undefined; go: () => void }
 
-/** Maximum number of sandboxes in the palette. */
+/** Maximum number of sandboxes that the command palette shows. */
 const mostSandboxes = 8
 
 /** The command palette: the reader types a few letters to find a page or a sandbox. Ctrl+K or ⌘K opens it. */

@@ -62,8 +62,8 @@ const tokensOf = (
 const challengeOf = (verifier: string): string => base64url(sha256(new TextEncoder().encode(verifier)))
 
 /**
- * Sends the browser to the issuer. `returnTo` is the address that is opened afterwards. `link` is the token of a one-time
- * sign-in link, with which the user needs no password.
+ * Sends the browser to the issuer. `returnTo` is the address that is opened after the sign-in. `link` is the token of a
+ * one-time sign-in link, with which the user needs no password.
  */
 export const goToIssuer = async (
   issuer: client.Configuration,

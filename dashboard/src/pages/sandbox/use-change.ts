@@ -28,7 +28,7 @@ export const useChange = (sandboxId: string) => {
     }
   }
 
-  /** For buttons: waits for a call, and shows its error as a short message on the page. `what` begins this message. */
+  /** For buttons: waits for a call. If it fails, shows a short message on the page, which begins with `what`. */
   const act = async (what: string, call: Promise<unknown>): Promise<void> => {
     try {
       await change(call)

@@ -13,7 +13,7 @@ export type CreateForm = {
   region: string
   user: string
   labels: string
-  /** Lines of `KEY=value`. */
+  /** Environment variables, one in each line, as `KEY=value`. */
   env: string
   isPublic: boolean
   network: 'open' | 'closed' | 'addresses' | 'domains'
@@ -22,9 +22,9 @@ export type CreateForm = {
   autoArchive: string
   autoDelete: string
   ttl: string
-  /** Lines of `volume:/path`. */
+  /** Volumes, one in each line, as `volume:/path`. */
   volumes: string
-  /** Lines of `VARIABLE=secret`. */
+  /** Secrets, one in each line, as `VARIABLE=secret`. */
   secrets: string
 }
 

@@ -5,7 +5,7 @@ export type SnapshotForm = {
   source: 'image' | 'dockerfile'
   image: string
   dockerfile: string
-  /** One argument in each line. */
+  /** The entrypoint, with one argument in each line. */
   entrypoint: string
   cpu: string
   memory: string

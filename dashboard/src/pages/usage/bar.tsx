@@ -1,6 +1,6 @@
 const number = new Intl.NumberFormat('en', { maximumFractionDigits: 1 })
 
-/** The share of a quota from which the bar shows that the quota is nearly used up. */
+/** If at least this share of a quota is used, the bar shows that the quota is nearly used up. */
 const nearlyAll = 0.9
 
 type Props = { name: string; used: number; allowed: number; unit?: string }

@@ -1,4 +1,4 @@
-/** The largest file that is opened as text, in bytes. */
+/** Size of the largest file that is opened as text, in bytes. */
 export const longestText = 2 * 1024 * 1024
 
 export type FileText = { text: string; lineEnd: '\n' | '\r\n' }

@@ -1,4 +1,4 @@
-// Draws one curve with uPlot. This file is loaded only when there is something to draw.
+// Draws a curve with the library uPlot. This file is loaded only when there is a curve to draw.
 import { useEffect, useRef } from 'react'
 import UPlot from 'uplot'
 import 'uplot/dist/uPlot.min.css'
@@ -83,7 +83,7 @@ const Chart = ({ quantity, curve, from, to }: ChartProps) => {
       plot.destroy()
     }
   }, [quantity, curve, from, to])
-  // Screen readers skip the canvas: the sentence above it says the same in words.
+  // Screen readers skip the canvas, because the sentence above it has the same content in words.
   return <div ref={place} className="chart" aria-hidden="true" />
 }
 

@@ -1,6 +1,6 @@
 // Turns labels into the rows of a form, and back.
 
-/** One row. `id` stays the same while the user edits the row. */
+/** A row of the form, with one label. `id` stays the same while the user edits the row. */
 export type LabelRow = { id: number; key: string; value: string }
 
 export const rowsOf = (labels: Record<string, string>): LabelRow[] =>

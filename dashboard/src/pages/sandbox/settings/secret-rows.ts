@@ -2,7 +2,7 @@
 // variable contains a placeholder of that secret.
 import type { BodyOf, Sandbox } from '../../../api/client.ts'
 
-/** One row. `id` stays the same while the user edits the row. */
+/** A row of the form, with one secret. `id` stays the same while the user edits the row. */
 export type SecretRow = { id: number; variable: string; name: string }
 
 type Known = { id: string; name: string }

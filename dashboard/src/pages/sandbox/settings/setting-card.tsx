@@ -4,7 +4,7 @@ import { ErrorNotice } from '../../../ui/error-notice.tsx'
 
 type CardProps = { title: string; hint?: ReactNode; children: ReactNode; isDanger?: boolean }
 
-/** One group of settings with a heading. */
+/** A card with a heading and a group of settings. */
 export const SettingCard = ({ title, hint, children, isDanger }: CardProps) => {
   const id = useId()
   return (

@@ -5,7 +5,7 @@ export type OpenTerminal = {
   /** The id of the PTY session. */
   id: string
   name: string
-  /** Whether the PTY session must still be made. */
+  /** True until the server has made the PTY session. */
   isNew: boolean
 }
 

@@ -1,4 +1,4 @@
-/** The longest text that can be pasted, in characters. */
+/** Length of the longest text that can be pasted, in characters. */
 export const longestPaste = 1024 * 1024
 
 const unwanted = /[\u0000-\u0008\u000b\u000c\u000e-\u001f\u007f-\u009f]/g
