@@ -4,7 +4,7 @@ import { Interrupted, type Interruption } from '../interruption.ts'
 import type { Sandbox } from '../sandboxes/sandbox.ts'
 import { type CommandParts, runCommand } from './remote-command.ts'
 
-/** How long this program waits for an interrupted command to end, in ms. A second signal ends the wait. */
+/** How long this program waits for an interrupted command to end, in ms. A second signal to this program ends the wait. */
 const graceMs = 3000
 
 /**

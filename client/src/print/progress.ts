@@ -5,7 +5,7 @@ import { cleanLine } from '../clean.ts'
 const drawMs = 120
 const frames = ['|', '/', '-', '\\']
 
-/** Shows one line with the name of the work and the seconds that have passed. For work whose duration is not known. */
+/** Shows the name of the work and the seconds that have passed, in one line. For work whose duration is not known. */
 export class Activity implements Disposable {
   readonly #began = Date.now()
   #text: string

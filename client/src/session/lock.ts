@@ -24,7 +24,7 @@ const create = (path: string): Disposable | undefined => {
   }
   return {
     [Symbol.dispose]: () => {
-      // A process that was suspended for too long has lost its lock. It must not remove the lock of another process.
+      // A process that was suspended for too long has lost its lock to another process. It must not remove the other's lock.
       if (contentOf(path) === content) rmSync(path, { force: true })
     },
   }
