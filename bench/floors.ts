@@ -111,7 +111,7 @@ export class Floors {
     return { ended: ended!, synced: synced! }
   }
 
-  /** Makes a file that tests of uploads send. It is in memory, so that reading it takes almost no time. */
+  /** Makes a file that the benchmarks of uploads send. It is in memory, so that reading it takes almost no time. */
   bigFile(megabytes: number): string {
     this.#sent ??= mkdtempSync('/dev/shm/alcove-bench-')
     const path = join(this.#sent, 'big')
