@@ -12,7 +12,7 @@ export const writeDashboardTypes = (): void => {
   ] as const) {
     const program = join(root, 'dashboard/node_modules/openapi-typescript/bin/cli.js')
     const files = [join(root, 'docs/reference', description), '-o', join(root, 'dashboard/src/api', types)]
-    // A field with a default value may be left out of a request.
+    // With `--default-non-nullable false`, a field with a default value may be left out of a request.
     const args = [program, ...files, '--default-non-nullable', 'false']
     execFileSync(process.execPath, args, { stdio: ['ignore', 'ignore', 'inherit'] })
   }

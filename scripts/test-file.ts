@@ -35,7 +35,7 @@ const maxOutput = 256 * 1024
 
 let nextReport = 0
 
-/** /proc has times in hundredths of a second, on every machine. */
+/** /proc has processor times in hundredths of a second, on every machine. */
 const ticksPerSecond = 100
 
 /**
