@@ -21,7 +21,7 @@ const deafen = (box: Toolbox) => {
   return { hear, [Symbol.dispose]: hear }
 }
 
-/** Adds a long comment to a program. `mark`: what starts a comment in its language. */
+/** Appends a comment of `bytes` bytes to a program. `mark`: what starts a comment in the program's language. */
 const withComment = (text: string, bytes: number, mark = '#') => `${text} ${mark} ${'x'.repeat(bytes)}`
 
 const hasRoom = (sandboxId: string, size: number): boolean => {

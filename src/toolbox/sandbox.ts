@@ -27,7 +27,10 @@ export type ToolboxContext = {
   changeVariables: (change: VariableChange) => Promise<void>
   /** Timeout in seconds of a `process/execute` call that sends no timeout and does not come from an SDK; 0: none. */
   executeTimeoutSeconds: number
-  /** Releases the body of a call when it is no longer needed (held-bodies.ts). Absent without a body. */
+  /**
+   * Frees the memory of the call's body (held-bodies.ts). The handler calls it when it no longer needs the body. Absent if the
+   * call has no body.
+   */
   letGo?: () => void
 }
 

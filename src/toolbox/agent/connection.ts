@@ -146,8 +146,8 @@ export class Connection {
   }
 
   /**
-   * Connects, sends the request and waits for OK. Aborting `signal` closes the connection. Returns the connection and
-   * the fields of the OK frame.
+   * Connects, sends the request and waits for the agent's answer, the frame OK. Aborting `signal` closes the connection.
+   * Returns the connection and the fields of that frame.
    */
   static async request(
     socketPath: string,

@@ -61,7 +61,10 @@ export const kinds = {
  */
 const bringing: ReadonlySet<number> = new Set([kinds.stdout, kinds.stderr, kinds.text])
 
-/** Throws if a frame is too large. Call this before memory is allocated for the payload. */
+/**
+ * Throws if the payload of a frame is too large, or is empty although its kind must have bytes. Call this before memory is
+ * allocated for the payload.
+ */
 export const checkSize = (kind: number, payloadBytes: number, most = maxPayloadBytes): void => {
   if (payloadBytes > most || (payloadBytes === 0 && bringing.has(kind)))
     throw new BadFrame(`a frame of kind ${kind} with ${payloadBytes} bytes`)

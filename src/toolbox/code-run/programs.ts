@@ -47,7 +47,7 @@ const runEither = expression('main.cjs')
 const runAsFile = expression('file.cjs')
 const takeTypescript = expression('local-typescript.cjs')
 
-/** Code with one of these words may depend on the name of its file. Only such code gets a file name. */
+/** Matches code that may depend on the name of its file. Only such code gets a file name. */
 const mayWantName = /__filename|__dirname|\bWorker\b/
 
 /**
@@ -119,9 +119,9 @@ const drawsCharts = /\b(?:matplotlib|pylab|seaborn)\b/
 const inPython = (text: string, name: string) => `exec(compile(${text},'<${name}>','exec'),{'__name__':'<${name}>'})`
 
 /**
- * Matches Python code that must be run by main.py, a small program that runs the caller's code. An imported module may look for the
- * code's own file, which main.py provides. A `coding` comment would be an error on standard input. Other code runs faster without
- * main.py.
+ * Matches Python code that must be run by main.py, a small program that runs the caller's code. If the code imports a module,
+ * that module may look for the code's own file, which main.py provides. If the code has a `coding` comment, Python may refuse
+ * to read it from standard input. Other code runs faster without main.py.
  */
 const needsMain = /import|__file__|coding[:=]/
 

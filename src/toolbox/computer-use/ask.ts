@@ -58,7 +58,7 @@ const refusals: Record<string, ProblemCode> = {
 const Refusal = Type.Object({ refusal: Type.String(), message: Type.String({ maxLength: 4000 }) })
 const isRefusal = Compile(Refusal)
 
-/** Returns the error for a call whose sandbox lacks a program. */
+/** Returns the error for a call that needs `program` if the sandbox does not have that program. */
 const lacks = (program: string, cause?: unknown) =>
   new Problem(
     'unprocessable',

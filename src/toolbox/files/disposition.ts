@@ -14,7 +14,10 @@ const extended = (text: string): string =>
 const filenames = (filename: string, simple: string): string =>
   plain.test(filename) ? `filename=${quoted(filename)}` : `filename=${quoted(simple)}; filename*=${extended(filename)}`
 
-/** `Content-Disposition` of an HTTP answer. HTTP headers are at best Latin-1, so `filename` has only ASCII characters. */
+/**
+ * Returns the header `Content-Disposition` of an HTTP answer. In this header, `filename` has only ASCII characters: clients do
+ * not agree how to read others.
+ */
 export const attachment = (filename: string): string =>
   `attachment; ${filenames(filename, filename.replace(/[^\x20-\x7e]/g, '_'))}`
 

@@ -1,4 +1,5 @@
-// Translates failures about files for the caller. This is the only place that turns an errno of a file into a Problem.
+// Translates errors of the agent's file operations into Problems for the caller. Only this file turns an errno of a file into a
+// Problem.
 import { Problem, type ProblemCode, problems } from '#src/problems.ts'
 import { AgentGone, AgentRefused, StartFailed } from '../agent/agent.ts'
 

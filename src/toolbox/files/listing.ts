@@ -8,7 +8,7 @@ import type { FileInfo } from './schemas.ts'
 
 /** Maximum number of entries in a listing. If there are more, the answer has the header `X-Alcove-Truncated`. */
 export const listingLength = 20_000
-/** Maximum depth of the agent's listings. */
+/** Maximum number of levels of directories in one listing by the agent. */
 const deepest = 64
 
 /** Describes a file. Follows links, as a download does. */

@@ -1,5 +1,5 @@
-// Translates failures of git for the caller. Git reports most failures only as text, so this file parses message texts;
-// no other file does. All calls run under LC_ALL=C, and tests cause the messages with a real git.
+// Translates failures of git into Problems for the caller. Git reports most failures only as text, so this file parses message
+// texts; no other file does. All calls run under LC_ALL=C, and tests cause the messages with a real git.
 import { Problem, type ProblemCode } from '#src/problems.ts'
 
 /** Patterns of git's messages, and their meaning. The first pattern that matches decides. */

@@ -41,7 +41,10 @@ const initialize = async (server: LanguageServer, directory: string): Promise<vo
   server.notify('initialized', {})
 }
 
-/** Starts the first program that the sandbox has and that speaks the protocol. */
+/**
+ * Starts the language server: tries the programs for the language in order, until one exists in the sandbox and speaks the
+ * protocol.
+ */
 const open = async (sandbox: ToolboxSandbox, language: Language, directory: string): Promise<LanguageServer> => {
   const { commands, install } = programsFor[language]
   let failure: Problem | undefined

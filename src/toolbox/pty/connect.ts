@@ -33,7 +33,10 @@ const clients = new Budget({ each: clientsMax })
 const tell = (socket: WebSocket, status: string, more: object = {}) =>
   sendWhole(socket, JSON.stringify({ type: 'control', status, ...more }))
 
-/** Cuts earlier output at the start of a line, so that no character or color sequence is cut in two. */
+/**
+ * Drops the bytes up to the first line break, so that the output does not begin in the middle of a character or a color
+ * sequence.
+ */
 const fromLineStart = (data: Buffer): Buffer => data.subarray(data.indexOf('\n') + 1)
 
 class Client {

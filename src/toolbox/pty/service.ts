@@ -17,8 +17,8 @@ import { shellsFor } from './shell.ts'
 const ringBytes = 16 * 1024 * 1024
 const ptysMax = 128
 /**
- * Maximum number of ended terminals that are kept. An ended terminal is not removed immediately, because its background
- * processes still run.
+ * Maximum number of ended terminals that are kept. An ended terminal is not removed immediately, because its removal kills the
+ * background processes that still run in it.
  */
 const endedMax = 32
 

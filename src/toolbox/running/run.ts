@@ -16,7 +16,7 @@ import {
 import { beforeDeadline, type Deadline } from './deadline.ts'
 import type { BoundedOutput } from './output.ts'
 
-/** Translates failures of the agent for the caller. */
+/** Translates an error of the agent into the error that the caller gets. */
 const asTold = (error: unknown): unknown => {
   if (error instanceof Problem || error instanceof StartFailed) return error
   if (error instanceof AgentGone) {

@@ -1,4 +1,4 @@
-// Translates refusals of the agent about sessions for the caller.
+// Translates the agent's refusals of requests about sessions into Problems for the caller.
 import { notStarted, Problem } from '#src/problems.ts'
 import { AgentGone, AgentRefused, ListTooLong, StartFailed } from '../agent/agent.ts'
 import { asTold as asToldOfAny } from '../refusals.ts'

@@ -434,7 +434,7 @@ suite('sessions', () => {
         (sum, [, bytes]) => sum + Number(bytes),
         0,
       )
-      // The log also has the echo of the input line.
+      // The sum includes the input line, because input is repeated in the log.
       assert.equal(stdout.length + lost, '\n'.length + 60_000_000 + '\nthe-end\n'.length)
       assert.ok(stdout.toString('latin1').endsWith('\nthe-end\n'))
     })
