@@ -138,7 +138,7 @@ static void find_elsewhere(bool exists) {
   else close(fd);
 }
 
-/* Opens the new file. Returns false with errno if the directory accepts no new file. */
+/* Opens a temporary file for the new contents. Returns false with errno if the directory accepts no new file. */
 static bool open_new(bool exists) {
   if (!exists && faccessat(file.directory, ".", W_OK | X_OK, 0) < 0) return false;
   find_elsewhere(exists);
@@ -226,7 +226,10 @@ static void keep_name(void) {
   if (fd >= 0) close(fd);
 }
 
-/* Gives the new file its name. Returns false if another file got this name meanwhile; that file must then be written in place. */
+/*
+ * Gives the temporary file with the new contents its final name. Returns false if the name belongs to another file by now; that
+ * file must then be written in place.
+ */
 static bool become_new(uint32_t mode) {
   if (fchmod(file.fd, mode == KEEP_MODE ? 0644 : mode) < 0 || fsync(file.fd) < 0) peer_fail(STAGE_FILE, errno);
   if (!name_it(file.directory, file.name)) {

@@ -1,5 +1,5 @@
 /*
- * The table of jobs and their life: started, running, ended, removed. Output is read as soon as it arrives, even if no
+ * The list of jobs, and the functions that start, end and remove a job. Output is read as soon as it arrives, even if no
  * connection follows it, and is still stored after the first process has ended.
  */
 #include "job.h"

@@ -1,6 +1,6 @@
 /*
- * Receives SIGCHLD and SIGTERM through a signalfd. When a process that the agent has started ends, the reaper finds by its pid,
- * in a small hash table, the function to call.
+ * Receives SIGCHLD and SIGTERM through a signalfd. When a process that the agent has started ends, the reaper calls the
+ * function that was registered for its pid. A small hash table maps pids to functions.
  */
 #include "reaper.h"
 

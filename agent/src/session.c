@@ -1,6 +1,6 @@
 /*
- * The table of sessions and the life of each shell. The shell reads commands from its standard input, a pipe. It reports the end
- * of each command on another pipe, which the commands themselves do not have open.
+ * The list of sessions, and the functions that start and end the shell of a session. The shell reads commands from its standard
+ * input, a pipe. It reports the end of each command on another pipe, which the commands themselves do not have open.
  */
 #include "session.h"
 
