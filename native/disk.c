@@ -36,7 +36,7 @@ static void name_subvolume(struct btrfs_ioctl_vol_args *args, const char *name) 
   strcpy(args->name, name);
 }
 
-// subvolume PATH: makes an empty subvolume, unless it exists.
+// subvolume PATH: makes an empty subvolume. Does nothing if it exists.
 void make_subvolume(char **arg) {
   const char *name;
   struct btrfs_ioctl_vol_args args;

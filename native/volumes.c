@@ -27,8 +27,9 @@ static void finish_directory(int directory, uid_t owner, const char *about) {
   if (fchmod(directory, 0777) < 0 || fchown(directory, owner, owner) < 0) fail(about);
 }
 
-// volume FROM SUBPATH OWNER TO: mounts a volume, or its directory SUBPATH, which is made if it is missing. An earlier step `ids`
-// sets how owners are mapped. Devices and set-id bits in the volume have no effect.
+// volume FROM SUBPATH OWNER TO: mounts the volume FROM at TO. With SUBPATH, mounts only that directory of the volume, and makes
+// it if it is missing. An earlier step `ids` sets which owner in the sandbox a file's owner on the disk becomes. Devices and
+// set-id bits in the volume have no effect.
 void mount_volume(char **arg) {
   uid_t owner = (uid_t)number(arg[2], 10);
   int directory = open(arg[0], O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
