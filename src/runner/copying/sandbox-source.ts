@@ -30,7 +30,7 @@ export class SandboxSource implements CopySource {
   readonly place: string
   readonly #files: Files
   readonly #signal: AbortSignal
-  /** Paths of the files in the sandbox, by the number that each file has in the tree. */
+  /** Paths of the files in the sandbox. A file's index in this list is its number in `Content`. */
   readonly #paths: string[] = []
 
   constructor({ files, place, signal }: SandboxSourceParts) {
@@ -69,7 +69,7 @@ export class SandboxSource implements CopySource {
     }
   }
 
-  /** Adds to `tree` everything below the path `source`, and each directory and link on that path. */
+  /** Adds to `tree` all files below the path `source`, and each directory and symbolic link on that path. */
   async #load(tree: Tree, source: string): Promise<void> {
     const todo = source.split('/')
     let at: string[] = []

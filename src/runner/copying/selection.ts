@@ -119,7 +119,7 @@ const findAll = async (
   keepsParents: boolean,
   turns: EventLoopTurns,
 ): Promise<SourceMatch[]> => {
-  // `..` in a source cannot lead out of the tree: at its root, `..` has no effect.
+  // `..` in a path cannot lead out of the files from which COPY copies: at their root, `..` has no effect.
   const path = posix.resolve('/', asBytes(source))
   if (path.length > longestPath) throw new NothingThere(source.slice(0, 100))
   const paths = isPattern(path) && tree.find(path) === undefined ? await tree.match(path, turns) : [path]

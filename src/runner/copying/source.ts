@@ -11,7 +11,9 @@ export type Contents = {
 }
 
 export interface CopySource {
-  /** Returns the tree of files. It contains at least everything that `sources` (paths and patterns) can match. */
+  /**
+   * Returns the names and metadata of the source's files: at least of all files that `sources` (paths and patterns) can match.
+   */
   tree(sources: readonly string[]): Promise<Tree>
   /** Yields each wanted file once. The caller must read the pieces of a file before it requests the next file. */
   contents(files: WantedFiles): AsyncGenerator<Contents>

@@ -29,7 +29,9 @@ const directory = (mode = 0o755, owned: { owner?: Owner } = {}): DirectoryNode =
   ...owned,
 })
 
-/** Splits a path in the tree into names. A slash at the beginning has no effect. Throws if the path contains `..`. */
+/**
+ * Splits the path of a file or directory into names. A slash at the beginning has no effect. Throws if the path contains `..`.
+ */
 export const partsOf = (path: string): string[] => {
   const parts = path.split('/').filter((part) => part !== '' && part !== '.')
   if (
@@ -85,7 +87,7 @@ export class Tree {
   }
 
   /**
-   * Counts an entry. Throws if the tree has too many entries. A directory that is only a part of the path of another entry counts
+   * Counts one more file, directory or link. Throws if there are too many. A directory that is only a part of another path counts
    * too.
    */
   #count() {
@@ -115,7 +117,7 @@ export class Tree {
     return node
   }
 
-  /** Finds a file or directory. Links are followed, but none leads out of this tree. */
+  /** Finds a file or directory by its path. Symbolic links are followed, but none leads out of these files. */
   find(path: string): TreeNode | undefined {
     const todo = path.split('/')
     const above: DirectoryNode[] = []
