@@ -40,9 +40,8 @@ export const failedAt = (place: string, error: unknown): unknown =>
  */
 export class Unreached extends ImageFailed {
   /**
-   * Earliest time at which callers get this error, as `performance.now()`. The time from the start of the job (`begun`) to the
-   * error is rounded up to a multiple of a fixed span. The span is longer than the timeout of a request. So every failure of a
-   * request is reported equally late.
+   * Earliest time at which callers get this error, as `performance.now()`: a multiple of a fixed span after the start of the job
+   * (`begun`). The span is longer than the timeout of one request. So all failures of one request are reported equally late.
    */
   readonly notBefore: number
 

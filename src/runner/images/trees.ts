@@ -162,8 +162,8 @@ export class Trees {
   }
 
   /**
-   * Removes unused trees, and returns how many bytes they had. A tree from which a used tree was copied stays. There is no
-   * `await` before an unused tree is renamed, so no caller can begin to use the tree meanwhile.
+   * Removes unused trees, and returns how many bytes they had. A tree from which a used tree was copied stays. Between the check
+   * that a tree is unused and its renaming there is no `await`. So no caller can begin to use the tree in that time.
    */
   async sweep(used: () => ReadonlySet<string>): Promise<number> {
     const inUse = this.#withThoseBelow([...used(), ...this.#held.keys()])
