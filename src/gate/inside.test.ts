@@ -155,7 +155,7 @@ suite('a connection to a port inside a sandbox', () => {
     await using sides = await startSides()
     const open = await Promise.all(Array.from({ length: 512 }, () => sides.dial()))
     await assert.rejects(sides.dial(), { status: 503 })
-    // The agent must still answer, although no more connections are allowed.
+    // The agent must still answer other requests, although the sandbox has reached its limit of connections.
     await sides.native.agent.info()
     const closed = open.map((socket) => once(socket, 'close'))
     for (const socket of open) socket.destroy()

@@ -10,7 +10,7 @@ import { startSides } from './testing/simulated.ts'
 
 const bearer = { authorization: 'Bearer key-1' }
 
-/** Requests an upgrade without being a WebSocket client. */
+/** Requests an upgrade with exactly these headers, which a WebSocket library would not allow. */
 const handMade = (port: number, path: string, headers: Record<string, string>) =>
   request({ port, path, headers: { ...headers, connection: 'Upgrade', upgrade: 'websocket' } }).end()
 

@@ -106,7 +106,7 @@ export const handOver = ({ socket, head, destination, lingerMs }: Handover): Pro
       sendHead(socket, status, answer.statusMessage ?? '', headers)
       pour(answer, socket, () => endSoon(socket, lingerMs))
       answer.once('error', () => socket.destroy())
-      // Keep reading, to notice that the caller has disconnected.
+      // Keep reading from the caller's connection: only then the gate notices that the caller has disconnected.
       socket.resume().once('end', () => socket.destroy())
       socket.once('close', () => outgoing.destroy())
       settle(status)

@@ -1,4 +1,4 @@
-// Refusals with the error codes of S3. S3 clients use these codes, for example to decide whether to retry.
+// Refusals of the object storage. They have S3's error codes, by which S3 clients decide, for example, whether to retry.
 import { Problem } from '#src/problems.ts'
 
 const statuses = {

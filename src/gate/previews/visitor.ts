@@ -12,7 +12,10 @@ export const isNavigation = ({ method, headers }: IncomingMessage): boolean =>
   /\btext\/html\b/i.test(headers.accept ?? '') &&
   [undefined, 'navigate'].includes(headers['sec-fetch-mode'] as string | undefined)
 
-/** Whether the answer is shown to a person as a page, for any HTTP method. Example: the POST of a form. */
+/**
+ * Whether a browser shows the answer to a person as a page. The method may also be another than GET, as when a person
+ * sends a form.
+ */
 export const isForPerson = ({ headers }: IncomingMessage): boolean => {
   const mode = headers['sec-fetch-mode']
   return mode === 'navigate' || (mode === undefined && /\btext\/html\b/i.test(headers.accept ?? ''))
