@@ -96,7 +96,7 @@ export class Connections {
   readonly #visiting = new Set<Connection>()
   /** Connections with admitted calls, by the owner of the calls. */
   readonly #shares = new Map<string, Share>()
-  /** Connections whose TLS handshake has not ended yet, by the addresses of their ends. */
+  /** Connections whose TLS handshake has not ended yet, by the addresses and ports of both ends. */
   readonly #handshakes = new Map<string, Connection>()
   #held = 0
 

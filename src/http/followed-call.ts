@@ -41,7 +41,10 @@ const followed = new WeakMap<IncomingMessage, FollowedCall>()
  */
 export const findFollowed = (request: IncomingMessage): FollowedCall | undefined => followed.get(request)
 
-/** Returns the position in the caller's trace. If the header `traceparent` comes twice, it is ignored. */
+/**
+ * Reads from the headers of a call the position in the caller's trace. If the header `traceparent` comes twice, it is
+ * ignored.
+ */
 const placeOf = ({ traceparent, tracestate }: IncomingHttpHeaders): TracePlace => ({
   traceparent: Array.isArray(traceparent) ? undefined : traceparent,
   tracestate: Array.isArray(tracestate) ? tracestate.join(',') : tracestate,

@@ -225,9 +225,9 @@ export const createServer = async <Context extends object, Needs extends string>
       inCall(request, () => log[logLevelOf(problem)](said, 'request failed'))
     }
     if (leaves(problem, request, reply)) return
-    // Fastify would close the connection, because the body of the failed call was not read. answer.ts reads and discards the body,
-    // so the connection can stay open for the next call. Only after a `timeout` Fastify closes it, because the client has stopped
-    // sending the body.
+    // Fastify would close the connection, because the body of the failed call was not read. answer.ts reads and
+    // discards the body, so the connection can stay open for the next call. After a `timeout`, the connection is
+    // closed, because the client has stopped sending the body.
     if (problem.code !== 'timeout') reply.removeHeader('connection')
     const seconds = retryAfterSeconds[problem.code]
     if (seconds !== undefined) reply.header('retry-after', String(seconds))

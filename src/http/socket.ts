@@ -46,8 +46,8 @@ export const answerPings = (socket: WebSocket): void => {
 }
 
 /**
- * Sends data. Resolves when the kernel has accepted the data, or when the socket is closed. If a sender waits for each
- * call to resolve, at most one piece is queued.
+ * Sends data. Resolves when the kernel has accepted the data, or when the socket is closed. A sender that waits for
+ * each call to resolve has at most one piece of data in memory.
  */
 export const sendWhole = (socket: WebSocket, data: string | Uint8Array): Promise<void> =>
   new Promise((resolve) => {
