@@ -11,8 +11,8 @@ const readRelease = (text: string): Release | undefined => {
 }
 
 /**
- * Whether programs of two versions work together: with the same major version, and minor versions at most 1 apart. While
- * a server is upgraded, its programs have different versions.
+ * Whether programs of two versions work together. They do if the major versions are equal and the minor versions differ
+ * by at most 1. While a server is upgraded, its programs have different versions.
  */
 export const worksWith = (one: string, other: string): boolean => {
   const [a, b] = [readRelease(one), readRelease(other)]
