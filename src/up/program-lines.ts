@@ -1,5 +1,5 @@
-// Turns what a program prints into lines of its log. A structured line (JSON of our log) passes unchanged. Other text
-// becomes the message of a structured line.
+// Turns what a program prints into lines of its log. A structured line (a line of JSON that Alcove's log has written)
+// passes unchanged. Any other text becomes the message of a structured line.
 import type { Readable } from 'node:stream'
 import { StringDecoder } from 'node:string_decoder'
 import { createLog, type Logger } from '#src/kit/log.ts'

@@ -13,7 +13,7 @@ export const overlapsDiskIds = (line: string): boolean => {
 }
 
 const changing = (file: string, change: (lines: readonly string[]) => readonly string[]): void => {
-  // The file does not exist, so no program allocates ids from it, and there is nothing to reserve.
+  // If the file does not exist, no program allocates ids from it, so there is nothing to reserve.
   if (!existsSync(file)) return
   const lock = `${file}.lock`
   try {

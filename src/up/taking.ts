@@ -1,4 +1,4 @@
-// Steps that `up` and a joined host have in common: locking the data directory, and ending when asked to.
+// Steps that `up` and a joined host have in common: locking the data directory, and waiting for the signal to stop.
 import { resolve } from 'node:path'
 import { tryLock } from '#src/kit/lock.ts'
 import { commandFor } from './command-for.ts'

@@ -9,7 +9,7 @@ type Parts = {
   data: DataDirectory
   controlUrl: string
   runnerKey: string
-  /** Resolves when control serves for the first time. */
+  /** Resolves when control answers requests for the first time since the start of `up`. */
   controlServes: Promise<void>
   say: (line: string) => void
 }
