@@ -18,8 +18,8 @@ import { insertMany } from '#test/control/population.ts'
 import { testSettings } from '#test/control/test-settings.ts'
 
 /**
- * Returns a free port. The address of the issuer must be known before the issuer listens, so the issuer cannot choose
- * the port.
+ * Returns a free port. The simulated identity provider must know its own address before it listens, so it cannot let
+ * the kernel choose a port.
  */
 const findFreePort = async (): Promise<number> => {
   const server = createServer()
