@@ -25,7 +25,7 @@ suite('cursors, which mark where the next page of a list begins', () => {
     )
   })
 
-  test('`readCursor` refuses a value that does not fit into the sort column', () => {
+  test('`readCursor` refuses a cursor with a value that the sort column cannot contain', () => {
     const number = { sort: 'cpu', order: 'asc', valueIs: 'number' } as const
     const time = { sort: 'createdAt', order: 'asc', valueIs: 'time' } as const
     for (const value of [2 ** 31, -(2 ** 31), 1e300, 1.5, '1', null]) {

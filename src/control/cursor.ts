@@ -18,8 +18,8 @@ const parse = (text: string): unknown => {
 type ValueIs = 'text' | 'number' | 'count' | 'time'
 
 /**
- * For each type of column: whether a value from a cursor has this type and fits into the column. The check is needed
- * because a caller can send any text as a cursor.
+ * For each type of column: whether a value from a cursor has this type, and PostgreSQL can store it in such a column.
+ * The check is needed because a caller can send any text as a cursor.
  */
 const isValue: Record<ValueIs, (value: unknown) => value is string | number> = {
   text: (value): value is string => typeof value === 'string' && !value.includes('\0'),

@@ -60,8 +60,8 @@ export type Settings = {
     allowed: readonly string[] | undefined
   }
   /**
-   * Whether single sign-on is enabled for every shared organization. If false, an operator enables it for each
-   * organization.
+   * Whether single sign-on is enabled for every organization that is not personal. If false, an operator must enable it
+   * for single organizations.
    */
   ssoForAll: boolean
   /** Rate limits of the whole server. An organization may have other limits of its own. */

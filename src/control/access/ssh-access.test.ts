@@ -94,7 +94,7 @@ suite('POST /sandbox/{sandboxIdOrName}/ssh-access', () => {
 })
 
 suite('DELETE /sandbox/{sandboxIdOrName}/ssh-access', () => {
-  test('revoking SSH access ends the SSH token in the query, or all if none is named; returns the sandbox', () =>
+  test('revoking SSH access revokes the token in the query, or, without one, all tokens; returns the sandbox', () =>
     withBox(async (app, id) => {
       await app.as('member').post('/sandbox', { name: 'other' })
       const [one, two, three] = [await make(app), await make(app), await make(app)]

@@ -30,7 +30,7 @@ export { touchKey } from './store.ts'
 export type ApiKeysParts = Pick<Parts, 'database' | 'clock'> & { callers: Callers }
 
 const keysPerUser = 500
-/** Maximum number of keys per organization. All keys of an organization fit in one answer. */
+/** Maximum number of keys per organization. One answer can list so many keys. */
 const keysPerOrganization = 10_000
 
 /**

@@ -76,7 +76,10 @@ export const deleteEntry = async (sql: Sql, id: number): Promise<void> => {
 /** The filters of a list of audit rows. If `organizationId` is undefined, the rows of the whole server are listed. */
 type Filter = { organizationId: string | undefined; query: AuditQuery }
 
-/** A page of the list. With `after`, the page contains only rows that come after this row in the list. */
+/**
+ * A page of the list. With `after`, the page begins after this row. `skipped`: number of rows to leave out before the
+ * page.
+ */
 type Listing = Filter & { after: { at: string; id: number } | undefined; skipped: number }
 
 const where = (sql: Sql, { organizationId, query }: Filter) => sql`

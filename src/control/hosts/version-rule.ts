@@ -3,8 +3,8 @@ import { worksWith } from '#src/kit/version.ts'
 import { Problem } from '#src/problems.ts'
 
 /**
- * Shortens a version for an error message. The message must fit into the close frame of a WebSocket, which has at most
- * 123 bytes.
+ * Shortens a version for an error message. The message is sent in the close frame of a WebSocket, where it may have at
+ * most 123 bytes.
  */
 const shown = (version: string) => version.replaceAll(/[^\w.+-]/g, '?').slice(0, 20)
 

@@ -153,7 +153,7 @@ suite('POST /snapshots', () => {
     assert.equal((await get(app, 'built')).state, 'build_failed')
   })
 
-  test('a snapshot fails if its built image does not fit on the disk that its sandboxes get', async () => {
+  test('a snapshot fails if its built image needs a larger disk than the snapshot’s sandboxes get', async () => {
     await using app = await startControl()
     const buildInfo = { dockerfileContent: 'FROM python:3.12\nRUN make\n' }
     for (const name of ['large', 'small']) await make(app, name, { buildInfo, disk: 3 })
