@@ -153,7 +153,7 @@ export const runKills = async (moments: readonly Moment[], say: (line: string) =
     const distinct = [...new Set(arrived)]
     // Checks that every committed event has arrived at least once, and that no other event has arrived.
     assert.deepEqual(distinct.toSorted(), committed.toSorted())
-    // Checks that the messages about each sandbox have arrived in order, apart from repeated ones.
+    // Checks that the messages about each sandbox have arrived in order. Repeated messages are left out.
     const idOf = (text: string) => text.split(' ')[0]
     for (const id of new Set(committed.map(idOf))) {
       const of = (list: string[]) => list.filter((text) => idOf(text) === id)

@@ -40,7 +40,7 @@ export class Client {
     return await this.#call(`${this.#platform.url}/api${path}`, method, body, headers)
   }
 
-  /** Repeats a call until the server answers it. The server may perform the call several times, which must do no harm. */
+  /** Repeats a call until the server answers it. Only for calls that the server may perform several times without harm. */
   async sure(method: string, path: string, body?: unknown, headers?: Record<string, string>): Promise<Answer> {
     return await this.#until(() => this.once(method, path, body, headers), `${method} ${path}`)
   }

@@ -7,8 +7,8 @@ import { Daytona, type Sandbox } from '@daytona/sdk'
 import { type Platform, platform } from './harness.ts'
 
 /**
- * Returns the kind of error that a framework, such as Mastra, recognizes by words in the message. Undefined if the framework
- * does not recognize the error.
+ * Returns the kind of error that a framework, such as Mastra, sees in an error because of words in its message. Undefined if
+ * the framework does not recognize the error.
  */
 type Reading = (error: Error) => string | undefined
 

@@ -7,7 +7,7 @@ import { markAsOurs } from '#src/up/data-directory.ts'
 /** Size of the pool. The default image and a few sandboxes fit into it, and not much more. */
 const poolBytes = 1536 * 1024 ** 2
 
-/** Makes the pool in a new data directory. The runner uses this pool, because it makes a new one only if there is none. */
+/** Makes the small pool in a new data directory. The runner uses it, because a runner makes a pool only if there is none. */
 export const prepareSmallPool = (directory: string): void => {
   const runner = join(directory, 'runner')
   mkdirSync(runner, { recursive: true })

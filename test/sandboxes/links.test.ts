@@ -13,7 +13,8 @@ const secret = 'of the host'
 suite('links in the file system of a sandbox', () => {
   let alcove: Platform
   /**
-   * A directory of the host that everybody may write to. In a sandbox this path does not exist, or is a directory of the sandbox.
+   * A directory of the host that everybody may write to. In a sandbox, this path does not exist, or it is a directory of the
+   * sandbox itself.
    */
   let host: string
   before(async () => {

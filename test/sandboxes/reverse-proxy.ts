@@ -17,7 +17,7 @@ export type ReverseProxy = AsyncDisposable & {
   port: number
   /** Options with which TLS clients trust the proxy's certificate. */
   trust: { ca?: Buffer; rejectUnauthorized?: boolean }
-  /** Calls the proxy under a host name. The name is not looked up in the DNS. */
+  /** Sends a call to the proxy, with a host name that is not looked up in the DNS. */
   call: (call: Call) => Promise<IncomingMessage>
 }
 
