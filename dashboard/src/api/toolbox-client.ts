@@ -6,7 +6,7 @@ import type { paths } from './toolbox.d.ts'
 
 export type ToolboxOwner = Pick<Sandbox, 'id' | 'toolboxProxyUrl'>
 
-/** The port to ask for when a page needs a token for the toolbox instead of a preview. */
+/** The port of the toolbox. A page that needs a token for the toolbox asks for the preview token of this port. */
 const toolboxPort = 2280
 
 /** A header for calls that must not count as activity. Without it an open page would keep an idle sandbox running. */

@@ -3,7 +3,7 @@ import type { AnswerTo } from '../../../api/client.ts'
 
 export type Series = AnswerTo<'/sandbox/{sandboxIdOrName}/telemetry/metrics', 'get'>['series']
 
-/** The points of one curve for uPlot. `times` are in seconds since 1970; a null makes a gap in the curve. */
+/** The points of one curve for the library uPlot. `times` are in seconds since 1970. A null makes a gap in the curve. */
 export type Curve = { times: number[]; used: (number | null)[]; limit: (number | null)[] }
 
 const gib = 1024 ** 3

@@ -1,7 +1,10 @@
 // Holds output that arrives faster than the terminal can draw it. A browser cannot ask a WebSocket to wait, so the queue has a
 // limit. Above the limit, old output is dropped and the page says how much.
 
-/** How many bytes may wait. If more arrive, all waiting bytes are dropped: newer output would soon scroll them away. */
+/**
+ * Maximum number of bytes of output that wait. If more arrive, all waiting bytes are dropped: newer output would soon scroll
+ * them out of view.
+ */
 const longestWaiting = 512 * 1024
 /** How many bytes the terminal draws in one piece. Between two pieces the browser handles keys and clicks. */
 const pieceBytes = 64 * 1024

@@ -7,7 +7,8 @@ type Size = { cols: number; rows: number }
 const pathOf = (sessionId: string) => ({ params: { path: { sessionId } } })
 
 /**
- * Makes a PTY session. Succeeds if the session exists already, because an earlier attempt may have made it and lost the answer.
+ * Makes a PTY session. Succeeds if the session exists already: an earlier call may have made it, although its answer was
+ * lost.
  */
 export const makePty = async (owner: ToolboxOwner, id: string, size: Size): Promise<void> => {
   try {
