@@ -11,7 +11,10 @@ import { cleanLine } from '../clean.ts'
 import { exitCodes, Failure } from '../failure.ts'
 import { type Entry, readTar } from './tar-reader.ts'
 
-/** Maximum number of entries in an archive. The paths of its directories are held in memory. */
+/**
+ * Maximum number of entries in an archive. There is a limit, because the paths of the archive's directories are held in
+ * memory.
+ */
 const mostEntries = 5_000_000
 const mostNameBytes = 4096
 
