@@ -44,7 +44,10 @@ export const redTests = (last: FileOutcome, first?: FileOutcome): Red[] => {
 
 const quoted = (text: string) => `'${text.replaceAll("'", `'\\''`)}'`
 
-/** Returns the command that runs a test again. If the name is in parentheses, such as `(file)`, it runs the whole file. */
+/**
+ * Returns the command that runs a test again. If the name is in parentheses, such as `(file)`, the command runs the whole
+ * file.
+ */
 const commandFor = ({ file, again }: FileOutcome, name: string): string => {
   const title = name.split(' › ').at(-1) as string
   return file.endsWith('.test.ts') && !name.startsWith('(') ? `${again} --name ${quoted(title)}` : again

@@ -10,9 +10,9 @@ import { statesInUse } from './states-in-use.ts'
  */
 export const lifecyclePage = () => {
   const drawn = moves.filter(([on]) => on !== 'delete')
-  // A move leads from the state `from` through the state `through` to the state `to`. This function returns whether another move
-  // begins in `through`. If so, that move is drawn as the way out of `through`, and no arrow is drawn from `through` to `to`. For
-  // example, the verb `build` ends in the state `pending_build`, and the verb `place` begins there.
+  // A move leads from one state through a second state to a third. This function returns whether another move begins in the
+  // second state, `through`. If so, that move is drawn as the way out of `through`, and the arrow to the third state is left
+  // out. For example, the verb `build` ends in the state `pending_build`, where the verb `place` begins.
   const isDrawnOn = (through: SandboxState) => drawn.some(([, from]) => from === through)
   const arrows = [
     ...drawn.map(([on, from, through]) => `${from ?? '[*]'} --> ${through}: ${on}`),
