@@ -119,7 +119,7 @@ suite('the timers of a sandbox', () => {
     await untilState(app, id, 'destroyed')
   })
 
-  test('starting a sandbox, or a longer `autoDeleteInterval`, just before its automatic delete prevents it', async () => {
+  test('a start or a longer `autoDeleteInterval`, just before an automatic delete, prevents the delete', async () => {
     const meanwhile = {
       started: "update sandboxes set state = 'starting', desired_state = 'started', version = version + 1",
       'put off': 'update sandboxes set auto_delete_interval = 60',
@@ -175,7 +175,7 @@ suite('the timers of a sandbox', () => {
     await untilState(app, id, 'started')
   })
 
-  test('a delete is repeated until the runner confirms it; until then, callers do not see the sandbox', async () => {
+  test('after a delete, callers get 404, and control asks the runner again until it confirms the delete', async () => {
     await using app = await startControl(waiting)
     await using runner = await connectRunner(app)
     const id = await create(app)

@@ -327,7 +327,7 @@ suite('POST /sandbox', () => {
     assert.equal((await app.as('member').post('/sandbox', nothing)).status, 200)
   })
 
-  test('a runner that was disconnected gets the assignments that it missed when it reconnects', async () => {
+  test('a runner that reconnects gets the assignments that it missed while it was disconnected', async () => {
     await using app = await startControl({ sandboxes: { createWaitSeconds: 0 } })
     await using runner = await connectRunner(app)
     await runner.cut()
