@@ -98,7 +98,7 @@ suite('the webhook messages that a change stores', () => {
     )
   })
 
-  test('a change that commits late is sent, even if webhooks of later changes were sent before', async () => {
+  test('the webhook of a change that commits late is sent, even if webhooks of later changes were sent first', async () => {
     await using app = await start()
     await using receiver = await startReceiver()
     await using _runner = await connectRunner(app)

@@ -292,7 +292,7 @@ suite('the sending of webhook messages', () => {
     await receiver.until(41, ({ path }) => path === '/slow')
   })
 
-  test('slow endpoints of one organization do not delay another’s webhooks, however many are queued', async () => {
+  test('slow endpoints of one organization, with many queued webhooks, do not delay other organizations', async () => {
     await using app = await start()
     await using receiver = await startReceiver()
     const slow = Promise.withResolvers<number>()

@@ -245,7 +245,7 @@ suite('webhooks and dashboard events have the same reason as the timeline', () =
     )
   })
 
-  test('the webhook about a failed snapshot has the reason', async () => {
+  test('the webhook about a failed snapshot contains the reason of the failure', async () => {
     await using app = await startControl({ settings: { privateTargets: loopback } })
     await using receiver = await startReceiver()
     await using runner = await connectRunner(app)
