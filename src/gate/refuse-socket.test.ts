@@ -10,7 +10,10 @@ import { startSides } from './testing/simulated.ts'
 
 const bearer = { authorization: 'Bearer key-1' }
 
-/** Requests an upgrade with exactly these headers, which a WebSocket library would not allow. */
+/**
+ * Requests an upgrade to a WebSocket with headers of the test's choice. A WebSocket library would choose some of them
+ * itself.
+ */
 const handMade = (port: number, path: string, headers: Record<string, string>) =>
   request({ port, path, headers: { ...headers, connection: 'Upgrade', upgrade: 'websocket' } }).end()
 
