@@ -122,7 +122,7 @@ export class Toolbox {
     })
   }
 
-  /** Closes the server and notifies open sockets. */
+  /** Closes the server and its open WebSockets. */
   async [Symbol.asyncDispose](): Promise<void> {
     await this.#server.close()
   }

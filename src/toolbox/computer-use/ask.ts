@@ -85,8 +85,8 @@ const malformed = (cause?: unknown) =>
   new Problem('unprocessable', 'The programs of the desktop gave no answer that can be read.', { cause })
 
 /**
- * Returns true if a JSON text has so many backslashes that parsing it would block this process. The longest texts are pictures in
- * base64, which has no backslash.
+ * Returns true if a JSON text has so many backslashes that parsing it would block this process. The longest answers of a
+ * correct program are pictures in base64, which has no backslash.
  */
 const hasManyEscapes = (text: string): boolean => {
   let count = 0

@@ -7,8 +7,8 @@ import { Problem } from '#src/problems.ts'
 
 const keptMs = 10 * 60_000
 /**
- * Maximum number of stored answers per sandbox. The limits are per sandbox, so that no sandbox can evict the answers of
- * another.
+ * Maximum number and total bytes of the stored answers of one sandbox. The limits are per sandbox, so that no sandbox can evict
+ * the answers of another.
  */
 const mostKeys = 256
 const mostBytes = 256 * 1024

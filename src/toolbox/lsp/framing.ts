@@ -9,8 +9,8 @@ const headerBytes = 4096
 const mostValues = 200_000
 
 /**
- * Thrown if the server broke the protocol or exceeded a limit. The error message follows the words "The language server" in a
- * sentence.
+ * Thrown if the server broke the protocol or exceeded a limit. The error's message completes a sentence that begins with "The
+ * language server".
  */
 export class BadServer extends Error {
   override name = 'BadServer'

@@ -39,7 +39,7 @@ suite('GET /process/pty/{sessionId}/connect', () => {
     }
   })
 
-  test('a connection to an unknown or ended terminal gets 101, then an error message and a close', async () => {
+  test('a connection to an unknown or ended terminal gets status 101, then an error message and a close', async () => {
     await using box = await startBox()
     await box.post(pty, { id: 'a' })
     const client = await connect(box, 'a')

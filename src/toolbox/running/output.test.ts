@@ -61,7 +61,7 @@ suite('the limited output of a command', () => {
     for (const output of again.many) output[Symbol.dispose]()
   })
 
-  test('64 KiB of each command’s output are kept, even if other outputs use all memory for outputs', () => {
+  test('64 KiB of a command’s output are always stored, even if other outputs fill the shared memory', () => {
     const owners = Array.from({ length: 60 }, (_, n) =>
       Array.from({ length: 20 }, () => new BoundedOutput(`owner ${n}`)),
     ).flat()
