@@ -353,7 +353,8 @@ static void on_connection(struct source *source, uint32_t events) {
     if (errno == EINTR || errno == ECONNABORTED) continue;
     if (errno != EAGAIN) {
       /*
-       * Stop accepting for a while: no descriptor or memory is left, and epoll would report the waiting connection again and again.
+       * Stop accepting connections for a while: no descriptor or memory is left. Otherwise epoll would report the waiting
+       * connection again and again.
        */
       source_watch(source, 0);
       timer_set(&accept_again, ACCEPT_AGAIN_MILLISECONDS, accept_more);

@@ -28,9 +28,9 @@ bool streams_open(bool merge_output, int ours[3], int theirs[3]);
 void streams_close(int fds[3]);
 
 /*
- * Forks. `streams` become descriptors 0, 1 and 2; a terminal among them becomes the controlling terminal. `*report` is a
- * non-blocking descriptor. If the program runs, `*report` is at end of file; if the start failed, it has five bytes (u8 stage,
- * u32 errno). Returns -1 with errno if the kernel refuses.
+ * Starts the program in a new process. `streams` become its descriptors 0, 1 and 2; a terminal among them becomes its
+ * controlling terminal. `*report` is a non-blocking descriptor. If the program runs, `*report` is at end of file; if the start
+ * failed, it has five bytes (u8 stage, u32 errno). Returns -1 with errno if the kernel refuses.
  */
 pid_t launch(const struct program *, const int streams[3], bool is_terminal, int *report);
 

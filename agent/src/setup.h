@@ -5,7 +5,9 @@
 #ifndef ALCOVE_SETUP_H
 #define ALCOVE_SETUP_H
 
-/* Hides the agent from sandbox processes, brings up loopback, and keeps only descriptors 0 to 3. */
+/*
+ * Hides the agent from processes of the sandbox, activates the loopback network interface, and closes all descriptors above 3.
+ */
 void setup_agent(void);
 /*
  * Called in a forked process while the agent's descriptors are still open. Sets default signals, the limits and the out-of-memory
