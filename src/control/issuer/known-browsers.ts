@@ -1,5 +1,5 @@
-// Known browsers: browsers in which somebody has signed in to an account before. Their wrong passwords are counted
-// separately, so attackers who try passwords cannot lock out the owner of the account
+// Known browsers: browsers in which somebody has signed in to an account before. Wrong passwords from a known browser
+// are counted separately, so attackers who try passwords cannot lock out the owner of the account
 // (https://owasp.org/www-community/Slow_Down_Online_Guessing_Attacks_with_Device_Cookies).
 import { randomUUID } from 'node:crypto'
 import type { IncomingMessage, ServerResponse } from 'node:http'
