@@ -185,7 +185,7 @@ suite('mail by SMTP', () => {
 })
 
 suite('headers of a mail', () => {
-  test('neither recipient nor subject of a mail can add a header', async () => {
+  test('neither the recipient nor the subject of a mail can add a header to the mail', async () => {
     await using server = await startMailServer()
     await using post = await openPost(transportTo(server))
     for (const end of ['\r\n', '\n', '\r', '\u2028', '\u0085', '\0']) {
