@@ -1,5 +1,5 @@
-// Runs changes of an organization one at a time. After a change, every process clears its cache of callers, because a
-// cached caller includes the organization.
+// Runs changes of an organization one at a time. Every control process caches callers together with their organization,
+// so every process clears this cache after a change.
 
 import type { Organization, OrganizationRow } from '#src/control/people/organization.ts'
 import { Problem } from '#src/problems.ts'

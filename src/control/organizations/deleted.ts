@@ -6,7 +6,7 @@ export type DeletedOrganization = { id: string; deletedBy: string; deletedAt: Da
 
 /**
  * Minutes for which the id of a deleted organization is kept at least. Transactions that began before the deletion may
- * add rows, but end within this time.
+ * add rows of the organization, but they end within this time.
  */
 const keptMinutes = 5
 const atOneTime = 20
