@@ -152,7 +152,7 @@ suite('GET /organizations/{organizationId}/usage', () => {
       totalVolumeQuota: 1000,
       currentVolumeUsage: 0,
     })
-    // The organization has no quota in this region, so `total…` is the capacity of the region's runner.
+    // The organization has no quota in this region, so the fields `total…` show the capacity of the region's runner.
     assert.deepEqual(regionUsage, [
       {
         regionId: 'local',
