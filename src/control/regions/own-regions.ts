@@ -1,5 +1,5 @@
 // Regions that an organization makes for itself, and the credentials of their services: a proxy, an SSH gateway and a
-// snapshot manager. A service has a credential while it has a URL. A credential is shown only once, and a new
+// snapshot manager. Only a service with a URL can have a credential. A credential is shown only once, and a new
 // credential replaces the old one.
 import { randomBytes } from 'node:crypto'
 import { Problem } from '#src/problems.ts'
