@@ -33,7 +33,9 @@ const sweepUntil = async (app: TestControl, is: () => Promise<boolean>) => {
   }
 }
 
-/** Starts a server with the runner "local". `prepare` makes sandboxes there. Then the runner "other" joins. */
+/**
+ * Starts control with the runner "local", on which `prepare` creates sandboxes. Then connects a second runner, "other".
+ */
 const startWith = async (prepare: (app: TestControl) => Promise<unknown>, given: object = {}) => {
   const app = await startControl({ ...options, ...given })
   const local = await connectRunner(app)

@@ -184,7 +184,7 @@ const releaseSource = async (
   return row ? [{ from: 'snapshotting', row }] : []
 }
 
-/** Stores the progress of an image, which is only shown to callers. */
+/** Stores how far the pull or build of an image is. This progress is only shown to callers. */
 export const keepProgress = async (
   parts: Pick<RunningParts, 'database' | 'clock' | 'changes'>,
   runner: Runner,

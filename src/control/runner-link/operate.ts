@@ -27,8 +27,8 @@ import type { RunningParts } from '../running.ts'
 import { giveUpOnLost } from './leases.ts'
 
 /**
- * Registers a runner and returns its token. The runner gets sandboxes only after a program has connected with that
- * token.
+ * Registers a runner and returns its token. The runner gets sandboxes only after its program has connected to control
+ * with this token.
  */
 export const addRunner = async (
   parts: RunningParts,
