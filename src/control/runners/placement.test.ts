@@ -5,7 +5,8 @@ import { startControl, type TestControl } from '#test/control/harness.ts'
 import { connectRunner } from '#test/control/simulated-runner.ts'
 
 /**
- * Starts a server with ready runners. `rooms`: for each runner, the number of sandboxes with 1 GiB of memory that fit.
+ * Starts a server with ready runners. `rooms`: for each runner, the number of sandboxes with 1 GiB of memory for which
+ * it has room.
  */
 const startWith = async (rooms: Record<string, number>): Promise<TestControl> => {
   const app = await startControl({ sandboxes: { overcommit: { cpu: 1, memory: 1, disk: 1 } } })

@@ -81,7 +81,10 @@ export const writeHeartbeat = async (
     where id = ${runnerId} and ${isUnsynced(sql)}`
 }
 
-/** Marks runners without a heartbeat since `before` as silent, drained runners included. Returns them. */
+/**
+ * Marks runners without a heartbeat since `before` as silent, drained runners included. Returns the runners that it has
+ * marked.
+ */
 export const markUnresponsive = (sql: Sql, before: Date, now: Date): Promise<RunnerIdentity[]> =>
   sql<RunnerIdentity[]>`
     update runners set is_silent = true, state = case when state = 'ready' then 'unresponsive' else state end, updated_at = ${now}
@@ -146,7 +149,7 @@ export type RunnerView = RunnerIdentity & {
   isEmptied: boolean
   silentSince: Date | null
   lostAt: Date | null
-  /** Number of the runner's sandboxes that are in `error` because the runner is lost (`givenUp`), and of its leftovers. */
+  /** Number of the runner's sandboxes that are in state `error` because the runner is lost. */
   givenUp: number
   leftovers: number
 }
