@@ -61,7 +61,7 @@ export const deliverRedirect = ({ reply }: Delivery, url: string): void => {
 
 /**
  * Runs a step of a single sign-on. If the step throws a Problem and the client is a browser, the browser is redirected
- * to the dashboard, which shows the problem. In all other cases, the error is thrown again.
+ * to the dashboard, which shows the problem. In all other cases, the error is thrown to the caller of this function.
  */
 export const delivering = async <T>(delivery: Delivery, work: () => Promise<T>): Promise<T | undefined> => {
   try {

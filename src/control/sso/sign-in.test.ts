@@ -389,8 +389,8 @@ suite('GET /auth/sso/callback', () => {
       assert.deepEqual(errorOf(await browser.go(back.href)), [400, 'invalid_response'], String(issuer))
       assert.ok(!(await provider.takeAsked()).includes('/token'))
     }
-    // Lets the browser sign in at another provider, and brings that provider's code back with the state of our sign-in.
-    // A malicious provider would do that.
+    // The browser signs in at another provider, and returns with that provider's code and the `state` parameter of our
+    // sign-in. A malicious provider could cause that.
     const browser = new Browser(sso.app)
     const begun = new URL((await browser.go(sso.startUrl)).location!)
     const there = await browser.signInAt(`${other.issuer}/auth${begun.search}`, 'ada')

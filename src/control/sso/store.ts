@@ -84,9 +84,9 @@ export const findLinkedUserId = async (sql: Sql, { provider, subject }: Account)
 }
 
 /**
- * Finds a user whose e-mail address only single sign-on has verified, and who can no longer sign in: the user's links
- * belong to an earlier issuer of this identity provider, or to a deleted one. The user must be a plain member of the
- * provider's organization, and of no other except the personal one.
+ * Finds a user whose e-mail address only single sign-on has verified, and who can no longer sign in: the user's SSO
+ * links belong to an earlier issuer of this identity provider, or to a deleted provider. The user must be a plain
+ * member of the provider's organization, and of no other except the personal one.
  */
 export const findStrandedUserId = async (
   sql: Sql,

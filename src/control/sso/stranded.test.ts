@@ -98,7 +98,7 @@ suite('a user made by single sign-on whose identity provider changes', () => {
     assert.equal(await end(sso), 'link_refused')
   })
 
-  test('a recreated identity provider cannot sign in a user with other organizations or ways to sign in', async () => {
+  test('a recreated identity provider cannot sign in a user who has other organizations or ways to sign in', async () => {
     await using sso = await startSso(provider)
     const { sql } = sso.app.database
     const id = await end(sso)
