@@ -24,9 +24,9 @@ type Asking = {
 
 export type Database = Asking & {
   /**
-   * A pool that plans each query only once per connection, whatever the values are. Use it for queries that find rows
-   * by a key, because planning such a query takes longer than its execution. The pool `sql` plans for the actual
-   * values, at least the first five times per connection.
+   * A second pool of connections, in which PostgreSQL plans each query only once per connection, for all values. Use it
+   * for queries that find rows by a key, because planning such a query takes longer than its execution. In the pool
+   * `sql`, PostgreSQL plans a query for its actual values, at least the first five times per connection.
    */
   keyed: Asking
   listen: Listener['listen']
@@ -131,7 +131,8 @@ export const isDeadlock = (error: unknown): boolean => sqlState(error) === '40P0
 export const isOverdue = (error: unknown): boolean => sqlState(error) === '55P03' || sqlState(error) === '57014'
 
 const unreachable: readonly unknown[] = [
-  // A new Unix socket of PostgreSQL is briefly closed to other users (EACCES), and its backlog can be full (EAGAIN).
+  // When PostgreSQL starts, other users cannot open its Unix socket for a moment (EACCES). The queue of new connections
+  // at this socket can be full (EAGAIN).
   'EACCES',
   'EAGAIN',
   'EAI_AGAIN',

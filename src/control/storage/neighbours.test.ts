@@ -1,5 +1,5 @@
 // During an upgrade, control of the previous release still runs while the database has the new schema already. These
-// tests find migrations that would make it fail.
+// tests find migrations that would make control of the previous release fail.
 import assert from 'node:assert/strict'
 import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
