@@ -7,7 +7,7 @@ import { needsRoot } from '#test/needs-root.ts'
 import { Network } from './namespaces.ts'
 
 suite('the simulated hosts of a test', { skip: needsRoot }, () => {
-  test('hosts reach each other until one is cut off, see only their own processes, and can be killed', async () => {
+  test('simulated hosts reach each other unless cut off, see only their own processes, and can be killed', async () => {
     await using network = await Network.open()
     const one = await network.addHost('one')
     const two = await network.addHost('two')
@@ -40,7 +40,7 @@ suite('the simulated hosts of a test', { skip: needsRoot }, () => {
     assert.equal(await reaches(), 'hello')
   })
 
-  test('after a network is closed, none of its files are left', async () => {
+  test('after a simulated network is closed, none of its files are left', async () => {
     const before = readdirSync(tmpdir()).filter((name) => name.startsWith('alcove-hosts-'))
     {
       await using network = await Network.open()

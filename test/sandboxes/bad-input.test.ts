@@ -111,12 +111,12 @@ suite('bad input', () => {
     }
   })
 
-  test('a command of 1 MiB runs', async () => {
+  test('a command whose text is 1 MiB long runs', async () => {
     const words = 'x'.repeat(1024 * 1024)
     assert.equal(await box.run(`v=${words}; echo \${#v}`), String(words.length))
   })
 
-  test('output of 1 GiB is cut, the answer says so, and the runner does not keep the output in memory', async () => {
+  test('a command’s output of 1 GiB is cut, the answer says so, and the runner does not keep it in memory', async () => {
     const before = await alcove.memoryOf('runner')
     const { result } = await box.try('head -c 1073741824 /dev/zero | tr "\\0" y', { timeout: 300 })
     assert.ok(result.length < 64 * 1024 * 1024, String(result.length))

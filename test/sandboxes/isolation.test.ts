@@ -30,7 +30,7 @@ suite('isolation of a sandbox', () => {
     await alcove?.[Symbol.asyncDispose]()
   })
 
-  test('the default user is daytona, with its home, and not root', async () => {
+  test('the default user of a sandbox is `daytona`, which has a home directory and is not root', async () => {
     assert.equal(await box.run('id -un; id -u; echo $HOME; pwd'), 'daytona\n1000\n/home/daytona\n/home/daytona')
   })
 

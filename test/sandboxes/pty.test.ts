@@ -52,7 +52,7 @@ suite('terminals of the SDK', () => {
     assert.equal((await pty.wait()).exitCode, 0)
   })
 
-  test('two clients can share a terminal; it goes on if one leaves, and a kill ends it for both', async () => {
+  test('two clients can share a terminal; it goes on if one disconnects, and a kill ends it for both', async () => {
     const first = await create({ id: 'c' })
     await first.pty.sendInput('echo first$((1))\n')
     await first.screen.shows(/first1/)
@@ -71,7 +71,7 @@ suite('terminals of the SDK', () => {
     await assert.rejects(sandbox.process.connectPty('c', { onData: screen.take }), /no PTY session/)
   })
 
-  test('the SDK throws an error if a new terminal has the id of an existing one, or a missing directory', async () => {
+  test('the SDK throws an error if a new terminal has an existing id, or a directory that does not exist', async () => {
     const { pty } = await create({ id: 'd' })
     await assert.rejects(create({ id: 'd' }))
     await assert.rejects(create({ id: 'e', cwd: '/nowhere' }), /cannot be used/)

@@ -20,7 +20,7 @@ suite('a default image that was replaced by a newer one', () => {
     await alcove?.[Symbol.asyncDispose]()
   })
 
-  test('after a renewal of the default image, new sandboxes have it, and `alcove status` shows its build day', {
+  test('after the default image is renewed, new sandboxes have the new image; old ones keep the old image', {
     timeout: 900_000,
   }, async () => {
     const images = join(alcove.data, 'runner/images')
