@@ -98,7 +98,7 @@ suite('keeper: assignments are carried out', () => {
     assert.deepEqual([kept.host.asked, kept.host.list()], [['start box 1', 'destroy box'], []])
   })
 
-  test('the report about a refused assignment contains the reason and the real state of the sandbox', async () => {
+  test('if the host refuses an assignment, the report contains the reason and the sandbox’s real state', async () => {
     using kept = startKeeper()
     kept.keeper.take(assigned('box', 1))
     await kept.reported(1)
@@ -280,7 +280,7 @@ suite('keeper: failed verbs', () => {
     assert.deepEqual([kept.host.asked.length, kept.said()], [10, ['box 2 destroyed']])
   })
 
-  test('if a destroy that was requested during the first start fails, it is retried until it succeeds', async () => {
+  test('if a destroy is requested during a sandbox’s first start and fails, it is retried until it succeeds', async () => {
     using kept = startKeeper()
     const { passed, open } = gate()
     kept.host.before = async (verb) => {
@@ -309,7 +309,7 @@ suite('keeper: failed verbs', () => {
     assert.deepEqual(kept.said(), ['box 2 destroyed'])
   })
 
-  test('a restarted runner does not retry a verb if control’s list already contains the verb’s error', async () => {
+  test('a restarted runner does not retry a failed verb if control’s list shows the sandbox as an error', async () => {
     using kept = startKeeper()
     kept.host.hold(assigned('box', 3), 'error')
     kept.keeper.takeAll([{ assignment: assigned('box', 3), state: 'error' }], kept.time.now)
@@ -454,7 +454,7 @@ suite('keeper: the list of all sandboxes from control', () => {
     assert.deepEqual([kept.host.asked, kept.said()], [[], []])
   })
 
-  test('control’s list removes no sandbox that was assigned after the runner had requested the list', async () => {
+  test('a sandbox that was assigned after control’s list was requested is not removed if the list lacks it', async () => {
     using kept = startKeeper({ strangerGraceMs: 0 })
     const askedAt = kept.time.now - 1
     kept.keeper.take(assigned('box', 1))

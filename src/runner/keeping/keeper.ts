@@ -50,8 +50,8 @@ type Entry = {
   attempts: number
   retry?: NodeJS.Timeout
   /**
-   * True if control's list of this runner's sandboxes has omitted the sandbox while it was starting here. Then another runner
-   * starts it, or nobody needs it.
+   * True if control's list of this runner's sandboxes lacked the sandbox while it was being started here. Another runner starts it
+   * then, or it was deleted.
    */
   isLeft: boolean
   /**
@@ -95,14 +95,19 @@ export class Keeper implements Disposable {
     host.onExit((sandboxId, cause) => this.#onExit(sandboxId, cause))
   }
 
-  /** Carries out an assignment from control. Ignores it if its generation is older than one that arrived before. */
+  /**
+   * Carries out an assignment from control. Ignores it if an assignment with a newer generation of that sandbox has arrived before.
+   */
   take(assignment: Assignment): void {
     const entry = this.#entryFor(assignment)
     if (entry.settled) this.#report(entry.settled)
     else this.#reconcile(entry)
   }
 
-  /** Carries out the assignments of control's whole list of sandboxes, which was requested at the time `askedAt`. */
+  /**
+   * Carries out all assignments in control's complete list of this runner's sandboxes. `askedAt`: time at which the list was
+   * requested.
+   */
   takeAll(listed: readonly (ListedSandbox | UnreadableSandbox)[], askedAt: number): void {
     // Forks come first, because the disk of each fork must be copied before a newer verb of its parent runs.
     const read = listed.filter(isRead).sort((a, b) => Number(isFork(b.assignment)) - Number(isFork(a.assignment)))
@@ -119,7 +124,9 @@ export class Keeper implements Disposable {
     for (const id of this.#strangers.due(new Set(unlisted.map(({ id }) => id)), this.#now())) this.#remove(id)
   }
 
-  /** Aborts the work on a sandbox that another runner is restoring now, so that the sandbox does not start on both runners. */
+  /**
+   * Aborts the start of a sandbox that is no longer in control's list, so that it does not start here and on another runner, too.
+   */
   #leave(sandboxId: string, entry: Entry) {
     entry.isLeft = true
     this.#host.cutShort(sandboxId)
@@ -161,8 +168,8 @@ export class Keeper implements Disposable {
   }
 
   /**
-   * Compares the assignment with what the host has, and acts. `known`: the state of this sandbox in control's list of the
-   * runner's sandboxes. Control knows this state, so it need not be reported.
+   * Compares the assignment with what the host has. Reports the state if nothing needs to be done, and otherwise queues a verb.
+   * `known`: the state that control's list shows for this sandbox, which need not be reported again.
    */
   #reconcile(entry: Entry, known?: SandboxState): void {
     if (this.#isClosed || entry.settled || entry.retry) return
@@ -196,15 +203,16 @@ export class Keeper implements Disposable {
     }
     const { status, cause, refused, archive } = held
     const isThisGeneration = held.assignment.generation === generation
-    // A sandbox that ended by itself, perhaps while no runner ran, stays stopped until somebody requests a start. `wasReached`:
-    // the sandbox had reached `target` before it ended. Otherwise it is started now. `isChanged`: the assignment changes a
-    // running sandbox, and requests no start. Exception: a warm sandbox is started again, because nobody has used it.
+    // A sandbox that ended by itself, perhaps while no runner ran, stays stopped until somebody requests a start. `isChanged`: the
+    // assignment changes a running sandbox and requests no start. (A warm sandbox is started again, because nobody has used it.)
+    // `wasReached`: the sandbox had reached `target` before it ended. If false, the assignment requests a start, and the sandbox is
+    // started now.
     const isChanged = assignment.isRunning && !held.assignment.isWarm
     const wasReached = isThisGeneration || known === target || isChanged
     if (runs(target) && wasReached && status === 'stopped' && cause) return ended(cause)
     if (!isThisGeneration) return undefined
-    // The verb has failed, perhaps in an earlier runner. If control has recorded that, the verb is not retried until somebody
-    // requests it.
+    // The verb has failed, perhaps in an earlier runner. If control's list shows that error, the verb is not retried until a newer
+    // assignment arrives.
     if (status === 'error') return known === 'error' ? { state: 'error' } : undefined
     if (refused !== undefined) return { state: status, refused }
     if (status !== target) return undefined
@@ -289,8 +297,8 @@ export class Keeper implements Disposable {
 
   #onExit(sandboxId: string, cause: Cause) {
     const entry = this.#entries.get(sandboxId)
-    // Nothing is reported here in two cases: a verb is running or queued and will report its result, or the sandbox should be
-    // stopped anyway.
+    // Nothing is reported here if a verb is running or queued, which will report its result, or if no process of the sandbox should
+    // run.
     if (!entry || entry.verb !== undefined || !runs(entry.assignment.target)) return
     this.#settle(entry, ended(cause))
   }

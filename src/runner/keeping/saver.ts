@@ -1,6 +1,6 @@
 // Saves the disks of stopped sandboxes in the background, as control's assignments request (docs/adr/0043-saved-at-stop.md).
-// Control's list of sandboxes requests a save until control has received the report about it. Therefore the runner need not
-// record saves for the next runner.
+// Control's list of sandboxes requests a save until control has received the report about it. Therefore a runner need not record on
+// disk which saves it still has to make.
 import type { Logger } from '#src/kit/log.ts'
 import { FairQueue } from '#src/kit/queue.ts'
 import { idOf, isRead, type ListedSandbox, type UnreadableSandbox } from '#src/runner/control-link/assignment.ts'

@@ -76,7 +76,7 @@ suite('the lanes of verbs on a runner', () => {
     assert.ok(kept.host.list().every(({ status }) => status === 'archived'))
   })
 
-  test('a destroy that waits for a lane has already aborted the running verb of its sandbox', async () => {
+  test('a destroy aborts the running verb of its sandbox at once, even if the lane for destroys is full', async () => {
     using kept = startKeeper(oneLane)
     const { passed, open } = gate()
     for (const id of ['first', 'second']) kept.host.hold(assigned(id, 1), 'started')
@@ -109,7 +109,7 @@ suite('the lanes of verbs on a runner', () => {
 suite('lanes for the copies of disks that forks need', () => {
   const fork = (id: string, generation = 1) => assigned(id, generation, { isNew: true, forkOf: 'parent' })
 
-  test('30 forks that wait for one parent do not fill a lane, so another sandbox can start', async () => {
+  test('while 30 forks wait until one parent can be copied, another sandbox can start', async () => {
     using kept = startKeeper(oneLane)
     const { passed, open } = gate()
     kept.host.hold(assigned('parent', 1), 'started')

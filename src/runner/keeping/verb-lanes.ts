@@ -1,5 +1,5 @@
-// Decides when verbs run: how many run at the same time, and what has to happen before a verb. A verb that waits for another
-// sandbox does not count towards the limit of its lane.
+// Decides when verbs run: how many run at the same time, and what must be done before a verb, such as the copy of a parent's disk
+// for a fork. A verb does not take a place in its lane until that is done.
 import { FairQueue } from '#src/kit/queue.ts'
 import type { Assignment, Target } from '#src/wire/runner-link.ts'
 import type { Host } from '../host.ts'
@@ -41,11 +41,11 @@ export class VerbLanes {
   readonly #archives: FairQueue
   readonly #restores: FairQueue
   /**
-   * The lane for copies of a parent's disk, from which forks start. A copy waits for its parent's running verb. Therefore copies of
-   * one parent are made one after the other, and only the first of them is in the lane.
+   * The lane for copies of disks, with which forks start. It runs at most one copy of each parent at a time: each copy of a disk
+   * waits until no verb of the parent runs, and several waiting copies of one parent could fill the lane.
    */
   readonly #forks: FairQueue
-  /** Copies of a parent's disk for its forks that are running or queued, by the id of the parent. */
+  /** Running and queued copies of parents' disks, by the id of the parent. */
   readonly #copies = new Map<string, Set<Promise<void>>>()
 
   constructor(host: TurnsHost, { work, stops, transfers }: AtOnce = { work: 8, stops: 64, transfers: 4 }) {
@@ -59,9 +59,9 @@ export class VerbLanes {
   }
 
   /**
-   * Queues `work`, which performs a verb and must not reject, in the lane of the verb. First does outside of the lane what must
-   * happen before the verb. For example, copies the parent's disk for a fork, or stops a sandbox that has to be archived. This is
-   * skipped if `isWanted` returns false. `work` runs in any case, so it must check by itself whether it is still wanted.
+   * Queues `work`, which performs a verb and must not reject, in the lane of the verb. Before that, copies the parent's disk for a
+   * fork, or stops a sandbox that has to be archived, unless `isWanted` returns false by then. `work` runs in any case, so it must
+   * check by itself whether the verb is still wanted.
    */
   take(verb: Verb, assignment: Assignment, isWanted: () => boolean, work: () => Promise<void>): void {
     // A destroy interrupts the running verb of its sandbox instead of waiting for it, because that verb may fill the lane that
@@ -87,8 +87,8 @@ export class VerbLanes {
   }
 
   /**
-   * Starts what must happen before a verb, such as the copy of the parent's disk before a fork. Undefined if nothing must happen
-   * before. Never rejects: if a copy fails, the verb itself finds no copy, fails and reports the error.
+   * Starts what must be done before a verb, such as the copy of the parent's disk before a fork. Undefined if there is nothing to
+   * do. Never rejects: if a copy fails, the start of the fork tries to copy again, and reports the error if that fails, too.
    */
   #comesFirst(verb: Verb, assignment: Assignment, isWanted: () => boolean): Promise<unknown> | undefined {
     const { sandboxId } = assignment

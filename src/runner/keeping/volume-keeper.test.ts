@@ -43,7 +43,7 @@ suite('the removal of volumes', () => {
     assert.deepEqual(asked, ['one', 'one'])
   })
 
-  test('a failed volume removal is not reported, delays no others, and is retried at control’s next list', async () => {
+  test('a failed removal of a volume is not reported, delays no other, and is retried at control’s next list', async () => {
     const { keeper, asked, told, ends, settle } = openKeeper()
     keeper.takeAll([removalOf('bad'), removalOf('good')])
     await settle()

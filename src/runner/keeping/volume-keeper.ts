@@ -1,5 +1,5 @@
-// Removes the volumes that control no longer wants, and reports each removal. Control repeats a request until the removal is
-// reported.
+// Removes the volumes that control asks to remove, and reports each removal. Control repeats its request until it has received the
+// report.
 import type { Logger } from '#src/kit/log.ts'
 import type { Host } from '#src/runner/host.ts'
 import type { VolumeAssignment, VolumeDriver, VolumeReport } from '#src/wire/runner-link.ts'
