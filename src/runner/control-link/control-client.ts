@@ -37,8 +37,8 @@ const tooLarge = () => new Error('control answered more than the runner reads')
 type UncheckedRecord = { id?: unknown; env?: unknown; assignment?: object }
 
 /**
- * Returns an entry of control's list of sandboxes with `env` in its assignment. The current version of control sends `env` beside
- * the assignment, and older versions also in the assignment.
+ * Returns an entry of control's list of sandboxes with `env` as a field of its assignment. The current version of control sends
+ * `env` only beside the assignment, and older versions send it in the assignment, too.
  */
 const withOwnEnv = (record: UncheckedRecord): UncheckedRecord =>
   record?.assignment ? { ...record, assignment: { env: record.env, ...record.assignment } } : record
@@ -70,8 +70,8 @@ export class ControlClient implements AsyncDisposable {
   }
 
   /**
-   * Fetches all pages of control's list of this runner's sandboxes. Changes during that time may be missing in the list, but
-   * control sends them over the link as well.
+   * Fetches all pages of control's list of this runner's sandboxes. Changes that control makes meanwhile may be missing in the
+   * list, but control sends them over the link as well.
    */
   async list(): Promise<(ListedSandbox | UnreadableSandbox)[]> {
     const all: (ListedSandbox | UnreadableSandbox)[] = []
@@ -98,8 +98,8 @@ export class ControlClient implements AsyncDisposable {
   }
 
   /**
-   * Lists the images that this host should have. Invalid entries are omitted. That does no harm, because an image that is not
-   * listed stays.
+   * Fetches control's list of the images that this host should have. Invalid entries are omitted. The runner does not remove an
+   * image because it is missing in this list.
    */
   async listImages(): Promise<ImageAssignment[]> {
     const images: readonly unknown[] = await this.#read('/api/runners/images')
@@ -108,7 +108,7 @@ export class ControlClient implements AsyncDisposable {
     return usable
   }
 
-  /** Lists the volumes that this host should remove. Invalid entries are omitted, and their volumes stay. */
+  /** Fetches control's list of the volumes that this host should remove. Invalid entries are omitted, so their volumes stay. */
   async listVolumes(): Promise<VolumeAssignment[]> {
     const volumes: readonly unknown[] = await this.#read('/api/runners/volumes')
     return volumes.filter(isVolumeAssignment)
@@ -125,8 +125,8 @@ export class ControlClient implements AsyncDisposable {
   }
 
   /**
-   * Lists the contexts that are in use. Throws if the answer is invalid: with an incomplete list, contexts in use would be
-   * removed.
+   * Fetches control's list of the contexts (files for builds) that are in use. Throws if the answer is invalid, because the runner
+   * removes contexts that the list lacks.
    */
   async listContexts(): Promise<ContextsInUse> {
     const answer = await this.#get('/api/runners/contexts')

@@ -1,12 +1,12 @@
-// Records the database of control that this host belongs to, so that the runner rejects any other database. A control with an
-// empty or another database would list none of this host's sandboxes, and the runner would remove their disks after a day.
+// Records the id of control's database that has this host's sandboxes, so that the runner obeys no control with another database.
+// Such a control would list none of this host's sandboxes, and the runner would remove their disks after a day.
 import { readFileSync, renameSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { syncPathNow } from '#src/kit/sync-path.ts'
 
 const name = 'database'
 
-/** Returns whether `databaseId` is the database of this host. The first call on a host records it. */
+/** Returns whether `databaseId` is the recorded id of control's database. The first call on a host records the id. */
 export const isOurDatabase = (directory: string, databaseId: string): boolean => {
   const path = join(directory, name)
   const known = textOf(path)

@@ -2,8 +2,8 @@
 // control that is being replaced, or from another server at that address.
 
 /**
- * After this time with only 401 answers, the key counts as refused. Then the runner was probably removed in control, or another
- * control answers at the address.
+ * The runner's key counts as refused if control has answered only with 401 for this many milliseconds. Then the runner was probably
+ * removed in control, or another control answers at the address.
  */
 export const refusedAfterMs = 60_000
 

@@ -104,7 +104,7 @@ suite('the link to control', () => {
     assert.deepEqual(control.linked[0]?.said, [hello])
   })
 
-  test('a runner whose version control refuses gets the reason, and does not open the link again', async () => {
+  test('if control refuses a runner’s version, the runner gets the reason and does not open the link again', async () => {
     await using control = await startControl()
     const { promise, resolve } = Promise.withResolvers<void>()
     const heard: string[] = []
@@ -195,7 +195,7 @@ suite('HTTP calls from the runner to control', () => {
       (await client.list()).filter(isRead).map(({ assignment, state }) => [assignment.sandboxId, state]),
       [['box', 'started']],
     )
-    // An entry of which only the id can be read still shows that the sandbox exists.
+    // An entry that is invalid apart from its id is listed, because it shows that the sandbox exists.
     const unread = { id: 'other', state: 'started', assignment: { ...assigned('other', 1), target: 'somehow' } }
     control.answers.next = { status: 200, body: JSON.stringify([unread, record]) }
     assert.deepEqual((await client.list()).map(idOf), ['other', 'box'])

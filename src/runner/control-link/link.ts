@@ -26,7 +26,10 @@ import {
 type LinkParts = {
   controlUrl: URL
   credential: Credential
-  /** Returns the message that describes this runner. It is sent first on every connection; `sayHello` sends it again. */
+  /**
+   * Returns the message that describes this runner. It is the first message on every connection. `sayHello` sends it again, when
+   * something in it has changed.
+   */
   hello: () => Extract<FromRunner, { type: 'hello' }>
   /** Returns the disk space of images, which each heartbeat reports. */
   imageStorage?: () => ImageStorage

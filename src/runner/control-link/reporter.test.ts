@@ -74,7 +74,7 @@ suite('reports from the runner to control', () => {
     assert.deepEqual(told, [])
   })
 
-  test('if control’s list of sandboxes lacks the reported state, the report is sent again over HTTP, once', async () => {
+  test('if control’s list shows another state than the reported one, the report is sent again over HTTP, once', async () => {
     using parts = startReporter()
     const { reporter, told, side, pass } = parts
     reporter.say(started('a', 1))
@@ -132,7 +132,7 @@ suite('reports from the runner to control', () => {
     reporter.say(started('a', 1))
     reporter[Symbol.dispose]()
     sending.reject(new Error('control is away'))
-    // If the report were sent again, this would happen after 1 ms.
+    // The pause before a report is sent again is 1 ms in this test, so 20 ms are long enough to notice it.
     await new Promise((resolve) => setTimeout(resolve, 20))
     assert.deepEqual(told, ['a 1 started'])
   })

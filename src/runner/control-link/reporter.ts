@@ -1,6 +1,6 @@
 // Delivers reports about sandboxes to control. Each report is sent over the link immediately. It is sent over HTTP if the link is
 // not connected, if the link is lost, or if control's list of this runner's sandboxes shows that control has not received the
-// report. Only the last report about each sandbox is kept.
+// report. Only the last report about each sandbox is stored.
 import type { Logger } from '#src/kit/log.ts'
 import { FairQueue } from '#src/kit/queue.ts'
 import type { Report } from '#src/wire/runner-link.ts'
