@@ -112,7 +112,7 @@ suite('the configuration for the sandbox runtime', () => {
 })
 
 suite('limits of a sandbox in the runtime’s configuration', () => {
-  test('if a sandbox has very few CPUs, its CPU limit is raised to the kernel’s minimum', () => {
+  test('a CPU limit below the kernel’s minimum is raised to that minimum', () => {
     assert.deepEqual(cpuLimit({ cpu: 0.001, memoryGiB: 1 }), { shares: 2, quota: 1000, period: 100_000 })
   })
 
@@ -139,7 +139,7 @@ Max open files            1024                 20000                files
     assert.deepEqual([0.125, 0.25, 1, 2.5, 8, 64].map(of), [1024, 1024, 4096, 10_240, 32_768, 32_768])
   })
 
-  test('in-memory file systems limit their number of files, because files may use memory without any limit', () => {
+  test('a sandbox’s in-memory file systems have a limit of files, because files may use uncharged memory', () => {
     const options = (place: string) =>
       makeConfig(sandbox).mounts.find(({ destination }) => destination === place)?.options
     assert.ok(options('/dev')?.includes('nr_inodes=4096'))

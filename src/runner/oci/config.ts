@@ -45,7 +45,7 @@ export type SandboxConfig = {
   memoryGiB: number
   /** Limit of the speed at which the disk is read and written. Undefined: no limit. */
   diskSpeed: DiskSpeed | undefined
-  /** Whether the kernel can limit swap. If it cannot, a limit of swap would make each start fail. */
+  /** Whether the kernel can limit swap. If it cannot, the configuration has no swap limit, because the start would fail. */
   limitsSwap: boolean
   limitsSockets: boolean
   resourceLimits: readonly ResourceLimit[]
@@ -62,13 +62,13 @@ export type SandboxConfig = {
 export type SudoPolicy = { user: string; path: string }
 
 /**
- * Files that show the sandbox's own memory and processors (shown/). `inside`: path in the sandbox of the kernel's file that they
- * cover.
+ * Files that show the sandbox's own memory and processors (shown/). `inside`: the kernel's file in the sandbox over which such a
+ * file is mounted.
  */
 const shownFiles = [
   { name: 'meminfo', inside: '/proc/meminfo' },
   { name: 'cpuinfo', inside: '/proc/cpuinfo' },
-  // The C library reads the number of processors from this file (sysconf(3), _SC_NPROCESSORS_ONLN).
+  // From this file, the C library reads the number of processors (sysconf(3), _SC_NPROCESSORS_ONLN).
   { name: 'online', inside: '/sys/devices/system/cpu/online' },
 ] as const
 
@@ -117,8 +117,8 @@ const capabilities = [
 ]
 
 /**
- * Paths that are read-only in the sandbox. Process 1 is the agent. Root of the sandbox owns the writable files in `/proc/1`, such
- * as `oom_score_adj` (priority if memory runs out) and `autogroup` (scheduling), and could otherwise change them.
+ * Paths that are read-only in the sandbox. `/proc/1` belongs to the agent. If it were writable, root of the sandbox could change,
+ * for example, when the agent is killed for want of memory (`oom_score_adj`).
  */
 const readonlyPaths = ['/proc/1', '/proc/bus', '/proc/irq', '/proc/sys', '/proc/sysrq-trigger']
 
@@ -130,8 +130,8 @@ const mount = (destination: string, type: string, source: string, ...options: st
 })
 
 const mounts = ({ agent, own, sys, memoryGiB, cgroupVersion, volumes }: SandboxConfig) => [
-  // Volumes are mounted before everything else. A symbolic link in the sandbox may lead the mount of a volume to /proc, /sys or
-  // /dev. The real /proc, /sys and /dev are then mounted over the volume and hide it.
+  // Volumes are mounted before everything else. If a symbolic link in the sandbox leads the mount of a volume to /proc, /sys or
+  // /dev, the real /proc, /sys and /dev are then mounted over the volume.
   ...volumes.map(({ from, mountPath }) => mount(mountPath, 'bind', from, 'bind', 'nosuid', 'nodev')),
   mount('/proc', 'proc', 'proc', 'nosuid', 'noexec', 'nodev'),
   mount('/dev', 'tmpfs', 'tmpfs', 'nosuid', 'strictatime', 'mode=755', 'size=1m', `nr_inodes=${memoryFiles.dev}`),
@@ -206,8 +206,8 @@ export const makeConfig = (sandbox: SandboxConfig) => {
       terminal: false,
       user: { uid: 0, gid: 0 },
       args: agentArguments(sandbox),
-      // If HOME is set, the runtime does not read the sandbox's /etc/passwd. Reading that file could block forever, for example
-      // if it is a FIFO.
+      // HOME is set so that the runtime does not read the sandbox's /etc/passwd. If that file were a FIFO, reading it would block
+      // forever.
       env: ['PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin', 'HOME=/'],
       cwd: '/',
       capabilities: { bounding: capabilities, effective: capabilities, permitted: capabilities },

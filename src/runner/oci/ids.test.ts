@@ -20,7 +20,7 @@ suite('user ids of sandboxes on the host', () => {
     }
   })
 
-  test('user ids up to 65535 have the same host ids as in earlier versions of Alcove, all below 2^31', () => {
+  test('user ids up to 65535 have host ids below 2^31, which are those of earlier versions of Alcove', () => {
     const [low] = ownIds('10.127.240.2')
     assert.deepEqual(low, { inside: 0, outside: 1_588_692_640, count: uidCount })
     for (let n = 0; n < 2 ** 16; n += 97) {
@@ -59,7 +59,7 @@ suite('user ids of sandboxes on the host', () => {
     assert.deepEqual(groupLargeIds([0, 95_607]), [])
   })
 
-  test('the longest id map is within the kernel’s limit; every id map leaves files of the host’s root alone', () => {
+  test('the longest id map is within the kernel’s limit; no id map changes the owner of root’s files', () => {
     assert.equal(mapToOwn(sharedIds), '0 0 1\n165536 165536 65536\n')
     assert.match(mapToOwn(ownIds('10.0.0.2', full)), /^0 0 1\n165536 \d+ 65536\n231072 \d+ 135168\n366240 \d+ 4096\n$/)
     const longest = groupLargeIds(Array.from({ length: 128 }, (_, at) => 4_200_000_000 + at * 70_000))

@@ -1,16 +1,16 @@
 // The user ids of sandboxes on the host. On disks and in images, the owner of each file is the id in the sandbox plus a constant
-// (`uidBase`), so disks can be copied unchanged. A running sandbox has ranges of host ids of its own. Its idmapped mounts show
-// the ids on disks as these host ids. All of this applies to groups, too.
+// (`uidBase`), so one sandbox's disk can be copied for another without changes. A running sandbox has host ids of its own, and its
+// idmapped mounts replace the ids on the disk by these host ids. Group ids are treated like user ids.
 
 import { diskIds, moreRunningIds, runningIds } from '#src/kit/sandbox-ids.ts'
 
-/** The id that uid 0 of a sandbox has on disks. */
+/** The user id that files of root of a sandbox (uid 0) have on disks. */
 export const uidBase = diskIds.first
 export const uidCount = diskIds.count
 
 /**
- * Number of user ids, from 0 on, that files of a sandbox may have, as the sandbox sees them. On disks `uidBase` is added to
- * each id, and the kernel supports no larger ids.
+ * Files of a sandbox may have user ids from 0 up to this number (exclusive), as the sandbox sees them. On disks `uidBase` is added
+ * to each id, and larger sums would not be valid ids.
  */
 export const mostIds = 2 ** 32 - 1 - uidBase
 
@@ -18,8 +18,8 @@ export const mostIds = 2 ** 32 - 1 - uidBase
 export type IdRange = { inside: number; outside: number; count: number }
 
 /**
- * Each sandbox has two ranges of host ids (`ownIds`). This many ids at the end of the second range are reserved for the large ids
- * of its image. An id is large if it is at least `commonIds`.
+ * Number of host ids of each sandbox that are reserved for the large ids of its image: the last ones of its second range
+ * (`ownIds`). An id is large if it is at least `commonIds`.
  */
 const largeCount = 4096
 /** Every sandbox has all ids that are smaller than this number. */
@@ -60,7 +60,7 @@ const numberOf = (address: string) => {
 }
 
 /**
- * The ids of every sandbox on a host without idmapped mounts. All sandboxes then use the same ids, which equal the ids on disks.
+ * The user ids of every sandbox on a host without idmapped mounts: all sandboxes have the host ids that their files have on disks.
  */
 export const sharedIds: readonly IdRange[] = [{ inside: 0, outside: uidBase, count: uidCount }]
 

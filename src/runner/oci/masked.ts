@@ -66,8 +66,8 @@ const directoryOf = (link: string) => {
 const ofThisMachine = () => ['/sys/block', '/sys/class/net'].flatMap(entriesOf).flatMap(directoryOf)
 
 /**
- * Finds the paths to hide. This is done once, when the runner starts; devices that are added later are hidden after its next
- * start.
+ * Returns the paths to hide in sandboxes. Called once, when the runner starts, so a device that is added later is hidden only after
+ * the runner's next start.
  */
 export const findMaskedPaths = (): readonly string[] => {
   const isBelow = (path: string) => always.some((above) => path === above || path.startsWith(`${above}/`))

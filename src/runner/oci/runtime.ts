@@ -10,8 +10,8 @@ export type Runtime = {
   readonly version: string
   /**
    * Returns the launcher's steps that start the sandbox described in `bundle`. The agent's socket becomes descriptor 3. They must
-   * be the last steps of a launch, and run in the mount namespace of that launch. The runtime writes errors to a log in the
-   * bundle.
+   * be the last steps of a launch, after the launch has entered a mount namespace of its own. The runtime writes errors to a log in
+   * the bundle.
    */
   stepsToRun(sandboxId: string, bundle: string): Step[]
   /** Returns the runtime's error message after a failed start, as text for users. Undefined if there is none. */

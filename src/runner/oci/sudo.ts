@@ -11,9 +11,9 @@ import { agentPathInside, type SudoPolicy } from './config.ts'
 import { uidBase } from './ids.ts'
 
 /**
- * The layers from which one is added to a sandbox's overlay. A layer contains only links with the name `sudo` to the agent's
- * program, one in each of `directories`. A sandbox gets the first layer whose directories the sandbox already has. PATH names
- * `/usr/local/bin` first, so a link there is used instead of Debian's own sudo, which cannot gain privileges in a sandbox.
+ * Overlay layers that contain only links with the name `sudo` to the agent's program, one in each of `directories`. A sandbox gets
+ * the first layer whose directories it already has. PATH has `/usr/local/bin` before `/usr/bin`, so a link there is used instead of
+ * the image's own sudo, which cannot gain privileges in a sandbox.
  */
 const layers = [
   { name: 'local', directories: ['usr/local/bin', 'usr/bin'] },
@@ -61,8 +61,8 @@ const isDirectoryIn = (roots: readonly string[], directory: string): boolean => 
 }
 
 /**
- * Returns the path of the layer that gives a sandbox the command `sudo`. `roots`: the directories with the sandbox's own files and
- * those of its image. Undefined if the sandbox has the directories of none of the layers.
+ * Returns the path of the overlay layer that gives a sandbox the command `sudo`. `roots`: the directories with the sandbox's own
+ * files and those of its image. Undefined if no layer suits the directories that the sandbox has.
  */
 export const sudoLayerFor = (place: string, roots: readonly string[]): string | undefined => {
   const layer = layers.find(({ directories }) => directories.every((directory) => isDirectoryIn(roots, directory)))
@@ -70,8 +70,8 @@ export const sudoLayerFor = (place: string, roots: readonly string[]): string | 
 }
 
 /**
- * Returns who may use sudo in a sandbox. A build runs each line as the user that the definition names, so every user may use it
- * there. `ownPath`: the sandbox's PATH, so that root finds the programs that the default user finds.
+ * Returns who may use sudo in a sandbox: its default user, or in a build every user, because a Dockerfile may change the user.
+ * `ownPath`: the sandbox's PATH. A command that is run by sudo searches its directories first.
  */
 export const sudoPolicyOf = ({ user, isBuild }: Pick<Assignment, 'user' | 'isBuild'>, ownPath: string): SudoPolicy => {
   const own = ownPath.split(':').filter((directory) => directory.startsWith('/'))

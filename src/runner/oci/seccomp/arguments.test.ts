@@ -49,7 +49,7 @@ suite('the seccomp filter of arguments', () => {
       },
     ],
   ] as const)
-    test(`the filter refuses only forbidden arguments; bits that the kernel ignores change nothing: ${arch}`, () => {
+    test(`the filter refuses only forbidden arguments, whatever bits are set that the kernel ignores: ${arch}`, () => {
       const filter = makeArgumentFilter(arch)
       const answers = (call: keyof typeof calls, ...given: number[]) =>
         [0n, 1n << 32n].map((upper) =>

@@ -1,15 +1,15 @@
-// Lists arguments that are refused in system calls which are otherwise allowed, each with the reason. Also makes the filter
-// program that refuses them. The kernel runs this program first, and then the compiled seccomp profile (profile.ts).
+// Lists system calls that are refused only if they have certain arguments, each with the reason. Makes the filter program that
+// refuses them. The kernel runs this program first, and then the compiled seccomp profile (profile.ts).
 //
-// The profile does not contain these checks, because libseccomp compares whole arguments. The kernel uses only the lower half of
-// an `int` argument. A caller could therefore pass such a check by setting a bit of the upper half. The filter program compares
-// only the lower half.
+// The profile does not contain these checks, because libseccomp compares whole arguments. The kernel uses only the lower half of an
+// `int` argument. A caller could therefore pass such a check by setting a bit of the upper half. The filter program compares only
+// the lower half.
 import { assemble, type Forbidden, forbid, onlyFor } from './program.ts'
 import { systemCalls32 } from './syscalls-32.ts'
 
 type Reason = { reason: string; forbidden: readonly Forbidden[] }
 
-/** Numbers of errors. `done`: the call reports success but does nothing. */
+/** Error numbers with which a filter answers a refused call. `done`: the call does nothing, but reports success. */
 const errnos = {
   done: 0,
   EPERM: 1,
@@ -41,7 +41,8 @@ const flag = (call: string, argument: number, bit: number, errno: number): Forbi
 })
 
 /**
- * Maximum size in bytes of an extended attribute that a program may set. An access control list (acl(5)) with 125 entries fits.
+ * Maximum size in bytes of an extended attribute that a program may set. An access control list (acl(5)) with 125 entries has this
+ * size.
  */
 const mostAttributeBytes = 1004
 /** Maximum number of file descriptors for which one call may wait. */
@@ -196,9 +197,8 @@ export const reasons: readonly Reason[] = [
 export const forbiddenArguments: readonly Forbidden[] = reasons.flatMap(({ forbidden }) => forbidden)
 
 /**
- * Further refusals for sandboxes with volumes. These calls make a file share the bytes of another file, and the kernel then does
- * not check the size limit of the volume. A volume could grow beyond its limit that way. If the call is refused, programs copy
- * the bytes.
+ * System calls that are refused only in sandboxes with volumes. They make a file share the blocks of another file, without a check
+ * of the volume's size limit, so a volume could exceed its limit. When such a call is refused, programs copy the bytes instead.
  */
 const sharedCopies: readonly Forbidden[] = [
   ...[ficlone, ficlonerange].map(
@@ -207,10 +207,7 @@ const sharedCopies: readonly Forbidden[] = [
   { calls: ['copy_file_range'], when: [], errno: errnos.ENOSYS },
 ]
 
-/**
- * The numbers of all system calls that this file names, on x86-64 and on arm64. All newer architectures have the numbers of
- * arm64, and lack some older calls.
- */
+/** The numbers of all system calls that this file names, on x86-64 and on arm64. arm64 lacks some older calls. */
 export const numbers: Record<string, { x64: number; arm64?: number }> = {
   copy_file_range: { x64: 326, arm64: 285 },
   fsetxattr: { x64: 190, arm64: 7 },

@@ -30,8 +30,8 @@ const errnos = { EPERM: 1, ENOSYS: 38, EPROTONOSUPPORT: 93, EAFNOSUPPORT: 97 } a
 export const namespaceFlags = [0x80, 0x00020000, 0x02000000, 0x04000000, 0x08000000, 0x10000000, 0x20000000, 0x40000000]
 
 /**
- * The flags that the call `clone` has for namespaces. The flag of the time namespace is missing, because the lowest 8 bits of
- * this argument are a signal number.
+ * The flags for namespaces in the first argument of the call `clone`. The flag of the time namespace (0x80) is missing, because the
+ * lowest 8 bits of that argument are a signal number.
  */
 export const cloneFlags = namespaceFlags.filter((flag) => flag > 0xff)
 
@@ -115,7 +115,8 @@ export const makeSeccompProfile = (arch: string = process.arch): SeccompProfile 
     architectures: [seccompArchitecture(arch)],
     syscalls: [
       { names: systemCalls.filter((name) => !decided.has(name)), action: 'SCMP_ACT_ALLOW' },
-      // Refusals with ENOSYS are omitted: ENOSYS is the default, and libseccomp rejects a rule that has the default answer.
+      // Calls that are refused with ENOSYS need no rule: ENOSYS is the default answer, and libseccomp rejects a rule with the
+      // default answer.
       ...refusals
         .filter(({ answer }) => answer !== 'ENOSYS')
         .map(({ calls, answer }): Rule => ({ names: calls, action: 'SCMP_ACT_ERRNO', errnoRet: errnos[answer] })),

@@ -5,9 +5,7 @@ type Condition = { argument: number; bits?: number } & ({ is: number } | { isNot
 /** System calls that fail with `errno` if all conditions in `when` are true. */
 export type Forbidden = { calls: readonly string[]; when: readonly Condition[]; errno: number }
 
-/**
- * An instruction: operation, number of instructions to skip if its test is true, the number if its test is false, and a value.
- */
+/** An instruction: its operation, how many instructions to skip if its test is true (`yes`) or false (`no`), and a value. */
 export type Instruction = readonly [code: number, yes: number, no: number, value: number]
 
 const [load, skip, jumpIfEqual, jumpIfAbove, jumpIfAtLeast, and, answer] = [0x20, 0x05, 0x15, 0x25, 0x35, 0x54, 0x06]
@@ -54,7 +52,7 @@ export const forbid = (
 }
 
 /**
- * Calls whose numbers begin at `from` and end before the `from` of the next range. They fail with `errno`; if `errno` is 0,
+ * System calls with the numbers from `from` to the `from` of the next range (exclusive). They fail with `errno`. If `errno` is 0,
  * they are allowed.
  */
 export type Range = { from: number; errno: number }

@@ -1,6 +1,6 @@
-// Makes the filter for 32-bit programs (i386) on x86-64. They have a table of system calls of their own, which 64-bit programs
-// can use too (`int 0x80`). The filter refuses what the profile refuses. It also refuses calls whose arguments are in memory,
-// because a filter cannot read them.
+// Makes the filter for 32-bit programs (i386) on x86-64. They have a table of system calls of their own, which 64-bit programs can
+// use too (`int 0x80`). The filter refuses what the profile refuses for 64-bit programs. It also refuses calls whose arguments are
+// in memory, because a filter cannot read memory.
 //
 // libseccomp is not used for this table. It would turn a rule that allows one kind of socket into a rule that allows every socket
 // by `socketcall`.

@@ -1,6 +1,6 @@
-// System calls that are refused in every sandbox, with the reasons. Some reach parts of the kernel that have no namespaces;
-// others have often been used to break out of containers. All other system calls are allowed, because the user namespace and
-// the eleven capabilities of a sandbox limit what they can do.
+// System calls that are refused in every sandbox, with the reasons. Some act on parts of the kernel that all sandboxes share;
+// others have often been used to break out of containers. System calls that are neither listed here nor restricted in their
+// arguments are allowed: the user namespace and the few capabilities of a sandbox limit what they can do.
 
 export type Refusal = { reason: string; calls: readonly string[]; answer: 'EPERM' | 'ENOSYS' }
 
