@@ -74,7 +74,7 @@ suite('reports from the runner to control', () => {
     assert.deepEqual(told, [])
   })
 
-  test('if control’s list shows another state than the reported one, the report is sent again over HTTP, once', async () => {
+  test('if control’s list shows another state than a report, that report is sent again once, over HTTP', async () => {
     using parts = startReporter()
     const { reporter, told, side, pass } = parts
     reporter.say(started('a', 1))
