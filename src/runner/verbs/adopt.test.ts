@@ -24,8 +24,8 @@ suite('a runner that starts after another runner has ended or was killed', { ski
   })
 
   /**
-   * Kills the first process of a sandbox and waits until it has ended. By then, the kernel has ended all other processes of the
-   * sandbox.
+   * Kills the first process of a sandbox and waits until it has ended. The kernel ends all other processes of the sandbox before
+   * that.
    */
   const end = async (init: ProcessIdentity) => {
     signalProcess(init, 'SIGKILL')
@@ -91,7 +91,7 @@ suite('a runner that starts after another runner has ended or was killed', { ski
     await box.host.destroy(sandboxId)
   })
 
-  test('a sandbox that shared its user ids with all others gets its own ids at its next start', async (t) => {
+  test('a sandbox that ran with the user ids of all sandboxes gets user ids of its own at its next start', async (t) => {
     if (!(await box.mapsOwners())) return t.skip(cannotMapOwners)
     await box.close()
     box.use(await openTestHostIn(box.instance, box.directory, { mapsOwners: false }))
@@ -183,8 +183,7 @@ suite('a runner that starts after another runner has ended or was killed', { ski
         const pids = await box.cgroupOf(sandboxId).pids()
         if (status === 'started') {
           const here = await box.run(sandboxId, 'echo here').catch((error: unknown) => {
-            // The runner was killed during a stop or a destroy, so the sandbox may be ending just now. Then `echo` fails, and the
-            // new runner notices the end of the sandbox a moment later.
+            // If the runner was killed during a stop or a destroy, the sandbox may be ending at this moment. `echo` may then fail.
             if (verb === 'start') throw error
           })
           if (here) assert.equal(here.output, 'here')

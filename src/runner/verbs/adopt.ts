@@ -1,6 +1,6 @@
-// The first work of a new runner: it brings the host in line with the journal. A sandbox in the journal that runs is adopted. A
-// sandbox in the journal that has ended gets the status `stopped` and the cause of its end. Everything else that belongs to
-// sandboxes is removed. All changes are logged.
+// What a new runner does first: it compares the host with the journal. A sandbox in the journal that runs is adopted. A sandbox in
+// the journal that has ended gets the status `stopped` and the cause of its end. Everything else that belongs to sandboxes is
+// removed. All changes are logged.
 import { readdir } from 'node:fs/promises'
 import { inParallel } from '#src/kit/in-parallel.ts'
 import { settlesWithin } from '#src/kit/settles-within.ts'
@@ -46,13 +46,13 @@ const adoptOne = async (machine: Machine, sandboxId: string, entry: Entry): Prom
     const cause = found.cause ?? (await causeOfEnd(machine, spec.assignment.memoryGiB, run))
     // The network is not released here: a later call of `sweep` releases it together with other unused networks.
     await clearSandbox(machine, sandboxId, undefined)
-    // An archived sandbox has its disk in the archive. A disk on this host is left from an interrupted archive or an interrupted
-    // restore, so it is removed.
+    // The disk of an archived sandbox is in the object store. If there is also a disk on this host, an interrupted archive or
+    // restore has left it, so it is removed.
     if (spec.status === 'archived') await machine.pool.remove(sandboxId)
     if (spec.status !== 'started') return { spec }
     machine.log.info({ sandboxId, cause }, 'ended while no runner looked')
-    // A sandbox whose start was interrupted gets no cause, because it did not end by itself. A sandbox without a cause is
-    // started again by the keeper (keeping/keeper.ts), if control still wants that.
+    // A sandbox whose start was interrupted gets no cause, because it did not end by itself. The keeper (keeping/keeper.ts) starts
+    // a sandbox without a cause again, if its assignment is still to run.
     const wasStarted = run === undefined || run.pid !== undefined
     const stopped: Spec = { assignment: spec.assignment, status: 'stopped', ...(wasStarted ? { cause } : {}) }
     await machine.journal.writeSpec(sandboxId, stopped)
@@ -81,18 +81,18 @@ const findAlive = async (machine: Machine, sandboxId: string, { spec, run }: Ent
   if (slot === undefined) return { isAlive: false, cause: { detail: 'The network of the sandbox was gone.' } }
 
   const started: Spec = spec.status === 'started' ? spec : { assignment: spec.assignment, status: 'started' }
-  // The network policy is applied again. The kernel may have lost rules while no runner ran. Moreover, the kernel stores no
-  // domain names, so the resolver must get the names that the policy allows again.
+  // The network policy is applied again: somebody may have deleted firewall rules while no runner ran, and the new runner's DNS
+  // resolver does not know yet which domain names the policy allows.
   const applied = machine.network.apply(slot, spec.assignment.network, spec.assignment.organizationId, sandboxId)
   if (!isComplete) {
-    // The start was interrupted after the launch. The network policy, the entrypoint and the last write to `run.json` may
-    // therefore be missing, and are done here.
+    // The start was interrupted after the launch. Completes it: applies the network policy, runs the entrypoint, and writes
+    // `run.json`.
     await applied
     await placeTrust(machine, sandboxId, spec.assignment.authority)
     await startEntrypoint(machine, spec.assignment)
     await machine.journal.writeRun(sandboxId, { ...run, ...init })
   } else {
-    // If the policy cannot be applied, the rules in the kernel stay in force and the sandbox continues to run.
+    // If the network policy cannot be applied, the sandbox continues to run with the firewall rules that are in the kernel.
     await applied.catch((err: unknown) => machine.log.error({ err, sandboxId }, 'its policy could not be applied anew'))
   }
   if (started !== spec) await machine.journal.writeSpec(sandboxId, started)
@@ -102,8 +102,8 @@ const findAlive = async (machine: Machine, sandboxId: string, { spec, run }: Ent
 }
 
 /**
- * Returns whether a sandbox is paused. If it is frozen but `run.json` does not say that it is paused, a killed runner had frozen
- * it only for a moment. It is then thawed.
+ * Returns whether a sandbox is paused. If it is frozen although `run.json` does not say that it is paused, an earlier runner was
+ * killed while it had frozen the sandbox for a moment. Such a sandbox is thawed.
  */
 const adoptPause = async (machine: Machine, sandboxId: string, { isPaused = false }: Run): Promise<boolean> => {
   const cgroup = cgroupOf(machine, sandboxId)

@@ -53,7 +53,7 @@ suite('archive and restore', { skip: needsRoot }, () => {
   const fill = `rm /bin/tail; mkdir -p /root/d; echo kept > /root/d/file; ls -la /bin > /root/list; stat -c %a /root/d;
     dd if=/dev/urandom of=/root/big bs=1M count=6 2>/dev/null; hostname >> /etc/hosts`
 
-  test('a disk is not archived if its files fit on it only because they share blocks', async () => {
+  test('a disk is not archived if its files would exceed the disk limit without shared blocks', async () => {
     const assignment = await box.started({ diskGiB: 0.125 })
     const { sandboxId } = assignment
     await said(assignment, 'dd if=/dev/zero of=/root/a bs=1M count=50')
@@ -103,8 +103,7 @@ suite('archive and restore', { skip: needsRoot }, () => {
     await box.host.archive(archived(assignment))
     const back = brought(archived(assignment))
     await box.host.start(back)
-    // When control has received the report that the sandbox has started, it may remove the archive. So the next start must work
-    // without the archive.
+    // When a restored sandbox was reported as started, its archive may be removed. So the next start must work without the archive.
     const { archive: _, ...withoutArchive } = back
     await box.cutPower()
     await box.host.start({ ...withoutArchive, generation: 9 })

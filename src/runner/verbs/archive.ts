@@ -46,7 +46,7 @@ export const archiveDisk = async (
   return archived
 }
 
-/** Returns what identifies the files of the base image below the disk of a sandbox. */
+/** Returns the identity of the base image's files that the disk of a sandbox needs. */
 export const identityOfBase = async (
   { pool, images }: Machine,
   { sandboxId, image }: Assignment,
@@ -63,14 +63,14 @@ export const checkCanReturn = async ({ pool }: Machine, { sandboxId, diskGiB }: 
 }
 
 /**
- * Maximum number of directories in an archived disk. tar compares each directory that it restores with all earlier ones, so a
- * restore of more would take minutes.
+ * Maximum number of directories in an archived disk. With more, a restore would take minutes, because tar compares each restored
+ * directory with all those before it.
  */
 const mostDirectories = 250_000
 
 /**
- * Throws if an archive of the disk could not be restored. On the disk, a file and its copy by `cp` share their blocks. After a
- * restore they do not, so the files may need more space than the disk's limit.
+ * Throws if an archive of the disk could not be restored. For example, a file and its copy by `cp` may share their blocks on a
+ * disk. After a restore they no longer do, so the files could exceed the disk limit.
  */
 export const checkReturns = ({ bytesApart, directories }: Extent, diskGiB = Number.POSITIVE_INFINITY): void => {
   if (directories > mostDirectories) {

@@ -13,8 +13,8 @@ import { startEntrypoint } from './entrypoint.ts'
 import { placeTrust } from './trust.ts'
 
 /**
- * Applies the assignment to a sandbox. If one new size is refused, all sizes stay unchanged. The call waits for the write of the
- * journal in two cases only: a size was refused, or environment variables change. If the write of any other change is lost,
+ * Applies the assignment `wanted` to a running or paused sandbox. If one new size is refused, all sizes stay unchanged. Waits until
+ * the journal is on the disk only if a size was refused or environment variables change. If a power cut loses any other change,
  * control sends the assignment again.
  */
 export const changeSandbox = async (
@@ -27,7 +27,7 @@ export const changeSandbox = async (
   if (isDeepStrictEqual(assignment, wanted)) return spec
   const { sandboxId } = wanted
   const { network, organizationId } = wanted
-  // If a warm sandbox is claimed, it gets its organization here.
+  // A claim of a warm sandbox changes its organization, which the firewall must know even if the network policy is unchanged.
   if (!isDeepStrictEqual(assignment.network, network) || assignment.organizationId !== organizationId)
     await machine.network.apply(slot, network, organizationId, sandboxId)
   const refused = await resize(machine, assignment, wanted, init)
@@ -39,9 +39,9 @@ export const changeSandbox = async (
     status: 'started',
     ...(refused === undefined ? {} : { refused }),
   }
-  // New variables must be on the disk before the change is reported. Otherwise a runner that is killed afterwards would lose
-  // them. The claim of a warm sandbox need not wait for the disk. If a power cut loses the claim, no call reaches the sandbox
-  // until control has sent the claim again.
+  // New environment variables must be on the disk before the change is reported, because the next runner reads them from there. The
+  // claim of a warm sandbox need not wait for the disk: if a power cut loses it, control sends it again, and until then no call
+  // reaches the sandbox.
   const isUpdateOfVariables = !assignment.isWarm && !hasSameVariables(assignment, wanted)
   if (refused !== undefined || isUpdateOfVariables) await machine.journal.rewriteSpec(sandboxId, changed)
   else if (!isDeepStrictEqual(lasting(assignment), lasting(wanted)))

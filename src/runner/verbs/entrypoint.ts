@@ -1,6 +1,6 @@
-// Runs the entrypoint of a sandbox, once per start. The agent remembers whether the entrypoint has run, so repeated calls are
-// safe. If the entrypoint fails, the sandbox runs anyway. A start, a claim or an adoption of the sandbox waits for the agent's
-// answer, but only for a limited time.
+// Runs the entrypoint of a sandbox, once per start. The agent runs the entrypoint only at the first of several requests, so a
+// request may be repeated. If the entrypoint fails, the sandbox runs anyway. A start, a claim or an adoption of the sandbox waits
+// for the agent's answer, but only for a limited time.
 
 import { settlesWithin } from '#src/kit/settles-within.ts'
 import type { Machine } from '#src/runner/machine/machine.ts'

@@ -1,6 +1,6 @@
 // Runs a command in a warm sandbox before the sandbox is claimed. The first command of a sandbox is slow, because the shell and
-// /etc/passwd are read from the disk and the agent copies memory pages when it forks. This command does that ahead, so that the
-// owner's first command is fast. A failure is ignored.
+// /etc/passwd must be read from the disk and the agent forks for the first time. After this command, the first command of the owner
+// is fast. A failure is ignored.
 
 import { settlesWithin } from '#src/kit/settles-within.ts'
 import type { Machine } from '#src/runner/machine/machine.ts'

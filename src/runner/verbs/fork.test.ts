@@ -70,7 +70,8 @@ suite('forks of a sandbox', { skip: needsRoot }, () => {
     await said(parent, 'echo > /dev/shm/end; sleep 0.1')
     for (const one of [parent, ...children]) {
       const lines = (await said(one, 'cat /root/log')).split('\n')
-      // In a fork, the last line of the file may be incomplete, as after a crash, so it is not compared.
+      // In a fork, the last line of the file may be incomplete, because the program was writing when the disk was copied. So that
+      // line is not compared.
       if (one !== parent) lines.pop()
       assert.deepEqual(
         lines.findIndex((line, index) => line !== String(index + 1)),
@@ -119,7 +120,7 @@ suite('forks of a sandbox', { skip: needsRoot }, () => {
     await assert.rejects(box.host.start({ ...own, forkOf: own.sandboxId }), NotRecoverable)
   })
 
-  test('a start makes a disk only for a new sandbox; for any other sandbox it fails if the disk is missing', async () => {
+  test('a start makes a disk for a new sandbox, but fails for any other sandbox whose disk is missing', async () => {
     await assert.rejects(box.host.start(box.assignment({ isNew: false })), /The disk of the sandbox is gone/)
     const assignment = await box.started({ isNew: true })
     await box.host.stop(assignment)

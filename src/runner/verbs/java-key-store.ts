@@ -5,7 +5,10 @@ import { createHash } from 'node:crypto'
 const magic = 0xfeedfeed
 const version = 2
 const trustedCertificate = 2
-/** The password for the checksum at the end of the store. Java verifies the checksum only if a program gives it the password. */
+/**
+ * Java's usual password, from which the checksum at the end of the key store is computed. Java verifies the checksum only for
+ * programs that name the password.
+ */
 const password = 'changeit'
 
 const number = (value: number) => {

@@ -1,8 +1,7 @@
 // Freezes all processes of a sandbox and keeps them in memory.
 //
-// `run.json` says of a paused sandbox that it is paused. A frozen sandbox without this note was frozen only for a moment, by a
-// runner that was killed. The note may be written before or after the freezing: if the machine restarts, no sandbox is frozen any
-// more, and then the note has no effect.
+// `run.json` says of a paused sandbox that it is paused. If a sandbox is frozen and `run.json` does not say so, a runner that was
+// killed had frozen it only for a moment. After a restart of the machine no sandbox runs, and `run.json` has no effect.
 import { cgroupOf, type Machine } from '#src/runner/machine/machine.ts'
 import type { Running } from '#src/runner/machine/running.ts'
 import { allSettledOrThrow } from './start.ts'

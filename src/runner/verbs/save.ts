@@ -7,8 +7,8 @@ import type { Assignment } from '#src/wire/runner-link.ts'
 import { checkCanReturn, identityOfBase, removeOlder } from './archive.ts'
 
 /**
- * Saves a disk. When this resolves, the archive is complete, and older archives of the sandbox are removed. They are removed
- * before the new archive is reported: after the report, another host may own the sandbox and its archives.
+ * Saves a disk. When this resolves, the new archive is complete, and older archives of the sandbox are removed. They must be
+ * removed before the save is reported, because after the report another host may take over the sandbox and its archives.
  */
 export const saveDisk = async (
   machine: Machine,
@@ -23,7 +23,8 @@ export const saveDisk = async (
   const kept = await findKept({ store, sandboxId, signal })
   const disk = pool.diskOf(sandboxId)
   const base = await identityOfBase(machine, assignment, signal)
-  // Packs only one chunk at a time, so that Node's thread pool has free threads for verbs that callers wait for.
+  // Packs only one chunk at a time, so that Node's thread pool has free threads for other work of the runner, for which callers
+  // wait.
   const saved = await packDisk({ store, sandboxId, archiveId, disk, base, chunksAtOnce: 1, kept, signal })
   signal.throwIfAborted()
   await removeOlder(machine, sandboxId, archiveId, signal)

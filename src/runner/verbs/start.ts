@@ -49,7 +49,8 @@ const ownPathOf = ({ images }: Pick<Machine, 'images'>, { env, unsetEnv = [] }: 
 }
 
 /**
- * Text of a login script that sets the sandbox's PATH again, because `su -` and login servers remove PATH from the environment.
+ * Returns the text of a script that each login shell runs. It sets the sandbox's PATH, because `su -` and login servers set another
+ * one.
  */
 const loginScript = (path: string): string => `_alcove_own='${path.replaceAll("'", `'\\''`)}'\n${loginPath}`
 
@@ -61,9 +62,9 @@ export const startSandbox = async (machine: Machine, assignment: Assignment, fro
   const isNew = assignment.isNew ?? (await journal.read(sandboxId))?.run?.pid === undefined
   await machine.volumes.prepare(assignment.volumes)
   const preparing = span('disk', {}, () => prepareDisk(machine, assignment, isNew, from))
-  // For an existing sandbox, wait for the disk before `makeBundle` replaces `run.json`. If the disk is lost, the start must fail
-  // before that: the new `run.json` has no pid at first, so the next start would take the sandbox for a new one. A restore from
-  // an archive may take minutes, in which the sandbox needs no network.
+  // Wait for the disk of a sandbox that was started before. If that disk is lost, the start must fail before `makeBundle` replaces
+  // `run.json` by one without pid, from which the next start would conclude that the sandbox is new. Also wait for a restore from
+  // an archive: it may take minutes, in which the sandbox needs no network.
   if (!isNew || from.archive?.sha256 !== undefined) await preparing
   const acquiring = span('network', {}, () => network.acquire())
   try {
@@ -243,9 +244,9 @@ const volumesOf = ({ places }: Machine, { volumes = [] }: Assignment) =>
   volumes.map(({ mountPath }, at) => ({ from: volumePointOf(places, at), mountPath }))
 
 /**
- * Returns the map of the sandbox's user ids to ids of the host. If owners of files cannot be mapped, all sandboxes have the same
- * ids (`sharedIds`). Otherwise the map contains all ids below `commonIds`, the owners of the image's files, and the numeric users
- * that the image and the caller name. If a map cannot contain so many ids, those numeric users are left out.
+ * Returns the map of the sandbox's user ids to ids of the host. If the host cannot map owners of files, all sandboxes have equal
+ * ids (`sharedIds`). Otherwise the map contains all ids below `commonIds`, the owners of the image's files, and users that the
+ * image or the caller gives as a number. If these are too many ids for a map, the users given as a number are left out.
  */
 const idsOf = (
   { mapsOwners, images, volumes: store }: Machine,

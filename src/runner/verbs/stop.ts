@@ -35,6 +35,6 @@ const askToEnd = async (machine: Machine, sandboxId: string, hurry: AbortSignal)
   // A paused sandbox is thawed first, because its agent is frozen too and could not receive the request.
   await cgroupOf(machine, sandboxId).thaw()
   const agent = machine.agentAt(socketOf(machine.places, sandboxId))
-  // Processes that remain are killed afterwards, whatever the agent answers.
+  // The agent's answer does not matter: the caller kills all processes that remain.
   await settlesWithin(agent.shutdown(graceMs), graceMs + answerMs, hurry)
 }

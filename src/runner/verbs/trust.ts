@@ -13,7 +13,8 @@ import { certificatesIn, javaKeyStore } from './java-key-store.ts'
 
 const withinMs = 20_000
 /**
- * Maximum size in bytes of an image's file of certificate authorities; a larger file is not changed. Debian's file has 220 KiB.
+ * Maximum size in bytes of an image's file of certificate authorities. A larger file is not changed. For comparison: Debian's file
+ * has 220 KiB.
  */
 const mostBytes = 2 * 1024 * 1024
 
