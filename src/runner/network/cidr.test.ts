@@ -37,7 +37,7 @@ suite('IPv4 blocks (CIDR)', () => {
     assert.ok(!overlap(parsed('10.0.0.0/9'), parsed('10.128.0.0/9')))
   })
 
-  test('`withoutNested` returns blocks that do not overlap and that cover every address of its input', () => {
+  test('`withoutNested` returns blocks that do not overlap and contain every address of the given blocks', () => {
     const block = fc
       .tuple(fc.integer({ min: 0, max: 2 ** 32 - 1 }), fc.integer({ min: 0, max: 32 }))
       .map(([address, bits]) => parsed(`${toDotted(address)}/${bits}`))

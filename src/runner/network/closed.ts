@@ -9,8 +9,8 @@ export const closedRanges = notPublicIpv4
 type Closed = readonly (typeof notPublicIpv4)[number][]
 
 /**
- * Networks that are closed to sandboxes on every host. Their addresses mean something only on the host itself or on networks that
- * it is attached to. Sandboxes therefore use no DNS resolver with such an address (resolvers.ts).
+ * Networks that are closed to sandboxes on every host, such as loopback and link-local addresses. Sandboxes use no DNS resolver
+ * with such an address (resolvers.ts).
  */
 export const ofNoHost = [
   '0.0.0.0/8',

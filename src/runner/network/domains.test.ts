@@ -129,7 +129,7 @@ if (!isPrivateHost) {
       await Promise.all([metadata, lan, sibling.address, slot.gateway, wayOut].map((to) => isClosed(slot, to)))
     })
 
-    test('a sandbox may reach the CIDRs and the domains of its lists; `block all` blocks both', async () => {
+    test('a sandbox with both lists may reach their CIDRs and domains; `block all` closes all of them', async () => {
       const both = { blockAll: false, allowList: [`${web.other}/32`], domains: ['api.example.com'] }
       const slot = await slotWith(both)
       await isOpen(slot, web.other)
@@ -185,7 +185,7 @@ if (!isPrivateHost) {
       assert.equal(await from(slot.name), 'ECONNREFUSED', 'and these by port 53 only')
     })
 
-    test('an address that DNS opened is closed when its time is over; if a connection uses it, it stays open', async () => {
+    test('an address that DNS opened is closed when its time is over, but not while a connection uses it', async () => {
       await pool.close()
       pool = await openPool({ openTime: { leastSeconds: 1, graceSeconds: 1 } })
       const slot = await slotWith(named('api.example.com', 'other.test'))

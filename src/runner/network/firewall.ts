@@ -44,8 +44,8 @@ export type Firewall = {
   open: (slots: readonly number[]) => Promise<void>
   apply: (slot: number, policy: NetworkPolicy) => Promise<void>
   /**
-   * Makes a slot's connections count towards the limit of this organization. For a new slot, this is in force when the promise
-   * resolves. If an organization claims a warm sandbox, which runs already, it is in force a moment later.
+   * Makes a slot's connections count towards the connection limit of this organization. For a new slot, this holds when the promise
+   * resolves. When a warm sandbox is claimed, it holds a moment later.
    */
   assign: (slot: number, organizationId: string | undefined) => Promise<void>
   forget: (slots: readonly number[]) => Promise<void>
@@ -87,8 +87,8 @@ export const openFirewall = async (parts: RulesetParts, log: Logger, time = open
   const rules = await readRules(instance, range)
   const organizations = await readOrganizations(instance)
   /**
-   * New slots whose organization is not known yet. The organization of the last used slot was written to the nft table as a
-   * guess. If the guess is right, `assign` need not change the table, which saves time.
+   * New slots that no sandbox has yet. For each, the nft table already contains a guess: the organization whose sandbox got a slot
+   * last. If the guess is right, `assign` need not change the table, which saves time.
    */
   const guessed = new Set<number>()
   let likely: number | undefined
@@ -125,9 +125,8 @@ export const openFirewall = async (parts: RulesetParts, log: Logger, time = open
   const changeOf = async (slot: number, now: Rule | undefined, next: Rule | undefined): Promise<string[]> => {
     const before = domainsOf(now)
     const after = domainsOf(next)
-    // `before` and `after`: the allowed domains of the slot's old and new rule. After a restart of the runner, the old rule was
-    // read from the kernel, which does not store the domains, so `before` is undefined. The domains may be unchanged, so opened
-    // addresses stay open.
+    // `before` and `after`: the allowed domains of the slot's old and new rule. After a restart of the runner, `before` is
+    // undefined, because the kernel does not store domains. Opened addresses then stay open, because the domains may be unchanged.
     const isShorter = now?.verdict === 'named' && after !== undefined && before !== undefined
     return [
       ...(next?.verdict === 'named' ? namedText(instance, slot) : []),
@@ -172,7 +171,7 @@ export const openFirewall = async (parts: RulesetParts, log: Logger, time = open
     await load(`${removalText(instance)}\n${rulesetText(parts, present)}${everything.join('\n')}`)
   }
 
-  // Organizations of slots that are still to be written to the nft table. They are written together, in one transaction.
+  // For each slot, the organization that is still to be written to the nft table. All of them are written in one transaction.
   const unassigned = new Map<number, number | undefined>()
   let assignSoon: NodeJS.Timeout | undefined
   const assignNow = async () => {
@@ -190,8 +189,8 @@ export const openFirewall = async (parts: RulesetParts, log: Logger, time = open
     }
   }
 
-  // Changes of the nft table run one after the other. If a change fails, the table differs from the runner's copy (`rules`). Then
-  // the whole table is loaded again from the copy, and the change is retried.
+  // Changes of the nft table run one after the other. If a change fails, somebody else has probably changed the table. Then the
+  // whole table is loaded again from the runner's copy (`rules`), and the change is retried.
   let last: Promise<unknown> = Promise.resolve()
   const inTurn = <T>(run: () => Promise<T>): Promise<T> => {
     const turn = last.then(run)

@@ -1,5 +1,5 @@
 // Turns on packet forwarding of the host, which sandboxes need to reach the outside. Turns it off again when Alcove's network is
-// removed, if it was off before. Docker, ufw and other programs have nft chains that drop forwarded packets by default (policy
+// removed, if it was off before. Docker, ufw and other programs may have nft chains that drop forwarded packets by default (policy
 // `drop`). No rule in Alcove's own table can override that. Two rules that accept the packets of sandboxes are therefore added to
 // each such chain. Their comment is the name of Alcove's table.
 import { readFile, writeFile } from 'node:fs/promises'
@@ -11,8 +11,8 @@ import { notesOfOthers, readNotes, writeNotes } from './notes.ts'
 const setting = '/proc/sys/net/ipv4/ip_forward'
 
 /**
- * Turns packet forwarding on, and records whether it was off before. If another Alcove server on this host has turned it on, this
- * server records that it was off, too.
+ * Turns packet forwarding on, and records whether it was off before. If another Alcove server on this host has turned it on, it
+ * counts as having been off.
  */
 export const openForwarding = async (instance: string) => {
   const isOff = (await readFile(setting, 'utf8')).trim() === '0'

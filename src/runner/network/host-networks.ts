@@ -12,8 +12,8 @@ type Route = Hop & { type?: string; dst: string; nexthops?: Hop[] }
 type Address = { ifname: string; addr_info?: { local?: string; address?: string; prefixlen?: number }[] }
 
 /**
- * A route with a shorter prefix than this is treated as a route to the Internet. For example, a VPN overrides the default route
- * by two routes, each to one half of all addresses.
+ * A route to a network with a shorter prefix than this counts as a default route. For example, a VPN replaces the default route by
+ * two routes, each to one half of all addresses.
  */
 const shortestNetwork = 8
 /**

@@ -11,7 +11,8 @@ type LastingProgramParts<To, From extends { type: string }> = {
   command: () => readonly string[]
   env?: Record<string, string>
   /**
-   * Called each time before the program is started. For example, adds to the host the address on which the program will listen.
+   * Called each time before the program is started. For example, it adds to the host the network address on which the program will
+   * listen.
    */
   prepare: () => Promise<unknown>
   /** Returns the messages that each new process of the program gets first, such as the domain lists of all sandboxes. */

@@ -65,9 +65,8 @@ const inside = ({ instance, range }: Where, n: number) => {
   const batch = [
     'link set lo up',
     `addr add ${addressOf(range, n)}/32 dev eth0`,
-    // ARP is off. The host and all sandboxes share the kernel's neighbour table. Entries of a network interface with ARP stay in
-    // it for seconds, so one sandbox could keep the table full. Entries of an interface without ARP are evicted when the table is
-    // full.
+    // ARP is off, so that no sandbox can fill the kernel's neighbour table, which the host and all sandboxes share. With ARP,
+    // entries of a sandbox would stay in a full table for seconds; without ARP, they are evicted.
     'link set eth0 arp off up',
     `neigh replace ${gateway} lladdr ${hardwareAddress(instance, n, 'host')} dev eth0 nud permanent`,
     `route add ${gateway} dev eth0 scope link`,
@@ -92,9 +91,9 @@ export const makeSlots = async (where: Where, numbers: readonly number[], backgr
     '',
   ]
   try {
-    // The process that makes slots holds the lock itself, because it may outlive a killed runner for a moment. The next runner
-    // waits for the lock and writes a new name (`maker`) into the lock file. Processes of the killed runner then find another
-    // name than their own, and make nothing.
+    // The process that makes slots holds the lock itself, because it may go on for a moment after its runner was killed. The next
+    // runner waits for the lock and writes a new name (`maker`) into the lock file. Processes of the killed runner that come later
+    // find a name that is not theirs, and make nothing.
     await runCommand(['flock', lockFile(where.instance), 'sh', '-s'], { input: script.join('\n'), background })
   } catch (error) {
     await deleteSlots(where.instance, numbers)
@@ -103,8 +102,8 @@ export const makeSlots = async (where: Where, numbers: readonly number[], backgr
 }
 
 /**
- * Makes this runner the only process that makes slots of the instance. First waits until processes of an earlier runner have made
- * the slots that they have begun. After that they can begin no others. Returns the name that `makeSlots` needs.
+ * Makes this runner the only one that makes slots of the instance. Waits until processes of an earlier runner have finished the
+ * slots that they are making; after that they can make no others. Returns the name (`maker`) that `makeSlots` needs.
  */
 export const becomeMaker = async (instance: string): Promise<string> => {
   const maker = randomUUID()

@@ -43,8 +43,8 @@ export const slotOfAddress = (range: Range, dotted: string) => {
 export const rangeText = (range: Range) => `${toDotted(range.base)}/${rangeBits}`
 
 /**
- * The hardware address of one of a slot's two network interfaces: the one on the host, or the one in the sandbox. Each gets the
- * other's address when it is made, so no ARP is needed.
+ * Returns the hardware address of one of a slot's two network interfaces: the one on the host, or the one in the sandbox. Each
+ * interface is given the other's address when it is made, so no ARP is needed.
  */
 export const hardwareAddress = (instance: string, n: number, end: 'host' | 'sandbox') =>
   [end === 'host' ? '06' : '02', ...pairs(instance), ...pairs(n.toString(16).padStart(4, '0'))].join(':')

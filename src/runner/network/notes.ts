@@ -30,8 +30,7 @@ export const writeNotes = async (instance: string, notes: Notes) => {
 export const removeNotes = async (instance: string) => {
   await rm(fileOf(instance), { force: true })
   await rm(lockFile(instance), { force: true })
-  // Fails if the directory still contains other files of the instance. The code that removes the last of them also removes the
-  // directory.
+  // The directory stays if it still contains other files of the instance.
   await rmdir(dirOf(instance)).catch(() => {})
 }
 

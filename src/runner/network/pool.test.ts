@@ -66,7 +66,7 @@ if (!isPrivateHost) {
       await pool.close()
     })
 
-    test('a sandbox’s connections count for its own organization, even if the slot before had another one', async () => {
+    test('a sandbox’s connections count for its own organization, even if the slot was prepared for another one', async () => {
       const pool = await openPool()
       const takenBy = async (organizationId: string) => {
         const slot = await pool.acquire()
@@ -194,7 +194,7 @@ if (!isPrivateHost) {
       await one.close()
     })
 
-    test('`removeNetwork` leaves the host’s network as it was before the instance', async () => {
+    test('`removeNetwork` restores the host’s network to its state before the instance’s first start', async () => {
       const before = await hostNetwork()
       const pool = await openPool({ spare: 2 })
       await pool.acquire()

@@ -94,7 +94,7 @@ export const openNetworkPool = async (options: NetworkPoolOptions): Promise<Netw
 
   const maker = await becomeMaker(instance)
   const found = await lookForSlots(instance)
-  // Remove rules whose slot no longer exists. Otherwise they would apply to the next slot that gets that number.
+  // Remove the firewall rules of slots that no longer exist. Otherwise they would apply to the next slot with the same number.
   await firewall.forget(firewall.slots().filter((n) => !found.any.has(n)))
   const resolver = new Resolver({
     address: gatewayOf(range),
@@ -204,8 +204,8 @@ class SlotPool implements NetworkPool {
     }
     const domains = policy.blockAll ? [] : (policy.domains ?? null)
     const serving = domains === null ? undefined : resolver.serve()
-    // Wait until Alcove's resolver runs. Without the resolver, a program in the sandbox would wait seconds for each DNS answer.
-    // If the resolver cannot start, `blockAll` is applied anyway, because the firewall blocks packets without it.
+    // Wait until Alcove's DNS resolver runs, because without it a program in the sandbox would wait seconds for each DNS answer. A
+    // policy with `blockAll` is applied even if the resolver cannot start: the firewall can block everything without it.
     await (policy.blockAll ? serving?.catch(() => {}) : serving)
     await firewall.apply(n, policy)
     await firewall.assign(n, organizationId)
@@ -258,8 +258,8 @@ class SlotPool implements NetworkPool {
   }
 
   /**
-   * Starts making slots after a short delay. The sandbox that just got its slot can continue first, and several slots are then
-   * made in one batch.
+   * Starts making slots after a short delay, so that the start of a sandbox that has just got its slot is not slowed down, and
+   * several slots are made in one batch.
    */
   #refillSoon() {
     this.#soon ??= setTimeout(() => {

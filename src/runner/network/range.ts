@@ -1,6 +1,6 @@
 // Reserves a range of addresses for the sandboxes of an instance: a /20 of 10.0.0.0/8 that this host does not use. To reserve it,
-// the runner adds a blackhole route. The kernel refuses a second route to that range, so two runners cannot reserve it. The route
-// also drops packets to addresses without a sandbox.
+// the runner adds a blackhole route. The kernel refuses a second route to that range, so two runners cannot reserve the same range.
+// The route also drops packets to addresses of the range that no sandbox has.
 import type { Logger } from '#src/kit/log.ts'
 import { CommandFailed, runCommand } from '#src/kit/run-command.ts'
 import { type Cidr, overlap, parseCidr } from './cidr.ts'

@@ -139,7 +139,7 @@ if (!isPrivateHost) {
       await isOpen(slot, wayOut, 9000)
       await isOpen(slot, sibling.address)
       assert.ok(await open(undefined, sibling.address))
-      // Each change of the rules loads the nft table again if it is missing, so this call loads it.
+      // The nft table is missing at this point. This call loads it again, like each change of a policy.
       await pool.apply(slot, only(`${web.listed}/32`))
       await Promise.all([isClosed(slot, wayOut, 9000), isClosed(slot, sibling.address), isClosed(sibling, web.listed)])
       await isOpen(slot, web.listed)

@@ -20,7 +20,7 @@ const relay = '192.88.99.1'
 const lan = '192.168.77.7'
 const metadata = '169.254.169.254'
 const gateway = '198.51.100.2'
-/** Public addresses. Later in the tests the host joins the networks of these addresses. */
+/** Public addresses in networks to which tests connect the host later, so that they are then closed to sandboxes. */
 const later = { onLink: '9.20.0.7', behindVpn: '9.30.0.7', alone: '9.40.0.7', gateway: '9.50.0.1' }
 
 const everything: NetworkPolicy = { blockAll: false, allowList: null }
@@ -159,7 +159,7 @@ if (!isPrivateHost) {
       }
     })
 
-    test('an address is refused to sandboxes as soon as the host has it', async () => {
+    test('when the host gets an address, packets of sandboxes to that address are refused immediately', async () => {
       const slot = await slotWith(everything)
       assert.equal(await tcp(slot, web.listed), 'open')
       await runCommand(['ip', 'addr', 'add', `${web.listed}/32`, 'dev', 'lo'])

@@ -1,6 +1,6 @@
-// Writes the firewall rules of one instance as nft text, without the rules of its sandboxes. The text replaces the rules of an
-// earlier runner in one transaction, so rules are in force at every moment of a restart. The rules of single sandboxes are kept.
-// They are elements of sets such as `slots`, and chains of slots with a list of domains.
+// Writes, as nft text, the firewall rules that all sandboxes of an instance share. The text replaces such rules of an earlier
+// runner in one transaction, so rules are in force at every moment of a restart. The kernel keeps what belongs to single sandboxes:
+// elements of sets such as `slots`, and the chains of slots with a list of domains.
 import { users } from '#src/kit/confined.ts'
 import { closedRanges, neverOpened } from './closed.ts'
 import { gatewayOf, linksOf, type Range, rangeText, tableOf } from './names.ts'
@@ -59,8 +59,8 @@ const refusals = 'limit rate over 100/second burst 200 packets'
 const mostAddresses = 4_096
 
 /**
- * Maximum number of organizations in a set of the nft table. There may be one for each slot, and others whose last connections
- * the kernel still tracks.
+ * Maximum number of organizations in a set of the nft table: one for each slot, and others that have no slot any more but whose
+ * last connections the kernel still tracks.
  */
 const mostOrganizations = 16_384
 
@@ -101,8 +101,8 @@ export const rulesetText = ({ instance, range, resolvers, opened }: RulesetParts
   const table = tableOf(instance)
   const links = linksOf(instance)
   const dns = `ip daddr @resolvers ${port53}`
-  // Rules that limit tracked connections. The kernel counts connections by their mark. The mark is therefore set to the
-  // organization's number before the count, and to 0 again after it.
+  // Rules that limit tracked connections. To count the connections of an organization, the rules set the connection's mark to the
+  // organization's number, let the kernel count connections with this mark, and set the mark to 0 again.
   const tooMany = [
     `iifname ${links} ct state new add @connections { ip saddr ct count over ${connections.sandbox} } drop`,
     `iifname ${links} ct state new ct mark set iifname . ip saddr map @organizations`,
@@ -128,8 +128,8 @@ export const rulesetText = ({ instance, range, resolvers, opened }: RulesetParts
 
     'add chain inet $T refuse',
     // The chain first refuses packets to the host, to other sandboxes and to addresses that nobody can open. Then it accepts
-    // packets to networks that the operator has opened. The chain sees the original destination: it runs before rules of other
-    // programs, such as Docker's for published ports, replace an address of the host by another one.
+    // packets to networks that the operator has opened. The chain sees the original destination address, because it runs before
+    // rules of other programs that replace the destination, such as Docker's rules for published ports.
     ...chainOf('guard', '', [
       'fib daddr type { broadcast, multicast, anycast } drop',
       'fib daddr type != unicast goto refuse',
@@ -265,8 +265,8 @@ export const namedOf = (slot: number) => `named${slot}`
 const namedSize = 65_536
 
 /**
- * An address that a DNS answer has opened stays open for at least this many seconds after the last packet to it, even if the time
- * of the DNS answer is over.
+ * An address that a DNS answer has opened stays open for at least this many seconds after the last packet to it on an open
+ * connection, even if the time of the DNS answer is over.
  */
 const inUseSeconds = 600
 
@@ -298,8 +298,8 @@ export const namedRemovalText = (instance: string, slot: number): string[] =>
   ['flush chain', 'delete chain', 'delete set'].map((verb) => `${verb} inet ${tableOf(instance)} ${namedOf(slot)}`)
 
 /**
- * Returns the nft text that opens addresses for at least `seconds`. Each address is added, deleted and added again, because old
- * kernels would otherwise keep its earlier timeout.
+ * Returns the nft text that opens addresses for at least `seconds`. Each address is added, deleted and added once more: old kernels
+ * do not change the timeout of an address that is already in the set.
  */
 export const openingText = (instance: string, slot: number, addresses: readonly string[], seconds: number): string => {
   const set = `inet ${tableOf(instance)} ${namedOf(slot)}`

@@ -24,8 +24,8 @@ export class SecretStore {
       const known = this.#uses.get(use.sandboxId)
       if (known !== undefined && known.generation > use.generation) continue
       this.#uses.set(use.sandboxId, { ...use, toldAt: now })
-      // If control does not send a secret that the sandbox uses, the secret was deleted or may not be used at present. Forget its
-      // value.
+      // Control has not sent the value of a secret that the sandbox uses, because the secret was deleted or may not be used now.
+      // Delete the stored value.
       for (const id of use.secretIds) if (!told.has(id)) this.#secrets.delete(id)
     }
     if (askedAt !== undefined) this.#keepOnly(new Set(sandboxes.map(({ sandboxId }) => sandboxId)), askedAt)

@@ -36,8 +36,8 @@ const readName = (message: Buffer): Name | undefined => {
     const end = at + 1 + length
     if (end > message.length || end - headerBytes > mostNameBytes) return undefined
     if (length === 0) {
-      // The name is undefined if it contains a character that no allowed domain may contain, because then no list of allowed
-      // domains contains it. For example, a dot inside a label would look like a separator between labels.
+      // If the name contains a character that no allowed domain may contain, no list of allowed domains contains the name, and it
+      // is undefined here. An example is a dot inside a label, which would look like the end of the label.
       const isPlain = labels.length > 0 && labels.every((label) => /^[a-z0-9_-]+$/.test(label))
       return { end, name: isPlain ? labels.join('.') : undefined }
     }

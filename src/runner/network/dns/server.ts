@@ -26,8 +26,8 @@ export type DnsServerParts = {
 export type DnsServer = { udp: number; tcp: number; close: () => void }
 
 /**
- * Maximum size in bytes of an answer over UDP, because this server does not support EDNS. If an answer is longer, the client
- * asks again over TCP.
+ * Maximum size in bytes of an answer over UDP. A longer answer is marked as truncated, and the client then asks again over TCP.
+ * Larger UDP answers would need EDNS, which this server does not support.
  */
 const mostUdpBytes = 512
 const mostTcpBytes = 65_535
