@@ -66,7 +66,7 @@ if (!isPrivateHost) {
       await pool.close()
     })
 
-    test('a sandbox’s connections count for its own organization, even if the slot was prepared for another one', async () => {
+    test('a sandbox’s connections count for its own organization, even if its slot was made for another one', async () => {
       const pool = await openPool()
       const takenBy = async (organizationId: string) => {
         const slot = await pool.acquire()
