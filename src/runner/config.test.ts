@@ -32,7 +32,7 @@ suite('settings of the runner', () => {
     ALCOVE_RUNNER_SOCKET_GID: '7',
   }
 
-  test('by default archives are in the data directory; for S3, the URL, key and secret are separate settings', () => {
+  test('by default archives are in the data directory; an S3 store has settings for its URL, key and secret', () => {
     assert.deepEqual(loadConfig(told).archiveStore, { kind: 'directory', path: '/nowhere/data/archive' })
     const elsewhere = loadConfig({ ...told, ALCOVE_ARCHIVE_STORE: 'file:///srv/archives' })
     assert.deepEqual(elsewhere.archiveStore, { kind: 'directory', path: '/srv/archives' })
@@ -41,7 +41,7 @@ suite('settings of the runner', () => {
     assert.deepEqual(archiveStore.kind === 's3' && [archiveStore.bucket, archiveStore.secret], ['box', 'hidden'])
   })
 
-  test('the runner measures what sandboxes use every minute by default; 0 disables that', () => {
+  test('by default the runner measures every minute what sandboxes use; the setting 0 disables that', () => {
     const secondsOf = (given?: string) =>
       loadConfig({ ...told, ...(given === undefined ? {} : { ALCOVE_METER_SECONDS: given }) }).meterSeconds
     assert.deepEqual([secondsOf(), secondsOf('10'), secondsOf('0')], [60, 10, 0])
@@ -62,14 +62,14 @@ suite('settings of the runner', () => {
     assert.throws(() => loadConfig({ ...told, ALCOVE_VOLUMES_DIR: 'shared' }), /ALCOVE_VOLUMES_DIR must be/)
   })
 
-  test('a runner with certificates needs no key if the URL of control is https, and needs one if it is http', () => {
+  test('a runner with certificates needs a key only if the URL of control is http, not if it is https', () => {
     const { ALCOVE_RUNNER_KEY: _key, ...withoutKey } = { ...told, ALCOVE_CERTIFICATES_DIR: '/certificates' }
     const { runnerKey } = loadConfig({ ...withoutKey, ALCOVE_CONTROL_URL: 'https://10.0.0.7:4603' })
     assert.equal(runnerKey, '')
     assert.throws(() => loadConfig(withoutKey), /ALCOVE_RUNNER_KEY is missing/)
   })
 
-  test('a runner reads which gate serves its sandboxes, and reports a wrong address or URL', () => {
+  test('the settings name the gate of a runner’s sandboxes; a wrong address or URL of it is reported', () => {
     const gate = { ALCOVE_GATE_ID: 'second', ALCOVE_GATE_ADDRESS: '10.0.0.7:4604' }
     assert.equal(loadConfig(told).gate, undefined)
     assert.deepEqual(loadConfig({ ...told, ...gate, ALCOVE_GATE_PUBLIC_URL: 'https://two.example.com/' }).gate, {

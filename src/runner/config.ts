@@ -30,17 +30,17 @@ export type RunnerConfig = {
   cacheDirectory: string
   /** Directory of image files that callers of the API may use. Only the operator puts files there. */
   imagesDirectory: string
-  /** Registries (host:port) that the runner contacts without encryption. */
+  /** Image registries (host:port) that the runner contacts without encryption. */
   plainRegistries: readonly string[]
-  /** Registries that images may come from. Absent: any registry. */
+  /** Image registries from which the runner may fetch images. Absent: any registry. */
   registries: readonly string[] | undefined
-  /** Registries (host:port) that may have a private address. */
+  /** Image registries (host:port) that may have a private address. */
   privateRegistries: readonly string[]
-  /** Mirrors of registries. The runner tries them before the registry itself. */
+  /** Mirrors of image registries. The runner tries the mirrors of a registry before the registry itself. */
   registryMirrors: readonly Mirror[]
-  /** Private networks, or networks of the host, that the operator opens for sandboxes. */
+  /** Private networks and networks of the host that sandboxes may reach, because the operator allows it. */
   openNetworks: readonly string[]
-  /** Credentials for registries, in the form of containers-auth.json(5). */
+  /** Path of a file with credentials for image registries, in the format of containers-auth.json(5). */
   registryAuthFile: string | undefined
   /** Interval in seconds at which the use of sandboxes is reported to control. 0 disables the reports. */
   meterSeconds: number
@@ -52,7 +52,7 @@ export type RunnerConfig = {
   volumesDirectory: string | undefined
   /** The store for the disks of archived sandboxes. */
   archiveStore: StoreAddress
-  /** True if the operator has named the store, so that other runners can use the same store. */
+  /** Whether other runners can use the archive store, too: true if the operator has configured a store. */
   sharesStore: boolean
   telemetry: TelemetrySettings
 }
