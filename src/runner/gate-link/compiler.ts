@@ -16,8 +16,8 @@ const options =
   )
 
 /**
- * Format of the compiled JavaScript. `files` is `cjs`, but with `require` in place of each dynamic import, because in the sandbox
- * only `require` can load TypeScript files.
+ * Format of the compiled JavaScript. `files` is like `cjs`, but each dynamic import becomes a call of `require`, because only
+ * `require` can load TypeScript files in the sandbox.
  */
 export type Format = 'cjs' | 'esm' | 'files'
 

@@ -1,6 +1,6 @@
-// Answers requests of a gate about the files that come with definitions. The gate has checked who the caller is. It also compares
-// each upload with the length and the hash that the caller has signed (S3), and sends an end mark only if they are equal. If the
-// connection closes without an end mark, nothing is stored.
+// Answers requests of a gate about contexts (files that callers upload for builds). The gate has checked who the caller is. If an
+// upload has the length and the hash that the caller has signed (S3), the gate sends an end mark. An upload without an end mark is
+// not stored.
 import { Problem } from '#src/problems.ts'
 import type { GateRequest } from '#src/wire/gate-link.ts'
 import { ArchiveFailed } from '../archive/failed.ts'
@@ -27,7 +27,7 @@ const askOf = (contexts: ContextStore, request: GateRequest, body: Body): Promis
   }
 }
 
-/** Answers one request about contexts. The error for the caller does not reveal where the store is. */
+/** Answers one request about contexts. If the object store fails, the error for the caller does not reveal where the store is. */
 export const askContexts = async (contexts: ContextStore, request: GateRequest, body: Body): Promise<unknown> => {
   try {
     return await askOf(contexts, request, body)

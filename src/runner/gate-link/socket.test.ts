@@ -46,13 +46,13 @@ const startGates = async () => {
 const upload = { organizationId: 'o', hash: 'a'.repeat(32), uploadId: 'b'.repeat(32) }
 
 suite('the runner’s socket for requests from gates', { skip: needsRoot }, () => {
-  test('only root and one group can open the runner’s socket, even if an earlier runner has left its socket', async () => {
+  test('only root and one group can open the runner’s socket, even if an earlier runner left one there', async () => {
     await using runner = await startGates()
     const { mode, gid, uid } = statSync(runner.path)
     assert.deepEqual([(mode & 0o777).toString(8), uid, gid], ['660', 0, 4242])
   })
 
-  test('a gate gets reports of all sandboxes immediately; a sandbox that cannot be read is reported later', {
+  test('a gate gets reports of all sandboxes at once, but later of one whose image cannot be read', {
     timeout: 20_000,
   }, async () => {
     await using runner = await startGates()

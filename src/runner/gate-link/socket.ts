@@ -1,6 +1,6 @@
 // Serves a unix socket on which the gate of this host requests work that only the runner can do, because it is root
-// (wire/gate-link.ts). Only root and the gate's group can open the socket. This process does not interpret bytes of callers or
-// sandboxes: it stores them or passes them to a confined program.
+// (wire/gate-link.ts). Only root and the gate's group can open the socket. This process stores what callers upload, or passes it to
+// a program without privileges, but never interprets it.
 import { once } from 'node:events'
 import { chmod, chown, rm } from 'node:fs/promises'
 import { createServer, type Socket } from 'node:net'
@@ -27,8 +27,8 @@ type GateParts = WatchParts & {
 /** Maximum number of connections at a time. One gate needs fewer, because it queues its requests. */
 const mostConnections = 1024
 /**
- * Time limits in milliseconds for receiving a request, and for receiving code to compile. A gate sends each of them without
- * pauses.
+ * Time limits in milliseconds for receiving a request (`requestMs`), and for receiving code to compile (`sourceMs`). A gate sends
+ * either without pauses.
  */
 const requestMs = 5000
 const sourceMs = 10_000

@@ -1,6 +1,6 @@
 // Makes a program that removes TypeScript types inside a sandbox: the npm package sucrase, bundled into one file at the first
-// request. The runner compiles only the code that the caller sends (compiler.ts). TypeScript files that this code imports exist
-// only in the sandbox, so this program converts them there.
+// request. The runner itself compiles only the code that a caller sends (compiler.ts). If that code imports TypeScript files of the
+// sandbox, this program removes their types there.
 import { createRequire } from 'node:module'
 import { fileURLToPath } from 'node:url'
 import { runCommand } from '#src/kit/run-command.ts'

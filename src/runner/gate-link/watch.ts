@@ -16,7 +16,10 @@ export type WatchParts = {
   log: Logger
 }
 
-/** Milliseconds until the next attempt to report a sandbox to the gate, if the runner could not read the sandbox's image. */
+/**
+ * If the configuration of a sandbox's image could not be read, the runner tries again after this many milliseconds to report the
+ * sandbox to the gate.
+ */
 const againMs = 1000
 
 const hereOf = async ({ host, configOf }: WatchParts, held: HeldSandbox): Promise<SandboxHere> => {
