@@ -1,10 +1,10 @@
 // Updates the memory use that running sandboxes see, and notices when a sandbox reaches a limit but keeps running.
 //
-// Every two seconds, three small files of each running sandbox are read. They contain the memory in use, the number of
-// processes killed for want of memory, and the number of processes that could not start because of the limit of processes. A
-// process may reach a limit and end between two reads; only these counters show that. If the memory use has changed, its
-// details are read and shown to the sandbox. An idle sandbox costs about 25 microseconds per read, and a thousand of them
-// little more than 1 % of a processor.
+// Every two seconds, three small files of each running sandbox are read. They contain the memory in use, the number of processes
+// killed for want of memory, and the number of processes that could not start because of the limit of processes. If a process
+// reaches a limit and ends between two reads, only these counters show it. If the memory use has changed, its details are read and
+// shown to the sandbox. An idle sandbox costs about 25 microseconds per read, and a thousand of them little more than 1 % of a
+// processor.
 import type { Cgroup } from '../cgroup/cgroup.ts'
 import { rewriteMeminfo } from './files.ts'
 
@@ -56,8 +56,8 @@ export class Refresher {
 
   /**
    * Adds a sandbox, or updates the limits of a sandbox that was added before. An update reads no counter of killed or refused
-   * processes, so that a resume is fast. What the counters contain when a sandbox is added is not reported to `onKills` and
-   * `onRefusals`, because an earlier runner has reported it.
+   * processes, so that a resume is fast. Kills and refusals before the sandbox was added are not reported to `onKills` and
+   * `onRefusals`, because an earlier runner has reported them.
    */
   add(sandboxId: string, refreshed: Refreshed) {
     const known = this.#entries.get(sandboxId)

@@ -1,5 +1,5 @@
-// Makes each sandbox see a machine of the sandbox's own size. Restricts the sandbox to some processors, and makes the files
-// that describe its processors and memory.
+// Makes programs in a sandbox see its own processors and memory instead of the host's. Restricts the sandbox to some processors,
+// and makes the files that describe its processors and memory.
 
 import { hostCpus, parseCpuList, writeCpuList } from '#src/runner/cgroup/cpus.ts'
 import { cgroupOf, type Machine } from '#src/runner/machine/machine.ts'
@@ -34,8 +34,8 @@ export const showNewSizes = async (machine: Machine, { sandboxId, cpu, memoryGiB
 }
 
 /**
- * Reads which processors a sandbox uses that an earlier runner has started, and notes that they are in use. The files that describe
- * the sandbox's processors and memory exist already.
+ * For a sandbox that an earlier runner has started: reads which processors it uses, and records that they are in use. The files
+ * that describe its processors and memory exist already.
  */
 export const adoptShown = async (machine: Machine, { sandboxId, cpu }: Sizes): Promise<void> => {
   const list = machine.cpus && (await cgroupOf(machine, sandboxId).cpus())

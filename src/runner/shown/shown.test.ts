@@ -38,10 +38,7 @@ suite('the limits that a sandbox sees', { skip: needsRoot }, () => {
     while (!(await done())) assert.ok(Date.now() < end, 'not within 30 s')
   }
 
-  /**
-   * Waits for a promise at most 30 seconds. The timer keeps the test process alive; the runner's own timers would let the
-   * process exit.
-   */
+  /** Waits for a promise at most 30 seconds. The timer also keeps the test process alive, which the runner's own timers do not. */
   const soon = async <T>(promise: Promise<T>): Promise<T> => {
     const late = setTimeout(() => assert.fail('not within 30 s'), 30_000)
     return promise.finally(() => clearTimeout(late))
@@ -141,7 +138,7 @@ suite('the limits that a sandbox sees', { skip: needsRoot }, () => {
     const assignment = later(larger, { memoryGiB: 0.125 })
     await box.host.start(assignment)
     // When memory runs out, the kernel kills PID 1 last. So this test fills the memory with files in /dev/shm, which stay when
-    // other processes are killed. Usually /dev/shm is limited to half of the memory; here it may use all.
+    // processes are killed. For that, the limit of /dev/shm is raised from half of the sandbox's memory to all of it.
     await runSteps(builtLauncher(), [step.sharedMemory(box.pidOf(sandboxId), 512 * 1024 ** 2)])
     const ranOut = ends(sandboxId)
     let hasEnded = false
