@@ -13,7 +13,10 @@ export type PoolImage = {
   image: string
   /** Directory on which the file system is mounted. */
   place: string
-  /** Size of a new file. Default: four fifths of the host's free space. The file takes space only for what is written to it. */
+  /**
+   * Size of a new sparse file in bytes. Default: four fifths of the host's free space. The file takes space only for what is
+   * written to it.
+   */
   bytes?: number
   /**
    * When the host gets back the space of files that were removed from the file system. `async`: some seconds later. `sync`: at
@@ -37,8 +40,8 @@ export const mountPoolImage = async ({ image, place, bytes, discard = 'async' }:
     await runCommand(['mount', '-o', `loop,noatime,discard=${discard}`, image, place])
     return place
   } catch (error) {
-    // Sandboxes can use the file system even after it was unmounted from this directory. Until these sandboxes end, it cannot
-    // be mounted here again.
+    // The mount fails as long as sandboxes still use the file system, although it is no longer mounted in this directory. The error
+    // then says what the operator can do.
     if (!isMounted && !(await isHeld(image))) throw error
     throw new Error(`${place} ${readOnlySince}`, { cause: error })
   }

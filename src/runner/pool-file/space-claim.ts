@@ -1,6 +1,6 @@
-// The pool is a sparse file, so the host may have less free space than the pool reports. If a write found no space on the host,
-// the whole pool would become read-only, for every sandbox. Therefore a file without data in the pool (the ballast) allocates the
-// space that the host does not have. Then the pool is full before the host, and only single writes of sandboxes fail.
+// The pool is a sparse file, so the host may have less free space than the pool reports. If the host had no space for a write to
+// the pool, the whole pool would become read-only, for every sandbox. Therefore a file without data in the pool (the ballast)
+// allocates the space that the host does not have. Then the pool is full before the host, and only single writes of sandboxes fail.
 import { open, stat } from 'node:fs/promises'
 import { join } from 'node:path'
 import { freeBytes, isBtrfs, isWritable } from '#src/kit/file-system.ts'
@@ -14,8 +14,8 @@ const unit = 64 * MiB
 const lookEveryMs = 2_000
 const standardKeepFreeBytes = 2 * 1024 * MiB
 /**
- * The ballast leaves some bytes free in the pool, which btrfs needs for metadata: at most this many, and at most half of the host's
- * free bytes. It is only half, because the metadata may take more of the host's space than the pool reports as free.
+ * The ballast leaves bytes free in the pool, which btrfs needs for metadata: at most this many, and at most half of the host's free
+ * bytes, because metadata may take more space on the host than in the pool.
  */
 const mostSpareBytes = 1024 * MiB
 
@@ -32,8 +32,8 @@ export type SpaceClaimParts = {
   place: string
   log: Logger
   /**
-   * When the host has this many free bytes, the pool must be full. Writes of metadata of the pool may take some of them. Default:
-   * 2 GiB.
+   * The pool must be full while the host still has this many free bytes, because metadata of the pool may still take some of them.
+   * Default: 2 GiB.
    */
   keepFreeBytes?: number
   /** What users notice when the host's disk is nearly full. The warning that the runner logs then ends with this text. */
@@ -102,9 +102,7 @@ export class SpaceClaim {
     else if (enough < held) await this.#give(enough)
   }
 
-  /**
-   * Makes the ballast larger, in smaller and smaller steps, because the file system may allocate less than it reports as free.
-   */
+  /** Makes the ballast larger by at most `more` bytes. If the file system cannot allocate that many, allocates smaller pieces. */
   async #claim(held: number, more: number, hostFree: number) {
     const text = `the host has ${Math.round(hostFree / MiB)} MiB free: ${this.#parts.consequence}`
     if (held === 0) this.#parts.log.warn({ file: this.#parts.image, bytes: more }, text)
