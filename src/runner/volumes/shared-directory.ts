@@ -87,8 +87,8 @@ export class SharedDirectory {
   }
 
   /**
-   * Removes a volume. It is renamed first. If the runner is killed meanwhile, the volume is therefore either still complete or
-   * gone. Several hosts may do this at the same time. No error if the volume does not exist.
+   * Removes a volume. Renames its directory first, so that a volume is either complete or gone, even if the runner is killed.
+   * Several hosts may remove the volume at the same time. No error if the volume does not exist.
    */
   async remove(volumeId: string): Promise<void> {
     const going = this.pathOf(`${leaving}${volumeId}`)

@@ -183,7 +183,7 @@ suite('a volume on the disk of the runner', { skip: needsRoot }, () => {
     const gone = volumeAt('/data')
     await assert.rejects(startWith(box, [used(gone, '/data')]), /is not where it was/)
     assert.equal(existsSync(pathOf(gone)), false)
-    // Makes what a runner leaves that was killed after the first step of making a volume.
+    // Makes an unfinished volume, as a runner leaves it that is killed after the first step of making a volume.
     const half = volumeAt('/data')
     execFileSync('btrfs', ['subvolume', 'create', pathOf(half)], { stdio: 'ignore' })
     const one = await startWith(box, [half])
@@ -214,7 +214,7 @@ suite('a volume on the disk of the runner', { skip: needsRoot }, () => {
 })
 
 suite('a volume in a directory of the operator', { skip: needsRoot }, () => {
-  // ramfs is tested as well because it cannot map owners of files, like NFS.
+  // ramfs is tested in place of NFS: on both, mounts cannot map the owners of files.
   for (const type of ['tmpfs', 'ramfs'])
     test(`hosts that mount one directory share its volumes; without the mount no volume is made: ${type}`, async () => {
       await using ends = new AsyncDisposableStack()
@@ -244,7 +244,7 @@ suite('a volume in a directory of the operator', { skip: needsRoot }, () => {
       assert.equal(statSync(join(own, data.volumeId, 'a/file')).uid, uidBase + 1000)
       await one.host.destroy(first.sandboxId)
       await two.host.destroy(second.sandboxId)
-      // Makes what a runner leaves that was killed while it removed the volume.
+      // Makes the directory that a runner leaves if it is killed while it removes the volume.
       mkdirSync(join(own, `.leaving-${data.volumeId}`))
       await Promise.all([one, two].map(({ host }) => host.removeVolume(data)))
       await one.host.removeVolume(data)

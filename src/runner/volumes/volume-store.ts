@@ -84,7 +84,7 @@ export class VolumeStore {
 
   async #prepareNew(volumeId: string, driver: VolumeDriver): Promise<void> {
     if (driver === 'directory') return this.#getShared().make(volumeId)
-    // With btrfs, the launcher makes the volume as a subvolume (`stepsToMake`).
+    // Only for a pool without btrfs. With btrfs, the launcher makes the volume as a subvolume (`stepsToMake`).
     if (!this.#disks.areSubvolumes)
       await mkdir(this.#disks.pathOf(volumeId), { mode: 0o700 }).catch((error: unknown) => {
         if (!hasCode(error, 'EEXIST')) throw error
