@@ -43,7 +43,7 @@ suite('measurements of what a sandbox uses', { skip: needsRoot }, () => {
 
   test('a measurement shows a sandbox’s CPU use, which is 0 while the sandbox is paused', async () => {
     await box.run(assignment.sandboxId, 'while :; do :; done > /dev/null 2>&1 &')
-    // Several rounds may be needed, because other programs of this machine may be using its processors.
+    // Measures in several rounds until the use is high enough, because other programs of this machine may be using its processors.
     let busy = 0
     for (let round = 0; round < 20 && busy < 20; round++) busy = (await measure()).cpuUsedPct
     assert.ok(busy >= 20 && busy <= 100, String(busy))

@@ -60,7 +60,7 @@ export class Meters {
       const before = this.#marks.get(sandboxId)
       const now = this.#mark(sandboxId)
       if (now === undefined) continue
-      // If `before` is undefined, the sandbox has ended while other sandboxes were measured. Then store nothing.
+      // If nothing is stored for the sandbox any more, it has ended while other sandboxes were measured. Then store nothing.
       if (before) this.#marks.set(sandboxId, now)
       const reading = before && this.#read(assignment, before, now, disks.get(sandboxId))
       if (reading) readings.set(sandboxId, reading)

@@ -71,7 +71,7 @@ suite('samples of what sandboxes use', () => {
     )
   })
 
-  test('samples that could not be sent are sent later; a restarted sandbox’s sample is sent immediately', async () => {
+  test('a sample that could not be sent, or of a sandbox that was restarted, is sent at the next reading', async () => {
     using sampling = start()
     const { state, lookAfter } = sampling
     state.readings.set('a', idle)

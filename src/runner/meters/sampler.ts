@@ -48,7 +48,8 @@ export class Sampler implements Disposable {
     const { measureAll, say, everySeconds } = this.#parts
     const readings = await measureAll()
     const at = this.#now()
-    // A sample is due `quietMs` after the last one. If it becomes due before the middle of the next interval, it is sent now.
+    // Even without a change, a sandbox's sample is sent `quietMs` after its last one. If that time is nearer to now than to the
+    // next reading, the sample is sent now.
     const dueBefore = at - quietMs + (everySeconds * 1000) / 2
     for (const sandboxId of this.#told.keys()) if (!readings.has(sandboxId)) this.#told.delete(sandboxId)
     const news = [...readings].filter(([sandboxId, reading]) => {

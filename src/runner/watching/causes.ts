@@ -10,8 +10,8 @@ import { kernelWordOf } from './kernel-log.ts'
 const limit = (memoryGiB: number) => `(limit ${memoryGiB} GiB)`
 
 /**
- * Finds out why a sandbox ended. Programs in the sandbox cannot have killed its PID 1: the kernel drops their signals to it. The
- * system call filter does not let them give it a resource limit (CPU time) at which the kernel would kill it.
+ * Finds out why a sandbox ended. Programs in the sandbox cannot kill its PID 1: the kernel drops their signals to it, and the
+ * system call filter does not let them set its limit of CPU time, at which the kernel would kill it.
  */
 export const causeOfEnd = async (machine: Machine, memoryGiB: number, run: Run | undefined): Promise<Cause> => {
   if (run === undefined || run.bootId !== machine.bootId) return { detail: 'The machine was restarted.' }

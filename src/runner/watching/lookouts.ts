@@ -71,8 +71,8 @@ export class Lookouts {
   }
 
   /**
-   * Starts to check whether the sandbox's first process has ended. The end is reported within a second, even if it was reported
-   * before.
+   * Starts to check whether the sandbox's first process has ended. Its end is reported within about a second, and is reported again
+   * if this is called again.
    */
   awaitEnd(sandboxId: string, init: Init) {
     this.#watch.add(sandboxId, init)

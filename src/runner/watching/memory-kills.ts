@@ -1,6 +1,6 @@
-// Records when processes of a sandbox were killed because memory ran out. The kernel only has a counter of such kills. It is
-// read every two seconds, and whenever a command begins or ends. If two readings differ, a process was killed between them. The
-// record exists while both the sandbox and this runner run.
+// Records when processes of a sandbox were killed because memory ran out. The kernel only has a counter of such kills. It is read
+// every two seconds, and whenever a command begins or ends. If two readings differ, a process was killed between them. The record
+// is lost when the sandbox or this runner ends.
 
 /**
  * Time between two readings of the kernel's counter of processes that were killed because memory ran out. `after`: time of the

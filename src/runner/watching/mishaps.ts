@@ -1,6 +1,6 @@
 // Reports one kind of mishap in sandboxes that keep running, for example processes that were killed because memory ran out. The
-// first mishap of a sandbox is reported immediately, and the mishaps of the next ten minutes are reported together after that
-// time. A sandbox with many mishaps therefore does not fill its timeline. A failed report is repeated.
+// first mishap of a sandbox is reported immediately. All mishaps of the next ten minutes are then reported together, so that many
+// mishaps do not fill the sandbox's timeline. A failed report is repeated.
 const quietMs = 10 * 60_000
 const againMs = 2_000
 
