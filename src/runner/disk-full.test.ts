@@ -22,9 +22,8 @@ suite('a full disk of the host', { skip: needsRoot }, () => {
   })
 
   /**
-   * Fills the pool until it has space neither for file contents nor for metadata. A copy of a disk needs space for metadata. The
-   * file system reserves more space than a write needs, and frees the rest at a sync. Therefore the pool is filled in several
-   * rounds.
+   * Fills the pool until it has space neither for file contents nor for metadata. The file system reserves more space for a write
+   * than the write needs, and frees the rest at a sync. Therefore the pool is filled in several rounds, with a sync after each.
    */
   const fill = () => {
     mkdirSync(filler)
@@ -43,7 +42,7 @@ suite('a full disk of the host', { skip: needsRoot }, () => {
     }
   }
 
-  test('on a full disk a fork and a snapshot fail with that reason, and the sandbox itself keeps running', async () => {
+  test('if the pool is full, a fork and a snapshot fail with that reason, and the sandbox keeps running', async () => {
     const parent = await box.started()
     const { sandboxId } = parent
     assert.equal((await box.run(sandboxId, 'echo kept > /root/file')).exitCode, 0)

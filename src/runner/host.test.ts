@@ -89,8 +89,8 @@ suite('the sandboxes of a host', { skip: needsRoot }, () => {
       await delay(afterMs)
       keeper.take({ ...assignment, generation: 2, target: 'destroyed' })
       const said = await promise
-      // If the start was complete before the delete was requested, the first report is about the start. The sandbox is then
-      // destroyed below.
+      // If the start was complete before the delete was requested, the first report is about the start. The next line then destroys
+      // the sandbox.
       if (said === 'destroyed') assert.deepEqual(await box.tracesOf(assignment.sandboxId), [], `after ${afterMs} ms`)
       await box.host.destroy(assignment.sandboxId)
     }
@@ -180,7 +180,7 @@ suite('the sandboxes of a host', { skip: needsRoot }, () => {
     const began = performance.now()
     await box.host.stop({ ...assignment, signal: 'SIGKILL' })
     await polite
-    // The first stop alone would last 10 seconds. In less time, only the forced stop can have ended the processes.
+    // The first stop alone would wait 10 seconds. If less time has passed, the forced stop has ended the processes.
     assert.ok(performance.now() - began < 9_000)
     assert.equal(box.host.get(sandboxId)?.status, 'stopped')
   })

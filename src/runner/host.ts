@@ -34,13 +34,13 @@ export interface Host {
    */
   imageOf(sandboxId: string): Promise<string | undefined>
   /**
-   * Copies the parent's current disk for a fork, when no verb of the parent is running. If the fork has its disk already, does
-   * nothing.
+   * Copies the parent's current disk for a fork. Waits until no verb of the parent is running. If the fork already has its disk,
+   * does nothing.
    */
   copyParent(assignment: Assignment): Promise<void>
   /**
-   * Creates, starts, resumes or changes a sandbox until it runs as assigned. If that fails, throws an error with a sentence for
-   * users.
+   * Makes a sandbox run as assigned: creates, starts, resumes or changes it. If that fails, throws an error whose message is a
+   * sentence for users.
    */
   start(assignment: Assignment, onProgress?: (progress: Progress) => void): Promise<void>
   /**
@@ -81,13 +81,13 @@ export interface Host {
   basesInUse(except?: string): Promise<ReadonlySet<string>>
   removeTemplate(image: string): Promise<void>
   /**
-   * Puts a template into the store, for other hosts. The call can be repeated: the parts that the store has already are only
-   * verified.
+   * Copies a template to the object store, from which other hosts can fetch it. The call can be repeated: the parts that the store
+   * already has are only verified.
    */
   storeTemplate(image: string, signal: AbortSignal): Promise<{ sha256: string; base?: string }>
-  /** Makes a template that another host has put into the store. Fails if the template is larger than `maxGiB`. */
+  /** Fetches a template that another host has copied to the object store. Fails if the template is larger than `maxGiB`. */
   bringTemplate(image: string, from: { sha256: string; maxGiB: number }, transfer: Transfer): Promise<void>
-  /** Removes a template from the store. No error if the store does not have it. */
+  /** Removes a template from the object store. No error if it is not there. */
   removeStoredTemplate(image: string): Promise<void>
   /** Returns when a template was made, or last marked as used, in milliseconds since 1970. */
   lastUseOfTemplate(image: string): Promise<number>
@@ -106,11 +106,14 @@ export interface Host {
   /** Measures what each running or paused sandbox uses. Returns the results by id of the sandbox. */
   measureAll(): Promise<ReadonlyMap<string, MeterReading>>
   /**
-   * Returns how many processes of a sandbox the kernel has killed for lack of memory since the sandbox started, and in which
-   * spans of time.
+   * Returns how many processes of a sandbox the kernel has killed for lack of memory since the sandbox started, and the time spans
+   * in which it killed them.
    */
   memoryKills(sandboxId: string): MemoryKillsHere
-  /** Calls `listener` when the result of `get` has changed for a sandbox. Returns a function that ends these calls. */
+  /**
+   * Calls `listener` with the id of a sandbox each time that the result of `get` for this sandbox has changed. Returns a function
+   * that ends these calls.
+   */
   onChange(listener: (sandboxId: string) => void): () => void
   /**
    * Calls `listener` after a mishap, at most once in ten minutes per sandbox: the sandbox keeps running, but the kernel has

@@ -57,7 +57,7 @@ suite('decompressing hostile data', () => {
     })
   }
 
-  test('decompression runs in an unprivileged process, which ends when its output is no longer read', {
+  test('an unprivileged process decompresses the data; it ends when its output is no longer read', {
     skip: needsRoot,
   }, async () => {
     const piece = zstdCompressSync(Buffer.alloc(1024 ** 2))

@@ -22,8 +22,8 @@ const commands = {
 const limits = { memory: 1024 ** 3, cpu: 2 * 3600, files: 16, filesize: 0 }
 
 /**
- * Returns whether the exit code means success. gzip exits with 2 if other bytes follow its data. Such bytes are ignored, as `tar`
- * does.
+ * Returns whether the exit code of the decompressing program means success. gzip exits with 2 if other bytes follow the compressed
+ * data. They are ignored, as `tar` ignores them.
  */
 const isFine = (compression: Compression, code: number | null) => code === 0 || (compression === 'gzip' && code === 2)
 
@@ -40,8 +40,8 @@ const commandOf = (compression: Compression): string[] => {
 }
 
 /**
- * Decompresses `packed`. Throws the errors of `packed`, and `Damaged` if the data has another format. If the caller stops
- * reading, the process is ended.
+ * Decompresses `packed`. Throws the errors of `packed`, and `Damaged` if the data is damaged or in another format. If the caller
+ * stops reading, the decompressing process is killed.
  */
 export async function* inflate(packed: AsyncIterable<Buffer>, compression: Compression): AsyncGenerator<Buffer> {
   const [program = '', ...args] = commandOf(compression)
@@ -50,8 +50,8 @@ export async function* inflate(packed: AsyncIterable<Buffer>, compression: Compr
   ended.catch(() => {})
   let cause: unknown
   const fed = pipeline(Readable.from(packed), child.stdin).catch((error: NodeJS.ErrnoException) => {
-    // These errors mean that the child process stopped reading. It does so when it has all data that it needs, or after an error.
-    // `isFine` recognizes an error by the exit code.
+    // These errors mean that the child process has stopped reading, because it has all data that it needs or because it failed. Its
+    // exit code shows whether it failed (`isFine`).
     if (error.code === 'EPIPE' || error.code === 'ERR_STREAM_PREMATURE_CLOSE') return
     cause = error
     child.kill('SIGKILL')

@@ -59,7 +59,7 @@ suite('the isolation of a sandbox', { skip: needsRoot }, () => {
     await box.host.destroy(sandboxId)
   })
 
-  test('each sandbox has its own limit of file descriptors that are sent over sockets but not yet received', async (t) => {
+  test('each sandbox has its own limit of file descriptors that were sent over sockets and not yet received', async (t) => {
     if (!(await box.mapsOwners())) return t.skip(cannotMapOwners)
     const { sandboxId } = await box.started()
     const held = await box.run(
@@ -234,7 +234,7 @@ suite('the isolation of a sandbox', { skip: needsRoot }, () => {
   })
 
   test('a sandbox cannot see the host’s devices and kernel settings', async () => {
-    // The test also passes if this machine lacks some of these directories: a sandbox then cannot see them either.
+    // This machine may lack some of these directories. A sandbox then cannot see them either, so the test passes.
     const hidden = ['class/dmi', 'devices/virtual/dmi', 'firmware', 'class/net', 'class/block', 'block', 'fs/btrfs']
     hidden.push('devices/virtual/net', 'devices/virtual/block')
     const look = `ls -d ${hidden.map((path) => `/sys/${path}/*`).join(' ')} 2>/dev/null`

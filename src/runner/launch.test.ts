@@ -153,8 +153,8 @@ const launcherSuite = (kindOfProcess: string, open: (launcher: string) => Dispos
       const note = join(directory, 'pid')
       const running = runSteps(launcher, [
         step.listen(socket, 0),
-        // The shell stops itself as soon as it runs, so that its descriptors can be counted. While it was loading libraries, it
-        // had more of them.
+        // The shell stops itself when it has loaded its libraries, so that its open descriptors can be counted. While it loads
+        // libraries, it has more.
         step.exec(['sh', '-c', `echo $$ > ${note}; kill -STOP $$`]),
       ])
       const ended = assert.rejects(running, LaunchFailed)

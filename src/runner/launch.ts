@@ -17,9 +17,9 @@ export const step = {
   /** Removes a file below a directory that a sandbox may have filled. Follows no symbolic link there. */
   forgetFile: (directory: string, path: string): Step => ['forget-file', directory, path],
   /**
-   * Removes what a sandbox could not have made itself from a directory: devices, and the setuid bits and capabilities of users
-   * that do not belong to the sandbox. Its own users are the `count` ids from `firstId` on. No other process may be able to reach
-   * the directory.
+   * Removes from a directory what its sandbox could not have made: devices, and setuid bits and capabilities of files whose owner
+   * is no user of the sandbox. The sandbox's users are the `count` ids from `firstId` on. No other process may be able to reach the
+   * directory.
    */
   disarm: (path: string, firstId: number, count: number): Step => ['disarm', path, String(firstId), String(count)],
   rename: (from: string, to: string): Step => ['rename', from, to],
@@ -58,11 +58,11 @@ export const step = {
     String(owner),
     to,
   ],
-  /** Fails if `path` below `root` is a file or a link, or if there is a link on the way to it. `path` need not exist. */
+  /** Fails if `path` below `root` is a file or a symbolic link, or leads through a symbolic link. `path` need not exist. */
   mountPoint: (root: string, path: string): Step => ['mount-point', root, path],
   /**
-   * Sets the size of /dev/shm of the sandbox whose first process is `pid`. Must be the last step, because later steps would act
-   * in the sandbox's mount namespace.
+   * Sets the size of /dev/shm of the sandbox whose first process is `pid`. Must be the last step, because it enters the sandbox's
+   * mount namespace, in which later steps would act.
    */
   sharedMemory: (pid: number, bytes: number): Step => ['shm', String(pid), String(bytes)],
   readOnly: (path: string): Step => ['read-only', path],
@@ -79,8 +79,9 @@ const timeoutMs = 60_000
 
 /**
  * Starts one launcher process (native/serve.c), which then starts every command that this process runs. `ownCgroup`: path of the
- * file cgroup.procs of the runner's cgroup. The launcher must move the first process of each sandbox into another cgroup. Such a
- * move is fast only shortly after another one. So a helper process of the launcher first moves itself, by a write to `ownCgroup`.
+ * file cgroup.procs of the runner's cgroup. At each start, the first process of a sandbox is moved into another cgroup. The kernel
+ * does that fast only shortly after another such move. So a helper process of the launcher first moves itself into the cgroup in
+ * which it already is, by a write to `ownCgroup`.
  */
 export const serveCommands = (launcher: string, ownCgroup: string | undefined): Disposable =>
   haveCommandsStartedBy([launcher, 'serve', ...(ownCgroup === undefined ? [] : [ownCgroup])])

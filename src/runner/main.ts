@@ -51,7 +51,7 @@ const secretsEveryMs = 60_000
 type Runner = {
   /** Resolves when the default image is on this host and was reported to control. */
   ready: Promise<void>
-  /** Resolves with the reason why this runner must end and must not be started again. */
+  /** Resolves if this runner must end and must not be started again, with the reason. */
   barred: Promise<string>
   /** Closes the runner. Every sandbox keeps running. */
   close: () => Promise<void>

@@ -3,10 +3,7 @@
 import { Budget } from '#src/kit/budget.ts'
 import { FairQueue } from '#src/kit/queue.ts'
 
-/**
- * Maximum number of calls that wait for one sandbox. Calls above this number are refused, because then a client probably repeats
- * its calls in a loop.
- */
+/** Maximum number of calls that wait for one sandbox. Further calls are refused: probably a client repeats them in a loop. */
 const waitingLimit = 31
 
 export const oneAtATime = () => {

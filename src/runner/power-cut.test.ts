@@ -69,7 +69,7 @@ suite('after a power cut', { skip: needsRoot }, () => {
       mkdirSync(left)
       layOut(remains, left)
       const status = (await new Journal(left).read(assignment.sandboxId))?.spec.status
-      // The journal may already contain the next change, which the runner has not reported yet.
+      // The journal may already contain a start or stop that the runner has not reported yet.
       assert.ok(status === expected[told] || status === expected[told + 1], `${status} ${after}`)
       rmSync(left, { recursive: true })
       last = told
@@ -87,8 +87,8 @@ suite('after a power cut', { skip: needsRoot }, () => {
       Journal.prototype,
       'writeSpec',
       async function (this: Journal, ...written: Parameters<typeof writeSpec>) {
-        // Delay the journal. If a start or stop did not wait for the journal, `told` would resolve during this pause, and `order`
-        // would be wrong.
+        // Delay the write of the journal. If a start or stop were reported without waiting for the write, the report would come
+        // during this pause, and `order` would be wrong.
         await Promise.race([told.promise, pause(3000)])
         await writeSpec.apply(this, written)
         order.push(written[1].status)
@@ -126,7 +126,7 @@ suite('after a power cut', { skip: needsRoot }, () => {
     await box.host.removeTemplate('lost')
   })
 
-  test('a sandbox whose disk has lost the record of its base image starts with that of its snapshot', async () => {
+  test('a sandbox whose disk has lost the record of its base image starts with its snapshot’s base image', async () => {
     const { sandboxId } = await parent()
     await box.host.snapshot(sandboxId, 'whole')
     const child = await box.started({ isNew: true, image: 'whole' })

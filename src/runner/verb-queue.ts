@@ -1,5 +1,5 @@
 // Runs the verbs of all sandboxes, one at a time for each sandbox. A slow verb can be aborted, so that a later verb need not wait
-// for it. Every verb aborts the background work of its sandbox.
+// for it. Background work of a sandbox, such as a save, is aborted as soon as a verb is queued for it.
 import { oneAtATime } from './one-at-a-time.ts'
 
 export class VerbQueue {

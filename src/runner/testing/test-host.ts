@@ -128,7 +128,7 @@ export class TestHost {
     this.#opened = await openTestHostIn(this.instance, this.directory, this.#parts)
   }
 
-  /** From now on, this object uses the host `opened`, which has the same directory. The previous host must be closed. */
+  /** Makes this object use the host `opened`, which has the same directory as the host before. That host must be closed. */
   use(opened: OpenedHost) {
     this.#opened = opened
   }

@@ -41,7 +41,7 @@ export const startKeeper = (parts: Partial<KeeperParts> = {}) => {
   }
 }
 
-/** Returns a promise, `passed`, that a verb of a test awaits until the test calls `open`. */
+/** Returns a promise `passed`, and a function `open` that resolves it. A test uses them to make a verb wait. */
 export const gate = () => {
   const { promise, resolve } = Promise.withResolvers<void>()
   return { passed: promise, open: resolve }
