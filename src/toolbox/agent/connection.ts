@@ -218,7 +218,7 @@ export class Connection {
   }
 
   async nextOrEnd(): Promise<Frame | undefined> {
-    // Let other work run after many frames in a row, because small frames could block the event loop.
+    // Let other work run after `givenInARow` frames in a row. Otherwise a stream of small frames could block the event loop.
     if (++this.#given % givenInARow === 0) await new Promise(setImmediate)
     while (this.#frames.length === 0) {
       const chunk = await this.#chunk()

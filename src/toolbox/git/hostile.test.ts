@@ -6,7 +6,10 @@ import { join } from 'node:path'
 import { suite, test } from 'node:test'
 import { GitRoom, refusal } from './testing/git-room.ts'
 
-/** A script in place of git that prints a record again and again, up to the number of bytes that the gate reads. */
+/**
+ * Returns a script that takes the place of git and prints a record again and again, in total 15 MiB. The gate reads up to 16
+ * MiB.
+ */
 const prints = (record: string) =>
   `#!/bin/sh\nyes '${record}' | head -c ${15 * 1024 * 1024} | tr '\\n' '${record === '' ? '\\n' : '\\0'}'\n`
 
