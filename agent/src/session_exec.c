@@ -39,7 +39,10 @@ void session_exec_start(struct connection *connection, struct fields *request) {
   else if (!(command = session_command_add(session, id, flags & COMMAND_FLAGS, text, size)))
     connection_fail(connection, STAGE_BUSY, errno);
   if (!command) return;
-  /* Follow the command before it runs. Otherwise it could end and be forgotten before the follower is registered. */
+  /*
+   * Follow the command before it runs. Otherwise it could end, and be evicted as an ended command, before the follower is
+   * registered.
+   */
   if (flags & EXEC_FOLLOWS) record_follow(connection, &command->record, 0, true);
   else answer(connection);
   session_continue(session);
