@@ -424,7 +424,8 @@ suite('signing in at the embedded issuer', () => {
     const seen: { index: number; status: number; words: string }[] = []
     const addresses = ['owner@example.com', 'admin@example.com', 'nobody@example.com'] as const
     for (const [index, email] of addresses.entries()) {
-      // Seven IP addresses send so many wrong passwords for one e-mail address that this address counts as attacked.
+      // Seven IP addresses send so many wrong passwords for one e-mail address that this e-mail address counts as under
+      // attack.
       for (let n = 0; n < 7; n += 1) {
         const stranger = openBrowser(at, `127.0.${index + 1}.${n + 1}`)
         const form = await begin(stranger)

@@ -54,8 +54,8 @@ export type SignInAttempts = (from: From) => Promise<() => Promise<void>>
 
 const nameSlots = 65_536
 /**
- * Number of counters for pairs of a network and a name: so many that two pairs hardly ever share a counter. A counter
- * exists only for attempts within the limit of their source, so there are few counters.
+ * Number of possible counters for pairs of a network and a name: so many that two pairs hardly ever share a counter.
+ * Only attempts within the limit of their source make a counter, so few of them exist.
  */
 const pairSlots = 2 ** 32
 
