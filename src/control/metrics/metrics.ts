@@ -1,5 +1,5 @@
-// The metrics of this control process, and of the whole server. The latter are read from the database when Prometheus
-// requests the metrics.
+// The metrics of this control process, and of the whole server. The metrics of the whole server are read from the
+// database when Prometheus requests them.
 import type { FastifyInstance } from 'fastify'
 import { Counter, collectDefaultMetrics, Histogram, Registry } from 'prom-client'
 import type { Parts } from '#src/control/parts.ts'
