@@ -49,8 +49,8 @@ type OutboundParts = {
   /** Maximum number of concurrent calls. A call beyond this number fails immediately. Default: 64. */
   mostAtOnce?: number
   /**
-   * The error for a refused host name is thrown only after a whole multiple of this time, in milliseconds. Default:
-   * 2000.
+   * Milliseconds. The error for a refused host name is thrown only when a whole multiple of this time has passed since
+   * the call began. Default: 2000.
    */
   evenMilliseconds?: number
   /** The TLS certificates that are trusted. Default: Node's own list. */
