@@ -23,8 +23,8 @@ export type Quota = {
 }
 
 /**
- * Reads an organization's quotas in a region for all classes of sandboxes. Returns a function that gives the quota of
- * one class, because the caller finds out the class later.
+ * Reads an organization's quotas in a region for all classes of sandboxes. Returns a function that returns the quota of
+ * one class, because the caller knows the class only later.
  */
 export const getQuotas = async (
   sql: Sql,
