@@ -35,8 +35,8 @@ const guessCount = async (sql: Sql, history: History): Promise<number> => {
 }
 
 /**
- * Estimates from a sample of a table with about `count` rows which organization has the most. The id is null if most
- * rows belong to no organization.
+ * Estimates from a sample of a table with about `count` rows which organization has the most rows. The id is null if
+ * those are the rows without an organization.
  */
 const findLargest = async (sql: Sql, history: History, count: number) => {
   const percent = Math.min(100, (100 * sampledRows) / count)

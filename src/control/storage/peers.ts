@@ -1,7 +1,7 @@
 // Sends news of this control process to the other control processes of the same database. Usually there is no other
-// process, and nothing is sent. PostgreSQL commits transactions with a NOTIFY one after the other, so a NOTIFY in
-// every write would make each write wait for the disk. News is therefore sent after the commit. A process that dies in
-// between sends no news, so receivers must also check the tables.
+// process, and nothing is sent. PostgreSQL commits transactions with a NOTIFY one after the other. With a NOTIFY in
+// every transaction, each would wait until the transactions before it are on the disk. News is therefore sent after the
+// commit. A process that dies in between sends no news, so receivers must also check the tables.
 import { randomUUID } from 'node:crypto'
 import Type from 'typebox'
 import Value from 'typebox/value'

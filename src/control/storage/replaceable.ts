@@ -1,7 +1,7 @@
 // A pool that is replaced after it lost a connection. In the driver (postgres 3.4.9), a connection that was lost during
 // a write connects again, but never writes again, so its queries wait forever (`closed()` in connection.js does not
-// clear the write timer). So a pool that has lost a connection gets no new queries. Its running queries may finish for
-// a while, and new queries go to a new pool.
+// clear the write timer). So a pool that has lost a connection gets no new queries. Its running queries may finish
+// within `drainSeconds`, and new queries go to a new pool.
 /** The only method of the driver's pool that this file calls itself. Callers use the other methods. */
 type Pool = { end: (options: { timeout: number }) => Promise<void> } & object
 
