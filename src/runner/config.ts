@@ -50,7 +50,7 @@ export type RunnerConfig = {
   offersSudo: boolean
   /** Directory for volumes, which the operator has mounted on every host. Absent: new volumes are on this host's disk. */
   volumesDirectory: string | undefined
-  /** The store for the disks of archived sandboxes. */
+  /** The object store for the disks of archived sandboxes. */
   archiveStore: StoreAddress
   /** Whether other runners can use the archive store, too: true if the operator has configured a store. */
   sharesStore: boolean

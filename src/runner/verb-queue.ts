@@ -9,7 +9,7 @@ export class VerbQueue {
   /** Abort controllers of background work that is running or queued. */
   readonly #background = new Map<string, Set<AbortController>>()
 
-  /** Queues `work` for the sandbox. */
+  /** Queues `work`, which is a verb of the sandbox, and aborts the sandbox's background work. */
   run<T>(sandboxId: string, work: () => Promise<T>): Promise<T> {
     abortAll(this.#background, sandboxId)
     return this.#inLine(sandboxId, work)

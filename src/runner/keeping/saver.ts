@@ -24,7 +24,7 @@ type Wanted = {
   assignment: Assignment
   archiveId: string
   failures: number
-  /** The saver aborts this when the save is not needed any more. The abort removes the save from the queue. */
+  /** Aborted when the save is not needed any more. The save then leaves the queue. */
   forgotten: AbortController
   retry?: NodeJS.Timeout
   made?: WrittenArchive

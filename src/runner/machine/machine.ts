@@ -85,7 +85,7 @@ export type Machine = {
   /** IPv4 addresses of DNS resolvers, for `/etc/resolv.conf` of sandboxes. */
   resolvers: readonly string[]
   journal: Journal
-  /** The store that holds the disks of archived sandboxes. */
+  /** The object store with the disks of archived sandboxes. */
   archiveStore: ObjectStore
   bootId: string
   log: Logger
@@ -100,7 +100,7 @@ export class NotRecoverable extends Error {
 }
 
 /**
- * Thrown if the content of a sandbox's disk or volume causes a failure. A retry fails too, until somebody changes the content.
+ * Thrown if the files on a sandbox's disk or volume make a verb fail. A retry would fail too, until somebody changes those files.
  * The runner is not at fault, so it logs no warning.
  */
 export class FaultInside extends Error {

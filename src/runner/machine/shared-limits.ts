@@ -34,7 +34,7 @@ const wanted = {
 
 const pagesOfMemory = Math.ceil(totalmem() / 4096)
 
-/** A setting for which 0 means "no limit". The runner does not change the value 0. */
+/** Path of a kernel setting for which 0 means "no limit". If its value is 0, the runner leaves it unchanged. */
 const mayBeWithout = '/proc/sys/fs/pipe-user-pages-soft'
 
 /**

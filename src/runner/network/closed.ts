@@ -21,8 +21,8 @@ export const ofNoHost = [
 ] as const satisfies Closed
 
 /**
- * Networks that stay closed to sandboxes even if the operator opens a larger network around them. 168.63.129.16 serves Azure's
- * metadata, as 169.254.169.254 does in other clouds.
+ * Networks that stay closed to sandboxes even if the operator opens a larger network that contains them. 168.63.129.16 serves
+ * Azure's metadata, as 169.254.169.254 does in other clouds.
  */
 export const neverOpened = [...ofNoHost, '168.63.129.16/32'] as const satisfies Closed
 

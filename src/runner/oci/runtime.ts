@@ -42,9 +42,9 @@ export const openCrun = async ({ launcher, root, hiddenMounts, mountPoint }: Run
   const said = await runCommand(['crun', '--version'])
   const version = /crun version (\S+)/.exec(said)?.[1] ?? 'unknown'
   const program = await pathOfProgram('crun')
-  // A container must not be able to write to the program that starts it. crun therefore mounts its own program read-only and
-  // starts it a second time from there, unless it was started from a read-only mount. The second start and the unmount are slow,
-  // so these steps make a read-only mount before crun starts.
+  // A container must not be able to write to the program that starts it. If crun was not started from a read-only mount, it makes
+  // such a mount of its own program and starts itself a second time from there, which is slow. These steps therefore make the
+  // read-only mount before crun starts.
   const exec = (...args: string[]) => [
     step.bind(program, mountPoint),
     step.readOnly(mountPoint),

@@ -20,8 +20,8 @@ const standardKeepFreeBytes = 2 * 1024 * MiB
 const mostSpareBytes = 1024 * MiB
 
 /**
- * The end of an error message that begins with the path of the pool. A new mount makes the pool writable, but is possible only
- * when nothing uses the pool any more.
+ * The end of an error message that begins with the path of the pool. The pool becomes writable if it is mounted again, which is
+ * possible only when no process uses it any more.
  */
 export const readOnlySince =
   'is read-only since an error of the disk below it: restart this machine, or end all sandboxes and Alcove'
@@ -36,7 +36,7 @@ export type SpaceClaimParts = {
    * Default: 2 GiB.
    */
   keepFreeBytes?: number
-  /** What users notice when the host's disk is nearly full. The warning that the runner logs then ends with this text. */
+  /** What users notice when the host's disk is nearly full. The runner puts this text at the end of its warning about that. */
   consequence?: string
 }
 
@@ -82,7 +82,7 @@ export class SpaceClaim {
 
   async #look() {
     const { image, place, keepFreeBytes } = this.#parts
-    // If the pool is not mounted, the ballast would be made on the file system of the host and take its space.
+    // Do nothing if the pool is not mounted: the ballast would then be made on the host's own file system.
     if (!(await isBtrfs(place)) || !(await this.#isWritable())) return
     const [{ size, blocks }, poolFree, hostFree, held] = await Promise.all([
       stat(image),
@@ -122,8 +122,8 @@ export class SpaceClaim {
   async #give(bytes: number) {
     const file = await open(this.#file, 'r+')
     await file.truncate(bytes).finally(() => file.close())
-    // The pool reports the released space as free only after a sync. Without the sync, the next check would release the same
-    // amount again.
+    // The pool counts the space of the smaller ballast as free only after a sync. Without the sync, the next check would make the
+    // ballast smaller by the same amount once more.
     await runCommand(['sync', '--file-system', this.#parts.place], { timeoutMs: 600_000 })
     if (bytes === 0) this.#parts.log.info({ file: this.#parts.image }, 'the host has room for all of the file again')
   }

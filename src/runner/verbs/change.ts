@@ -55,8 +55,8 @@ const hasSameVariables = (one: Assignment, other: Assignment): boolean =>
   isDeepStrictEqual([one.env, one.unsetEnv], [other.env, other.unsetEnv])
 
 /**
- * Returns the assignment without the fields that a pause or a resume changes. A change of only these fields is not written to
- * the journal, because control sends them again.
+ * Returns the assignment with the fields that a pause or a resume changes set to 0. If only these fields have changed, the journal
+ * is not written, because control sends them again.
  */
 const lasting = (assignment: Assignment) => ({ ...assignment, generation: 0, target: 0, signal: 0 })
 

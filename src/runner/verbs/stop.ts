@@ -10,7 +10,10 @@ import type { Assignment } from '#src/wire/runner-link.ts'
 import { clearSandbox } from './clear.ts'
 
 const graceMs = 10_000
-/** Processes may take `graceMs` to end. After that, the runner waits this many milliseconds more for the agent's answer. */
+/**
+ * Processes may take `graceMs` to end. If the agent has not ended by then, the runner waits at most this many milliseconds more for
+ * it.
+ */
 const answerMs = 2_000
 
 /**
@@ -35,6 +38,6 @@ const askToEnd = async (machine: Machine, sandboxId: string, hurry: AbortSignal)
   // A paused sandbox is thawed first, because its agent is frozen too and could not receive the request.
   await cgroupOf(machine, sandboxId).thaw()
   const agent = machine.agentAt(socketOf(machine.places, sandboxId))
-  // The agent's answer does not matter: the caller kills all processes that remain.
+  // The result does not matter here: the caller then kills all processes that remain.
   await settlesWithin(agent.shutdown(graceMs), graceMs + answerMs, hurry)
 }

@@ -50,8 +50,8 @@ const isQuery = (message: Buffer) =>
   message.length >= headerBytes && message.length <= mostQuestionBytes && (message.readUInt8(2) & 0x80) === 0
 
 /**
- * Reads the question of a message. If the message contains no question that can be answered, returns the error code to answer
- * with. Returns undefined if no answer may be sent, because the message is itself an answer, or is too short or too long.
+ * Reads the question of a message. If the message contains no question that can be answered, returns the error code for the answer.
+ * Undefined: no answer may be sent, because the message is itself an answer, or is too short or too long.
  */
 export const readQuestion = (message: Buffer): Question | Code | undefined => {
   if (!isQuery(message)) return undefined
