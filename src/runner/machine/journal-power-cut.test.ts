@@ -90,7 +90,7 @@ suite('the runner’s journal, with power cuts at any moment', { skip: needsRoot
       },
     ))
 
-  test('a power cut does not lose the record (`oweArchives`) that a sandbox’s archives must be removed', () =>
+  test('after `oweArchives`, a power cut does not lose the record that a sandbox’s archives must be removed', () =>
     cutJournal(
       async (journal, mark) => {
         await journal.writeSpec('a', specOf('first'))

@@ -127,9 +127,9 @@ export const rulesetText = ({ instance, range, resolvers, opened }: RulesetParts
     `add map inet ${table} slots { type ifname . ipv4_addr : verdict; }`,
 
     'add chain inet $T refuse',
-    // The chain first refuses packets to the host, to other sandboxes and to addresses that nobody can open. Then it accepts
-    // packets to networks that the operator has opened. The chain sees the original destination address, because it runs before
-    // rules of other programs that replace the destination, such as Docker's rules for published ports.
+    // The chain first refuses packets to the host, to other sandboxes and to addresses that even the operator cannot open. Then it
+    // accepts packets to networks that the operator has opened. The chain sees the original destination address, because it runs
+    // before rules of other programs that replace the destination, such as Docker's rules for published ports.
     ...chainOf('guard', '', [
       'fib daddr type { broadcast, multicast, anycast } drop',
       'fib daddr type != unicast goto refuse',

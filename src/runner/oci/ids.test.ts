@@ -29,7 +29,7 @@ suite('user ids of sandboxes on the host', () => {
     }
   })
 
-  test('a sandbox may use all ids below 200704, and above that only the ids of its image', () => {
+  test('a sandbox may use all user ids below 200704, and above that only the user ids of its image', () => {
     const groups = groupLargeIds([95_607, 197_609, 2_000_000, 1_000_660_000, 1_000_660_001])
     assert.deepEqual(groups, [
       { first: 2_000_000, count: 1 },

@@ -146,7 +146,7 @@ for (const useBtrfs of [true, false])
     })
 
     if (useBtrfs)
-      test('a restored disk may exceed its limit by 3 %; new files then fit only after others were removed', async () => {
+      test('a restored disk may exceed its limit by 3 %; files can then be added only after others were removed', async () => {
         const small = 1 / 2
         await runSteps(parts.launcher, pool.stepsToMakeEmpty('restored', small))
         const path = join(pool.diskOf('restored').work, '..')

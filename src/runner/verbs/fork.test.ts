@@ -62,7 +62,7 @@ suite('forks of a sandbox', { skip: needsRoot }, () => {
     assert.equal(box.host.get(parent.sandboxId)?.status, 'stopped')
   })
 
-  test('a fork made while a program writes has all lines up to some moment; the program loses no line', async () => {
+  test('a fork made while a program writes lines has all lines up to one moment; its parent loses no line', async () => {
     const parent = await box.started()
     await said(parent, '(i=0; while [ ! -e /dev/shm/end ]; do i=$((i+1)); echo $i; done > /root/log) 2>&1 &')
     const children = Array.from({ length: 6 }, () => childOf(parent))
@@ -128,7 +128,7 @@ suite('forks of a sandbox', { skip: needsRoot }, () => {
     await assert.rejects(box.host.start({ ...assignment, isNew: false }), NotRecoverable)
   })
 
-  test('after a kill of the runner a fork is complete or absent, and its parent is unchanged', async () => {
+  test('if the runner is killed during a fork, the fork is complete or absent, and its parent is unchanged', async () => {
     const parent = await box.started()
     await said(parent, 'dd if=/dev/zero of=/root/big bs=1M count=20 2>/dev/null; echo end > /root/file')
     for (const afterMs of [0, 4, 8, 12, 16, 24, 32, 48, 64, 90]) {

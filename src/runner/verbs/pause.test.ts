@@ -139,7 +139,7 @@ suite('pausing a sandbox', { skip: needsRoot }, () => {
     assert.equal(output, String(512 * 1024 ** 2))
   })
 
-  test('after a kill of the runner a paused sandbox stays paused, and the next runner can resume it', async () => {
+  test('if the runner is killed, a paused sandbox stays paused, and the next runner can resume it', async () => {
     await box.close()
     const killable = await KillableRunner.open(box)
     const assignment = box.assignment()
