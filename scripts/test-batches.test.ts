@@ -16,6 +16,11 @@ suite('which test files share a process', () => {
     ])
   })
 
+  test('a test file in `test/` does not share its process, because it takes minutes', () => {
+    const slow = ['test/hosts/join.test.ts', 'test/hosts/ring.test.ts']
+    assert.deepEqual(batchesOf([...slow, ...needDatabases], 1), [...slow.map((file) => [file]), needDatabases])
+  })
+
   test('a test file that replaces modules or timers does not share its process', () => {
     assert.deepEqual(batchesOf([mocks, ...needDatabases], 1), [[mocks], needDatabases])
   })

@@ -1,7 +1,8 @@
 // Decides which test files run in one process, one after the other. Loading control takes longer than most of its
 // tests. Test files of control therefore run in one process, which loads control once. Files of pure code share a process too.
 //   shared   Files that need only a database. Each of their tests has a database of its own. Files of pure code.
-//   alone    Files that start programs, that replace parts of Node (mocks), or that measure their own process.
+//   alone    Files that start programs, that replace parts of Node (mocks), or that measure their own process. Files in test/,
+//            which take minutes.
 import { readFileSync } from 'node:fs'
 import { needsOf } from './test-needs.ts'
 
@@ -16,6 +17,7 @@ const concernsProcess = /\bmock\b|\bprocess\.|syncBuiltinESMExports/
 
 const mayShare = (file: string): boolean => {
   const needs = needsOf(file)
+  if (file.startsWith('test/')) return false
   return (needs.has('database') || !needs.has('programs')) && !concernsProcess.test(readFileSync(file, 'utf8'))
 }
 
