@@ -39,8 +39,8 @@ export const lockApplication = async (transaction: Transaction, organizationId: 
 export type Initialized = { applicationId: string } | { error: string; retryAt: Date }
 
 /**
- * Stores the result of an attempt to find or create the organization's application at the provider. `retry_count`
- * counts the attempts, except a first attempt that succeeded.
+ * Stores the result of an attempt to find or create the organization's application at the provider. `retry_count` is
+ * the number of attempts so far. A first attempt that succeeds is not counted.
  */
 export const writeInitialization = async (
   sql: Sql,
@@ -72,7 +72,8 @@ export const writeInitialization = async (
 }
 
 /**
- * Lists organizations whose application could not be created at this provider, and for which the next attempt is due.
+ * Lists the organizations for which control could not create an application at this provider, and must try it again
+ * now.
  */
 export const listToRetry = (
   sql: Sql,
@@ -86,7 +87,8 @@ export const listToRetry = (
 
 /**
  * If an attempt to create the organization's application is due, sets the time of the next attempt to `next` and
- * returns true. If several processes call this at the same time, only one gets true. It makes the attempt that is due.
+ * returns true. If several processes call this at the same time, only one of them gets true. That process must make the
+ * attempt.
  */
 export const takeRetry = async (sql: Sql, organizationId: string, now: Date, next: Date): Promise<boolean> => {
   const rows = await sql`
@@ -123,8 +125,8 @@ export const writeListening = async (transaction: Transaction, organizationId: s
 }
 
 /**
- * Marks for which organizations messages are stored. `provider`: the provider that this server uses now. For an
- * organization whose application is at another provider, no messages are stored.
+ * Marks the organizations for which control stores webhook messages. `provider`: the webhook provider that this server
+ * uses now. An organization whose application is at another provider is not marked.
  */
 export const listenFor = async (sql: Sql, provider: ProviderKind | undefined): Promise<void> => {
   await sql`

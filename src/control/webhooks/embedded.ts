@@ -20,7 +20,7 @@ export const createEmbedded = (parts: Omit<WebhookParts, 'provider'>): WebhookPr
   kind: 'embedded',
   initialize: async ({ id }) => `app_${id}`,
   openPortal: (_applicationId, who) => openLink(parts, who),
-  // Reads our own database, so the result is always current.
+  // The endpoints are in control's own database, so the result is always up to date.
   hasEndpoints: async (_applicationId, organizationId) => {
     const [row] = await parts.database.sql<[{ found: boolean }]>`
       select exists (select from webhook_endpoints

@@ -51,7 +51,7 @@ export const findEndpoint = async (sql: Sql, organizationId: string, id: string)
   return row && readEndpoint(row)
 }
 
-/** Finds an endpoint of any organization, for the sender, which acts without a caller. */
+/** Finds an endpoint of any organization. The sender of webhooks uses this, because it sends for all organizations. */
 export const findEndpointById = async (sql: Sql, id: string): Promise<Endpoint | undefined> => {
   const [row] = await sql`select * from webhook_endpoints where id = ${id}`
   return row && readEndpoint(row)

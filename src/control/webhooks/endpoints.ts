@@ -24,8 +24,8 @@ import { newSecret } from './signature.ts'
 
 const mostEndpoints = 20
 /**
- * Hours after a rotation during which messages are also signed with the old secret, so that receivers can switch to
- * the new secret at any time.
+ * When an owner replaces the secret of an endpoint, messages are signed with both secrets for this many hours.
+ * Meanwhile, the receiver can switch to the new secret.
  */
 const oldSecretHours = 24
 

@@ -1,4 +1,4 @@
-// The kinds of events and their payloads: docs/reference/webhooks.md.
+// Defines the webhook messages: the kinds of events and the payloads. The reference page is docs/reference/webhooks.md.
 import type { Cause } from '#src/wire/runner-link.ts'
 
 export const webhookEvents = [
@@ -19,7 +19,7 @@ export const isWebhookEvent = (word: string): word is WebhookEvent =>
 
 export type Message = {
   id: number
-  /** The id of the message that receivers see. All attempts have the same id. */
+  /** The id of the message, as receivers see it. All attempts to send the message have this id. */
   publicId: string
   organizationId: string
   event: WebhookEvent
@@ -40,7 +40,7 @@ export type Message = {
   labels: Record<string, string> | null
 }
 
-/** Returns the payload of a message. It is equal in every attempt, byte by byte. */
+/** Returns the payload of a message. Every attempt to send the message has exactly this payload. */
 export const payloadOf = (message: Message): Record<string, unknown> => {
   const at = message.at.toISOString()
   return {

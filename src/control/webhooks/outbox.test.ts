@@ -39,7 +39,7 @@ suite('the webhook messages that a change stores', () => {
     await app.as('owner').post(`/webhooks/organizations/${ours}/initialize`)
     await app.as('owner').post('/sandbox', { name: 'after' })
     assert.equal(await countMessages(app), 0)
-    // An endpoint of one organization makes no messages for another organization.
+    // Only the organization `ours` has a webhook endpoint. So a change of another organization stores no message.
     await addEndpoint(app, 'http://127.0.0.1:1/')
     await app.as('stranger').post('/sandbox', { name: 'theirs' })
     assert.equal(await countMessages(app), 0)
@@ -108,8 +108,8 @@ suite('the webhook messages that a change stores', () => {
     await receiver.until(4)
     const other = openDatabase(app.url, { max: 1 })
     try {
-      // This transaction writes its message first, but commits last. The messages of later changes are sent before it
-      // commits.
+      // A transaction that writes its message first, and commits last. Before it commits, the messages of later changes
+      // are sent.
       await other.transaction(async (transaction) => {
         await transaction`update sandboxes set state = 'error' where id = ${slow}`
         await app.as('member').post('/sandbox/fast/stop')
@@ -172,7 +172,7 @@ suite('the webhook messages that a change stores', () => {
     assert.ok(claimed, 'it was not taken from the pool')
   })
 
-  test('with too many webhook messages, the organization with the most loses its oldest sent messages', async () => {
+  test('if too many webhook messages are stored, the organization with the most loses its oldest sent ones', async () => {
     await using app = await start()
     const { sql } = app.database
     await sql`

@@ -7,10 +7,7 @@ import { claim, dispatch, finish, type ProviderKind } from './queue.ts'
 
 const { ours } = organizations
 const provider: ProviderKind = 'embedded'
-/**
- * A little longer than `leaseSeconds`, after which another process may send a delivery that a process took from the
- * queue.
- */
+/** A little longer than the lease of a claimed delivery. After this time, another process may send the delivery. */
 const leasePassed = { seconds: 21 }
 
 /**

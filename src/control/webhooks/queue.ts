@@ -15,23 +15,22 @@ import { deadAfterSeconds, waitAfter } from './schedule.ts'
 
 export type ProviderKind = 'embedded' | 'svix'
 
-/** Key of an advisory lock of PostgreSQL: any number that no other code uses. */
+/** Key of the advisory lock of PostgreSQL that locks the queue. The number is arbitrary; no other code uses it. */
 export const queueLock = 7_305_540
 
 const messagesAtOnce = 500
 const perEndpointAtOnce = 4
 /**
- * Seconds after which another process may send a delivery that a process has taken. Must be longer than an attempt can
- * take.
+ * Seconds of a lease. If a process has taken a delivery and has not finished it after this time, another process may
+ * send it. Must be longer than an attempt can take.
  */
 const leaseSeconds = 20
 
 const later = (now: Date, seconds: number) => new Date(now.getTime() + seconds * 1000)
 
 /**
- * Locks the queue until the transaction ends. Needed by callers that add deliveries, or that end all deliveries of a
- * lane (deliveries that are sent one after the other). `finish` takes the same lock in shared mode, so it never runs at
- * the same time as these callers.
+ * Locks the queue of deliveries until the transaction ends. Call it before adding deliveries, or before marking all
+ * deliveries of an endpoint as failed. While one process has this lock, `finish` waits in every process.
  */
 export const lockQueue = async (transaction: Transaction): Promise<void> => {
   await transaction`select pg_advisory_xact_lock(${queueLock})`
@@ -93,7 +92,7 @@ export type Claim = {
 }
 
 /**
- * Takes due deliveries from the queue, at most `perEndpointAtOnce` per endpoint. During the lease, no other process
+ * Takes due deliveries from the queue, at most `perEndpointAtOnce` per endpoint. For `leaseSeconds`, no other process
  * sends them. Endpoints and organizations are chosen in random order.
  */
 export const claim = async (
@@ -149,8 +148,8 @@ export type Attempted = { outcome: Outcome; at: Date; durationMilliseconds: numb
  * Stores the outcome of an attempt to deliver a webhook. After a success, or when no attempt is left, the next delivery
  * of the lane becomes due. Writes nothing if the lease was over and another process has taken the delivery.
  *
- * Disables the endpoint, and returns the reason, if it has answered 410 (no more messages) or has failed for too long.
- * All of this is one transaction, so that no process sends the lane's next delivery before the endpoint is disabled.
+ * If the endpoint has answered 410 (no more messages) or has failed for too long, `finish` disables the endpoint and
+ * returns the reason. All this is one transaction, so no process can send the lane's next delivery in between.
  */
 export const finish = async (
   transaction: Transaction,
@@ -213,8 +212,8 @@ export const giveUp = async (transaction: Transaction, endpointId: string, now: 
 }
 
 /**
- * Queues a message for an endpoint again, because a user requested it. The delivery does not wait for other deliveries.
- * Returns false if the organization has no such message.
+ * Queues a message for an endpoint again, because a user requested it. The new delivery does not wait until earlier
+ * deliveries have been sent. Returns false if the organization has no such message.
  */
 export const sendAgain = async (
   transaction: Transaction,
@@ -242,14 +241,14 @@ const rowsAtOnce = 5000
  */
 const mostMessages = 1_000_000
 /**
- * Maximum number of waiting deliveries of an endpoint. An endpoint with more cannot catch up, and slows down the queue
- * that all endpoints share.
+ * Maximum number of deliveries that wait for one endpoint. An endpoint with more is disabled, because it slows down the
+ * queue, which all endpoints share.
  */
 export const mostWaiting = 10_000
 
 /**
- * Deletes messages that are older than `daysKept`, and the oldest messages if there are more than `most`, with their
- * attempts. Messages that are still to be sent are not deleted.
+ * Deletes messages that are older than `daysKept`, together with their attempts. If there are more than `most`
+ * messages, it deletes the oldest messages of the organization with the most. Messages that are still to be sent stay.
  */
 export const forgetOld = async (sql: Sql, now: Date, most = mostMessages): Promise<void> => {
   const before = later(now, -daysKept * 86_400)
@@ -274,7 +273,7 @@ export const forgetOld = async (sql: Sql, now: Date, most = mostMessages): Promi
   await sql`delete from webhook_portal_tokens where expires_at <= ${now}`
 }
 
-/** Lists endpoints with too many waiting deliveries. */
+/** Lists endpoints for which more than `mostWaiting` deliveries wait. */
 export const listOverfull = async (sql: Sql): Promise<string[]> => {
   const rows = await sql<{ endpointId: string }[]>`
     select endpoint_id as "endpointId" from webhook_deliveries where state = 'waiting'

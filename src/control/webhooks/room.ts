@@ -15,7 +15,7 @@ import { retryInitializations } from './service.ts'
 import { createSvix } from './svix.ts'
 
 export type WebhookRoom = WebhookParts & {
-  /** Runs one sweep now. By itself, a sweep runs every few seconds. */
+  /** Runs one sweep now. Without this call, a sweep runs every few seconds. */
   sweep: () => Promise<void>
   /** Resolves when no message is due to be sent now. */
   settled: () => Promise<void>
@@ -37,8 +37,8 @@ export const openWebhookRoom = async (
   given: Parts,
   { sweepSeconds }: { sweepSeconds: number },
 ): Promise<WebhookRoom> => {
-  // The deliveries of webhooks have their own limit of concurrent outbound calls. So they go on even if other outbound
-  // calls of control hang and use up the other limit.
+  // Webhook deliveries have a limit of concurrent outbound calls of their own. So they continue even if many other
+  // outbound calls of control hang.
   const outbound = createOutbound({ allowed: given.settings.privateTargets, mostAtOnce })
   const provider = providerOf(given.settings.webhooks, { ...given, outbound })
   const parts: WebhookParts = { ...given, outbound, provider }

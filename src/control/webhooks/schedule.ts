@@ -1,5 +1,5 @@
-// The retry schedule of messages: the first retry is after seconds, the next ones are at growing intervals. The last
-// one is about a day and a half after the first attempt.
+// When a failed webhook message is sent again. The first retry comes 5 seconds after the first attempt. The intervals
+// between later retries grow. The last retry comes about a day and a half after the first attempt.
 const seconds = 1
 const minutes = 60
 const hours = 3600
@@ -20,13 +20,13 @@ const waits = [
 /** Seconds until the next attempt, given the number of attempts so far. Undefined: no further attempt is made. */
 export const waitAfter = (attempts: number, random: () => number = Math.random): number | undefined => {
   const wait = waits[attempts - 1]
-  // Adds up to a tenth at random, so that messages that failed together are not retried together.
+  // Adds up to 10% at random, so that messages that failed at the same time are not all retried at the same time.
   return wait === undefined ? undefined : wait * (1 + random() / 10)
 }
 
 /**
- * When the last attempt for a message fails, its endpoint is disabled if all attempts there have failed for this many
- * seconds.
+ * When the last attempt to send a message fails, the endpoint is disabled if all attempts to send anything to it have
+ * failed for this many seconds.
  */
 export const deadAfterSeconds = 24 * hours
 

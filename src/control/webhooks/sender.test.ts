@@ -25,7 +25,7 @@ const addEndpoint = async (app: TestControl, url: string, more: object = {}): Pr
   return reply.body
 }
 
-/** Inserts or changes a snapshot. A trigger of the database then writes the message. */
+/** Inserts or changes a snapshot. A trigger of the database then writes the webhook message about the snapshot. */
 const happen = async (
   { database }: TestControl,
   subject: string,

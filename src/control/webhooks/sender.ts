@@ -14,9 +14,9 @@ export const mostAtOnce = 96
  */
 const busyFrom = 5
 /**
- * How many deliveries one organization may have, as a part of the free places. Free places: `mostAtOnce` minus the
- * deliveries that run in this process. The product is rounded down, and is at least 1. At most this many deliveries of
- * an organization are taken from the queue at once, and none while this many of its deliveries run already.
+ * The part of the free places that one organization may take. The number of free places is `mostAtOnce` minus the
+ * deliveries that run in this process. For example, with 40 free places, at most 5 deliveries of an organization are
+ * taken from the queue at once, and none while 5 of its deliveries run already. An organization may always take 1.
  */
 const shareOfRoom = 1 / 8
 /**
@@ -51,8 +51,8 @@ export const startSender = (parts: WebhookParts, provider: WebhookProvider): Sen
     const dead = await database.transaction((transaction) => finish(transaction, delivery, attempted, clock.now()))
     if (dead === undefined) return
     const endpoint = await findEndpointById(database.sql, delivery.endpointId)
-    // `finish` has just disabled the endpoint. `disable` also marks the endpoint's waiting deliveries as failed. If the
-    // owner has enabled the endpoint again meanwhile, nothing is done.
+    // `finish` has just disabled the endpoint. `disable` then marks the endpoint's waiting deliveries as failed. If the
+    // owner has already enabled the endpoint again, nothing is done.
     if (endpoint === undefined || endpoint.disabledAt === null) return
     await database.transaction((transaction) => disable(transaction, endpoint, dead, clock.now()))
     log.info({ endpointId: endpoint.id, organizationId: endpoint.organizationId, dead }, 'a webhook endpoint is dead')

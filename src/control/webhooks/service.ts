@@ -1,4 +1,4 @@
-// The four operations of webhooks in the public API.
+// The four calls of the public API about an organization's webhooks: set up, read the status, open the portal, refresh.
 import type { Caller } from '#src/control/auth/route.ts'
 import { Problem } from '#src/problems.ts'
 import {
@@ -115,16 +115,16 @@ const asked = async <T>(work: Promise<T>): Promise<T> => {
 }
 
 /**
- * For some organizations, the creation of the application at the webhook provider has failed. Tries it again if the
- * next attempt is due. The time between two attempts grows.
+ * Tries again to create those applications whose creation at the webhook provider has failed, if the next attempt is
+ * due. The time between two attempts grows.
  */
 export const retryInitializations = async (parts: WebhookParts): Promise<void> => {
   const { database, clock, provider } = parts
   if (provider === undefined) return
   const now = clock.now()
   for (const { organizationId, name, retryCount } of await listToRetry(database.sql, provider.kind, now)) {
-    // `takeRetry` stores the time of the next attempt before this attempt is made. So no other process makes this
-    // attempt, and if this process dies, another process makes the next one.
+    // Before this attempt, `takeRetry` stores the time of the next attempt. So no other process makes this attempt. If
+    // this process dies, another process makes the next attempt.
     const next = new Date(now.getTime() + retryAfter(retryCount) * 1000)
     if (await takeRetry(database.sql, organizationId, now, next))
       await attempt(parts, { id: organizationId, name }, retryCount)

@@ -1,5 +1,5 @@
 // Tests against a server that follows the public description of the Svix API (https://api.svix.com/docs). Like Svix, it
-// refuses bodies with other fields, ids with other characters, and unknown queries.
+// refuses a request if the body has an unknown field, an id has a forbidden character, or the query is unknown.
 import assert from 'node:assert/strict'
 import { once } from 'node:events'
 import { createServer } from 'node:http'
@@ -181,7 +181,7 @@ suite('webhooks with Svix', () => {
     assert.deepEqual([svixApplicationId, lastError, retryCount], ['app_1', null, 4])
   })
 
-  test('with Svix, a wrong token and an unreachable server give different errors, which hide the token', async () => {
+  test('with Svix, a wrong token and an unreachable server give different errors, and none shows the token', async () => {
     await using svix = await startSvix()
     await using wrong = await start(svix.url, 'wrong')
     const refused = await wrong.as('owner').post(`${base}/initialize`)

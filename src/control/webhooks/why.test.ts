@@ -94,7 +94,7 @@ const cases: Case[] = [
   {
     title: 'the webhook and the event about a process killed for memory name the runner and the cause',
     happen: async ({ runner, id }) => {
-      // For the first mishap no message is sent, because control does not know the sandbox.
+      // Control knows no sandbox `nobody`, so it sends no message for the first report.
       runner.say({ type: 'mishap', sandboxId: 'nobody', cause: oom })
       runner.say({ type: 'mishap', sandboxId: id, cause: oom })
     },

@@ -96,7 +96,8 @@ suite('the portal page', () => {
     const entered = await app.as('nobody').get(`${portal}?token=${(body as { token: string }).token}`)
     const cookie = cookieFrom(entered.headers['set-cookie'])
     assert.equal((await app.as('nobody').get(portal, { headers: { cookie } })).status, 200)
-    // A user who is no operator any more, and is no owner of the organization, is refused immediately.
+    // When the user is no longer an operator, the portal refuses the next call, because the user does not own the
+    // organization.
     await app.database.sql`update users set system_role = 'user'`
     assert.equal((await app.as('nobody').get(portal, { headers: { cookie } })).status, 401)
   })
@@ -241,8 +242,7 @@ suite('the portal page', () => {
       assert.equal((await app.as('nobody').send('POST', `${portal}/endpoints`, body, { headers })).status, 403)
     }
     assert.equal((await mine.send('/endpoints', fields, { 'sec-fetch-site': 'cross-site' })).status, 403)
-    // A body of another content type has no form fields. A page of another site cannot send such a body without a CORS
-    // preflight.
+    // The portal answers 415 to a body that is not a form, here JSON.
     assert.equal((await mine.send('/endpoints', fields, { 'content-type': 'application/json' })).status, 415)
     assert.deepEqual((await app.as('owner').get(`/webhooks/organizations/${ours}/endpoints`)).body, [])
   })

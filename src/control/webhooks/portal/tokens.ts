@@ -1,6 +1,7 @@
-// Access to the portal page. A link works once and for a few minutes. It becomes a session of one hour, in a cookie.
-// Link and session end when their user is neither an owner of the organization nor an operator any more, or when the
-// API key that made the link is deleted. The database stores only hashes.
+// Access to the portal: the web page on which an organization manages its webhooks. A link opens the portal once, and
+// only for 10 minutes. The browser then has a session of one hour, in a cookie. Link and session end when their user is
+// neither an owner of the organization nor an operator any more, or when the API key that made the link is deleted. The
+// database stores only hashes.
 import { randomBytes } from 'node:crypto'
 import { isMakerGone } from '#src/control/auth/maker.ts'
 import { hashKey, isSameHash } from '#src/control/auth/secret.ts'
@@ -87,7 +88,7 @@ export const cookieOf = (token: string, publicUrl: string): string =>
     ...(publicUrl.startsWith('https:') ? ['Secure'] : []),
   ].join('; ')
 
-/** Returns the CSRF token of a session. It is in every form, and pages of other sites cannot know it. */
+/** Returns the CSRF token of a session. Every form of the portal contains it. Pages of other sites cannot read it. */
 export const formWord = ({ token }: Session): string => hashKey(`form:${token}`)
 
 export const isFormWord = (session: Session, given: string): boolean => isSameHash(formWord(session), given)
