@@ -1,4 +1,5 @@
-// Lets a create wait while its snapshot is still being made, for example at the first start of a server.
+// Lets the creation of a sandbox wait while its snapshot is still being made, for example at the first start of a
+// server.
 
 import { setTimeout as delay } from 'node:timers/promises'
 import { Budget } from '#src/kit/budget.ts'
@@ -11,8 +12,8 @@ const lookEveryMs = 250
 /** The name under which runners keep the built-in image of the server. */
 const defaultImage = 'default'
 /**
- * Maximum number of create calls that wait until a snapshot is made, per organization and in total. A call above the
- * limit is refused without waiting.
+ * Maximum number of create calls that wait until their snapshot is made: 32 per organization, 256 in total. A call
+ * above the limit does not wait.
  */
 const waiters = new Budget({ each: 32, all: 256 })
 

@@ -18,7 +18,7 @@ const sourceOf = async (app: TestControl, name: string, dockerfileContent: strin
 suite('a definition that uses a snapshot as a base', () => {
   test('a name in FROM, --from or --mount means the snapshot of that name or, if there is none, an image', async () => {
     await using app = await startControl()
-    // This runner reports that it has the built-in image.
+    // A connected runner that reports that it has the built-in image.
     await using _ = await connectRunner(app)
     const dockerfile = [
       'FROM --platform=linux/amd64 default AS a',

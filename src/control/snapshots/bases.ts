@@ -8,8 +8,8 @@ import { isBuiltPerOrganization } from './desktop.ts'
 import { findSnapshotByIdOrName } from './store.ts'
 
 /**
- * Maximum number of names of a definition that are looked up as snapshots. Further names are taken as images of a
- * registry.
+ * Maximum number of names in one Dockerfile that are looked up as snapshots. All names after these mean images in an
+ * image registry.
  */
 const mostNames = 100
 
@@ -27,7 +27,7 @@ const namesIn = (dockerfile: string): { name: string; isArg: boolean }[] => {
     ...after(/[ \t]--from=([^\s]+)/gi),
     ...after(/[,=]from=([^\s,]+)/gi),
   ]
-  // The name in FROM may be a variable, so the default values of ARG are names of images or snapshots too.
+  // FROM can use a variable that ARG sets. So the default value of each ARG may be the name of a snapshot too.
   const args = after(/^[ \t]*ARG[ \t]+\w+=["']?([^\s"']+)/gim)
   return [...new Set([...named, ...args])]
     .filter((name) => nameShape.test(name) && name !== 'scratch')
@@ -40,8 +40,8 @@ export const withSnapshots = async (sql: Sql, organizationId: string, definition
   for (const { name, isArg } of namesIn(definition.dockerfile)) {
     const snapshot = await findSnapshotByIdOrName(sql, organizationId, name)
     if (snapshot === undefined || (isArg && snapshot.state !== 'active')) continue
-    // At the first start of a server, the built-in image of the general snapshots is still being made. Then `checkMade`
-    // throws, and callers try again later.
+    // At the first start of a server, the image of the general snapshots is still being made. Then `checkMade` throws
+    // an error that asks the caller to try again.
     if (snapshot.general) checkMade(snapshot)
     if (snapshot.state !== 'active')
       throw new Problem('bad_request', `FROM ${name}: the snapshot is ${snapshot.state}, and not active.`)

@@ -36,8 +36,8 @@ export const deleteSnapshot = async (parts: RunningParts, actor: Actor, idOrName
 }
 
 /**
- * Deactivates a snapshot, so that no new sandbox can be made from it. Runners remove its image, if the image can be
- * pulled or built again later.
+ * Deactivates a snapshot, so that no new sandbox can be made from it. If no other active snapshot has its image, and
+ * the image came from a registry or a file, runners remove the image.
  */
 export const deactivateSnapshot = async (parts: RunningParts, actor: Actor, idOrName: string): Promise<void> => {
   const { database, clock } = parts
@@ -75,9 +75,9 @@ export const activateSnapshot = async (parts: RunningParts, actor: Actor, idOrNa
 }
 
 /**
- * Returns whether a runner has the image and will not remove it. While no snapshot needs an image, runners may be
- * removing it. In that case, returns false, and deletes the image from control's lists of the runners' images. So the
- * runners get an assignment to make it again.
+ * Returns whether a runner has the image and will keep it. If nothing needs the image at present, a runner may be
+ * removing it. Then this function returns false, and deletes the image from control's lists of what the runners have,
+ * so that a runner makes the image again.
  */
 const isStillThere = async (transaction: Transaction, image: string): Promise<boolean> => {
   if (await isImageNeeded(transaction, image)) return await isOnRunner(transaction, image)

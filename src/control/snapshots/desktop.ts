@@ -1,6 +1,6 @@
-// The snapshot `desktop`, which all organizations see: the default image with a graphical desktop for computer use. It
-// begins as a Dockerfile. The first create of an organization builds the image, and the organization's later creates
-// use it. A server on which nobody asks for a desktop therefore never builds one.
+// The snapshot `desktop`, which all organizations see: the default image with a graphical desktop for computer use.
+// Control has only its Dockerfile. The first sandbox that an organization makes from it builds the image, and the
+// organization's later sandboxes use this image. A server on which nobody asks for a desktop never builds one.
 import type { Definition } from '#src/wire/runner-link.ts'
 import type { Snapshot } from './store.ts'
 
@@ -13,8 +13,9 @@ const packages = [
   ...['dbus-x11', 'at-spi2-core', 'python3-gi', 'gir1.2-gtk-3.0'],
 ]
 
-// Debian's package of noVNC depends on 40 packages of OpenStack, so only its files are installed. `--force-unsafe-io`
-// makes the build faster: dpkg does not flush each file to disk. An interrupted build is discarded anyway.
+// Debian's package of noVNC depends on 40 packages of OpenStack, which a desktop does not need. So its files are
+// unpacked without these packages. `--force-unsafe-io` makes the build faster: dpkg does not flush each file to disk.
+// An interrupted build is discarded anyway.
 const dockerfile = `FROM default
 USER root
 RUN apt-get update && DEBIAN_FRONTEND=noninteractive apt-get install --yes --no-install-recommends \\

@@ -158,7 +158,7 @@ suite('the states of a snapshot', () => {
   })
 })
 
-/** A separate database handle with enough connections for all concurrent writers. */
+/** Opens enough connections to the database for all writers that a test runs at the same time. */
 const openWide = (url: string): Database & AsyncDisposable => {
   const database = openDatabase(url, { max: events.length + 2 })
   return Object.assign(database, { [Symbol.asyncDispose]: () => database.close() })
@@ -225,9 +225,9 @@ suite('concurrent writes of one snapshot', () => {
 })
 
 /**
- * Returns the state that a snapshot should have after the events of two concurrent writers. The second writer reads
- * `state` before the first has committed. If `second` has no move from `state`, it changes nothing. Otherwise it waits
- * for the first writer, and then applies `second` to the state that the first has written.
+ * Returns the state that a snapshot in `state` should have after two events that happen at the same time. If `second`
+ * has no move from `state`, only `first` counts. Otherwise `second` waits for `first`, and is applied to the state that
+ * `first` has written.
  */
 const afterBoth = (first: Event, second: Event, state: SnapshotState): string => {
   const led = (on: Event, from: SnapshotState) => {

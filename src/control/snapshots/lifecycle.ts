@@ -60,7 +60,7 @@ export const snapshotMoves = [
   ['arrive', 'pending', 'active'],
   ['arrive', 'pulling', 'active'],
   ['arrive', 'snapshotting', 'active'],
-  // A runner connects and lists the image, which it had already.
+  // A runner connects, and the list of its images contains the image.
   ['find', 'pending', 'active'],
   ['find', 'pulling', 'active'],
   // The image is complete on a runner, but is larger than allowed.
@@ -81,8 +81,8 @@ export const snapshotMoves = [
   ['give-up', 'snapshotting', 'error'],
   // No runner has the image any more. Control has told runners to pull or build it again.
   ['lose', 'active', 'pulling'],
-  // The only runner with the image is out of service. Built images are not tied to one runner, so they are not
-  // affected.
+  // The only runner with the image was taken out of service. A build is not tied to one runner, so `building` has no
+  // row here.
   ['lose-runner', 'pending', 'error'],
   ['lose-runner', 'pulling', 'error'],
   ['lose-runner', 'snapshotting', 'error'],
@@ -141,7 +141,7 @@ export const snapshotStateRows: Record<SnapshotState, StateRow> = {
   pulling: { isInMaking: true, keepsImage: true },
   snapshotting: { isInMaking: true, keepsImage: true },
   active: { isInMaking: false, keepsImage: true },
-  // While no snapshot of an image is active, runners may remove the image if it can be pulled or built again
+  // If no other snapshot of the image is active, and the image came from a registry or a file, runners remove it
   // (`change.ts`).
   inactive: { isInMaking: false, keepsImage: true },
   error: { isInMaking: false, keepsImage: false },

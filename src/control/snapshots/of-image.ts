@@ -5,9 +5,9 @@ import { moveSnapshots } from './write.ts'
 type Sizes = { sizeGiB: number | null; leastGiB: number | null }
 
 /**
- * Sets a snapshot of this image to `error` if the image is larger than the snapshot's organization may have, or than
- * the disks of its sandboxes. The image's size is known only after the build or pull. Returns whether there was such a
- * snapshot.
+ * Sets a snapshot of this image to `error` if the image is larger than the organization's limit for a snapshot, or
+ * larger than the disk that the snapshot gives to its sandboxes. The image's size is known only after the build or
+ * pull. Returns whether any snapshot was set to `error`.
  */
 export const refuseWhatCannotBe = async (
   transaction: Transaction,
@@ -44,8 +44,8 @@ export const activateSnapshots = async (transaction: Transaction, image: string,
 }
 
 /**
- * Marks the snapshots of an image as failed, because the image cannot be built or pulled, or was lost. They are
- * unusable until their owner activates them again.
+ * Marks the snapshots of an image as failed, because the image cannot be built or pulled, or because no runner has it
+ * any more. No sandbox can be made from a failed snapshot.
  */
 export const failSnapshots = async (transaction: Transaction, image: string, reason: string, now: Date) => {
   await moveSnapshots(transaction, 'fail', transaction`image = ${image}`, { now, reason })

@@ -7,13 +7,13 @@ import { statesInMaking } from './lifecycle.ts'
 type Counted = { most: number; most_in_making: number; max_size: number; count: number; in_making: number }
 
 /**
- * Checks the quota. Call this after the snapshot is inserted, so that it is counted too. If two creates are
- * simultaneous, the second check counts both snapshots. Returns the largest size of a snapshot that the organization
- * may have, in GiB.
+ * Throws if the organization has more snapshots than its quota allows, or if too many of them are being made. Call this
+ * after the new snapshot is inserted, so that it is counted too. Returns the maximum size of one snapshot of the
+ * organization, in GiB.
  */
 export const checkSnapshotQuota = async (transaction: Transaction, organizationId: string): Promise<number> => {
-  // The second statement is sent at the same time, but runs after the first has the lock. So it counts the snapshots of
-  // transactions that had the lock before.
+  // Both statements are sent at once. The second one, which counts, runs only when the first one has the lock. So it
+  // counts the snapshots of all transactions that had the lock earlier.
   const [, [row]] = await Promise.all([
     transaction`select pg_advisory_xact_lock(hashtextextended(${`snapshots ${organizationId}`}, 0))`,
     transaction<Counted[]>`

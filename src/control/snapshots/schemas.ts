@@ -1,5 +1,5 @@
-// The request and reply schemas of `/snapshots`. The record has the field `mem` for memory; every other endpoint calls it
-// `memory`.
+// The request and reply schemas of `/snapshots`. A snapshot has the field `mem` for its memory. Every other endpoint
+// calls this field `memory`.
 import Type, { type Static } from 'typebox'
 import { DateTime, orNull, PathText } from '#src/http/shapes.ts'
 import { BuildInfo, CreateBuildInfo } from '../build-info.ts'

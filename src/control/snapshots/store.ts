@@ -126,8 +126,7 @@ export const findSnapshotByIdOrName = async (
 }
 
 /**
- * Subquery for the id or the image of a snapshot. A query that needs only this value can run before the snapshot is
- * read.
+ * SQL subquery that finds the id or the image of a snapshot. A query that contains it need not read the snapshot first.
  */
 export const snapshotColumn = (sql: Sql, column: 'id' | 'image', organizationId: string, idOrName: string): Piece =>
   sql`(select ${sql(column)} from snapshots ${named(sql, organizationId, idOrName)})`
