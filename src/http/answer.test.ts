@@ -188,8 +188,7 @@ suite('the unread rest of a body', () => {
       let heard = ''
       for await (const piece of socket) heard += piece
       assert.match(heard, /^HTTP\/1\.1 408 [\s\S]*too slow/)
-      // Waits longer than `silentMs`. If the body were left unread, the server would have destroyed the connection by
-      // now.
+      // Wait longer than `silentMs`, so that a timer that the server has left running would fire during the test.
       await new Promise((resolve) => setTimeout(resolve, 100))
     } finally {
       socket.destroy()

@@ -17,7 +17,7 @@ export const hasBody = ({ headers }: Pick<IncomingMessage, 'headers'>): boolean 
 
 const isUnread = (request: IncomingMessage): boolean => !request.complete && hasBody(request)
 
-/** Reads the rest of a body and discards it. The connection stays open until this is done. */
+/** Reads the rest of a request's body and discards it. If a limit is exceeded, destroys the connection. */
 const readAway = (request: IncomingMessage, { mostBytes, longestMs, silentMs }: ReadAwayBounds): void => {
   const { socket } = request
   const endsAt = performance.now() + longestMs

@@ -172,7 +172,7 @@ suite('limits of the connections of a server', () => {
         assert.equal((await call(server, '/mine')).status, 200)
         assert.equal((await call(server, '/mine', { localAddress: '127.0.0.2' })).status, 200)
       }
-      // The server has closed all of these connections except the newest ones, at most 32.
+      // At most the newest 32 of the 600 idle connections are still open.
       await Promise.all(idle.slice(0, -32).map(closed))
       assert.ok((await server.openSockets()) <= 33)
     }
@@ -246,7 +246,7 @@ suite('limits of the connections of a server', () => {
     }
   })
 
-  test('if idle connections with a credential fill the server, a new one evicts the one idle longest', async () => {
+  test('if idle connections with a credential fill the server, a new connection evicts the longest idle one', async () => {
     await using server = await start({ most: 3 })
     const known: Socket[] = []
     for (let index = 0; index < 3; index++) {
@@ -275,7 +275,7 @@ suite('limits of the connections of a server', () => {
     assert.equal((await call(server, '/mine')).status, 200)
   })
 
-  test('if one owner’s calls fill the server, another owner’s call ends the longest of them', async () => {
+  test('if one owner’s calls fill the server, another owner’s call ends the one that has lasted longest', async () => {
     await using server = await start({ most: 16, mostHeld: 4 })
     const hold = async (owner: string) => {
       const begun = server.nextHeld()

@@ -15,9 +15,10 @@ export type ConnectionBounds = {
   /** Maximum number of open connections of the server. */
   most?: number
   /**
-   * Maximum number of connections with a call that the server has admitted. Each may need a second file descriptor, because the
-   * gate forwards the call. Above this number, a new call closes a connection of the owner with the most connections: first one
-   * whose call had no credential (a visit to a public preview), then the one whose call has lasted longest.
+   * Maximum number of connections with a call that the server has admitted. Each may need a second file descriptor,
+   * because the gate forwards the call. Above this number, a new call closes a connection of the owner with the most
+   * connections. If a call of this owner had no credential (a visit to a public preview), its connection is closed.
+   * Otherwise the connection whose call has lasted longest is closed.
    */
   mostHeld?: number
   /** Maximum number of connections from one network (an IPv4 address or an IPv6 /64) that have no accepted credential yet. */
@@ -43,7 +44,7 @@ export const backlog = 4096
 
 /**
  * Connections with admitted calls of one owner, in the order in which their calls were admitted. `known`: a credential
- * was accepted on the connection. `visiting`: none was, as for a visit to a public preview.
+ * was accepted on the connection. `visiting`: no credential was accepted on it, as for a visit to a public preview.
  */
 type Share = { known: Set<Connection>; visiting: Set<Connection> }
 
@@ -88,8 +89,8 @@ export class Connections {
   readonly #bounds: Required<ConnectionBounds>
   readonly #all = new Map<Duplex, Connection>()
   readonly #networks = new Map<string, Unknown>()
-  // Connections without an admitted call now. `#known`: a credential was accepted on the connection before. In each
-  // set, the connection that was inactive longest comes first.
+  // Connections that have no admitted call at the moment. `#known`: those on which a credential was accepted earlier.
+  // `#unknown`: all others. In each set, the connection that was inactive longest comes first.
   readonly #unknown = new Set<Connection>()
   readonly #known = new Set<Connection>()
   /** Connections with admitted calls that had no credential, such as visits to a public preview. */
@@ -108,8 +109,8 @@ export class Connections {
   watch(server: Server): void {
     const isTls = server instanceof TlsServer
     server.on('connection', (socket) => {
-      // Without a remote address, the client has reset the connection before the server accepted it. The connection
-      // cannot be counted for a network, and nobody would get the answers to its calls.
+      // If the socket has no remote address, the client has reset the connection before the server accepted it. The
+      // connection cannot be counted for a network, and nobody would get the answers to its calls.
       if (socket.remoteAddress === undefined) socket.destroy()
       else this.#add(socket, socket.remoteAddress, isTls ? endsOf(socket) : undefined)
     })
@@ -203,9 +204,10 @@ export class Connections {
   }
 
   /**
-   * Returns the connection to close so that a new call can be admitted. If another owner has at least two connections
-   * more than the new call's owner, it is a connection of the owner with the most. Otherwise, for a call with a
-   * credential, it is a connection of the same owner without a credential. Undefined: no such connection exists.
+   * Returns the connection to close so that a new call can be admitted. If some owner has at least two connections more
+   * than the owner of the new call, returns a connection of the owner with the most connections. Otherwise, if the new
+   * call has a credential, returns a connection of the new call's owner that had none. Undefined: there is no such
+   * connection.
    */
   #longestOfLargest(owner: string, isKnown: boolean): Connection | undefined {
     let largest: Share = { known: new Set(), visiting: new Set() }
@@ -221,8 +223,8 @@ export class Connections {
   }
 
   /**
-   * Adds the connection, if it is admitted, to the share of its owner, and always to the sets that `#listsOf` returns for it. In
-   * each set the connection becomes the last one, because it is the most recently active one.
+   * Adds the connection to the sets that `#listsOf` returns for it. If it has an admitted call, adds it also to the
+   * share of its owner. In each set it becomes the last one, because it is the most recently active one.
    */
   #put(it: Connection): void {
     if (it.isAdmitted) {

@@ -23,8 +23,8 @@ type Bounds = {
   /** Returns the owner that the bytes of a request count for. */
   ownerOf: (request: FastifyRequest) => string
   /**
-   * Maximum number of bytes of all unfinished bodies and frames together. If there are more, the owner with the most
-   * bytes loses its oldest body or frame.
+   * Maximum number of bytes of all unfinished bodies and frames together. If there are more, the oldest body or frame
+   * of the owner with the most bytes is evicted: the body is refused, or the frame's connection is closed.
    */
   mostBytes?: number
   /**

@@ -5,8 +5,8 @@
 export const mostValues = 10_000
 
 /**
- * Maximum depth of a body. Every valid request of our API is less deep. Code that walks through a body of this depth
- * recursively does not exceed the stack.
+ * Maximum depth to which the values of a JSON body may be nested. Every valid request of our API is less deep. Code
+ * that walks through a body of this depth recursively does not exceed the stack.
  */
 export const deepest = 64
 
@@ -25,8 +25,8 @@ const endOfString = (text: string, start: number): number => {
  * JSON. The number of values is estimated from the commas.
  */
 export const findTooMuch = (text: string, most: number = mostValues): string | undefined => {
-  // This text is too short for more than `mostValues` values, and the parser reads a short text fast, however deep it
-  // is.
+  // A text of at most `mostValues` characters cannot have more than `mostValues` values. The parser reads such a short
+  // text fast, however deep it is.
   if (text.length <= mostValues) return undefined
   let values = 0
   let depth = 0

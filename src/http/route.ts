@@ -61,7 +61,7 @@ export type RouteRow<Context, Needs extends string, P, Q, B> = {
    */
   admit?: (call: Omit<Call<Context, Shape<P>, Shape<Q>, BodyOf<B>>, 'reply'>) => Promise<void>
   /**
-   * The subprotocol that is selected if the caller offers it. If the caller does not, the first one that the caller
+   * The WebSocket subprotocol that is selected if the caller offers it. Otherwise the first subprotocol that the caller
    * offers is selected.
    */
   subprotocol?: string

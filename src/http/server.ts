@@ -132,7 +132,7 @@ export const createServer = async <Context extends object, Needs extends string>
     ...(tls === undefined ? { http } : { https: { ...http, ...tls } as never }),
     clientErrorHandler: refuseBadHttp,
     genReqId: () => randomUUID(),
-    // All calls use the server's own logger. A logger for each call would cost more than the check of the call's
+    // All calls use the server's own logger. Making a logger for each call would take longer than checking the call's
     // credential. Lines of the log name their call by `reqId`.
     childLoggerFactory: (logger) => logger,
     routerOptions: { maxParamLength: longestInPath, ignoreTrailingSlash: true },
@@ -147,7 +147,7 @@ export const createServer = async <Context extends object, Needs extends string>
       if (connections.begin(request.raw.socket, request.ws ? undefined : reply.raw)) done()
     })
   }
-  /** The subprotocol that the route of each upgrade prefers, if the route prefers one. */
+  /** For each upgrade to a WebSocket: the subprotocol that its route prefers. Absent: the route prefers none. */
   const subprotocols = new WeakMap<IncomingMessage, string>()
   await server.register(fastifyWebsocket, {
     // If a client violates the WebSocket protocol, the library `ws` sends it the reason and closes the socket. Do not

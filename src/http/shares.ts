@@ -26,7 +26,7 @@ export class Shares<Key> {
   }
 
   /**
-   * Evicts entries until the rest fits into the limit, each time the oldest entry of the owner with the most bytes.
+   * While all entries together exceed the limit of bytes, evicts the oldest entry of the owner with the most bytes.
    * Calls `cutOff` for each evicted entry. `except`: the key of an entry that is never evicted; its bytes count towards
    * the limit.
    */

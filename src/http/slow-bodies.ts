@@ -13,8 +13,8 @@ export type SlowBodiesBounds = {
 export const tooSlow = 'The body has come too slowly, or not at all.'
 
 /**
- * Whether a body comes slowly only because our own code does not read it. A paused stream is not read, except if it has
- * a listener for `readable`: then it is read with `read()`, and Node reports it as paused, too.
+ * Whether a body comes slowly only because our own code does not read it. A paused stream is not read. An exception is
+ * a stream with a listener for `readable`: Node reports it as paused although it is read with `read()`.
  */
 const waitsForReader = (request: IncomingMessage): boolean =>
   request.readableLength > 0 || (request.isPaused() && request.listenerCount('readable') === 0)

@@ -27,8 +27,8 @@ type Bounds = {
   /** Returns the owner that the bytes of an answer count for. */
   ownerOf: (request: FastifyRequest) => string
   /**
-   * Maximum number of bytes of all large answers together. If there are more, the owner with the most bytes loses its
-   * oldest answer.
+   * Maximum number of bytes of all large answers together. If there are more, the oldest answer of the owner with the
+   * most bytes is cut off.
    */
   mostBytes?: number
   idleMs?: number
