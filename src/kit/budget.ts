@@ -1,5 +1,5 @@
-// A budget: an amount (of bytes, calls, …) that several owners share. An owner that asks for more than the free rest
-// gets nothing.
+// A budget: an amount (of bytes, calls, …) that several owners share. It can limit what each owner holds, and what all
+// owners hold together.
 
 type Limits = {
   /** Maximum amount that one owner may hold at a time. Default: no limit. */

@@ -1,5 +1,5 @@
-// Limits how many log lines of one cause a program writes in a minute. A caller who repeats a call that is logged can
-// therefore not fill the log.
+// Limits how many log lines of one cause (a kind of error or message) a program writes in a minute. A caller who
+// repeats a call that is logged can therefore not fill the log.
 
 const linesPerMinute = 30
 const minute = 60_000

@@ -40,7 +40,7 @@ suite('Inflow, a socket that reads into one buffer again and again', () => {
     assert.equal(String(pair.near.read()), 'too much')
   })
 
-  test('`takeOver` gets all bytes that were not read before, and keeps them unchanged while they are in use', async () => {
+  test('the function given to `takeOver` gets all unread bytes, which stay unchanged while it uses them', async () => {
     using pair = await openPair()
     const sent = counting(2_000_000)
     pair.far.write(sent.subarray(0, 100_000))

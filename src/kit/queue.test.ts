@@ -34,7 +34,7 @@ suite('a queue that is fair to all owners of work', () => {
     assert.equal(order.join(''), 'aababca')
   })
 
-  test('if `FairQueue` has no total limit, an owner’s work waits only for that owner’s work, which may fail', async () => {
+  test('if `FairQueue` has no total limit, work waits only for its owner’s work, even if that fails', async () => {
     const queue = new FairQueue({ ofOne: 1 })
     const gate = Promise.withResolvers<void>()
     const did: string[] = []

@@ -15,7 +15,10 @@ type Limits<Owner> = {
    * limit.
    */
   waiting?: { places: Budget<Owner | undefined>; full: (owner: Owner | undefined) => Error }
-  /** Which waiting piece runs next: the oldest, or the oldest of the owner with the fewest running pieces. Default: the oldest. */
+  /**
+   * Which waiting piece of work runs next: the oldest, or the oldest of the owner that has the fewest pieces running.
+   * Default: the oldest.
+   */
   pick?: 'oldest' | 'least served'
 }
 

@@ -36,10 +36,7 @@ export const samplerOf = ({ isParentBased, ratio }: TelemetrySettings['sampler']
   return isParentBased ? new ParentBasedSampler({ root }) : root
 }
 
-/**
- * Maximum number of characters of each trace header. A longer value is ignored: it is invalid, or would cost every
- * program that passes it on too much.
- */
+/** Maximum number of characters of each trace header. A longer value is ignored. */
 const longest = { traceparent: 128, tracestate: 512 }
 
 const sound = (place: TracePlace): TracePlace => {
