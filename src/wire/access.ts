@@ -76,7 +76,7 @@ export type Access = {
   warnsVisitors: boolean
   /**
    * The value of the header `Host` that the gate sends to the server inside the sandbox; the port of the preview is
-   * added. Many development servers refuse any other name. Absent: the preview's own host name.
+   * added. Many development servers refuse every name except `localhost`. Absent: the preview's own host name.
    */
   hostInside?: 'localhost'
 }

@@ -29,9 +29,9 @@ export type UploadAccess = {
   /** The address of the runner that stores the uploads: `unix:/path` or `http://host:port`. */
   runnerAddress: string
   /**
-   * Id of the gate on the machine of the runner at `runnerAddress`. Absent: this machine is the server's own. A gate on
-   * another machine cannot reach that runner. Such a gate sends the upload to the runner of its own machine, because
-   * the runners of all machines use one store.
+   * Id of the gate on the machine of the runner at `runnerAddress`. Absent: the runner is on the server's own machine.
+   * A gate on another machine cannot reach that runner. Such a gate sends the upload to the runner of its own machine,
+   * because the runners of all machines use one store.
    */
   gateId?: string
 }

@@ -303,9 +303,9 @@ export type RunnerCapabilities = {
   runtime: string
   runtimeVersion: string
   hardDiskLimit: boolean
-  /** What of a sandbox a pause preserves. `memory`: its processes stay in memory. Absent: the runner cannot pause sandboxes. */
+  /** What a pause preserves of a sandbox. `memory`: its processes stay in memory. Absent: the runner cannot pause sandboxes. */
   pause?: 'memory'
-  /** What of a sandbox a fork copies: only the disk. Absent: the runner cannot fork sandboxes. */
+  /** What a fork copies of a sandbox: only the disk. Absent: the runner cannot fork sandboxes. */
   fork?: 'disk'
   /** The driver that new volumes get on this runner. Absent: the runner cannot mount volumes. */
   volumes?: VolumeDriver
