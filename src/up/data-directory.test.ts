@@ -153,7 +153,7 @@ suite('the data directory', { skip: needsRoot }, () => {
     assert.throws(() => prepareDataDirectory(within), complains(/within\/runner belongs to user 65534/))
   })
 
-  test('a data directory is refused if other users may rename it, which a sticky parent directory prevents', () => {
+  test('a data directory is refused if other users may rename it; a sticky parent directory prevents that', () => {
     for (const [mode, gid] of [
       [0o777, 0],
       [0o775, 65534],

@@ -26,8 +26,8 @@ const graceMs = 4000
  */
 export const keepJoined = async ({ data, controlUrl, runner, programs, display, stopAsked }: JoinedParts) => {
   const refused = Promise.withResolvers<never>()
-  // Returns the present content for the state file. The file is not removed when this process ends. By the file, other
-  // commands see that this data directory belongs to a joined runner.
+  // Returns the present content for the state file. The file stays when this process ends, so that other commands see
+  // from it that this data directory belongs to a joined runner.
   const current = () => ({
     ...identityOf(process.pid),
     ...{

@@ -121,7 +121,7 @@ const tidy = ({ all, directory }: DashboardPlace): void => {
 const build = async (place: DashboardPlace, say: (line: string) => void): Promise<void> => {
   if (!hasPages(place.source)) throw new Error(`${place.source} has no pages`)
   using _lock = await waitForLock(join(place.all, lockName), { timeoutMs: longestBuildMs })
-  // Another server may have built these pages while this one waited for the lock.
+  // Another server may have built these pages while this server waited for the lock.
   if (existsSync(place.directory)) return
   tidy(place)
   say('Building dashboard/ …')

@@ -28,8 +28,8 @@ export class Renewal implements AsyncDisposable {
 
   constructor(parts: RenewalParts) {
     this.#parts = parts
-    // `hasCertificates` may reject on disposal. Without this handler, the rejection would end the process if no program
-    // waits for it.
+    // `hasCertificates` may reject when this object is disposed of. Without this handler, the rejection would end the
+    // process if no program waits for it.
     this.#has.promise.catch(() => {})
     if (parts.endsAt() !== undefined) this.#has.resolve()
     this.#loop = this.#keepRenewing()
