@@ -30,8 +30,8 @@ export const createDoor = (
       sandboxId: entering.sandboxId,
       ...need,
     } satisfies Need)
-    // Refuse a ticket for another gate. It names a unix socket of a runner on another host. On this host, the same path
-    // could be the socket of any program.
+    // Refuse a ticket for another gate. Such a ticket names a unix socket of a runner on another host. On this host,
+    // the same path could be the socket of any program.
     if (home !== gateId) throw new Problem('unauthorized', undefined, { cause: 'the ticket is for another gate' })
     // The runner's address in the ticket is signed. The address in `entering` may come from another gate, which must
     // not be able to name a socket of this host.

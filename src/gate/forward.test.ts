@@ -10,7 +10,7 @@ import { forward } from './forward.ts'
 
 /**
  * Returns a simulated connection to a server that answers and closes when it gets the last byte of a request body. The
- * callback for the write of that byte comes only after that.
+ * callback for the write of that byte is called only after the server has closed.
  */
 const closesAtOnce = (lastBytes: string) => {
   let isOver = false

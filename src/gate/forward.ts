@@ -60,7 +60,7 @@ const passBody = (answer: IncomingMessage, length: number, response: ServerRespo
 /** Sends the answer to the caller. `onEnd` runs when the destination has sent its whole answer. */
 const answerWith = (answer: IncomingMessage, { request, response, destination }: Exchange, onEnd: () => void) => {
   const head = destination.outward(answer)
-  // This line throws for a status or header that HTTP parsers accept but no server may send.
+  // `writeHead` throws for a status or header that HTTP parsers accept but no server may send.
   response.writeHead(answer.statusCode ?? 502, answer.statusMessage, head)
   const length = plainLengthOf(answer, request, head)
   if (length !== undefined) {

@@ -44,7 +44,7 @@ export type FrontBounds = {
   openOfOne?: number
   /** A toolbox answer is cut off if the caller reads none of it for this many milliseconds. */
   idleMs?: number
-  /** Maximum milliseconds for which a connection stays open after an answer that ends it, until the caller closes it. */
+  /** After the last answer on a connection, the gate waits at most this many milliseconds for the caller to close it. */
   lingerMs?: number
   connections?: ConnectionBounds
   /** Limits for slow request bodies to a toolbox. Bodies to previews have no such limits. */

@@ -40,7 +40,10 @@ export const refuse = (
   response.end(body)
 }
 
-/** Refuses an upgrade in plain HTTP, written by hand, because the HTTP server has released the socket. */
+/**
+ * Refuses an upgrade with a plain HTTP answer. Writes the answer directly to the socket, because the HTTP server no
+ * longer handles this socket.
+ */
 export const refuseUpgrade = (problem: Problem, request: IncomingMessage, socket: Duplex, withinMs?: number): void => {
   const body = bodyOf(problem, request)
   const head = headOf(problem.status, STATUS_CODES[problem.status] ?? 'Error', [

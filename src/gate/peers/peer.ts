@@ -22,8 +22,8 @@ export type PeerBounds = {
   /** Milliseconds between two requests by which this gate finds out whether the other gate is alive. */
   beatMs?: number
   /**
-   * If such a request gets no answer within this many milliseconds, the other gate counts as dead, and all open calls
-   * to it fail.
+   * If the other gate does not answer the question whether it is alive within this many milliseconds, it counts as
+   * dead, and all open calls to it fail.
    */
   silentMs?: number
   /** Maximum number of open calls to one gate. */

@@ -59,7 +59,7 @@ export const hasAccepted = (
 }
 
 /**
- * Returns the cookies for the server inside, without the gate's own cookies; `undefined` if none are left. `isOpen`:
+ * Returns the cookies for the sandbox's server, without the gate's own cookies; `undefined` if none are left. `isOpen`:
  * returns whether the server may see a text.
  */
 export const withoutOurs = (header: string, isOpen: (text: string) => boolean): string | undefined =>
@@ -86,8 +86,8 @@ export const acceptedCookie = (address: PreviewAddress, sandboxId: string, isSec
   cookie(address, acceptedPrefix + sandboxId, 'true', acceptedSeconds, isSecure)
 
 /**
- * Rewrites a cookie that a server inside sets. The cookie then applies to no other host, and to no other path if previews
- * share a host. `undefined`: drop the cookie, because its name is that of a gate cookie.
+ * Rewrites a cookie that a server in a sandbox sets. The cookie then applies to no other host, and to no other path if
+ * previews share a host. `undefined`: drop the cookie, because its name is that of a gate cookie.
  */
 export const asVisible = (setCookie: string, prefix: string): string | undefined => {
   const [pair = '', ...attributes] = setCookie.split(';')

@@ -36,11 +36,11 @@ const ofWholeHost = new Set(['alt-svc', 'nel', 'report-to', 'service-worker-allo
 const neverOut = new Set(['set-cookie', 'location', 'clear-site-data'])
 
 type Names = {
-  /** The preview's host name, with the sandbox's id in place of a token. The server inside gets it in `X-Forwarded-Host`. */
+  /** The preview's host name, with the sandbox's id in place of a token. The sandbox's server gets it in `X-Forwarded-Host`. */
   host: string
   prefix: string
   /**
-   * The host name that the server inside gets in `Host`, and in `Origin` and `Referer` if they name this preview.
+   * The host name that the sandbox's server gets in `Host`, and in `Origin` and `Referer` if they name this preview.
    * Either `host` or `localhost`.
    */
   called: string
@@ -48,23 +48,23 @@ type Names = {
 }
 
 /**
- * Returns the host names and path prefix for the server inside. A token in the address is a credential, so the server
- * sees the sandbox's id instead.
+ * Returns the host names and path prefix for the sandbox's server. A token in the address is a credential, so the
+ * server sees the sandbox's id instead.
  */
 const namesOf = (address: PreviewAddress, { sandboxId, openedBy, hostInside }: Access): Names => {
   const { host, prefix, sandbox, port } = address
   const isToken = openedBy === 'signed-preview'
   const hide = (text: string) => (isToken ? text.replaceAll(new RegExp(sandbox, 'gi'), sandboxId) : text)
   const shown = hide(host)
-  // In the path prefix, the token may be percent-encoded, so `hide` could miss it. The prefix for the server inside is
-  // therefore made anew, with the sandbox's id in place of the token.
+  // In the path prefix, the token may be percent-encoded, so `hide` could miss it. The prefix for the sandbox's server
+  // is therefore made anew, with the sandbox's id in place of the token.
   const shownPrefix = prefix !== '' && isToken ? `/preview/${sandboxId}/${port}` : prefix
   return { host: shown, prefix: shownPrefix, called: hostInside === 'localhost' ? `localhost:${port}` : shown, hide }
 }
 
 /**
  * Changes a URL in `Origin` or `Referer`: if it is a page of this preview, its host is replaced by the host name that
- * the server inside gets in `Host`.
+ * the sandbox's server gets in `Host`.
  */
 const asCalled = (url: string | undefined, { host, called }: Names, isSecure: boolean): string | undefined => {
   if (url === undefined || called === host || !URL.canParse(url)) return url
@@ -122,7 +122,7 @@ const inward = (visit: Visit, isUpgrade: boolean): string[] => {
   ]
 }
 
-/** Returns the path and query that the server inside gets, without credentials of Alcove. */
+/** Returns the path and query that the sandbox's server gets, without credentials of Alcove. */
 const targetOf = (visit: Visit): string => {
   const { address, access } = visit
   const { hide } = namesOf(address, access)
@@ -133,8 +133,8 @@ const targetOf = (visit: Visit): string => {
 }
 
 /**
- * Translates the address of a redirect from the server inside into an address for the visitor. The server inside does
- * not know the token in the preview's address, and rarely knows the path prefix of the preview.
+ * Translates the address of a redirect from the sandbox's server into an address for the visitor. The sandbox's server
+ * does not know the token in the preview's address, and rarely knows the path prefix of the preview.
  */
 const locationOf = (location: string, address: PreviewAddress, access: Access): string => {
   const [, scheme = '', authority, rest = ''] = /^([a-z]+:)?\/\/([^/?#\\]*)(.*)$/is.exec(location) ?? []
@@ -143,7 +143,7 @@ const locationOf = (location: string, address: PreviewAddress, access: Access): 
     address.prefix + (prefix !== '' && path.startsWith(`${prefix}/`) ? path.slice(prefix.length) : path)
   if (authority === undefined) return location.startsWith('/') ? outside(location) : location
   if (authority.toLowerCase() === host.toLowerCase()) return `${scheme}//${address.host}${outside(rest)}`
-  // The result has no scheme, because the server inside may not know the scheme that the visitor uses.
+  // The result has no scheme, because the sandbox's server may not know the scheme that the visitor uses.
   return authority.toLowerCase() === called ? `//${address.host}${outside(rest)}` : location
 }
 

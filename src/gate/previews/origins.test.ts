@@ -187,14 +187,14 @@ suite('the pages from which a preview cookie is accepted', () => {
     assert.equal(await isOffered(sides, { ...frame, referer: 'http://dashboard.proxy.test/' }), true)
   })
 
-  test('without Sec-Fetch headers a preview cookie opens a page, but no scripts and images', async () => {
+  test('without Sec-Fetch headers a preview cookie gives access to a page, but not to scripts or images', async () => {
     await using sides = await startSides()
     const referer = 'http://3000-other.proxy.test:4601/'
     assert.equal(await isOffered(sides, { referer, accept: 'text/html' }), true)
     assert.equal(await isOffered(sides, { referer, accept: '*/*' }), false)
   })
 
-  test('if previews share an origin (by path), a preview cookie opens pages, but not in frames or for fetch', async () => {
+  test('if previews share an origin, a preview cookie gives access to pages, but not in frames or by fetch', async () => {
     await using sides = await startSides()
     const byPath = { host: '127.0.0.1', path: '/preview/box-id/80/' }
     const opens = { ...browser, 'sec-fetch-site': 'same-origin', 'sec-fetch-dest': 'document' }

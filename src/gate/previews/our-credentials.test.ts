@@ -15,7 +15,7 @@ const percent = (text: string, times = 1): string =>
         times - 1,
       )
 
-/** Sends a call and returns the headers that the server inside got. */
+/** Sends a call and returns the headers that the sandbox's server got. */
 const seen = async (headers: Record<string, string>, { path = '/', access = {} } = {}) => {
   await using sides = await startSides()
   openedBy(sides, 'preview-header', access)
@@ -104,7 +104,7 @@ suite('credentials of Alcove never reach the server in the sandbox', () => {
     assert.equal((await seen({}, { path: `/p?${names[0]}` })).url, '/p')
   })
 
-  test('Referer and Origin with a credential are cut to the origin', async () => {
+  test('a Referer or Origin header that contains a credential is shortened to its origin', async () => {
     const at = `http://${previewHost}`
     for (const query of [
       `DAYTONA_SANDBOX_AUTH_KEY=${token}`,

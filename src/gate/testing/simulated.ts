@@ -36,7 +36,7 @@ export type Sides = AsyncDisposable & {
    */
   asked: AccessQuestion[]
   askedWith: string[]
-  /** The calls that reached the toolbox or the server inside, with their complete bodies. */
+  /** The calls that reached the toolbox or the sandbox's server, with their complete bodies. */
   seen: Seen[]
   control: { answer: (question: AccessQuestion) => ControlAnswer }
   /** Sends a message to the gate over its link; settles when the gate has handled it. */
