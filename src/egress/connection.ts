@@ -23,8 +23,8 @@ export type ConnectionParts = {
   known: () => Promise<void>
   destination: Destination
   /**
-   * Adds a sentence to the sandbox's timeline, unless it has a recent one with the same `about`: the kind of the
-   * problem and the host.
+   * Adds a sentence to the sandbox's timeline, unless one about the same problem was added recently. `about`: names the
+   * kind of the problem and the host.
    */
   trouble: (about: string, sentence: string) => void
 }
