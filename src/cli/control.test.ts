@@ -30,7 +30,7 @@ suite('alcove control', () => {
     assert.equal(controlEnvironment({}, noPages)['ALCOVE_DASHBOARD_DIR'], undefined)
   })
 
-  test('`alcove control` runs with an empty database as an unprivileged Unix user; SIGTERM ends it with 0', async () => {
+  test('`alcove control` runs with an empty database as an unprivileged user; after SIGTERM it exits with 0', async () => {
     await using opened = await openTestDatabase('empty')
     const address = `127.0.0.1:${await freePorts(1)}`
     const key = newApiKey()
