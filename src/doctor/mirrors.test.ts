@@ -16,7 +16,7 @@ const packages = (mirrors: Partial<Mirrors>) => packageMirrors({ ...none, ...mir
 const images = (mirrors: Partial<Mirrors>) => registryMirrors({ ...none, ...mirrors }, resolve).run(context)
 
 suite('the mirrors that `alcove doctor` looks up', () => {
-  test('`alcove doctor` reports a package mirror at a private address, with the setting that opens it', async () => {
+  test('`alcove doctor` reports a package mirror at a private address, with the setting that allows it', async () => {
     const { status, found, costs, remedy } = await packages({ packages: ['deb.debian.org', 'apt.corp', 'apt.corp'] })
     assert.equal(status, 'warn')
     assert.equal(found, 'deb.debian.org at 151.101.2.132; apt.corp at 10.1.2.3, 151.101.2.132')
@@ -25,7 +25,7 @@ suite('the mirrors that `alcove doctor` looks up', () => {
     assert.match((await packages({ packages: ['localhost:3142'] })).remedy ?? '', /on another machine/)
   })
 
-  test('`alcove doctor` accepts a package mirror at a public address or in a network that a setting opens', async () => {
+  test('`alcove doctor` accepts a package mirror at a public address or in a network that a setting allows', async () => {
     const openNetworks = readNetworks('10.1.0.0/16')
     assert.equal((await packages({ packages: ['deb.debian.org'] })).status, 'ok')
     assert.equal((await packages({ packages: ['apt.corp'], openNetworks: openNetworks! })).status, 'ok')

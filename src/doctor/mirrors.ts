@@ -1,5 +1,5 @@
 // Finds out whether mirrors of packages and images are at private addresses. Sandboxes and pulls reach only public
-// addresses, so a mirror in a private network works only for the host itself, until a setting opens the network.
+// addresses, so a mirror in a private network works only for the host itself, until a setting allows that network.
 import { lookup } from 'node:dns/promises'
 import { isPublicAddress, isWithin, type Networks } from '#src/kit/networks.ts'
 import type { Finding, Probe } from './finding.ts'
@@ -51,8 +51,8 @@ const placesOf = async (hosts: readonly string[], isOpen: (address: string) => b
 }
 
 /**
- * Returns what the operator can do: use a mirror on another machine, or set ALCOVE_OPEN_NETWORKS. No setting opens the host
- * itself, so sandboxes can never use an apt proxy on the host.
+ * Returns what the operator can do: use a mirror on another machine, or set ALCOVE_OPEN_NETWORKS. No setting lets
+ * sandboxes reach the host itself, so they can never use an apt proxy on the host.
  */
 const remedyFor = (closed: readonly string[]): string => {
   const openable = closed.filter((address) => !address.startsWith('127.'))
