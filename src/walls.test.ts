@@ -89,7 +89,7 @@ suite('what each part of the code may import, and which database tables it may w
     const imported = new Set(imports.map(({ target }) => target))
     assert.deepEqual(
       programs.filter((file) => isBelow(file, 'src') && !imported.has(file)),
-      // These are not imported: they are programs of their own, which the runner or `up` starts.
+      // No file imports these files, because each is a program of its own, which the runner or `up` starts.
       ['src/egress/process.ts', 'src/runner/network/dns/process.ts', 'src/up/dashboard/process.ts'],
     )
   })
