@@ -36,7 +36,10 @@ const isRefusedHost = (hostname: string): boolean => {
   return isIPv6(host) ? refused6.check(host, 'ipv6') : metadataNames.has(host)
 }
 
-/** Returns the URL of a service without spaces around it. Throws 400 if it is no URL, or if its host is refused. */
+/**
+ * Returns the URL of a service without spaces around it. Throws 400 if it is too long, is no URL with HTTP or HTTPS, has
+ * credentials or a fragment, or if its host is refused.
+ */
 export const readServiceUrl = (field: string, given: string): string => {
   const complain = (why: string) => new Problem('bad_request', `${field} ${why}`)
   const text = given.trim()

@@ -94,8 +94,8 @@ const allowedTo = ({ port }: AccessQuestion, credential?: Credential): Allowed =
 }
 
 /**
- * Returns the sandbox if this credential gives access to it. Returns `stranger` for a valid credential of another
- * organization, and undefined for an invalid credential.
+ * Returns the sandbox if this credential gives access to it. Otherwise returns `stranger` for a valid API key or JWT
+ * (the caller's organization has no such sandbox), and undefined for any other credential.
  */
 const tryCredential = async (
   parts: RunningParts,

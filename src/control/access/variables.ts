@@ -1,5 +1,6 @@
 // Changes the environment variables of a sandbox for a gate. The variables are stored only in the row of the sandbox.
-// They therefore survive a stop, a move to another runner and a crash of any program.
+// They therefore survive a stop, a move to another runner and a crash of any program. No program inside the sandbox can
+// forge them.
 import Type from 'typebox'
 import { type ControlRoute, route } from '#src/control/auth/route.ts'
 import { changeVariables } from '#src/control/sandboxes/record/variables.ts'

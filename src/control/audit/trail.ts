@@ -148,8 +148,8 @@ export const createTrail = ({ database, clock, log }: Pick<Parts, 'database' | '
         )
         .finally(() => onTheirWay.delete(completing))
       onTheirWay.add(completing)
-      // A call that the guard refused, or whose transaction was rolled back, has no audit row yet. Its answer waits
-      // until the row is inserted, so that the rows are in the order of the answers.
+      // A call whose handler never ran (refused by the guard, or invalid), or whose transaction was rolled back, has no
+      // audit row yet. Its answer waits until the row is inserted, so that the rows are in the order of the answers.
       const hasRow = found.id !== undefined && !(status >= 400 && tellThemselves.has(nameOf(found.route)))
       return !hasRow || onTheirWay.size > mostOnTheirWay ? completing : undefined
     },

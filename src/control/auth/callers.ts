@@ -36,9 +36,9 @@ export type Callers = {
   /** Finds the user of a token. `undefined` if the token is no valid credential of a user. */
   find: (token: string) => Promise<Holder | undefined>
   /**
-   * Finds a caller without a token, by the ids that control stored when it gave the caller credentials for uploads. The
-   * result has the permissions of this moment. Returns `undefined` if the API key has expired, or if the key, the user
-   * or the membership was deleted.
+   * Finds a caller without a token, by the ids that the caller's credentials for uploads contain, encrypted. The result
+   * has the permissions of this moment. Returns `undefined` if the API key has expired, or if the key, the user or the
+   * membership was deleted.
    */
   findAgain: (known: {
     userId: string

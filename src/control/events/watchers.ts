@@ -104,7 +104,7 @@ export const openWatchers = async (parts: WatchersParts): Promise<Watchers> => {
     const { sandboxId, organizationId, from, to, row } = change
     if (!byOrganization.has(organizationId)) return
     const found = row ?? (await findSandboxById(database.sql, sandboxId))
-    // A warm sandbox belongs to no organization until a create claims it, so nobody gets its events.
+    // Nobody gets the events of a warm sandbox before a create claims it, not even the organization that owns its pool.
     if (found === undefined || found.warm_pool_id !== null) return
     const until = found.state_changed_at
     const why = whyOf(await findChangeEvent(database, { sandboxId, from, to, until }))

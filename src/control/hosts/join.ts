@@ -163,8 +163,9 @@ export const endCertificates = async (transaction: Transaction, runnerId: string
 }
 
 /**
- * Returns the gate that a host reports. Leaves out the public URL of the gate if the host reported another URL earlier.
- * Clients send their API keys to this URL, so an attacker who controls the host must not be able to change it.
+ * Returns the gate that a host reports. Leaves out the public URL of the gate if it differs from the first report after
+ * the host has joined. Clients send their API keys to this URL, so an attacker who controls the host must not be able
+ * to change it.
  */
 export const withKeptUrl = async (
   { database, log }: Pick<Parts, 'database' | 'log'>,

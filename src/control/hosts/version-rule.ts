@@ -1,4 +1,4 @@
-// Refuses hosts whose version is more than one minor version older or newer than the version of control.
+// Refuses a host if its major version is not that of control, or if its minor version is more than one older or newer.
 import { worksWith } from '#src/kit/version.ts'
 import { Problem } from '#src/problems.ts'
 

@@ -107,9 +107,9 @@ const isOf = (sql: Sql, { id, regionId }: Runner) => sql`
   (images.runner_id = ${id} or (images.runner_id is null and images.region_id = ${regionId}))`
 
 /**
- * SQL condition: this runner should upload the image to its object store. True if the runner has the image, the image
- * is a copy of a sandbox's disk, and another runner of the region uses a shared store. If there is no other runner,
- * nobody needs the upload.
+ * SQL condition: this runner should upload the image to its object store. True if the image is needed and a copy of a
+ * sandbox's disk, only this runner has it, and this runner and another one of the region use a shared store. If there
+ * is no other runner, nobody needs the upload.
  */
 const belongsInStore = (sql: Sql, { id }: Runner) => sql`
   (${isNeeded(sql)} and images.runner_id = ${id} and images.source @> '{"kind": "sandbox", "isMade": true}'

@@ -6,7 +6,7 @@ import { beginFrom } from './record-source.ts'
 import { recordsIn } from './records.ts'
 
 suite('the stored records of the embedded issuer', () => {
-  test('above the limit of sign-in records, the oldest one without an account is deleted', async () => {
+  test('above the limit, the oldest sign-in record without an account is deleted, but none with an account', async () => {
     await using app = await startControl()
     const { database, encryption } = app.parts
     const records = recordsIn(database, encryption, 2)('Session')

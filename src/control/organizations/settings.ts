@@ -60,8 +60,8 @@ export type Suspension = {
 }
 
 /**
- * Suspends an organization: no sandbox can be created or started, and running sandboxes are stopped after the grace
- * period. A second suspension keeps the date of the first one.
+ * Suspends an organization: nothing such as a sandbox, a snapshot or a volume can be created or started, and running
+ * sandboxes are stopped after the grace period. A second suspension keeps the date of the first one.
  */
 export const suspend = async (
   parts: OrganizationParts,

@@ -182,7 +182,7 @@ export const regenerateCredentials = async (parts: OwnRegionParts, named: Named)
 }
 
 /**
- * Deletes a region that has neither sandboxes nor runners. If it was the organization's default region, the
+ * Deletes a region that has no sandboxes, no runners and no volumes. If it was the organization's default region, the
  * organization has no default region afterwards.
  */
 export const removeRegion = async (parts: OwnRegionParts, { organizationId, id }: Named): Promise<void> => {

@@ -41,7 +41,7 @@ const add = (one: Load, other: Load): Load => ({
 
 const nothing: Load = { cpu: 0, memory_gib: 0, disk_gib: 0 }
 
-/** Maximum number of runners that a create locks at first. It locks all runners only if none of these has room. */
+/** Maximum number of runners that a create locks at first. It locks further runners only if none of these has room. */
 const sampleSize = 4
 
 /** `skips`: leave out runners that another transaction has locked. Otherwise wait for their locks. */

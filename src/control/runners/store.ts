@@ -149,7 +149,7 @@ export type RunnerView = RunnerIdentity & {
   isEmptied: boolean
   silentSince: Date | null
   lostAt: Date | null
-  /** Number of the runner's sandboxes that are in state `error` because the runner is lost. */
+  /** If the runner is lost, the number of its sandboxes in state `error`, whatever the cause. Otherwise 0. */
   givenUp: number
   leftovers: number
 }

@@ -36,8 +36,8 @@ export type Snapshot = {
   digest: string | null
   progress: Progress | null
   /**
-   * The region in which sandboxes can be made from the snapshot. Null for the built-in snapshot, which all regions
-   * have.
+   * The region in which sandboxes can be made from the snapshot. Null for the general snapshots, which can be used in
+   * all regions.
    */
   regionId: string | null
 }

@@ -17,7 +17,7 @@ const mostAttempts = 20_000
 
 /**
  * Inserts an attempt to sign in through an identity provider, and deletes expired attempts. If there are more than
- * `mostAttempts`, deletes the oldest attempts of the client addresses (IPv6: of the /64 networks) that have the most.
+ * `mostAttempts`, deletes the oldest attempts of the client addresses (IPv6: of the /48 networks) that have the most.
  * Deletes five percent more than necessary, because counting by address is slow and should not be repeated soon.
  */
 export const insertAttempt = async (

@@ -299,8 +299,8 @@ export const settlements: Record<SandboxState, Settlement> = {
   paused: { stopped: 'stopped', ...lost },
   stopped: lost,
   unknown: { started: 'started', stopped: 'stopped', paused: 'paused', archived: 'archived', ...lost },
-  // In these five states a sandbox is on no runner, so no runner reports about it. Reports about images end
-  // `pending_build` and `building_snapshot` (`runner-link/image-reports.ts`).
+  // No report about a sandbox changes these five states. Reports about images end `pending_build` and
+  // `building_snapshot` (`runner-link/image-reports.ts`).
   pending_build: {},
   building_snapshot: {},
   archived: {},

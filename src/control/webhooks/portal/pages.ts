@@ -1,4 +1,4 @@
-// The pages on which members of an organization manage its webhook endpoints (the portal): server-rendered, without any
+// The pages on which owners of an organization manage its webhook endpoints (the portal): server-rendered, without any
 // script.
 import { createHash } from 'node:crypto'
 import type { AttemptRow, Endpoint } from '../endpoint-store.ts'
