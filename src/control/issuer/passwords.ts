@@ -72,8 +72,8 @@ export const newPassword = (): string => {
 }
 
 /**
- * A hash that belongs to no account. A password for an unknown e-mail address is compared with it. So the answer takes
- * as long as for a wrong password.
+ * A hash that belongs to no account. If an e-mail address is unknown, or its account has no password, the given password
+ * is compared with this hash. So the answer takes as long as for a wrong password.
  */
 const nobodys = hashPassword(randomBytes(16).toString('hex'))
 nobodys.catch(() => {})
@@ -87,8 +87,8 @@ export const findAccount = async (sql: Sql, email: string): Promise<Account | un
 }
 
 /**
- * Returns the id of the account if the password is right. If `account` is undefined, the call takes as long as with a
- * wrong password.
+ * Returns the id of the account if the password is right. If `account` is undefined or has no password, the call takes
+ * as long as with a wrong password.
  */
 export const signsInTo = async (
   account: Account | undefined,

@@ -44,7 +44,7 @@ export const objectStorageRoutes = (parts: RunningParts): ControlRoute[] => [
     body: Question,
     replies: { 200: Answer },
     run: ({ body, proxyRegionId }) => {
-      // Organizations upload their files to this server. So only the server's own gate may ask about uploads, and the
+      // Organizations upload their files to this server. So only gates of this server may ask about uploads, and the
       // proxy of a region is refused.
       if (proxyRegionId !== undefined) throw new Problem('forbidden')
       return answerUpload(parts, body)

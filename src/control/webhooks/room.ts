@@ -15,7 +15,7 @@ import { retryInitializations } from './service.ts'
 import { createSvix } from './svix.ts'
 
 export type WebhookRoom = WebhookParts & {
-  /** Runs one sweep now. Without this call, a sweep runs every few seconds. */
+  /** Runs one sweep now. A timer runs a sweep every `sweepSeconds`, too. */
   sweep: () => Promise<void>
   /** Resolves when no message is due to be sent now. */
   settled: () => Promise<void>
