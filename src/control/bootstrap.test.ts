@@ -79,7 +79,7 @@ suite('what control creates at its start', () => {
     assert.deepEqual(await hashes(), [hashKey(theirs)])
   })
 
-  test('a deleted first key is not made again, even if the table `first_keys` does not contain its hash', async () => {
+  test('a deleted first key is not made again, even if the table `first_keys` is empty', async () => {
     await using opened = await openTestDatabase('empty')
     await migrate(opened.database)
     const parts = partsOf(opened)

@@ -128,7 +128,7 @@ suite('POST /proxy/access', () => {
       assert.equal((await ask(app, id, { kind: 'preview-header', token: await tokenNow() })).status, 200)
     }))
 
-  test('POST /proxy/access needs no credential for the ports of a public sandbox, but one for its toolbox', () =>
+  test('POST /proxy/access needs no credential for ports of a public sandbox, by id; its toolbox needs one', () =>
     withBox(async (app, id) => {
       assert.equal((await askPort(app, id, 80)).status, 401)
       await app.as('member').post('/sandbox/box/public/true')
