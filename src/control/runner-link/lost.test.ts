@@ -147,8 +147,8 @@ suite('a lost host', () => {
     await untilState(app, id, 'started')
     assert.equal((await look(app, id)).runnerId, 'local')
     await app.database.sql`update sandboxes set env = '{"TOKEN": "set-elsewhere"}' where id = ${id}`
-    // The lost host connects again and reports that it runs the sandbox. Control ignores the report, because it is for
-    // an older generation.
+    // The lost host connects again and reports that it runs the sandbox. Control refuses the report, because the sandbox
+    // is on another host now.
     const asked = far.asked.length
     far.behave(({ target }) => (target === 'destroyed' ? { type: 'silent' } : { type: 'do' }))
     await far.link()
