@@ -1,5 +1,5 @@
-// The filters of listings, as SQL conditions that can use indexes. A number outside the database's range is replaced
-// by the nearest number in the range. A time outside the database's range is refused.
+// Turns the filters of the sandbox listings into SQL conditions for which PostgreSQL can use indexes. A number outside
+// the database's range is replaced by the nearest number in the range. A time outside the database's range is refused.
 
 import type { Piece, Sql } from '#src/control/storage/database.ts'
 import { Problem } from '#src/problems.ts'
@@ -137,10 +137,10 @@ const between = (column: string, from: number | Date | null, to: number | Date |
 const fewStates = 4
 
 /**
- * Returns one SQL condition for each range of the index that PostgreSQL must read. The index has the sort order of the
+ * Returns one SQL condition for each range of the index that PostgreSQL must read. The index has the order of the
  * listing. For example, if the listing is sorted by `cpu`, the range is from `minCpu` to `maxCpu`. Each sandbox that
- * matches the filters is in exactly one range. If a filter is left out, the SQL text of the condition has no term for
- * the filter. A term like `$1 is null or cpu >= $1` could make PostgreSQL read the whole index.
+ * matches the filters is in exactly one range. A filter that the caller left out is not in the SQL text, because a term
+ * like `$1 is null or cpu >= $1` could make PostgreSQL read the whole index.
  */
 export const stretchesOf = (query: ListQuery): ((sql: Sql) => Piece)[] => {
   const size = (column: string, least: number | undefined, most: number | undefined) =>
@@ -166,9 +166,9 @@ export const stretchesOf = (query: ListQuery): ((sql: Sql) => Piece)[] => {
 }
 
 /**
- * The SQL conditions of the listing with page numbers. If the caller asks for destroyed sandboxes, it also contains
- * those that an operator evicted after `since`: destroyed to free their resources (`evictSandbox`). It never contains
- * other destroyed sandboxes.
+ * The SQL conditions of the listing with page numbers. If the caller asks for destroyed sandboxes, the listing also
+ * contains those that an operator evicted after `since`: destroyed to free their resources (`evictSandbox`). It
+ * contains no other destroyed sandboxes.
  */
 export const pageConditions = (sql: Sql, organizationId: string, query: PageQuery, since: Date): Piece => {
   const among = query.states?.includes('destroyed') ? presentAndEvicted(since) : present

@@ -1,9 +1,10 @@
-// The two listings: one uses cursors, the deprecated one uses page numbers.
+// The two listings of sandboxes: `GET /sandbox` uses cursors, the deprecated `GET /sandbox/paginated` uses page
+// numbers.
 //
-// A query first finds the ids of a page in an index that contains the filtered columns, and then reads only the rows of
-// these ids. It first reads the beginning of the index for the wanted order. If it finds too few matches there, it
-// finds all matches of the most selective filter, and sorts them. A listing therefore costs at worst as much as reading
-// the matches of one filter within the caller's organization (bench/listing.ts).
+// A query finds the ids of a page in an index that contains the filtered columns, and then reads only the rows of these
+// ids. To find them, it reads the beginning of the index that has the order of the listing. If that does not fill the
+// page, it finds all sandboxes that match the most selective filter, and sorts them. At worst, a listing costs as much
+// as reading all sandboxes of the caller's organization that match one filter (bench/listing.ts).
 
 import { readCursor, writeCursor } from '#src/control/cursor.ts'
 import type { Database, Piece, Sql, Transaction } from '#src/control/storage/database.ts'
@@ -137,9 +138,9 @@ const look = async (sql: Sql, question: Question, depth: number): Promise<Look> 
 }
 
 /**
- * SQL condition that is true if a sandbox may have the wanted labels. Each label sets some bits of a short signature,
- * which fits into an index. All bits that the wanted labels set must be set in the sandbox's signature. The subquery
- * computes the wanted bits only once.
+ * SQL condition that is true if a sandbox may have the wanted labels. Each label of a sandbox sets some bits in the
+ * sandbox's signature, which is short enough for an index. The condition is true if the signature has all bits that the
+ * wanted labels set. With the subquery, PostgreSQL computes the bits of the wanted labels only once.
  */
 const isSigned = (sql: Sql, labels: Labels): Piece => {
   const asked = sql.json(labels)
@@ -188,7 +189,10 @@ const costOf = async (sql: Sql, question: Piece): Promise<number> => {
   return Number(/cost=[\d.]+\.\.([\d.]+)/.exec(plan['QUERY PLAN'])?.[1])
 }
 
-/** PostgreSQL's estimated cost of reading one sandbox through an index of the sort order. */
+/**
+ * PostgreSQL's estimated cost of reading one sandbox through the index that has the order of the listing, in the units
+ * of `costOf`.
+ */
 const costOfLook = 0.07
 
 /**
@@ -214,7 +218,7 @@ const pick = async (database: Database, question: Question): Promise<ListedRow[]
   if (first.isEnough) return first.rows
   return await asking(database, { tablePage }, async (sql) => {
     // `expected`: how many rows must be read to fill the page, if matches are as frequent everywhere as in the first
-    // 2000 rows. `lookFurther` reads twice as many, because the rows after them may contain fewer matches.
+    // 2000 rows. `lookFurther` reads twice as many, because later rows may contain fewer matches.
     const expected = firstLook * (question.limit / first.rows.length)
     const lookFurther = () => look(sql, question, Math.ceil(2 * expected))
     const hopeful = expected <= hopefulLook ? await lookFurther() : undefined

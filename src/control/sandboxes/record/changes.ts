@@ -32,8 +32,8 @@ export type Mishap = { sandboxId: string; organizationId: string; eventId: numbe
 const takenBy = (runnerId: string, sandboxId: string, generation: number) => `${runnerId} ${sandboxId} ${generation}`
 
 /**
- * Maximum number of rows of sandboxes under way that are cached in memory. Other rows are read from the database when
- * their runner reports.
+ * Maximum number of rows of sandboxes under way that this process keeps in memory. If a runner reports about a sandbox
+ * whose row is not there, the row is read from the database.
  */
 const mostUnderWay = 10_000
 
@@ -137,8 +137,8 @@ export class ChangeFeed {
 
   /**
    * Called when a runner reports that it has applied this generation of a sandbox. Wakes the callers of `taken` that
-   * wait for this generation. Returns true if the generation is that of a claim of a warm sandbox, and this process
-   * made the claim.
+   * wait for this generation. Returns true if this process has claimed the warm sandbox, and the claim has this
+   * generation.
    */
   tellTaken(runnerId: string, sandboxId: string, generation: number): boolean {
     const taken = takenBy(runnerId, sandboxId, generation)

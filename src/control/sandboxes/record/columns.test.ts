@@ -79,8 +79,8 @@ suite('the columns of a sandbox', () => {
     const stored = await storedColumns(app)
     const shed = stored.filter(isShed)
     assert.ok(shed.length > 0)
-    // Fills the columns that must become empty, and nullable columns that must not: those that a fork copies.
-    // `runner_id` is left out, because its value must be the id of a runner.
+    // Fills all columns that must become empty, and some nullable columns that must keep their values (those that a
+    // fork copies). `runner_id` is left out, because only the id of a runner can be written there.
     const chosen = stored.filter(
       ({ name, isNullable }) => isNullable && columns[name].fork === 'copied' && name !== 'runner_id',
     )

@@ -156,8 +156,7 @@ export const columns = {
   }),
   spot_evicted_at: column<Date | null>()({ ...later, shown: inLists('spotEvictedAt', Type.Optional(DateTime)) }),
   saved_at: column<Date | null>()({ ...later, shown: inLists('savedAt', Type.Optional(DateTime)) }),
-  // No request sets the next columns directly: the kind of a pause, the kind of a fork, and the progress of a slow
-  // verb.
+  // Callers cannot set the next columns: what a pause preserved, what a fork copied, and how far a slow verb is.
   pause_kind: column<'memory' | null>()({ ...later, shown: inLists('pauseKind', Type.Optional(oneOf(['memory']))) }),
   fork_kind: column<'disk' | null>()({
     ...own,
@@ -252,7 +251,7 @@ export const columns = {
   archive_not_before: column<Date | null>()(later),
   /**
    * Set while the sandbox's runner is being emptied (upkeep/emptying.ts). `restart`: control must start the sandbox
-   * after its archive. `restarting`: control has requested that start. `refused`: the runner could not archive the
+   * after it was archived. `restarting`: control has requested that start. `refused`: the runner could not archive the
    * sandbox.
    */
   emptying: column<'restart' | 'restarting' | 'refused' | null>()(later),

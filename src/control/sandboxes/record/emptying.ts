@@ -38,8 +38,8 @@ export const countArchiving = async (sql: Sql, runnerId: string): Promise<number
 }
 
 /**
- * Lists at most `mostTried` sandboxes that control must start again. They ran until control archived them to empty
- * their runner. Those whose archive was refused are `stopped`.
+ * Lists at most `mostTried` sandboxes that control must start again, because they ran before control began to empty
+ * their runner. They are now `archived` or, if they could not be archived, `stopped`.
  */
 export const listEmptying = (sql: Sql, now: Date): Promise<SandboxRow[]> => {
   const before = new Date(now.getTime() - againAfterSeconds * 1000)
@@ -63,7 +63,7 @@ export const stayArchived = async (sql: Sql, id: string, now: Date): Promise<San
   return row
 }
 
-/** Some sandboxes of the runner could not be archived. Allows control to try again to move them to other runners. */
+/** Lets control try again to move those sandboxes of the runner that could not be archived before. */
 export const forgetRefusals = async (sql: Sql, runnerId: string): Promise<void> => {
   await sql`
     update sandboxes set emptying = null, archive_not_before = null

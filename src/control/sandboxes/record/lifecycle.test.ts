@@ -154,7 +154,7 @@ suite('the states of a sandbox', () => {
       // states.
       if (through === 'pending_build' || through === 'building_snapshot') continue
       // The state `snapshotting` ends when the runner reports about the new image, not about the sandbox. The claim of
-      // a warm sandbox does not change its state, so no report has to end a state.
+      // a warm sandbox leaves its state unchanged, so no report has to complete the claim.
       const isOver = through === 'snapshotting' || through === to
       if (!isOver) assert.equal(afterReport(through, to, to), to)
       assert.equal(afterReport(through, to, 'error'), 'error')

@@ -272,8 +272,8 @@ type Settlement = Partial<Record<Report['state'], SandboxState>>
 const lost = { error: 'error', destroyed: 'error' } as const satisfies Settlement
 
 /**
- * For each state of a sandbox in the database: pairs of a state that a runner may report then, and the state that
- * control writes. Control ignores all other reports, and reports about an older generation. For `error`, see
+ * For each state of a sandbox in control's database: which states a runner may report then, and which state control
+ * writes after each report. Control ignores all other reports, and reports about an older generation. For `error`, see
  * `afterReport`.
  */
 export const settlements: Record<SandboxState, Settlement> = {

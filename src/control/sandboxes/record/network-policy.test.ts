@@ -3,7 +3,7 @@ import { suite, test } from 'node:test'
 import { checkAllowList, checkDomainList, networkChange, networkOfNew } from './network-policy.ts'
 
 suite('networkAllowList', () => {
-  test('networkAllowList may have spaces between CIDRs, and lists each CIDR once', () => {
+  test('networkAllowList may have spaces between CIDRs; duplicates are removed', () => {
     assert.deepEqual(checkAllowList('1.2.3.4/32, 10.0.0.0/8,10.0.0.0/8'), ['1.2.3.4/32', '10.0.0.0/8'])
   })
 
@@ -45,7 +45,7 @@ suite('networkAllowList', () => {
 })
 
 suite('domainAllowList', () => {
-  test('domainAllowList converts names to the form that DNS uses, and lists each name once', () => {
+  test('names in domainAllowList are converted to the form that DNS uses; duplicates are removed', () => {
     assert.deepEqual(checkDomainList('API.Example.com, *.bücher.example.,api.example.com,_x.a_b.test'), [
       'api.example.com',
       '*.xn--bcher-kva.example',

@@ -204,8 +204,8 @@ export const languageLabel = 'code-toolbox-language'
 export const previewHostLabel = 'preview-host'
 
 /**
- * Returns the default language of `code-run`, which a label contains. If the label is not a single word, returns
- * `python`, because the runner would refuse the value.
+ * Returns the default language of the toolbox call `code-run`. A label of the sandbox contains it. If the label is not
+ * a single word, returns `python`, because the runner would refuse the value.
  */
 const languageOf = ({ labels }: SandboxRow): string => {
   const language = labels[languageLabel] ?? ''
@@ -214,8 +214,8 @@ const languageOf = ({ labels }: SandboxRow): string => {
 
 /**
  * Returns the sandbox's environment variables. If it has secrets, these include the placeholders of the secrets, and
- * variables that make programs trust the proxy for secrets. Callers can override the latter in `env`. Variables in
- * `unset_env` are left out.
+ * variables that make programs trust the proxy for secrets. Callers can set the latter to other values in `env`.
+ * Variables in `unset_env` are left out.
  */
 const envOf = ({ env, unset_env, secrets, secret_authority }: SandboxRow): Record<string, string> => {
   if (secrets.length === 0) return env

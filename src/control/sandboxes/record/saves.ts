@@ -44,7 +44,7 @@ export const dropSaves = async (sql: Sql): Promise<void> => {
     from regions where regions.id = region_id and not saves_stopped and save_state = 'wanted'`
 }
 
-/** Whether control still requests this save from this runner. */
+/** Returns whether control still requests this save from this runner. */
 export const isSaveWanted = async (
   sql: Sql,
   { runnerId, sandboxId, archive }: SavedDisk & { runnerId: string },

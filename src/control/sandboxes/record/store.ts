@@ -125,8 +125,8 @@ const asWritten = <T extends Partial<ColumnValues>>(sql: Sql, values: T): T => {
 
 /**
  * Writes the state and its event in one statement. Writes nothing and returns `undefined` if the row no longer has the
- * state and version of `sandbox`, because another process wrote first. With `whileDue`, also if no timer of the sandbox
- * is due.
+ * state and version of `sandbox`, because another process wrote first. With `whileDue`, it also writes nothing if no
+ * timer of the sandbox is due.
  */
 export const writeState = async (
   sql: Sql,

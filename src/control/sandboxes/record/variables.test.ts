@@ -35,8 +35,8 @@ suite('a change of the variables of a sandbox', () => {
       env: { A: 'no placeholder', NEW: '1' },
       unset_env: ['PATH', 'TOKEN'],
     })
-    // The value of the sandbox's variable TOKEN does not begin with the prefix. The value of the image's TOKEN does,
-    // but the sandbox's value replaces it, so nothing is removed.
+    // The sandbox sets TOKEN to a value without the prefix. The image's value of TOKEN has the prefix, but the sandbox
+    // does not use that value. So nothing is removed.
     assert.equal(change({ env: { TOKEN: 'own' } }, { unsetValuePrefix: 'placeholder-' }), undefined)
     assert.equal(change({ env: { A: '1' } }, { unsetValuePrefix: '' }), undefined)
   })

@@ -13,9 +13,9 @@ import { findSandboxById, listUnderWay } from '../record/store.ts'
 const askAgainSeconds = 5
 
 /**
- * Returns whether the runner needs an assignment after the state has changed from `from`. It does if a move is under
- * way, if the sandbox was claimed or resized, or if a move has ended in another state than its own end state. False in
- * `error`, because a runner that cannot do the work would get the same assignment again and again.
+ * Returns whether the runner needs an assignment after the state has changed from `from`. It needs one if a move is
+ * under way, if the sandbox was claimed or resized, or if a move has ended in a state other than the move's end state.
+ * False in `error`, because a runner that cannot do the work would get the same assignment again and again.
  */
 const isForRunner = (from: SandboxState | null, row: SandboxRow): boolean =>
   row.state !== 'error' &&

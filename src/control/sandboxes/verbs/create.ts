@@ -108,8 +108,8 @@ const getOrigin = async (
     return { warm, runners }
   }
   const column = (name: 'id' | 'image') => snapshotColumn(transaction, name, organizationId, idOrName)
-  // Each of the two queries looks up the snapshot by the caller's name for it. Neither query needs the result of the
-  // other, so both run at the same time.
+  // Both queries find the snapshot by the id or name that the caller gave. Neither needs the result of the other, so
+  // they run at the same time.
   const [snapshot, held] = await Promise.all([
     getSnapshot(transaction, organizationId, idOrName),
     hold(column('id'), column('image')),

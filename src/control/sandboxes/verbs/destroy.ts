@@ -25,8 +25,8 @@ export const destroy = async (parts: RunningParts, sandbox: SandboxRow, occasion
 }
 
 /**
- * Sets a sandbox to `destroyed` that has no runner, or whose runner was removed for good. No host has to remove
- * anything.
+ * Sets a sandbox to `destroyed` that has no runner, or whose runner was removed for good. Control need not wait for a
+ * runner, because no host has anything to remove.
  */
 export const endWithoutRunner = async (
   { database, clock, changes }: RunningParts,
@@ -42,7 +42,7 @@ export const endWithoutRunner = async (
 
 /**
  * Returns whether only the object store has files of the sandbox. True for an archived sandbox, and for a sandbox that
- * has an archive and lost its runner. In the second case, the archive can be old.
+ * has an archive and lost its runner. In the second case, the archive can be older than the lost disk.
  */
 const isOnlyInStore = ({ state, runner_id, archive_id }: SandboxRow): boolean =>
   state === 'archived' || (runner_id === null && archive_id !== null)

@@ -30,8 +30,8 @@ export const evictSandbox = async (parts: RunningParts, userId: string, sandboxI
 }
 
 /**
- * Finds a sandbox as `getSandbox` does. By its id, also finds a warm sandbox of the organization, or one that an
- * operator evicted less than a day ago (`evictSandbox`).
+ * Finds a sandbox by its id or name, as `getSandbox` does. If the id is given, also finds a warm sandbox of the
+ * organization, or a sandbox that an operator evicted less than a day ago (`evictSandbox`).
  */
 export const getEvenEvicted = async (
   { database, clock }: RunningParts,

@@ -42,7 +42,8 @@ suite('POST /sandbox/:sandboxIdOrName/network-settings', () => {
           isAnswered = true
         })
       const asked = await runner.untilAsked(({ generation }) => generation === 2)
-      // If control did not wait for the runner, it would reply to the change before these two calls end.
+      // Two other calls give control time to reply to the change. It must not reply yet, because the runner has not
+      // applied the policy.
       for (let call = 0; call < 2; call++) await app.as('member').get(`/sandbox/${id}`)
       assert.equal(isAnswered, false)
       runner.perform(asked)
@@ -136,7 +137,7 @@ suite('POST /sandbox/:sandboxIdOrName/network-settings', () => {
 })
 
 suite('an organization that limits outgoing traffic by default', () => {
-  test('the organization’s setting blocks outgoing traffic of a new sandbox, unless the body allows traffic', async () => {
+  test('the organization’s setting blocks a new sandbox’s outgoing traffic; the create’s body can allow it', async () => {
     await using app = await startControl({ sandboxes: { createWaitSeconds: 20 } })
     await using runner = await connectRunner(app)
     await app.database.sql`

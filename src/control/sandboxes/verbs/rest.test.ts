@@ -353,7 +353,7 @@ suite('POST /sandbox/:sandboxIdOrName/archive', () => {
     await using app = await startControl({
       sandboxes: { createWaitSeconds: 20, overcommit: { cpu: 1, memory: 1, disk: 1 } },
     })
-    // This runner has room for exactly one sandbox.
+    // The runner has room for exactly one sandbox.
     await using runner = await connectRunner(app, { capabilities: { cpu: 1 } })
     const id = await create(app)
     await post(app, 'archive')

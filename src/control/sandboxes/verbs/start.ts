@@ -41,8 +41,8 @@ export const findRoom =
   }
 
 /**
- * Requests that a sandbox is started or, if it is paused, resumed. A start is not awaited. A resume is awaited for a
- * moment.
+ * Requests that a sandbox is started or, if it is paused, resumed. Waits a moment for the end of a resume, but not for
+ * the end of a start.
  */
 export const startSandbox = async (parts: RunningParts, actor: Actor, idOrName: string): Promise<SandboxRow> => {
   checkNotSuspended(parts, actor)

@@ -59,7 +59,7 @@ suite('GET /sandbox/:sandboxIdOrName', () => {
     app.clock.advance({ minutes: 1 })
     await app.sweep()
     for (const reason of await reasons()) assert.match(reason, /has not been heard since/)
-    // The operator ends the drain of the silent runner. The runner still gets no new sandboxes.
+    // The operator ends the drain of the runner. The runner still gets no new sandboxes, because it is silent.
     await app.as('admin').patch('/runners/local/scheduling', { unschedulable: false })
     assert.equal((await app.as('member').post('/sandbox', {})).status, 503)
     await runner.cut()
