@@ -57,7 +57,7 @@ suite('POST /sandbox with volumes', () => {
     assert.notEqual((await app.as('owner').get(`/volumes/${id}`)).body.lastUsedAt, null)
   })
 
-  test('a fork mounts its parent’s volumes; a sandbox made from a snapshot mounts none', async () => {
+  test('a fork mounts its parent’s volumes; a sandbox made from the parent’s snapshot mounts none', async () => {
     await using app = await startControl(waiting)
     await using runner = await connectRunner(app)
     await makeVolume(app, 'data')

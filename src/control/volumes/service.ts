@@ -54,9 +54,8 @@ const checkVolumeName = (given: string): string => {
 }
 
 /**
- * Checks the quota. Call this after the volume is inserted, so that the new volume is counted too. If two creates are
- * simultaneous, the second check counts both volumes. A deleted volume is counted until its runner has removed its
- * files.
+ * Throws if the organization has more volumes than its quota allows. Call this after the new volume is inserted, so
+ * that it is counted too. A deleted volume is counted until its runner has removed its files.
  */
 const checkQuota = async (transaction: Transaction, organizationId: string): Promise<void> => {
   // Both statements are sent at the same time. The first waits for a lock. The second runs when the first has the lock,
