@@ -37,7 +37,7 @@ const isOfSize = (row: SandboxRow, size: Pick<RequestedColumns, 'cpu' | 'memory_
 /**
  * Writes the new owner and settings of the sandbox, which keeps running. Calls that a gate forwards to the sandbox wait
  * until the runner has applied the settings. If the size changes, the state is `creating` until the runner has changed
- * the size, because it may be unable to do so.
+ * it, because the runner may refuse the new size.
  */
 export const claimWarm = async (
   transaction: Transaction,

@@ -4,7 +4,7 @@ import { randomUUID } from 'node:crypto'
 import type { Piece, Sql } from '#src/control/storage/database.ts'
 import type { RunningParts } from '../running.ts'
 
-/** Half-life of the demand in seconds: a create from so long ago adds half as much as a new create. */
+/** Half-life of the demand in seconds: a create that is this old counts half as much as a new create. */
 const halfLifeSeconds = 300
 /**
  * Minimum demand of a pool. The demand is a number of creates, in which older creates count less. A pool with less
@@ -13,8 +13,8 @@ const halfLifeSeconds = 300
 const least = 0.05
 
 /**
- * Maximum number of half-lives that are computed. After a longer decay no demand is left. The limit also prevents an
- * underflow in the database.
+ * Maximum number of half-lives by which a demand is reduced. After so many, no demand is left. A much larger
+ * number would cause an underflow in the database.
  */
 const mostHalfLives = 100
 
@@ -43,7 +43,10 @@ export class WarmDemand {
     else this.#counts.set(name, { ...key, count: 1 })
   }
 
-  /** Reduces the demand in the database by its age, and adds the new creates to it. */
+  /**
+   * Adds the creates since the last sweep to the demand of their pools. Deletes the server's own pools with too little
+   * demand.
+   */
   async write({ database, clock, options }: RunningParts): Promise<void> {
     const now = clock.now()
     const { sql } = database
