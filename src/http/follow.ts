@@ -8,8 +8,8 @@ import { type FollowedCall, findFollowed, followCall } from './followed-call.ts'
 
 const calls = new WeakMap<FastifyRequest, FollowedCall>()
 /**
- * Calls whose telemetry record this server itself has begun, and must end. The record of any other call was begun by
- * the server that passed the call on, such as the gate's.
+ * Calls whose telemetry record this server has begun, so that it must also end the record. Any other call came from
+ * another server of this process, such as the gate's, which has begun the record and ends it.
  */
 const followedHere = new WeakSet<FastifyRequest>()
 

@@ -36,8 +36,8 @@ export type FollowedCall = {
 const followed = new WeakMap<IncomingMessage, FollowedCall>()
 
 /**
- * Returns the record of a call if it was begun already. That is so if a server of the gate has accepted the call, begun
- * its record, and passed it to another server in the same process.
+ * Returns the telemetry record of a call, if another server of this process has begun it. The gate, for example,
+ * accepts a call, begins its record, and then passes the call to another server of its process.
  */
 export const findFollowed = (request: IncomingMessage): FollowedCall | undefined => followed.get(request)
 

@@ -108,7 +108,7 @@ suite('request bodies and WebSocket frames that have not arrived completely', ()
     const refusals = [answerTo(silent, 0), answerTo(small, 0), answerTo(trickling, 0)]
     for (let sent = 0; sent < 90_000; sent += 10_000) {
       slow.write(Buffer.alloc(10_000))
-      // A body that comes in small pieces is too slow, however often pieces come.
+      // Send 10 bytes every 100 ms: pieces come often, but the body is below the minimum speed.
       if (!trickling.destroyed) trickling.write(Buffer.alloc(10))
       await pause(100)
     }

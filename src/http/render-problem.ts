@@ -29,7 +29,7 @@ const pathOf = (url: string, source: string): string => {
 }
 
 /**
- * Returns the body of a refusal. The public SDK chooses the class of its error by `source`, and by fields that
+ * Returns the body of a refusal. Daytona's public SDK chooses the class of its error by `source`, and by fields that
  * toolboxes add.
  */
 export const renderProblem = (problem: Problem, request: Pick<FastifyRequest, 'url' | 'method'>, source: string) => ({

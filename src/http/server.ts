@@ -177,8 +177,8 @@ export const createServer = async <Context extends object, Needs extends string>
 
   const { websocketServer } = server
   websocketServer.on('connection', answerPings)
-  // `ws` has one `maxPayload` for all sockets, and copies it to a new socket directly after the event `headers`. This
-  // listener sets `maxPayload` for the new socket.
+  // The library `ws` has one `maxPayload` for all sockets, and copies it to a new socket directly after the event
+  // `headers`. This listener sets `maxPayload` for the new socket.
   websocketServer.on('headers', (_headers, request: IncomingMessage) => {
     websocketServer.options.maxPayload = messageBytes.get(request) ?? socketMessageBytes
   })

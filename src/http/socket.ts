@@ -27,8 +27,8 @@ export const keepAlive = (socket: WebSocket): void => {
 
 /**
  * Answers pings one after the other. If several pings wait for their answer, only the latest is answered (RFC 6455
- * §5.5.3). `ws` by itself would answer each ping immediately. The answers to a client that reads nothing would then
- * fill our memory.
+ * §5.5.3). The library `ws` by itself would answer each ping immediately. The answers to a client that reads nothing
+ * would then fill our memory.
  */
 export const answerPings = (socket: WebSocket): void => {
   let latest: Buffer | undefined

@@ -8,8 +8,8 @@ import { Shares } from './shares.ts'
 const largeBytes = 64 * 1024
 
 /**
- * An answer is cut off if its client reads nothing for this many milliseconds. The time is long, because the server
- * notices only about every megabyte that a slow client has read something.
+ * An answer is cut off if its client reads nothing for this many milliseconds. The limit is long, because the server
+ * notices that a client reads only about once per megabyte.
  */
 const longestIdleMs = 300_000
 

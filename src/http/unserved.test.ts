@@ -23,7 +23,7 @@ suite('calls of the public API that a server does not serve', () => {
       log: silentLog(),
     })
 
-  test('a call of the public API that is not served answers 404 with the reason, for any parameters', async () => {
+  test('an unserved call of Daytona’s API answers 404 with the reason, whatever its parameters are', async () => {
     const server = await start()
     for (const prefix of ['', '/api']) {
       const url = `${prefix}/things/a%20b/colour/red`

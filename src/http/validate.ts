@@ -41,8 +41,8 @@ const countIn = (value: object): number => (Array.isArray(value) ? value.length 
 
 /**
  * Finds values that no schema may accept. PostgreSQL and paths cannot contain the character NUL, and UTF-8 cannot
- * contain half a surrogate pair. Values with too great a depth or too many parts are refused too, because the code that
- * handles them later calls itself for each level.
+ * contain half a surrogate pair. Values that are nested too deeply or have too many parts are refused too, because
+ * later code calls itself for each level of nesting.
  */
 const findUnusable = (value: unknown, path: string, depth = 0, seen = { count: 0 }): string | undefined => {
   if (typeof value === 'string') {
@@ -209,7 +209,7 @@ const findTelling = (complaints: readonly Complaint[]): Complaint[] => {
 
 /**
  * Checks one part of a request. Returns it without unknown fields and with defaults filled in. If the part is wrong,
- * throws `bad_request` with one sentence about all errors, because the public SDK shows only one text.
+ * throws `bad_request` with one sentence about all errors, because Daytona's public SDK shows only one text.
  */
 export const readPart = (schema: TSchema, part: Part, given: unknown): unknown => {
   const unusable = findTooLong(schema, given, part) ?? findUnusable(given, part)

@@ -1,6 +1,6 @@
 // Checks every answer that a test gets against the schema of its route. The reference pages and the generated clients
-// depend on these schemas. This check uses another validator than the server does. If the two differed, a test would
-// fail.
+// depend on these schemas. This check uses another validator than the server does. If the two validators disagreed, a
+// test would fail.
 import assert from 'node:assert/strict'
 import { Ajv2020 } from 'ajv/dist/2020.js'
 import addFormats from 'ajv-formats'
