@@ -77,8 +77,8 @@ export class CommandServer {
   }
 
   /**
-   * Ends the helper process that starts programs (native/serve.c). Programs that are running still finish; steps are
-   * killed.
+   * Ends the helper process that starts programs (native/serve.c). Programs that it has started run to their end. Steps
+   * (such as mounts) that have not finished are killed.
    */
   close() {
     this.#child?.stdin.end()

@@ -45,7 +45,7 @@ export const connectorFor = ({ tls }: Credential, timeout: number): buildConnect
   return (options, callback) => {
     try {
       const { servername, ...certificate } = tls()
-      // No TLS session is used twice, because it would keep the identity of an older certificate.
+      // TLS sessions are not resumed, because a resumed session would keep the identity of an older certificate.
       const connect = buildConnector({ ...certificate, timeout, allowH2: false, maxCachedSessions: 0 })
       connect({ ...options, servername }, callback)
     } catch (error) {

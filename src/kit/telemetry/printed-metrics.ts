@@ -1,5 +1,5 @@
-// Converts metrics of prom-client to the form of OpenTelemetry. A metric that the code defines once can therefore be
-// read by Prometheus and sent by OpenTelemetry.
+// Converts metrics of the library prom-client to the form of OpenTelemetry. A metric that the code defines once can
+// therefore be read by Prometheus and sent by OpenTelemetry.
 import { type HrTime, ValueType } from '@opentelemetry/api'
 import { hrTime, type InstrumentationScope, millisToHrTime } from '@opentelemetry/core'
 import { emptyResource } from '@opentelemetry/resources'
@@ -21,7 +21,7 @@ const textOf = (labels: Readonly<Record<string, unknown>>, without?: string): La
     Object.entries(labels).flatMap(([name, value]) => (name === without ? [] : [[name, String(value)]])),
   )
 
-/** Returns the unit of a metric (UCUM). prom-client has the unit only as a part of the metric's name. */
+/** Returns the unit of a metric (UCUM). The library prom-client has the unit only as a part of the metric's name. */
 const unitOf = (name: string): string =>
   /_seconds(?:_total)?$/.test(name) ? 's' : /_bytes(?:_total)?$/.test(name) ? 'By' : ''
 

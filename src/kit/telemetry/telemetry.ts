@@ -47,11 +47,11 @@ type Measurement = readonly [value: number, attributes: Attributes]
 export type Metering = {
   recorder: (instrument: Instrument, buckets: readonly number[]) => (value: number, attributes: Attributes) => void
   observe: (instrument: Instrument & { isSum?: boolean }, read: () => readonly Measurement[]) => void
-  /** Adds metrics that prom-client keeps. They are read and sent at each export. */
+  /** Adds metrics that the library prom-client counts. They are read and sent at each export. */
   adopt: (source: MetricSource) => void
 }
 
-/** A metric as prom-client returns it in JSON. With this type, the code of telemetry need not import prom-client. */
+/** A metric as the library prom-client returns it in JSON. With this type, the code of telemetry need not import prom-client. */
 export type PrintedMetric = {
   name: string
   help: string
