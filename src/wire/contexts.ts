@@ -1,6 +1,6 @@
 // Contexts: the files that a Dockerfile (a definition) copies into an image. Each context is one tar in the object
-// store. The public SDK uploads it as if to S3. The gate asks control which organization signed the upload (`POST
-// /proxy/object-storage`). The gate then forwards the upload to a runner, which stores the tar.
+// store. Daytona's public SDK uploads it as it would upload to S3. The gate asks control which organization signed the
+// upload (`POST /proxy/object-storage`). The gate then forwards the upload to a runner, which stores the tar.
 
 /** The bucket and region that clients see. They are only names: the uploads do not go to Amazon S3. */
 export const contextBucket = 'alcove-contexts'

@@ -97,8 +97,8 @@ const parsed = (payload: string): unknown => {
 }
 
 /**
- * Returns a digest of one toolbox call. It covers the method, and the path and query below the sandbox, such as `GET`
- * and `/files/download?path=%2Ftmp%2Fx`.
+ * Returns a digest of one toolbox call. The digest is computed from the method, and from the path and query below the
+ * sandbox, such as `GET` and `/files/download?path=%2Ftmp%2Fx`.
  */
 export const digestOfCall = (method: string, path: string): string =>
   createHash('sha256').update(`${method} ${path}`).digest('base64url')
