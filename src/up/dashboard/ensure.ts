@@ -58,7 +58,7 @@ const nameOf = (source: string): string => {
 export type DashboardPlace = {
   /** The directory of the sources. */
   source: string
-  /** The directory of all builds. It exists, unless the pages are packaged, and every user may read it. */
+  /** The directory of all builds, which every user may read. It may be missing if the pages came with the code. */
   all: string
   /** The directory of the pages that are built from `source`. It appears when the build is complete. */
   directory: string
