@@ -23,7 +23,7 @@ const yes: Omit<Access, 'isBearerOurs' | 'warnsVisitors'> = {
 }
 
 suite('how the gate asks control whether a call is allowed', () => {
-  test('calls within one second share one pending request to control; a later call causes a new request', async (t) => {
+  test('calls within a second of a pending request to control share it; a later call causes a new request', async (t) => {
     const control = createServer().listen(0, '127.0.0.1')
     await once(control, 'listening')
     const calls = on(control, 'request')

@@ -59,7 +59,7 @@ export const loadConfig = (environment = process.env): GateConfig =>
     }
   })
 
-/** Default timeout of an `execute` call in seconds. The public API has the same default. */
+/** Default timeout of an `execute` call in seconds. Daytona's public API has the same default. */
 export const defaultExecuteTimeoutSeconds = 10
 
 const readExecuteTimeout = (given: string | undefined, complain: (sentence: string) => void): number => {

@@ -123,8 +123,8 @@ export const forward = ({ request, response, destination }: Exchange): Promise<v
         fail(error)
       }
     })
-    // Ends the request to the destination after its body. If bytes of the body are still in the buffer, Node's `end` adds an empty
-    // write. A server that knows the body's length may answer and close at the last byte. The empty write would then fail, and the
+    // Ends the request to the destination after its body. While bytes of the body wait in the buffer, Node's `end` adds
+    // an empty write. This write would fail if the server answers and closes at the last byte of the body, and the
     // answer would be lost. So in this case `end` is called only when the answer has begun.
     const endBody = () => {
       const hasSaidAll = request.headers['content-length'] !== undefined

@@ -76,7 +76,7 @@ export class Peer implements Disposable {
   readonly #certificates: CertificateFiles
   readonly #log: Logger
   readonly #bounds: Required<PeerBounds>
-  // No TLS session is used twice, because it would keep the identity of an older certificate.
+  // TLS sessions are not resumed, because a resumed session would keep the identity of an older certificate.
   readonly #agent = new Agent({
     ...{ keepAlive: true, keepAliveMsecs: 10_000, maxFreeSockets: 64, maxCachedSessions: 0 },
     // This timeout must be shorter than the time for which the other gate keeps an idle connection.

@@ -140,7 +140,7 @@ suite('calls that a gate passes on to the gate of the sandbox’s host', () => {
     assert.equal(await closed.promise, 4321)
   })
 
-  test('a preview through two gates gets the server’s answer, or an error: no server there, sandbox stopped', async () => {
+  test('a preview through two gates gets the answer, or an error if the server or the sandbox does not run', async () => {
     await using two = await startTwo()
     assert.deepEqual(await preview(two.near), { status: 200, text: 'hello from inside' })
     assert.deepEqual(two.far.dialled, ['box-id:3000'])
@@ -153,7 +153,7 @@ suite('calls that a gate passes on to the gate of the sandbox’s host', () => {
     assert.equal((await preview(two.near)).status, 409)
   })
 
-  test('if a caller stops reading, the other gate’s toolbox stops sending; if it leaves, the call ends', async () => {
+  test('the other gate’s toolbox waits while a caller does not read; if the caller leaves, the call ends', async () => {
     await using two = await startTwo()
     let sent = 0
     const ended = Promise.withResolvers<void>()
