@@ -122,7 +122,7 @@ suite('alcove purge', { skip: process.getuid?.() === 0 ? false : 'it needs root'
     return { pid: holder.pid, letGo }
   }
 
-  test('if another process uses the pool, purge names it and removes all other data; a second purge finishes', async (t) => {
+  test('if a process uses the pool, purge names that process and removes all else; a second purge finishes', async (t) => {
     const { path, secrets, postgres, runner, runtime } = prepareDataDirectory(join(scratch, 'held'))
     writeFileSync(join(secrets, 'admin.key'), 'dtn_secret')
     writeFileSync(join(postgres, 'row'), 'of the database')

@@ -57,7 +57,7 @@ suite('alcove runner drain --move', () => {
 })
 
 suite('alcove runner list', () => {
-  test('for a silent or lost runner, the list shows since when, and what became of its sandboxes', () => {
+  test('`alcove runner list` shows since when a runner is silent or lost, and what became of its sandboxes', () => {
     const runner = { id: 'far', region: 'local', state: 'unresponsive', sandboxes: 3, warm: 0, isEmptied: false }
     const silentSince = '2026-11-27T00:00:00.000Z'
     const silent = { ...runner, silentSince, givenUp: 0, leftovers: 0 }
