@@ -5,8 +5,8 @@ import type { Clock } from '#src/kit/clock.ts'
 const mostWrong = 20
 const windowMs = 60_000
 /**
- * Maximum number of networks whose wrong tokens are counted. Above it, the count of the network whose last wrong token is longest
- * ago is dropped.
+ * Maximum number of networks whose wrong tokens are counted. If there are more, the count of the network whose last
+ * wrong token came longest ago is deleted.
  */
 const mostNetworks = 10_000
 

@@ -34,8 +34,8 @@ export class ChannelOut {
     return this.after(async () => {
       await this.#peer.untilReady()
       if (this.#isGone) return
-      // If the channel closes before the data is written, `ssh2` does not call the callback of `write`. Then `leave`
-      // resolves this promise.
+      // If the channel closes before the data is written, the library `ssh2` does not call the callback of `write`.
+      // Then `leave` resolves this promise.
       await new Promise<void>((resolve) => {
         this.#giveUp = resolve
         stream.write(data, () => resolve())

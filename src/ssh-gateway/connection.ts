@@ -45,7 +45,7 @@ export class ClientConnection {
     this.#peer = new Peer(client)
     client.on('error', (error) => {
       parts.log.debug({ cause: error.message }, 'an SSH client was cut off')
-      // Cut the connection: `ssh2` closes only its own direction, so a client that does not read would stay connected.
+      // Cut the connection: the library `ssh2` closes only its own direction, so a client that does not read would stay connected.
       setTimeout(() => this.#peer.cut(), leaveMs).unref()
     })
     client.on('authentication', (context) => {

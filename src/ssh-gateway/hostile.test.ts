@@ -17,7 +17,7 @@ before(async () => {
 })
 after(async () => await gateway?.[Symbol.asyncDispose]())
 
-/** An internal object of `ssh2`. With it, a test sends messages that no honest client sends. */
+/** An internal object of the library `ssh2`. With it, a test sends messages that no honest client sends. */
 type Protocol = {
   channelData: (channel: number, data: Buffer) => void
   session: (channel: number, window: number, packet: number) => void
@@ -144,8 +144,8 @@ suite('hostile SSH clients after the sign-in', () => {
   test('an SSH client that sends more than its window allows is disconnected', async () => {
     using client = await gateway.connect()
     const channel = await client.start('exec sleep 60')
-    // `ssh2` drops data that arrives while the window of the channel is exactly 0. With pieces of this size, the window
-    // is never exactly 0.
+    // The library `ssh2` drops data that arrives while the window of the channel is exactly 0. With pieces of this
+    // size, the window is never exactly 0.
     const piece = Buffer.alloc(30_000)
     const closed = closing(client)
     for (let sent = 0; sent < 10 * 1024 * 1024; sent += piece.length) {
@@ -180,7 +180,7 @@ suite('hostile SSH clients after the sign-in', () => {
     using client = await gateway.connect()
     const file = `${gateway.box.directory}/unread`
     const channel = await client.start(noisy(file))
-    // `ssh2` announces a window of 2 MiB. This client announces the largest possible window, and then reads nothing.
+    // The library `ssh2` announces a window of 2 MiB. This client announces the largest possible window, and then reads nothing.
     const { _protocol: protocol } = client.client as unknown as {
       _protocol: { channelWindowAdjust: (channel: number, bytes: number) => void }
     }

@@ -1,4 +1,4 @@
-// Starts the SSH gateway: it listens, limits the number of connections, and passes each of them to `ssh2`.
+// Starts the SSH gateway: it listens, limits the number of connections, and passes each of them to the library `ssh2`.
 import { once } from 'node:events'
 import { type AddressInfo, createServer, type Socket } from 'node:net'
 import ssh2 from 'ssh2'

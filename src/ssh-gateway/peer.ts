@@ -1,6 +1,6 @@
-// Adds limits to a client's connection that `ssh2` lacks. `ssh2` buffers without limit for three kinds of clients: those that
-// send beyond the window, those that read nothing, and those that exchange keys all the time. This class makes such a client
-// wait, or cuts its connection.
+// Adds limits to a client's connection that the library `ssh2` lacks. `ssh2` buffers without limit for three kinds of
+// clients: those that send beyond the window, those that read nothing, and those that exchange keys all the time. This
+// class makes such a client wait, or cuts its connection.
 import type { Socket } from 'node:net'
 import type { Connection, ServerChannel } from 'ssh2'
 
@@ -9,8 +9,8 @@ import type { Connection, ServerChannel } from 'ssh2'
  */
 const mostUnsent = 1024 * 1024
 /**
- * Maximum number of bytes that a channel buffers until a sandbox reads them. An honest client may send this much:
- * `ssh2` lets it send 2 MiB, and another 2 MiB before the first 2 MiB are processed.
+ * Maximum number of bytes that a channel buffers until a sandbox reads them. An honest client may send this much: the
+ * library `ssh2` lets it send 2 MiB, and another 2 MiB before the first 2 MiB are processed.
  */
 const mostOfChannel = 4 * 1024 * 1024 + 64 * 1024
 const mostOfConnection = 16 * 1024 * 1024
@@ -42,8 +42,8 @@ export class Peer {
     client.on('handshake', () => {
       this.#exchanges += 1
       if (this.#exchanges > mostExchanges) this.cut()
-      // Run the check for a full buffer in the next turn of the event loop: `ssh2` sends the data that it has buffered
-      // only after this event.
+      // Run the check for a full buffer in the next turn of the event loop: the library `ssh2` sends the data that it
+      // has buffered only after this event.
       setImmediate(() => this.#check())
     })
     const timer = setInterval(() => {
