@@ -81,7 +81,7 @@ const configure = async ({ outbound: ofAll, encryption }: ProviderParts, provide
 
 /**
  * Returns whether an error means that the identity provider could not be reached, or that its discovery document is not
- * usable. False if another reply of the provider is invalid.
+ * usable. False if another reply of the provider violates OpenID Connect.
  */
 const isAway = (error: unknown): boolean => {
   for (let cause = error, depth = 0; cause instanceof Error && depth < 5; cause = cause.cause, depth += 1) {
