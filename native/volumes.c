@@ -28,7 +28,7 @@ static void finish_directory(int directory, uid_t owner, const char *about) {
 }
 
 // volume FROM SUBPATH OWNER TO: mounts the volume FROM at TO. With SUBPATH, mounts only that directory of the volume, and makes
-// it if it is missing. An earlier step `ids` sets which owner in the sandbox a file's owner on the disk becomes. Devices and
+// it if it is missing. An earlier step `ids` sets which user id of the host the mount shows for each owner on the disk. Devices and
 // set-id bits in the volume have no effect.
 void mount_volume(char **arg) {
   uid_t owner = (uid_t)number(arg[2], 10);

@@ -111,7 +111,8 @@ static void serve_list(struct fields *request) {
 /*
  * Buffer for the beginning of the file. The size that a file reports may be wrong: sysfs reports too much, proc too little, and
  * another process may shorten the file. So the agent first reads CHUNK bytes. A file that ends before that, or that reports
- * fewer bytes than CHUNK, is read to its end, and its size is the number of bytes read.
+ * fewer bytes than CHUNK, is read to its end, and its size is the number of bytes read. If such a file has more than
+ * WITHOUT_SIZE_MAX bytes, the read is refused.
  */
 static uint8_t beginning[WITHOUT_SIZE_MAX + 1];
 

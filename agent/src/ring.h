@@ -70,7 +70,10 @@ size_t ring_read(const struct ring *, uint64_t offset, uint8_t *into, size_t roo
 void ring_drop(struct ring *);
 void ring_close(struct ring *);
 
-/* Opens a file without a name on the sandbox's disk, or in memory if that fails. Returns -1 with errno if both fail. */
+/*
+ * Opens a file without a name on the sandbox's disk. If no disk can be used, opens the file in memory; if a disk is full, does not.
+ * Returns -1 with errno if no file was opened.
+ */
 int ring_storage(void);
 
 #endif

@@ -33,7 +33,7 @@ const wordings: readonly (readonly [path: RegExp, wording: Wording])[] = [
 
 /**
  * Returns the last message and the close reason for a WebSocket that the gate refuses. Undefined if the upgrade must be
- * refused in plain HTTP: for log streams, and for requests that are no valid WebSocket upgrades.
+ * refused in plain HTTP: for all paths that are not in `wordings`, and for requests that are no valid WebSocket upgrades.
  */
 const wordingOf = ({ url = '/', headers }: IncomingMessage): Wording | undefined => {
   const isWebSocket = headers['sec-websocket-key'] !== undefined && headers['sec-websocket-version'] === '13'

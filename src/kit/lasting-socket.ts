@@ -121,8 +121,8 @@ export class LastingSocket implements Disposable {
     })
     socket.on('message', (data) => onText(String(data)))
     socket.on('error', (error) => {
-      // The server may start later than this program, so a few failures in a row are normal. The third one, and then
-      // every tenth one, is logged as a warning.
+      // The server may start later than this program, so a few failures in a row are normal. Only the fourth one and the
+      // fourteenth one are logged as a warning.
       log[this.#failures % 10 === 3 ? 'warn' : 'debug']({ err: error }, `the link to ${name} failed`)
     })
     socket.once('close', (code, reason) => this.#lost(code, String(reason)))

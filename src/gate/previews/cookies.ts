@@ -31,8 +31,8 @@ const split = (header: string | undefined) =>
 
 /**
  * Returns the preview tokens in a request's cookies for this address. Over plain HTTP, the page of any preview on the
- * same domain can set such cookies. A token in a cookie with the prefix `__Host-` comes first, because only the gate
- * can have set it.
+ * same domain can set such cookies. A token in a cookie with the prefix `__Host-` comes first, because no page of
+ * another host can have set it.
  */
 export const tokensOf = (header: string | undefined, sandbox: string): string[] => {
   const names = [hostPrefix + authPrefix + sandbox, authPrefix + sandbox]

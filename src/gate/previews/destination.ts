@@ -41,7 +41,7 @@ type Names = {
   prefix: string
   /**
    * The host name that the sandbox's server gets in `Host`, and in `Origin` and `Referer` if they name this preview.
-   * Either `host` or `localhost`.
+   * Either `host`, or `localhost` with the preview's port.
    */
   called: string
   hide: (text: string) => string

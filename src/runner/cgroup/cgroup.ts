@@ -22,8 +22,8 @@ export interface Cgroup {
   /** Returns whether the cgroup is frozen. True also while a requested freeze is not complete yet. */
   isFrozen(): Promise<boolean>
   /**
-   * Sets the CPU and memory limits of a running sandbox. If the memory in use exceeds the new memory limit, throws `MemoryInUse`
-   * and changes no limit.
+   * Sets the limits of a running sandbox that follow from its size: CPU, memory and number of processes. If the memory in use
+   * exceeds the new memory limit, throws `MemoryInUse` and changes no limit.
    */
   limit(compute: Compute): Promise<void>
   /**
@@ -33,7 +33,10 @@ export interface Cgroup {
   cpus(): Promise<string | undefined>
   /** Sets the processors on which the cgroup's processes may run. */
   useCpus(list: string): Promise<void>
-  /** Returns how often the kernel has killed a process of the cgroup because the cgroup had reached its memory limit. */
+  /**
+   * Returns how many processes of the cgroup the kernel has killed because memory ran out: in the cgroup, in all sandboxes
+   * together, or on the host.
+   */
   outOfMemoryKills(): number
   /** Returns how often the kernel has refused a new process or thread because the limit of processes was reached. */
   refusedProcesses(): number
@@ -189,8 +192,8 @@ class CgroupV2 implements Cgroup {
   }
 
   /**
-   * Makes the kernel free memory of the cgroup until at most `bytes` are in use. For that, `memory.high` is set: it only frees
-   * memory, whereas a `memory.max` below the memory in use would kill processes.
+   * Makes the kernel free memory of the cgroup until at most `bytes` are in use. Throws `MemoryInUse` if more stay in use. For
+   * that, `memory.high` is set: it only frees memory, whereas a `memory.max` below the memory in use would kill processes.
    */
   async #makeFit(bytes: number) {
     const used = async () => Number((await readIfThere(this.#file('memory.current'))) ?? 0)

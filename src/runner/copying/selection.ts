@@ -139,7 +139,7 @@ export const select = async (
   tree: Tree,
   { sources, destination, mode, unpacks, excludes = [], keepsParents = false, isOwned = false }: CopyRequest,
   /**
-   * Whether the destination is a directory: it is one already in the image that is being built, or several files are copied to it.
+   * Whether the destination is a directory: it is one already in the image that is being built, or the line has several sources.
    */
   isDirectory: boolean,
   signal: AbortSignal,

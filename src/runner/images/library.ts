@@ -78,7 +78,7 @@ export type WebFileRequest = { url: string; checksum?: string | undefined; mostB
 export type RepositoryRequest = Omit<WebFileRequest, 'url'> & { repository: Repository }
 
 type LibraryParts = {
-  /** Directory for everything that must survive a restart of the runner. */
+  /** Directory, on one file system, for everything that must survive a restart of the runner. */
   poolDir: string
   /** Directory where operators put image files. */
   filesDir: string | undefined

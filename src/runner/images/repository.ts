@@ -34,8 +34,8 @@ const environment = [
   ...['GIT_ALLOW_PROTOCOL=http:https', 'GIT_LFS_SKIP_SMUDGE=1'],
 ]
 
-// Arguments of the script: the repository's address, the ref, the directory, the names that tar omits, and a number of files. A
-// repository with that many files or more is refused. `git ls-tree` counts the files before they are on the disk.
+// Arguments of the script: the repository's address, the ref, the directory, the names that tar omits, and a number. A repository
+// with that many files and directories or more is refused. `git ls-tree` counts them before they are on the disk.
 const script = `set -e
 umask 022
 mkdir /work/tree; cd /work/tree

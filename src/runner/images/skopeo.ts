@@ -157,7 +157,8 @@ export class Skopeo {
 
   /**
    * A registry may name another server to which skopeo must send the organization's password. This call asks the registry for
-   * that server, without the password. Throws if the server must not get the password (`kit/registry-realm.ts`).
+   * that server, without the password. Throws if the server must not get the password (`kit/registry-realm.ts`). A registry that
+   * names another server to skopeo later gains nothing: it could have asked skopeo for the password itself.
    */
   async checkRealm(reference: Reference, asking: Asking & { login: RegistryLogin }): Promise<void> {
     const { registry } = reference

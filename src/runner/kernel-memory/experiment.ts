@@ -86,7 +86,7 @@ export const findGrower = async (parts: ExperimentParts, suspects: readonly stri
         const before = settled
         settled = await settle(parts, windowMs)
         if (settled === undefined) return undefined
-        // If at least half of the growth is gone after the sandbox was frozen, the sandbox is not the cause: its programs only
+        // If less than half of `tellingBytes` stays after the sandbox was frozen, the sandbox is not the cause: its programs only
         // allocate and free memory all the time.
         if (settled - before < tellingBytes / 2) break
       }

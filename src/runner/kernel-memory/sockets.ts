@@ -49,9 +49,9 @@ const parseQueues = (line: string): Queues | undefined => {
 }
 
 /**
- * Parses a line of a TCP table. Returns the received bytes if the line is a connection that no process has accepted, and otherwise
- * 0. Such a connection's inode is 0, and its state is 01 (established) or 08 (closed by the other side). No control group is
- * charged for these bytes until a process accepts the connection.
+ * Parses a line of a TCP table. If the line is a connection that no process has accepted, returns the memory that it uses: its
+ * data and `connectionBytes`. Otherwise returns 0. Such a connection's inode is 0, and its state is 01 (established) or 08 (closed
+ * by the other side). No control group is charged for this memory until a process accepts the connection.
  */
 export const parseUnacceptedBytes = (line: string): number => {
   const socket = parseQueues(line)

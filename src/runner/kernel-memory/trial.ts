@@ -33,8 +33,8 @@ const leastError = 32 * 1024
  */
 const boutsForAll = 12
 /**
- * Maximum number of measurements in which one certain sandbox runs alone. If they do not prove that this sandbox is the cause, it
- * is not suspected any more.
+ * Maximum number of measurements in which one certain sandbox runs alone. If they do not prove that this sandbox is the cause, all
+ * results about it are dropped.
  */
 const boutsAlone = 30
 /** A sandbox counts as the cause only if at least this part of the growth of uncharged memory comes from it. */

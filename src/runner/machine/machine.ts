@@ -36,8 +36,8 @@ export type Images = {
   /** Returns the user ids that the image needs in addition to those of every sandbox (oci/ids.ts). */
   largeIdsOf?(image: string): readonly number[]
   /**
-   * Puts the files of an image into the object store, unless they are there. Returns their identity, which an archive of a disk
-   * names if the disk needs this image.
+   * Returns the identity of the files of an image, which an archive of a disk names if the disk needs this image. If other hosts
+   * may need the files from the object store, first puts them there.
    */
   identityOf?: ImageStore['identityOf']
   /**

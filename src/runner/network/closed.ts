@@ -32,7 +32,7 @@ type Reachable = { range: Range; opened: readonly string[]; ofHost: readonly str
 
 /**
  * Whether DNS answers may contain this address. Addresses in closed networks are removed from DNS answers. In addition, the
- * firewall rules check every packet. They also block the host's own addresses, which this function does not know.
+ * firewall rules check every packet. They also block the host's own addresses in a network that the operator has opened.
  */
 export const isOpenable = (text: string, { range, opened, ofHost }: Reachable): boolean => {
   const address = parseCidr(text)

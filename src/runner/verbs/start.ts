@@ -244,9 +244,10 @@ const volumesOf = ({ places }: Machine, { volumes = [] }: Assignment) =>
   volumes.map(({ mountPath }, at) => ({ from: volumePointOf(places, at), mountPath }))
 
 /**
- * Returns the map of the sandbox's user ids to ids of the host. If the host cannot map owners of files, all sandboxes have equal
- * ids (`sharedIds`). Otherwise the map contains all ids below `commonIds`, the owners of the image's files, and users that the
- * image or the caller gives as a number. If these are too many ids for a map, the users given as a number are left out.
+ * Returns the map of the sandbox's user ids to ids of the host. If the host or one of the sandbox's volumes cannot map owners of
+ * files, the sandbox gets the ids that all such sandboxes share (`sharedIds`). Otherwise the map contains all ids below `commonIds`,
+ * the owners of the image's files, and users that the image or the caller gives as a number. If these are too many ids for a map,
+ * the users given as a number are left out.
  */
 const idsOf = (
   { mapsOwners, images, volumes: store }: Machine,

@@ -67,7 +67,7 @@ export interface Jobs {
   /** Starts a job. Throws `StartFailed` like `exec`, or `AgentRefused` (job, EEXIST) if the id is in use. */
   spawn(spec: JobSpec): Promise<{ pid: number }>
   attach(id: string, offset: number, options?: AttachOptions): AsyncGenerator<JobEvent, void, void>
-  /** Passes all output of the job to `take`, beginning with the first stored byte. See `Sessions.pour`. */
+  /** Passes all output of the job to `take`, from the first byte on. Reports lost bytes as `truncated`. See `Sessions.pour`. */
   pour(id: string, take: TakePiece, options: { follow: boolean; signal: AbortSignal }): Promise<void>
   /**
    * Writes to the job's input. Settles when the job's pipe or terminal has accepted every byte. Calls for one job stay in order.

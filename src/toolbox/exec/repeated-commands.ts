@@ -77,7 +77,7 @@ export class Answers {
     made.timer = setTimeout(() => this.#forget(key, made), keptMs).unref()
   }
 
-  /** Evicts the oldest finished answers until a new answer of `bytes` bytes fits within the limit. */
+  /** Evicts the oldest finished answers until a new answer of `bytes` bytes fits within the limits of number and bytes. */
   #makeRoom(bytes: number): void {
     let kept = bytes + [...this.#known.values()].reduce((sum, known) => sum + known.bytes, 0)
     for (const [key, known] of this.#known) {
