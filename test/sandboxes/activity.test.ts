@@ -9,7 +9,10 @@ import { WebSocket } from 'ws'
 import { type Box, createBox, until } from './box.ts'
 import { type Platform, platform } from './harness.ts'
 
-/** A server that answers each request with only the head of a response, or with an upgrade. It then sends nothing more. */
+/**
+ * A server in the sandbox. It answers each request with only the head of a response, or with an upgrade to a WebSocket, and then
+ * sends nothing more.
+ */
 const silentServer = `
 import socket, threading
 def serve(connection):
@@ -30,8 +33,8 @@ while True:
 `
 
 /**
- * A way to use a sandbox. The function resolves when the use has begun. The use should last until `signal` is aborted. If it ends
- * earlier, the function calls `over` with the reason.
+ * Begins to use a sandbox in one way, for example by a call that stays open, and resolves when this use has begun. The use should
+ * last until `signal` is aborted. If it ends earlier, `over` is called with the reason.
  */
 type Use = (box: Box, signal: AbortSignal, over: (why: string) => void) => Promise<unknown>
 
@@ -47,7 +50,9 @@ suite('what counts as activity', { timeout: 420_000 }, () => {
   const urlOf = ({ id, record }: Box, path: string) => `${record['toolboxProxyUrl']}/${id}${path}`
   const bearer = () => ({ authorization: `Bearer ${alcove.key}` })
 
-  /** Returns a way to use a sandbox (`Use`) that makes one call. The sandbox must not answer this call before the test ends. */
+  /**
+   * Returns a `Use` that makes one call to `path` and keeps it open. The sandbox must not answer this call before the test ends.
+   */
   const held =
     (path: string, body: object): Use =>
     async (box, signal, over) => {
@@ -145,7 +150,7 @@ suite('what counts as activity', { timeout: 420_000 }, () => {
       asked.on('error', (error) => signal.aborted || over(String(error)))
       asked.on('response', ({ statusCode }) => over(`${statusCode}`))
       asked.write('--b\r\nContent-Disposition: form-data; name="file"; filename="up"\r\n\r\n')
-      // Sends 8 KiB per second: the server ends a request whose body is slower than 1 KiB per second for a minute.
+      // Uploads 8 KiB per second, because the server ends an upload that is slower than 1 KiB per second for a minute.
       const timer = setInterval(() => asked.write('a piece\n'.repeat(1024)), 1000)
       signal.addEventListener('abort', () => clearInterval(timer))
     },
@@ -216,8 +221,8 @@ suite('what counts as activity', { timeout: 420_000 }, () => {
           return { title, box }
         }),
       )
-      // The idle sandbox is created last. When it is stopped, all other sandboxes are older. They still run only because they
-      // were used.
+      // The idle sandbox is created last. All other sandboxes are older, so if they still run when the idle sandbox is stopped, it
+      // is because they were used.
       const idle = await create()
       await useWithoutCounting(idle, signal)
       await until(

@@ -1,6 +1,6 @@
-// Two services that coding agents call: the model APIs of Anthropic and OpenAI over HTTPS, and a registry of npm over HTTP. This
-// program runs in the network namespace of a simulated Internet. Its input is an object `Services`. Its output is one line of
-// JSON for each call to a model, with the headers that carry the caller's key.
+// Simulates two services that coding agents call: the model APIs of Anthropic and OpenAI over HTTPS, and an npm registry over HTTP.
+// The program runs in the network namespace of a simulated Internet. It reads an object `Services` from its input. For each call to
+// a model, it prints one line of JSON with the headers that contain the caller's key.
 import { spawn } from 'node:child_process'
 import { readdirSync, readFileSync, statSync } from 'node:fs'
 import { createServer as createHttpServer, type IncomingMessage, type ServerResponse } from 'node:http'

@@ -12,7 +12,7 @@ const patienceMs = 120_000
 
 export type Started = {
   child: ChildProcessWithoutNullStreams
-  /** Returns what the program has written until now. */
+  /** Returns what the program has written so far to standard output and standard error. */
   said: () => Ran
   /** Waits until standard output or standard error contains the text. */
   until: (text: string) => Promise<void>

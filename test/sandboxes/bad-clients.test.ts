@@ -23,8 +23,8 @@ const readers = 100
 const mostGrowthBytes = 50_000_000
 const measured = ['runner', 'gate'] as const
 /**
- * For how many seconds each command writes 1 MB per second. The buffers between the command and a client that does not read are
- * too small for this output.
+ * How many seconds each command runs. It writes 1 MB per second. The buffers between the command and its client cannot hold that
+ * much output, so a client that does not read makes them full.
  */
 const secondsBusy = 6
 const busy = `for i in $(seq ${secondsBusy}); do head -c 1000000 /dev/zero; sleep 1; done`
@@ -39,8 +39,8 @@ suite('readers that are slower than the output', () => {
   }
 
   /**
-   * Returns a raw socket that follows a log and reads nothing. A WebSocket library would read everything, so it cannot
-   * be a slow reader.
+   * Opens a WebSocket that follows a command's log, and returns its TCP socket without reading from it. A WebSocket library is not
+   * used, because it would read everything.
    */
   const follow = async (session: string, commandId: string): Promise<Socket> => {
     const { hostname, port, pathname } = new URL(String(box.record['toolboxProxyUrl']))
@@ -87,7 +87,7 @@ suite('readers that are slower than the output', () => {
       const growthBytes = most[index]! - before[index]!
       assert.ok(growthBytes < mostGrowthBytes, `${program} grew by ${growthBytes} bytes`)
     }
-    // The server must not have disconnected any of these slow clients.
+    // The gate must still be connected to every slow client.
     assert.ok(sockets.every(({ destroyed }) => !destroyed))
     for (const socket of sockets) socket.destroy()
   })
@@ -96,7 +96,10 @@ suite('readers that are slower than the output', () => {
 const programs = ['control', 'gate', 'runner', 'postgres', 'ssh-gateway'] as const
 const warning = 40
 
-/** Two servers in the sandbox that do not speak HTTP: one sends other bytes, the other closes each connection. */
+/**
+ * Two servers in the sandbox that break HTTP: one answers with bytes that are not HTTP, the other closes each connection without an
+ * answer.
+ */
 const badServers = `python3 - <<'END' >/dev/null 2>&1 &
 import socket, threading
 def serve(port, answer):
@@ -132,7 +135,8 @@ suite('the logs of the programs', () => {
     let from = sizes()
     const faults = faultsOf(alcove, box)
     /**
-     * Checks which lines the programs logged for the mistake `what`. A line that is logged late is checked with the next mistake.
+     * Checks the lines that the programs have logged since the last check, when the test made the mistake `what`. A line that is
+     * logged too late for this check is checked with the next mistake.
      */
     const look = (what: string, most = 5) => {
       for (const [index, program] of programs.entries()) {
@@ -146,7 +150,8 @@ suite('the logs of the programs', () => {
       await commit()
       look(what)
     }
-    // The server must still answer. `look` then reads the logs again, because lines about the last mistake may be logged late.
+    // The server must still answer. Then `look` checks the logs one more time, because lines about the last mistake may have been
+    // logged late.
     assert.equal((await alcove.api('GET', '/sandbox')).status, 200)
     await until('the sandbox answers', async () => (await box.toolbox('GET', '/user-home-dir')).status === 200)
     look('the end')

@@ -30,8 +30,8 @@ suite('bad input', () => {
     const body = JSON.stringify({ command: 'x'.repeat(10_000_000), name: 'y' })
     for (const url of [`${alcove.url}/api/sandbox`, `${box.record['toolboxProxyUrl']}/${box.id}/process/execute`]) {
       const reply = await raw(url, body).catch((error) => error as Error)
-      // A server may answer before it has read the whole body, and then close the connection. The client then gets
-      // either the answer or an error of the connection.
+      // The server may answer and close the connection before it has read the whole body. A client that still sends the body then
+      // gets an error instead of the answer.
       if (!(reply instanceof Error)) assert.equal(reply.status, 413, url)
     }
     assert.equal(await box.run('echo up'), 'up')

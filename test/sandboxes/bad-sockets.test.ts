@@ -17,7 +17,7 @@ suite('mistakes of clients with sockets', () => {
   let daytona: Daytona
   let sandbox: Sandbox
   let box: Box
-  /** URL path, below the sandbox's toolbox, that follows the logs of a command. The command waits for input. */
+  /** Path below the sandbox's toolbox at which a WebSocket gets the log of a running command. The command waits for input. */
   let logs: string
   before(async () => {
     alcove = await platform()

@@ -1,5 +1,5 @@
-// A real browser for tests of previews: Debian's Chromium. Tests have a domain name of their own, and a reverse proxy
-// that speaks TLS.
+// A real browser for tests of previews: Debian's Chromium. It opens previews below a domain name that only the tests have, through
+// a reverse proxy with TLS.
 import { execFileSync } from 'node:child_process'
 import { once } from 'node:events'
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
@@ -11,7 +11,9 @@ import { join } from 'node:path'
 import type { Duplex } from 'node:stream'
 import { type Browser, chromium } from 'playwright-core'
 
-/** The domain of the previews. A browser option sets its address, so no DNS server is asked. */
+/**
+ * The domain of the previews. The browser gets the address of this domain as an option when it starts, so it asks no DNS server.
+ */
 export const domain = 'preview.example.test'
 /** Host name of a web site that does not belong to Alcove. Its pages show previews in frames. */
 export const foreign = 'foreign.example.net'

@@ -5,7 +5,10 @@ import { makeImage, type TarEntry, tarOf } from '#src/runner/images/testing/oci-
 const busybox = '/bin/busybox'
 const applets = ['sh', 'cat', 'ls', 'echo', 'mkdir', 'stat', 'md5sum', 'readlink', 'sleep']
 
-/** Why this machine cannot make the image, as a reason to skip a test; false if it can. */
+/**
+ * The reason to skip a test if this machine cannot make the image, because busybox is not installed. False if it can make the
+ * image.
+ */
 export const noBusybox = existsSync(busybox) ? false : 'needs busybox-static'
 
 export const makeBusyboxImage = (config: Record<string, unknown> = {}) => {

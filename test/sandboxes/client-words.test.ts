@@ -1,14 +1,14 @@
-// Some programs that are built on the SDK search error messages for certain words. These tests check that the errors of
-// a real server have the words which `@computesdk/daytona` 1.7.32, `@mastra/daytona` 0.4.1 and `@langchain/daytona`
-// 0.1.2 search for. The packages themselves run in guide-frameworks.test.ts.
+// Some packages that use the SDK search error messages for certain words. These tests check that the errors of a real server have
+// the words for which `@computesdk/daytona` 1.7.32, `@mastra/daytona` 0.4.1 and `@langchain/daytona` 0.1.2 search.
+// guide-frameworks.test.ts runs the packages themselves.
 import assert from 'node:assert/strict'
 import { after, before, suite, test } from 'node:test'
 import { Daytona, type Sandbox } from '@daytona/sdk'
 import { type Platform, platform } from './harness.ts'
 
 /**
- * Returns the kind of error that a framework, such as Mastra, sees in an error because of words in its message. Undefined if
- * the framework does not recognize the error.
+ * Returns the kind of failure that a framework, such as Mastra, recognizes by words in the error's message. Undefined if the
+ * framework recognizes none.
  */
 type Reading = (error: Error) => string | undefined
 

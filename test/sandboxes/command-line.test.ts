@@ -34,7 +34,7 @@ let env: NodeJS.ProcessEnv
 const start = (args: readonly string[], input?: string | Buffer, more: NodeJS.ProcessEnv = {}) =>
   startProgram(process.execPath, [program, ...args], { env: { ...env, ...more }, cwd: desk, ...(input && { input }) })
 
-/** Runs `alcove` with these arguments until it ends. Without `input`, its standard input is empty. */
+/** Runs `alcove` with these arguments and waits for its end. `input`: what it reads from standard input. */
 const alcove = async (args: readonly string[], input: string | Buffer = '', more: NodeJS.ProcessEnv = {}) => {
   const { child, ended } = start(args, undefined, more)
   child.stdin.end(input)
@@ -246,7 +246,7 @@ suite('alcove cp', () => {
     for (const name of names) assert.equal(readFileSync(join(desk, 'back/sub', name), 'utf8'), name)
     assert.ok(readFileSync(join(desk, 'back/large')).equals(readFileSync(join(source, 'large'))))
     assert.equal(readlinkSync(join(desk, 'back/link')), 'run')
-    // If the target is an existing directory, the copy is put into it under its own name.
+    // `.` and `back` are existing directories, so `alcove cp` makes the copy inside them, with the name of the source.
     succeeds(await alcove(['cp', 'desk-box:copied/run', '.']))
     succeeds(await alcove(['cp', 'desk-box:copied', 'back']))
     assert.ok(existsSync(join(desk, 'run')) && existsSync(join(desk, 'back/copied/run')))
@@ -273,7 +273,7 @@ suite('alcove cp', () => {
   })
 })
 
-/** A Python program for the sandbox. It answers HTTP calls, and sends one short WebSocket message back. */
+/** A Python server for the sandbox. It answers HTTP calls, and sends the first message of a WebSocket back. */
 const echoServer = `
 import base64, hashlib, http.server
 class Handler(http.server.BaseHTTPRequestHandler):
@@ -320,7 +320,7 @@ suite('alcove port', () => {
 })
 
 /**
- * Starts a proxy between `alcove` and the real server. The connections to toolboxes go through it, so the test can cut them.
+ * Starts a proxy between `alcove` and the real server. The test can close all connections to toolboxes that go through this proxy.
  */
 const startCutter = async () => {
   const gate = new Set<Socket>()
@@ -380,7 +380,7 @@ suite('alcove shell', () => {
     shell.child.stdin.write('exit 9\n')
     const { code, out } = await shell.ended
     assert.equal(code, 9, out)
-    // The user's terminal has the settings from before the command: it echoes typed text and passes on whole lines.
+    // After `alcove shell`, the user's terminal must again pass on whole lines (`icanon`), as before the command.
     assert.match(out, / icanon/)
     assert.doesNotMatch(out, / -icanon/)
   })

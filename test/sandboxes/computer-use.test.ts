@@ -44,8 +44,8 @@ suite('computerUse of the SDK', () => {
   let sandbox: Sandbox
   const desk = mkdtempSync(join(tmpdir(), 'alcove-desktop-'))
   before(async () => {
-    // Sandboxes may connect to the mirror of Debian's packages. The mirror may be in a private network, which sandboxes
-    // cannot reach by default.
+    // Allows sandboxes to connect to the mirror of Debian's packages. The mirror may be in a private network, and by default
+    // sandboxes cannot connect to private networks.
     const mirror = await lookup('deb.debian.org', { all: true, family: 4 })
     const env = { ALCOVE_OPEN_NETWORKS: mirror.map(({ address }) => address).join(',') }
     alcove = await platform({ own: true, env })
@@ -218,8 +218,8 @@ Gtk.main()
   test('noVNC opens in a browser with a signed preview URL, not without one; VNC listens on loopback only', async () => {
     const { url, token } = await sandbox.getSignedPreviewUrl(6080, 600)
     const at = new URL(url)
-    // Node cannot resolve names below localhost on every machine, as browsers can. So the test connects to 127.0.0.1, and
-    // sends the name in the header `Host`.
+    // Browsers connect to this machine for every name below `localhost`, but Node does not on every machine. So the test connects
+    // to 127.0.0.1, and sends the name in the header `Host`.
     const answer = await once(get(`http://127.0.0.1:${at.port}/vnc.html`, { headers: { host: at.host } }), 'response')
     const page = answer[0] as IncomingMessage
     assert.deepEqual([page.statusCode, (await page.toArray()).join('').includes('noVNC')], [200, true])

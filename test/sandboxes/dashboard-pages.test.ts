@@ -1,6 +1,6 @@
-// Opens every page of the dashboard in Chromium, light and dark, on a wide and a narrow screen. The tool axe must find no
-// violations of WCAG AA, nothing may be wider than the screen, and the browser must report no errors. Pictures of all pages are
-// stored in `.alcove/pictures`, for people to look at.
+// Opens every page of the dashboard in Chromium, with the light and the dark theme, on a wide and a narrow screen. axe, a program
+// that checks accessibility, must find no violations of WCAG AA. No page may be wider than the screen, and the browser must report
+// no errors. The test stores a picture of each page in `.alcove/pictures`, for people to look at.
 import assert from 'node:assert/strict'
 import { mkdirSync, readFileSync } from 'node:fs'
 import { createRequire } from 'node:module'
@@ -95,10 +95,10 @@ suite('the pages of the dashboard', () => {
   }
 
   for (const name of pages)
-    test(`the page ${name} has no accessibility errors in either theme, and fits into 375 px`, () =>
+    test(`the page ${name} has no accessibility errors in either theme, and is not wider than 375 px`, () =>
       look(name, `/${name}`))
   for (const tab of tabs)
-    test(`the tab ${tab} of a sandbox’s page has no accessibility errors in either theme, and fits into 375 px`, () =>
+    test(`a sandbox’s tab ${tab} has no accessibility errors in either theme, and is not wider than 375 px`, () =>
       look(`sandbox-${tab}`, `/sandboxes/${sandboxId}/${tab}`))
 
   test('the browser reported no errors on any page of the dashboard', () => assert.deepEqual(visitor.complaints, []))

@@ -18,7 +18,7 @@ const states = sandboxStates.filter((state) => state !== 'destroyed')
 
 const goneWithinSeconds = 10
 
-/** The states that the test reaches by an API call, and the verb of that call. */
+/** The states into which the test brings a sandbox by an API call, each with the verb of that call. */
 const ways: Record<string, string> = { stopped: 'stop', paused: 'pause', archived: 'archive' }
 
 const reach = async (alcove: Platform, box: Box, state: string) => {
@@ -50,8 +50,9 @@ suite('a server with an external PostgreSQL and without sudo', () => {
     await database?.stop()
   })
 
-  // Must be the first test. It compares what is on the host before it makes its sandboxes and after it has deleted them.
-  // Sandboxes of earlier tests would disturb that, because the server keeps their network namespaces for later sandboxes.
+  // Must be the first test. It compares what is on the host before it makes its sandboxes and after it has deleted them. After
+  // earlier tests, the comparison would be wrong, because the server keeps the network namespaces of deleted sandboxes for new
+  // ones.
   test('a sandbox in any of the 21 states can be deleted within ten seconds, and leaves nothing on the host', async () => {
     const data = dataDirectoryAt(alcove.data)
     const store = join(alcove.data, 'archive')
@@ -62,9 +63,8 @@ suite('a server with an external PostgreSQL and without sudo', () => {
     for (let at = 0; at < states.length; at += 3) await Promise.all(states.slice(at, at + 3).map(create))
     await Promise.all([...boxes].map(([state, box]) => reach(alcove, box, state)))
     assert.ok(filesBelow(store).length > 0 && listUnnamedTraces(data).length > before.length)
-    // API calls have brought sandboxes into the states in `ways`. In the other states, a sandbox stays only after a fault:
-    // its record says that a verb is in progress, but no program performs the verb. So the test writes these states into the
-    // records.
+    // API calls have brought sandboxes into the states in `ways`. The test writes the other states into the database, because most
+    // of them last only for a short time, or follow a fault.
     for (const [state, { id }] of boxes) {
       if (ways[state] === undefined)
         await db.sql`
@@ -75,7 +75,7 @@ suite('a server with an external PostgreSQL and without sudo', () => {
       update sandboxes set desired_state = 'destroyed', generation = generation + 1, stuck_at = now() + interval '1 minute'
       where state = 'destroying'`
     for (const [state, { id }] of boxes) {
-      // The record of the sandbox in `destroying` says that a delete is in progress. So a second delete may answer 404.
+      // The database says that the sandbox in the state `destroying` is being deleted already, so a delete answers 404.
       const { status } = await alcove.api('DELETE', `/sandbox/${id}`)
       assert.equal(status, state === 'destroying' ? 404 : 200, state)
       const isGone = async () => (await alcove.api('GET', `/sandbox/${id}`)).status === 404
@@ -85,7 +85,8 @@ suite('a server with an external PostgreSQL and without sudo', () => {
     }
     assert.deepEqual(await alcove.leftovers(), [])
     assert.deepEqual(filesBelow(store), [])
-    // btrfs removes deleted disks and their limits only at its next commit. This command makes it commit now.
+    // btrfs removes the limits of a deleted disk only when it next writes its changes to the device. This command makes it write
+    // them now.
     execFileSync('btrfs', ['filesystem', 'sync', join(data.runner, 'pool')])
     const left = () => listUnnamedTraces(data).filter((line) => !before.includes(line))
     await until('no limit and no rule is left', () => left().length === 0, goneWithinSeconds).catch((error) => {
@@ -114,8 +115,8 @@ suite('a server with an external PostgreSQL and without sudo', () => {
       return status === 200
     })
 
-    // The runner must not start with a database that does not list its sandboxes. Control would not know these sandboxes, and
-    // would remove them after some time.
+    // A runner must refuse to start with a database in which its sandboxes are missing. Otherwise control would remove these
+    // sandboxes after some time.
     const other = await startTestPostgres()
     try {
       await alcove.stop()

@@ -19,8 +19,8 @@ import { defaultRecipe, mmdebstrapCommand } from '#src/runner/images/recipe.ts'
 import { makeImage } from '#src/runner/images/testing/oci-image.ts'
 
 /**
- * The directory in which an earlier test run has stored the files of the image. They are made again each month, so that the tests
- * use the distribution's current packages.
+ * The directory in which test runs store the files of the image for later test runs. The files are made anew each month, so that
+ * they contain the current packages of the distribution.
  */
 const stored = '/var/cache/alcove-tests'
 
@@ -38,7 +38,7 @@ const store = (path: string, tar: Buffer) => {
   mkdirSync(stored, { recursive: true, mode: 0o700 })
   for (const name of readdirSync(stored)) rmSync(join(stored, name), { recursive: true, force: true })
   const unfinished = mkdtempSync(join(stored, 'unfinished-'))
-  // The file gets its final name only when it is complete, so that no test run uses a part of it.
+  // The tar gets its final name only when it is complete, so that no test run uses an incomplete tar.
   writeFileSync(join(unfinished, 'tar'), tar)
   renameSync(join(unfinished, 'tar'), path)
   rmSync(unfinished, { recursive: true })

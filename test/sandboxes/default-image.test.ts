@@ -1,7 +1,7 @@
 // Runs the first commands of most guides in a sandbox of the default image, as the default user.
 //
-// In these tests, sandboxes have no network. Things that a guide would download are therefore made inside the sandbox:
-// packages for npm and pip, and a git server for SSH on loopback.
+// In these tests, sandboxes have no network. So what a guide would download is made inside the sandbox: packages for npm and pip,
+// and a git server that is reached by SSH on loopback.
 import assert from 'node:assert/strict'
 import { execFileSync } from 'node:child_process'
 import { readFileSync } from 'node:fs'

@@ -31,11 +31,12 @@ let joining: Promise<JoinedRunner> | undefined
 before(async () => {
   place = mkdtempSync(join(tmpdir(), 'alcove-store-'))
   store = join(place, 'store')
-  // The pool is small. The overcommit allows more sandboxes than the pool has disk space for.
+  // The runner's pool is small, so that a test can fill it. With this overcommit, control places more sandboxes on the runner than
+  // its disk space allows.
   const env = { ...storeIn(store), ALCOVE_OVERCOMMIT: '64,8,10000' }
   alcove = await platform({ own: true, image: 'small', env, prepare: prepareSmallPool })
-  // Only the default image of this first runner has the file `made-on`. A test reads the file in a sandbox that has moved,
-  // to see which runner's image is below its disk.
+  // Writes the file `made-on` into the default image of the first runner. A test reads this file in a sandbox that has moved, to
+  // see which runner's image is the base of its disk.
   writeFileSync(join(alcove.data, 'runner/images/default/rootfs/etc/made-on'), 'local')
   joining = joinRunner(alcove, 'second', storeIn(store))
   joining.catch(() => {})
@@ -74,7 +75,8 @@ const ask = async (box: Box, verb: string, state: string) => {
  */
 const filesInStore = () =>
   (existsSync(store) ? execFileSync('find', [store, '-type', 'f'], { encoding: 'utf8' }).split('\n') : [])
-    // The default image of a runner stays in the store while that runner has it.
+    // Files named `base-…` are left out, because the store keeps the default image of a runner as long as the runner has this
+    // image.
     .filter((path) => path !== '' && !path.includes('/images/base-'))
 const isEmptyStore = () => filesInStore().length === 0
 
@@ -188,7 +190,7 @@ suite('a storage pool that is full', () => {
   const templates = () => readdirSync(join(alcove.data, 'runner/pool/templates'))
   const disks = () => readdirSync(join(alcove.data, 'runner/pool/disks'))
 
-  test('fork and snapshot fail in a full pool and leave nothing behind, and succeed when it has space again', async () => {
+  test('if the pool is full, fork and snapshot fail and leave nothing; they succeed when there is space', async () => {
     const parent = await createWithFile()
     fillPool(alcove.data)
     const forked = await alcove.api('POST', `/sandbox/${parent.id}/fork`, {})
@@ -286,8 +288,8 @@ suite('sandboxes that move between two runners', () => {
     await ask(box, 'archive', 'archived')
     await drain('local', false)
     await alcove.api('DELETE', `/sandbox/${box.id}`)
-    // The first runner removes the sandbox from its journal some minutes after the sandbox has moved. The test must not
-    // count this entry as left over.
+    // The first runner removes the directory `sandboxes/ID` only some minutes after the sandbox has moved. So the test ignores this
+    // directory.
     const journal = `path ${alcove.data}/runner/sandboxes/${box.id}`
     await until('nothing is left of it', async () => {
       const left = [...(await alcove.leftovers()), ...second.leftovers()].filter((line) => line.includes(box.id))

@@ -1,6 +1,6 @@
-// Computes what a terminal shows, from a program's output, so that tests compare what a person would see. Only the escape
-// sequences of xterm (ECMA-48) that the tested programs use are supported. Any other sequence fails the test, because the
-// computed screen would be wrong.
+// Computes from a program's output what a terminal shows, so that a test can check what a person would see. Supports only those
+// escape sequences of xterm (ECMA-48) that the tested programs use. Any other sequence fails the test, because the computed screen
+// would be wrong.
 import assert from 'node:assert/strict'
 
 /**

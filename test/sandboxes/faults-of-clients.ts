@@ -1,5 +1,5 @@
-// Mistakes that a client can make, such as a call that is not completed, or bytes that are not of any protocol. Tests send each
-// of them to a real server.
+// Mistakes that a client can make, such as an incomplete call, or bytes that belong to no protocol. Tests make each mistake at a
+// real server.
 import { once } from 'node:events'
 import { connect } from 'node:net'
 import type { Duplex } from 'node:stream'

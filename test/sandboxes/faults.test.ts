@@ -13,7 +13,7 @@ after(async () => {
   await alcove?.[Symbol.asyncDispose]()
 })
 
-test('after random kills of programs, no sandbox or command is lost, duplicated, orphaned or stuck', {
+test('after random kills of programs, no sandbox or command is lost, runs twice, is left over or hangs', {
   timeout: 280_000,
 }, async () => {
   const outcome = await runRing(alcove, { seed: 20_261_122, count: 15, say: () => {} })

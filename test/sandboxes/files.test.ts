@@ -1,5 +1,5 @@
-// Tests the files of a real sandbox through the public SDK: all calls, and cases that need a real sandbox. Examples are files
-// larger than memory, a full disk, and links that change while the host reads them.
+// Tests all file calls of the public SDK in a real sandbox. Also tests cases that only a real sandbox has, such as files larger
+// than memory, and a full disk.
 import assert from 'node:assert/strict'
 import { createHash } from 'node:crypto'
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
@@ -51,8 +51,8 @@ suite('files', () => {
     } as RequestInit)
 
   /**
-   * Counts unfinished uploads. Their files have no name yet, so the open files of all processes are searched. Files that the
-   * agent itself needs are left out.
+   * Counts unfinished uploads. The file of such an upload has no name yet, so the function searches the open files of all
+   * processes. It leaves out the files that the agent has open for itself.
    */
   const halfFiles = async (box: Box) =>
     (
@@ -260,8 +260,7 @@ suite('files', () => {
     const reply = await call(box, 'POST', '/upload-v2?path=file', ReadableStream.from(tooMuch()) as never).catch(
       (error) => error as Error,
     )
-    // The sandbox answers before it has read the whole upload. A client that is still sending may get an error of its
-    // connection instead of the answer.
+    // The sandbox answers before it has read the whole upload. A client that still sends may get an error instead of the answer.
     if (!(reply instanceof Error)) {
       const body = (await reply.json()) as { message: string }
       assert.equal(reply.status, 422)
@@ -269,7 +268,7 @@ suite('files', () => {
     }
     await until('the upload removed', async () => (await halfFiles(box)) === '0')
     assert.equal(await box.run('cat file'), 'old')
-    // The call is repeated, because btrfs frees the deleted file's space only at its next commit.
+    // The call is repeated, because btrfs frees the space of a deleted file only some seconds later.
     const makeFolder = () => box.toolbox('POST', '/files/folder?path=there-is-room-again')
     await until('room again', async () => (await makeFolder()).status === 201, 120)
   })

@@ -1,4 +1,4 @@
-// Finds a free port for a server of a test, and makes sure that the ports after it are free too.
+// Finds several free ports with consecutive numbers for a server of a test.
 import { randomInt } from 'node:crypto'
 import { createServer } from 'node:net'
 
@@ -10,8 +10,8 @@ const isFree = (port: number) =>
   })
 
 /**
- * Returns the first of `count` consecutive free ports. They are below the range from which the kernel takes ports for outgoing
- * connections.
+ * Returns the first of `count` consecutive free ports. All of them are below 32768, because the kernel gives higher ports to
+ * outgoing connections.
  */
 export const freePorts = async (count: number): Promise<number> => {
   for (let attempt = 0; attempt < 200; attempt += 1) {

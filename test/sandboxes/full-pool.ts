@@ -4,10 +4,10 @@ import { closeSync, mkdirSync, openSync, rmSync, truncateSync, writeFileSync } f
 import { join } from 'node:path'
 import { markAsOurs } from '#src/up/data-directory.ts'
 
-/** Size of the pool. The default image and a few sandboxes fit into it, and not much more. */
+/** Size of the pool: just enough for the default image and a few sandboxes. */
 const poolBytes = 1536 * 1024 ** 2
 
-/** Makes the small pool in a new data directory. The runner uses it, because a runner makes a pool only if there is none. */
+/** Makes the small pool in a new data directory before the runner starts. A runner that finds a pool uses it, and makes none. */
 export const prepareSmallPool = (directory: string): void => {
   const runner = join(directory, 'runner')
   mkdirSync(runner, { recursive: true })
@@ -15,7 +15,8 @@ export const prepareSmallPool = (directory: string): void => {
   const image = join(runner, 'pool.img')
   closeSync(openSync(image, 'w', 0o600))
   truncateSync(image, poolBytes)
-  // In mixed mode, data and metadata use the same space. If data fills it, no metadata can be written either.
+  // With `--mixed`, data and metadata use the same space of the disk. So when files have filled the pool, btrfs cannot write
+  // metadata either.
   execFileSync('mkfs.btrfs', ['--quiet', '--mixed', '--data', 'single', '--metadata', 'single', image])
 }
 
@@ -36,12 +37,12 @@ const write = (path: string, bytes: number) => {
 }
 
 /**
- * Fills the pool completely. Each reservation needs more space than its file uses afterwards, so several rounds are
- * necessary.
+ * Fills the pool completely. While it reserves space for a file, btrfs needs more space than the file uses afterwards. So several
+ * rounds are necessary.
  */
 export const fillPool = (directory: string): void => {
   const pool = join(directory, 'runner/pool')
-  // Wait until earlier deletes are complete. Otherwise they would free space later, and the pool would not stay full.
+  // Waits until btrfs has freed the space of deleted disks. If it freed space later, the pool would not stay full.
   execFileSync('btrfs', ['subvolume', 'sync', pool])
   const filler = join(pool, 'ballast')
   mkdirSync(filler, { recursive: true })

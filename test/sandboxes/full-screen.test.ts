@@ -50,7 +50,7 @@ suite('programs that draw on the whole screen', () => {
     await alcove?.[Symbol.asyncDispose]()
   })
 
-  /** Opens a terminal. A resize clears `state.screen`, so everything in it was drawn for the present size. */
+  /** Opens a terminal. `state.screen` contains only what the program has drawn since the last resize. */
   const open = async (id: string) => {
     const state = { screen: new DrawnScreen(80, 24) }
     const pty = await sandbox.process.createPty({ id, cols: 80, rows: 24, onData: (data) => state.screen.take(data) })
@@ -68,8 +68,8 @@ suite('programs that draw on the whole screen', () => {
   }
 
   /**
-   * Whether the shell shows its prompt. Tests wait for it before they type, because a full-screen program that ends may
-   * discard typed text.
+   * Whether the shell shows its prompt. Tests wait for the prompt before they type, because a full-screen program that is ending
+   * may discard typed text.
    */
   const isPrompt = (lines: string[]) => lines.some((line) => line.endsWith(':~$'))
 

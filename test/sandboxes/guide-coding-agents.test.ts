@@ -1,5 +1,5 @@
-// Runs the programs of the guide on coding agents as they are printed there. They use real agents in a sandbox, on a server in a
-// network namespace. A simulated Internet has the model APIs, whose models always answer "hello", and a registry of npm.
+// Runs the programs of the guide on coding agents as they are printed there. They start real coding agents in a sandbox. The server
+// runs in a network namespace with a simulated Internet. There, the model APIs always answer "hello", and there is an npm registry.
 import assert from 'node:assert/strict'
 import { mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -20,8 +20,7 @@ const programs = programsOf(page)
 
 if (!isPrivateHost) {
   let nodeModules: string
-  // Fetches the packages from the real npm registry. The test copies them to the simulated Internet, which has none at
-  // first.
+  // Installs the packages from the real npm registry. The simulated npm registry of the test then offers these packages.
   before(async () => {
     if (!needsRoot) nodeModules = await installGuidePackages('coding-agents')
   })
@@ -56,8 +55,8 @@ if (!isPrivateHost) {
 
     const runPrinted = async (name: string, env: Record<string, string> = {}) => {
       const program = programs.get(name) ?? assert.fail(`the guide has no ${name}`)
-      // The printed program uses the public npm registry. The test replaces it by the simulated registry, with http, because
-      // the sandbox does not trust the simulated Internet's certificates.
+      // The printed program uses the public npm registry. The test makes it use the simulated registry, by HTTP without TLS,
+      // because the sandbox does not trust the certificates of the simulated Internet.
       writeFileSync(join(desk, name), program.replace('npm install -g', `npm install -g --registry http://${address}/`))
       const here = { DAYTONA_API_URL: `${server.url}/api`, DAYTONA_API_KEY: server.key }
       const { code, output } = await runProgram(process.execPath, [name], { cwd: desk, env: { ...here, ...env } })

@@ -1,6 +1,6 @@
-// Runs real development servers in a sandbox, and calls them under the host name of a preview below a domain. Most of them refuse
-// this name. They must accept it in the two ways of docs/guides/development-servers.md: if the sandbox has the label
-// `preview-host`, or if the server has the settings that the guide prints.
+// Runs real development servers in a sandbox, and calls them by the host name of a preview. By default, most of them refuse this
+// name. docs/guides/development-servers.md describes two remedies, which are tested here: the label `preview-host` of the sandbox,
+// and settings of the development server.
 import assert from 'node:assert/strict'
 import { once } from 'node:events'
 import { mkdtempSync, rmSync } from 'node:fs'
@@ -34,7 +34,7 @@ const servers = {
   webpack: {
     port: 8080,
     path: '/main.js',
-    // The configuration file of the guide sets the mode and the port. If it is absent, options of the command set them.
+    // The configuration file in the guide sets the mode and the port. If the file does not exist, the command line sets them.
     command: '[ -e webpack.config.cjs ] || set -- --mode development --port 8080; node_modules/.bin/webpack serve "$@"',
     files: { 'src/index.js': 'document.body.append("seen")' },
     setting: 'webpack.config.cjs',
@@ -142,7 +142,7 @@ suite('the guide on development servers', () => {
   const hostOf = (name: Name) => `${servers[name].port}-${sandbox.id}.sandboxes.example.net`
   const gate = () => new URL(sandbox.toolboxProxyUrl)
   /**
-   * Returns the headers that the gate gets from a reverse proxy with TLS, if the page of a development server has made the call.
+   * Returns the headers of a call that a page of a development server makes, as a reverse proxy with TLS sends them to the gate.
    */
   const headersFor = (name: Name) => ({
     host: hostOf(name),

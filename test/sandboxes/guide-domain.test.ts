@@ -114,8 +114,8 @@ suite('the guide on previews behind a domain', () => {
           const slow = await proxy.call({ ...preview, path: '/slow' })
           const pieces = slow.setEncoding('utf8')[Symbol.asyncIterator]()
           assert.equal((await pieces.next()).value, 'first')
-          // The server sends the last piece only after this call, and the first piece has come already. So the proxy passed
-          // on the first piece without waiting for the last.
+          // The server sends the last piece only after this call. The first piece has arrived before the call, so the proxy has not
+          // waited for the last piece.
           ;(await proxy.call({ ...preview, path: '/go' })).resume()
           assert.equal((await pieces.next()).value, 'last')
 

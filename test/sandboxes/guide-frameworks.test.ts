@@ -1,5 +1,5 @@
-// Runs the programs of the guide on agent frameworks as they are printed there. It uses the published packages of the frameworks.
-// Only the model is a replacement (scripted-model.ts), because tests must not reach a real model.
+// Runs the programs of the guide on agent frameworks as they are printed there, with the published packages of the frameworks. Only
+// the model is simulated (scripted-model.ts), because tests must not call a real model.
 import assert from 'node:assert/strict'
 import { mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -21,7 +21,7 @@ const calls: Record<string, ToolCall> = {
   'ai-sdk.mjs': { tool: 'bash', input: { command: 'echo "user $(id -un)"' } },
 }
 
-/** Environment variables with which the frameworks send no usage reports to their makers. */
+/** Environment variables that switch off the usage reports of the frameworks to their makers. */
 const silent = { MASTRA_TELEMETRY_DISABLED: '1', OPENAI_AGENTS_DISABLE_TRACING: '1', LANGSMITH_TRACING: 'false' }
 
 suite('the guide on agent frameworks', () => {

@@ -1,4 +1,4 @@
-// Runs the programs of the quickstart as they are printed there, with the variables that the page sets.
+// Runs the programs of the quickstart guide as they are printed there, with the environment variables that the guide sets.
 import assert from 'node:assert/strict'
 import { mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'

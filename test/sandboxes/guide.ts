@@ -9,7 +9,9 @@ export const checkout = resolve(import.meta.dirname, '../..')
 
 export const readPage = (path: string): string => readFileSync(join(checkout, path), 'utf8')
 
-/** Returns the text of each block of code in this language. A block may have more words after its language. */
+/**
+ * Returns the text of each code block of a page in this language. The first line of a block may have more words after its language.
+ */
 export const blocksOf = (page: string, language: string): string[] =>
   [...page.matchAll(new RegExp(`^\`\`\`${language}(?: .*)?\\n([\\s\\S]*?)^\`\`\``, 'gm'))].map(([, text]) => text ?? '')
 
@@ -17,9 +19,7 @@ export const blocksOf = (page: string, language: string): string[] =>
 export const programsOf = (page: string): Map<string, string> =>
   new Map([...page.matchAll(/^```\w+ (\S+)\n([\s\S]*?)^```/gm)].map(([, name, text]) => [name ?? '', text ?? '']))
 
-/**
- * Returns the text of a guide with the addresses and the data directory of the test's server in place of the printed ones.
- */
+/** Replaces the addresses and the data directory that a guide prints by those of the test's server. Returns the changed text. */
 export const addressedTo = ({ url, data }: Pick<Platform, 'url' | 'data'>, text: string): string => {
   const port = Number(new URL(url).port)
   return text

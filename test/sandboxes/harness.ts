@@ -22,7 +22,7 @@ export type Platform = {
   key: string
   /** The data directory of the server. */
   data: string
-  /** Makes an API call; `path` is below `/api`. */
+  /** Makes an API call with the admin key. `path` begins after `/api`. */
   api: (method: string, path: string, body?: unknown) => Promise<{ status: number; body: Record<string, unknown> }>
   /** Sends SIGKILL to one program, by its pid. */
   kill: (program: Program) => Promise<void>
@@ -32,14 +32,14 @@ export type Platform = {
   start: () => Promise<void>
   stop: () => Promise<void>
   pidOf: (program: Program) => Promise<number>
-  /** Returns how much memory a program has resident, in bytes. */
+  /** Returns the resident memory (RSS) of a program, in bytes. */
   memoryOf: (program: Program) => Promise<number>
   /** Finds a process in a sandbox of this server by a part of its command line. Returns the pid that it has on the host. */
   hostPid: (commandLine: string) => Promise<number | undefined>
   /**
-   * Lists what the host still has of this server's sandboxes, one line each: processes, cgroups, mounts, directories,
-   * subvolumes and used network namespaces. The mount of the pool does not count, and neither do networks that the
-   * server keeps for later sandboxes.
+   * Lists what the host still has of this server's sandboxes, one line each: processes, cgroups, mounts, directories, subvolumes
+   * and used network namespaces. Leaves out the mount of the pool, and the networks that the server keeps ready for later
+   * sandboxes.
    */
   leftovers: () => Promise<string[]>
   [Symbol.asyncDispose]: () => Promise<void>
@@ -53,7 +53,7 @@ const launcher = resolve(import.meta.dirname, '../../alcove')
 const startSeconds = 900
 const maxOutput = 64 * 1024
 
-/** A running `./alcove up`, and a function that returns what it has printed, for the message of a failing test. */
+/** A running `./alcove up`. `output` returns what it has printed, for the error message of a failing test. */
 type Up = { child: ChildProcess; output: () => string }
 
 /** Starts `./alcove up`. Returns when it has reported that it is ready. */
@@ -124,7 +124,7 @@ export const caller =
     return { status: reply.status, body: text === '' ? {} : isJson ? JSON.parse(text) : text }
   }
 
-/** Functions that tests can use for any running server, even if another process has started it. */
+/** Returns those functions of a `Platform` that work for any running server, even if another process has started it. */
 const viewOf = (directory: string) => {
   const { up, key, data } = readPlatform(directory)
   const url = `http://127.0.0.1:${up.port}`
@@ -221,8 +221,8 @@ type OwnOptions = {
 }
 
 /**
- * Returns a running server. With `own`: a new server with the environment variables `env`. Without: the server at
- * ALCOVE_TEST_SERVER, which several test files share. If that variable is not set, a new server.
+ * Returns a running server. With `own`, it is a new server. Without `own`, it is the server that the variable ALCOVE_TEST_SERVER
+ * names and that several test files share. If the variable is not set, it is a new server.
  */
 export const platform = async (options: { own?: boolean } & OwnOptions = {}): Promise<Platform> => {
   const shared = process.env['ALCOVE_TEST_SERVER']

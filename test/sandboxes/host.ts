@@ -1,5 +1,5 @@
-// Finds everything on the host that belongs to the sandboxes of one server. It only reads files of the kernel and runs
-// system commands, so it does not depend on the code of Alcove that it checks.
+// Finds everything on the host that belongs to the sandboxes of one server. It reads files of the kernel and runs system commands
+// instead of Alcove's code, because it checks what this code does.
 import { execFileSync } from 'node:child_process'
 import { existsSync, readdirSync, readFileSync, readlinkSync } from 'node:fs'
 import { join } from 'node:path'
@@ -42,7 +42,7 @@ const namedAfterSandboxes = (directory: string, depth: number): string[] => {
 }
 
 /**
- * Lists those network namespaces of this server in which a process runs. The server keeps other namespaces ready for
+ * Lists the network namespaces of this server in which a process runs. The others are left out: the server keeps them ready for
  * later sandboxes.
  */
 const usedNetworks = ({ instance }: DataDirectory): string[] => {
@@ -95,8 +95,8 @@ export const listSandboxTraces = (data: DataDirectory): string[] => [
 const run = (command: string, ...args: string[]) => execFileSync(command, args, { encoding: 'utf8' })
 
 /**
- * Lists the disk limits, subvolumes and firewall rules of single sandboxes, whose names contain no sandbox's id. So a test
- * compares the list from its start with the list from its end.
+ * Lists the disk limits and subvolumes in the server's pool, and the elements and chains of its firewall. Most of their names
+ * contain no sandbox id, so a test compares the list at its start with the list at its end.
  */
 export const listUnnamedTraces = (data: DataDirectory): string[] => {
   const pool = join(data.runner, 'pool')

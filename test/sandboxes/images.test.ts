@@ -24,7 +24,7 @@ const account = { username: 'team', password: 'hidden-from-everybody' }
 let alcove: Platform
 let daytona: Daytona
 let registry: TestRegistry
-/** Registries that give images only to callers with an account. */
+/** Image registries that serve images only to callers with an account. */
 const guarded: GuardedRegistry[] = []
 before(async () => {
   registry = await TestRegistry.start()
@@ -86,7 +86,7 @@ suite('sandboxes from images', { skip: noBusybox }, () => {
       { onLogs: (chunk) => logs.push(chunk) },
     )
     assert.match(logs.join('\n'), /Line 2: echo once; [^\n]*\nonce\n23/)
-    // While the image is being built, the SDK prints the build's log.
+    // The SDK must print the build log while the image is still being built, not only at the end.
     const states: Promise<unknown>[] = []
     const live = await daytona.create(
       { name: 'live', image: Image.base(reference).runCommands('echo begun; sleep 5; echo done') },
@@ -101,8 +101,7 @@ suite('sandboxes from images', { skip: noBusybox }, () => {
     assert.deepEqual(await Promise.all(states), ['building_snapshot'])
     await live.delete()
     const failing = Image.base(reference).runCommands('echo never again >&2; exit 4')
-    // The error of the SDK has no reason: the SDK learns of the failure from an event, and reads only the state in it. The
-    // API has the reason.
+    // The SDK's error names only the state `build_failed`. The API also returns the reason.
     await assert.rejects(daytona.create({ name: 'failing', image: failing }), /build_failed/)
     const { body } = await alcove.api('GET', '/sandbox/failing')
     assert.deepEqual([body['state'], body['errorReason']], ['build_failed', 'Line 2: exit code 4\nnever again'])
@@ -167,8 +166,7 @@ suite('sandboxes from images', { skip: noBusybox }, () => {
     const md5 = createHash('md5').update(big).digest('hex')
     assert.equal(said.result, `a note\nit works\ndeep/tool.sh\n${md5}  /srv/tree/big.bin\n755 0\n`)
     await sandbox.delete()
-    // An image depends on the contents of its files. If they change, a new image is built; otherwise the existing image
-    // is used.
+    // Changes a file of the image. The next create must then build a new image instead of using the existing one.
     writeFileSync(join(files, 'note.txt'), 'another note\n')
     const other = await daytona.create({ image: image() })
     assert.equal((await other.process.executeCommand('cat /made')).result, 'another note\n')
@@ -236,7 +234,7 @@ suite('sandboxes from images', { skip: noBusybox }, () => {
   })
 })
 
-/** A program that counts, and writes to stderr when it gets SIGTERM. */
+/** A program that prints ascending numbers. When it gets SIGTERM, it writes to stderr and exits. */
 const counting = `trap 'echo asked >&2; exit 3' TERM; echo $$ > /pid; echo "$OWN $FROM_IMAGE $PWD"; n=0; while :; do n=$((n+1)); echo $n; sleep 0.05; done`
 
 suite('the entrypoint session', { skip: noBusybox }, () => {
@@ -272,10 +270,10 @@ suite('the entrypoint session', { skip: noBusybox }, () => {
     await until('what comes is followed', () => /\n20\n/.test(followed))
     const before = (await linesOf(sandbox)).length
     await Promise.all([alcove.kill('runner'), alcove.kill('control')])
-    // Control and runner were killed, but the gate still serves this call: it reads the log from the agent in the sandbox.
+    // Control and runner were killed, but the gate must still send the log, because it gets the log from the agent in the sandbox.
     await until('it is followed on', () => followed.includes(`\n${before + 20}\n`))
-    // Calls of the gate do not show whether control runs again, because the gate may use its cache. So the test calls
-    // control.
+    // Waits until control answers. Calls through the gate would not show whether control runs, because the gate may use cached
+    // answers of control.
     const isControlBack = () => daytona.get(sandbox.id).then(Boolean, () => false)
     await until('control is back', isControlBack, 60)
     await until('it went on', async () => (await linesOf(sandbox).catch(() => [])).length > before + 10, 60)
@@ -424,8 +422,8 @@ suite('private images', { skip: noBusybox }, () => {
     await sandbox.delete()
     assert.doesNotMatch(logs.join(''), /hidden-from/)
 
-    // The password at the registry changes. Pulling fails with the organization's stored password, until the organization has
-    // stored the new one.
+    // Changes the password at the image registry. Pulling must then fail, until the organization has stored the new password in
+    // Alcove.
     basic.accounts.set('team', 'hidden-from-everybody-2')
     await alcove.api('POST', '/snapshots/early/activate')
     assert.match(String((await settled('early'))['errorReason']), /does not show it to the account/)
@@ -440,7 +438,7 @@ suite('private images', { skip: noBusybox }, () => {
     await alcove.api('POST', '/snapshots', { name: 'late', imageName: tool })
     assert.match(String((await settled('late'))['errorReason']), /wants credentials/)
 
-    // The password is in no log, record or image layer on the disk, and not readable in the database.
+    // No file in the server's data directory may contain a password.
     const found = await runCommand(['sh', '-c', `grep -rlF hidden-from ${alcove.data} || true`], { timeoutMs: 60_000 })
     assert.equal(String(found).trim(), '')
   })

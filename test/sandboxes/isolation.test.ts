@@ -1,5 +1,6 @@
-// Hostile code in a sandbox can see nothing of the host and of other sandboxes, and cannot exceed its limits. A test that expects
-// a refusal also makes a similar attempt that must succeed. Otherwise the test would pass if its attempts were wrong.
+// Hostile code in a sandbox must see nothing of the host and of other sandboxes, and must not exceed its limits. A test that
+// expects a refusal also makes a similar attempt that must succeed. Without it, the test would also pass if the attempt failed
+// because of a mistake in the test.
 import assert from 'node:assert/strict'
 import { execFileSync } from 'node:child_process'
 import { readFile } from 'node:fs/promises'
@@ -11,8 +12,8 @@ import { type Box, createBox } from './box.ts'
 import { type Platform, platform } from './harness.ts'
 
 /**
- * Why the test of socket buffers is skipped with cgroup v2: the buffers count as memory of the sandbox, which another test
- * checks. False with cgroup v1.
+ * The reason to skip the test of socket buffers on a host with cgroup v2. There, socket buffers count as memory of the sandbox, and
+ * another test checks the limit on that memory. False with cgroup v1.
  */
 const countsBuffers = readLayout().version === 2 && 'cgroup v2 counts buffers as memory'
 
@@ -39,7 +40,7 @@ suite('isolation of a sandbox', () => {
     const [inside, outside, size] = (await root.run('cat /proc/self/uid_map')).trim().split(/\s+/).map(Number)
     assert.deepEqual([inside, size], [0, 65536])
     assert.ok(outside! >= 100_000, `uid 0 is ${outside} outside`)
-    // Find out which pid and uid this process has on the host.
+    // Starts a process in the sandbox, to see which uid it has on the host.
     await root.run('setsid sleep 4711 >/dev/null 2>&1 & sleep 0.1')
     const pid = await alcove.hostPid('sleep 4711')
     assert.match(await readFile(`/proc/${pid}/status`, 'utf8'), new RegExp(`^Uid:\\s+${outside}\\s`, 'm'))
@@ -59,7 +60,7 @@ suite('isolation of a sandbox', () => {
   test('a command gets no open file descriptors except stdin, stdout and stderr', async () => {
     const listing = await root.run('ls -l /proc/self/fd | tail -n +2')
     const numbers = [...listing.matchAll(/ (\d+) -> /g)].map((match) => Number(match[1]))
-    // The fourth descriptor, if any, is the directory that `ls` itself has opened to list it.
+    // A fourth descriptor is allowed: the directory that `ls` has opened to list it.
     assert.deepEqual(numbers.filter((number) => number > 2).length <= 1, true, listing)
     assert.doesNotMatch(listing, /agent|alcove/)
   })
@@ -92,8 +93,8 @@ suite('isolation of a sandbox', () => {
     const mounts = await root.run('cat /proc/self/mountinfo')
     for (const path of [alcove.data, '/work/main', '/root/.npm']) {
       assert.notEqual((await root.try(`test -e ${path}`)).exitCode, 0, path)
-      // In a line of /proc/self/mountinfo, the value at index 4 is the mount point. It must not be a path of the host.
-      // Another value may be such a path: the directory of the host that is the root of the sandbox.
+      // The value at index 4 of a line in /proc/self/mountinfo is the mount point. This path of the host must not be a mount point
+      // in the sandbox.
       assert.ok(!mounts.split('\n').some((line) => line.split(' ')[4] === path), path)
     }
     assert.notEqual((await root.try('ls /proc/1/root/')).exitCode, 0)
@@ -148,7 +149,8 @@ suite('isolation of a sandbox', () => {
         "awk '$2==\"00000000\"{print $3}' /proc/net/route | head -1 | sed 's/../0x& /g' | awk '{printf \"%d.%d.%d.%d\", $4, $3, $2, $1}'",
       )
       assert.match(gateway, /^\d+\.\d+\.\d+\.\d+$/)
-      // The server at `port` answers the host. So if a call from the sandbox fails, it is because the sandbox is isolated.
+      // Checks that the server at `port` answers calls from the host. So a call from the sandbox can fail only because the sandbox
+      // is isolated.
       const reached = await fetch(`http://127.0.0.1:${port}`).then(
         () => true,
         (error) => `${error.cause}`.includes('HTTP'),
@@ -244,8 +246,8 @@ for n in range(3000):
   one.sendto(b'x', socket.MSG_DONTROUTE, ('203.%d.%d.1' % divmod(n, 256), 9))
 print('sent')`
     assert.equal(await box.run(`python3 -c "${send}"`), 'sent')
-    // Lists the neighbour entries of the sandbox's network. `ip neigh` leaves out entries that need no ARP. Those do no harm: the
-    // kernel removes them when there are too many.
+    // Lists the neighbour entries of the sandbox's network namespace. There may be only one entry, and it is permanent. `ip neigh`
+    // does not list entries that need no ARP. They are harmless, because the kernel removes them when there are too many.
     await box.run('setsid sleep 4713 >/dev/null 2>&1 & sleep 0.1')
     const inItsNetwork = ['--net', '--target', String(await alcove.hostPid('sleep 4713')), 'ip', 'neigh', 'show']
     const held = execFileSync('nsenter', inItsNetwork, { encoding: 'utf8' }).trim().split('\n')
@@ -255,7 +257,7 @@ print('sent')`
     )
   })
 
-  test('a sandbox is ended if it fills the host’s memory with netlink sockets, which no limit covers', async () => {
+  test('a sandbox is ended if it fills the host’s memory with netlink sockets, which no limit counts', async () => {
     const fill = `
 import socket, struct, time
 held = []

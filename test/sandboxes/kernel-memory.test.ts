@@ -36,7 +36,7 @@ suite('sandboxes that fill the kernel’s memory', { skip: needsRoot }, () => {
         const attacker = await started()
         const neighbours = [await started(), await started()]
         const ended = new Promise<[string, Cause]>((resolve) => box.host.onExit((...end) => resolve(end)))
-        // The two sandboxes that do not attack start processes and write files, which needs kernel memory too.
+        // The two other sandboxes are busy but do not attack. They start processes and write files, which needs kernel memory too.
         const busy = 'n=0; while :; do cat /proc/self/maps > /tmp/b$((n % 50)); /bin/true; n=$((n+1)); done'
         for (const neighbour of neighbours) await box.run(neighbour, `(${busy}) > /dev/null 2>&1 &`)
         void box.run(attacker, `attacks ${name} 30`).catch(() => {})
@@ -58,7 +58,7 @@ suite('sandboxes that fill the kernel’s memory', { skip: needsRoot }, () => {
       }, async () => {
         const attacker = await started()
         const neighbours = [await started(), await started()]
-        // The two sandboxes that do not attack start processes, write files and open sockets.
+        // The two other sandboxes are busy but do not attack. They start processes, write files and open sockets.
         const busy = [
           'n=0; while :; do cat /proc/self/maps > /tmp/b$((n % 500)); /bin/true; n=$((n+1)); done',
           'while :; do dd if=/dev/zero of=/tmp/pages bs=1M count=30 2> /dev/null; attacks time-waits 0.3 & sleep 1; kill $!; done',
@@ -67,8 +67,8 @@ suite('sandboxes that fill the kernel’s memory', { skip: needsRoot }, () => {
           await box.run(neighbour, `(${busy[index]}) > /dev/null 2>&1 &`)
         void box.run(attacker, `attacks ${name} 120`).catch(() => {})
         const found = Promise.withResolvers<string>()
-        // A short test cannot reach the limits of the runner's own `KernelMemoryWatch`, so this `KernelMemoryWatch` has lower
-        // limits.
+        // The test uses its own `KernelMemoryWatch` with lower limits than the runner's, because a slow attack would not reach the
+        // runner's limits during the test.
         const watch = new KernelMemoryWatch({
           layout: readLayout(),
           bounds: { grownBytes: 6 * 1024 ** 2, pauseMs: 200, runMs: 400 },

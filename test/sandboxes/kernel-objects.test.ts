@@ -1,6 +1,6 @@
-// Every object that a sandbox can create in the kernel is limited, or counted as memory of the sandbox. Each test creates one
-// kind of object for about a second in a real sandbox, and measures the memory of the host. kernel-memory.test.ts tests the
-// exceptions, which only the runner's `KernelMemoryWatch` notices.
+// Nearly every object that a sandbox can create in the kernel is limited in number, or counts as memory of the sandbox. Each test
+// creates objects of one kind for about a second in a real sandbox, and measures the memory of the host. kernel-memory.test.ts
+// tests the few other objects, against which the runner has its `KernelMemoryWatch`.
 import assert from 'node:assert/strict'
 import { chmodSync } from 'node:fs'
 import { join } from 'node:path'
@@ -10,8 +10,8 @@ import { attacks, buildAttacks, holds, type Measured, measureAttack } from '#tes
 import { needsRoot } from '#test/needs-root.ts'
 
 /**
- * Maximum number of measurements of one attack. If a result is too large, the measurement is repeated, because
- * something else on the host may have needed the memory.
+ * Maximum number of measurements of one attack. If a measurement shows too much memory, it is repeated, because another program of
+ * the host may have taken that memory.
  */
 const mostMeasurements = 3
 

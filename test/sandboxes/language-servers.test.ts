@@ -1,6 +1,5 @@
-// Language servers in real sandboxes, used through the public SDK. The default image contains pylsp, for Python. The
-// test for TypeScript installs TypeScript into the sandbox, as a user would do, but from the node_modules of this
-// checkout.
+// Language servers in real sandboxes, used through the public SDK. The default image contains pylsp, for Python. The test for
+// TypeScript installs TypeScript in the sandbox, from the node_modules of this checkout instead of the npm registry.
 import assert from 'node:assert/strict'
 import { execFileSync } from 'node:child_process'
 import { resolve } from 'node:path'

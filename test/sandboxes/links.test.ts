@@ -1,5 +1,5 @@
-// A link in a sandbox must never make a toolbox call read or write a file of the host. The tests try each kind of link
-// with each call that takes a path, also while the link is replaced all the time.
+// A symbolic link in a sandbox must never make a toolbox call read or write a file of the host. The tests try each kind of link
+// with each call that has a path. One test also replaces the link all the time during the calls.
 import assert from 'node:assert/strict'
 import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -13,8 +13,8 @@ const secret = 'of the host'
 suite('links in the file system of a sandbox', () => {
   let alcove: Platform
   /**
-   * A directory of the host that everybody may write to. In a sandbox, this path does not exist, or it is a directory of the
-   * sandbox itself.
+   * A directory of the host to which everybody may write. In the sandbox, its path does not exist, or is a directory of the sandbox
+   * itself.
    */
   let host: string
   before(async () => {
@@ -125,13 +125,13 @@ suite('links in the file system of a sandbox', () => {
         await box.try(makeWay(host))
         const statuses: Record<string, number> = {}
         for (const [name, perform] of callsOn(box, 'way', 'canary')) statuses[name] = await check(name, await perform())
-        // In this loop, the last part of the path is the link itself. In the loop above, the path names a file below the
-        // link.
+        // Now the link points to the file `canary` itself. In the calls above, the link pointed to a directory, and the path named
+        // a file below the link.
         await box.try(`rm -rf way; ln -s ${host}/canary way`)
         for (const [name, perform] of callsOn(box, '.', 'way').slice(0, -1)) await check(name, await perform())
         assert.deepEqual(onHost(), before)
-        // If the absolute path to which the link points also exists in the sandbox, the calls must succeed with the sandbox's own
-        // file there. A toolbox that refuses every link would fail this test.
+        // If the path to which the link points also exists in the sandbox, the calls must succeed with the sandbox's own files. So
+        // a toolbox cannot pass this test by refusing all links.
         if (isThere && what === 'an absolute one')
           assert.deepEqual(
             [statuses['list'], statuses['download'], statuses['upload'], statuses['move out']],

@@ -1,5 +1,5 @@
-// A PATH that an image or a sandbox sets must be in force in login shells too. Terminals start login shells, and coding agents
-// run all commands with `bash -lc`.
+// If an image or a create call sets PATH, login shells in the sandbox must use this PATH too. Terminals start login shells, and
+// coding agents run all commands with `bash -lc`.
 import assert from 'node:assert/strict'
 import { after, before, suite, test } from 'node:test'
 import type { Daytona, Sandbox } from '@daytona/sdk'
@@ -48,7 +48,7 @@ suite('a PATH of the sandbox’s own', () => {
       await first(`su - -c 'echo $PATH'`)
       await first(`env -i bash -lc 'echo $PATH'`)
       await first(`env -i sh -lc 'echo $PATH'`)
-      // Starts the shell with an environment that contains only PATH, as sshd does for a login shell.
+      // Starts the login shell with an environment that contains only PATH, as an SSH server may do.
       await first(`env -i PATH=/usr/local/bin:/usr/bin:/bin:/usr/games bash -lc 'echo $PATH'`)
       assert.match((await root.process.executeCommand('env -i sh -c "command -v node"')).result, /node\n$/)
     } finally {

@@ -1,4 +1,5 @@
-// What programs in a sandbox see of its machine, and what the timeline says about a sandbox that lacked memory.
+// Tests which CPUs, memory, disk and privileges programs in a sandbox see, and what the timeline says about a sandbox that ran out
+// of memory.
 import assert from 'node:assert/strict'
 import { availableParallelism } from 'node:os'
 import { after, before, suite, test } from 'node:test'
@@ -51,7 +52,8 @@ suite('CPUs, memory, disk, privileges and timeline of a sandbox', () => {
   test('a program file with capabilities that sandboxes lack runs without them, as root and as default user', async () => {
     await using box = await createBox(alcove)
     await using asRoot = await createBox(alcove, { user: 'root' })
-    // Gives the file the capability that Debian's `ping` has: CAP_NET_RAW, permitted and effective (version 2; capabilities(7)).
+    // Gives the file the capability CAP_NET_RAW, permitted and effective, which Debian's `ping` has too. The bytes are the format
+    // of capabilities(7), version 2.
     const give = "os.setxattr('p', 'security.capability', struct.pack('<5I', 0x02000001, 1 << 13, 0, 0, 0))"
     const prepare = `cp /bin/echo p && python3 -c "import os, struct; ${give}"`
     const use = 'cd /tmp && ./p ran'
@@ -116,7 +118,8 @@ except PermissionError: print("held", open("/tmp/f").read())
   test('the timeline says who killed PID 1, and does not name an earlier lack of memory as the cause', async () => {
     await using box = await createBox(alcove, { memory: 1 })
     assert.equal((await box.try('tail /dev/zero')).exitCode, 137)
-    // Only a process of the host can kill PID 1 of a sandbox: the kernel ignores a signal from inside.
+    // The kernel ignores SIGKILL for PID 1 of a sandbox if a process in the sandbox sends it. So the test kills PID 1 from the
+    // host.
     await box.run('sudo kill -9 1 || kill -9 1 || true')
     assert.equal(await box.run('echo alive'), 'alive')
     const pid = (await alcove.leftovers())

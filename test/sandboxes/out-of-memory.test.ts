@@ -1,5 +1,5 @@
-// The kernel kills a process in a sandbox for lack of memory. These tests check what the caller gets then, for each way
-// to run a program.
+// The kernel kills a process in a sandbox for lack of memory. For each kind of call that runs a program, these tests check the
+// answer that the caller gets then.
 import assert from 'node:assert/strict'
 import { after, before, suite, test } from 'node:test'
 import { type Box, createBox, until } from './box.ts'

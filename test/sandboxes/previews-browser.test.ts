@@ -1,5 +1,5 @@
-// Previews in a real browser, below a real domain name, over TLS. A page of one sandbox must not use its visitor's
-// cookies to reach the preview of another sandbox. A frame in a page of another site must show a preview completely.
+// Previews in a real browser, below a real domain name, over TLS. A page of one sandbox must not be able to call the preview of
+// another sandbox with the cookies of its visitor. A preview must work in a frame on a page of another site.
 import assert from 'node:assert/strict'
 import { after, before, suite, test } from 'node:test'
 import type { BrowserContext, Page } from 'playwright-core'
@@ -7,7 +7,10 @@ import { type Box, createBox } from './box.ts'
 import { domain, foreign, openBrowser } from './browser.ts'
 import { type Platform, platform } from './harness.ts'
 
-/** A server for a preview. Its pages contain its name. It counts calls, accepts WebSockets and has a service worker. */
+/**
+ * A server whose previews the tests open. Its pages contain the server's name. It counts calls, accepts WebSockets and has a
+ * service worker.
+ */
 const server = `
 import base64, hashlib, http.server, sys
 name, calls = sys.argv[1], []
@@ -183,7 +186,7 @@ suite('previews in Chromium', () => {
       assert.equal(await page.textContent('#said'), 'secret of victim')
       await page.goto(`${originOf(attacker.id)}/other`)
       assert.equal(await page.textContent('body'), 'taken by attacker')
-      // The attacker's preview must not appear below `/preview` of another host, such as the host of the victim's preview.
+      // The victim's preview host must not show the attacker's preview at the path `/preview/ID/PORT/`, with the attacker's id.
       const other = await context.newPage()
       const path = `/preview/${attacker.id}/3000/?DAYTONA_SANDBOX_AUTH_KEY=${await tokenOf(attacker)}`
       for (const origin of [`https://${victim.id}.${domain}:${surfing.port}`, originOf(victim.id)]) {
@@ -212,8 +215,8 @@ suite('previews in Chromium', () => {
       assert.equal(await frame.locator('#said').textContent(), 'secret of victim')
       const own = page.frames().find((one) => one.url().startsWith(originOf(victim.id)))!
       assert.match(await own.evaluate(() => fetch('/own').then((answer) => answer.text())), /secret of victim/)
-      // The preview has set its cookie only for frames in pages of the foreign site. So when the preview is opened directly, the
-      // browser sends no cookie, and the answer is 401.
+      // The cookie is valid only in frames on pages of the foreign site. So if the visitor opens the preview directly, the browser
+      // sends no cookie, and the answer is 401.
       await page.goto(originOf(victim.id))
       assert.match((await page.textContent('body')) ?? '', /401/)
     })

@@ -1,4 +1,4 @@
-// Previews and signed file URLs on a real server. The previewed program listens on 127.0.0.1 inside a sandbox.
+// Tests previews and signed file URLs on a real server. The program that previews show listens on 127.0.0.1 inside a sandbox.
 import assert from 'node:assert/strict'
 import { createHash, createHmac } from 'node:crypto'
 import { once } from 'node:events'
@@ -318,8 +318,8 @@ suite('previews', () => {
     const [answer] = (await once(outgoing, 'response')) as [IncomingMessage]
     const pieces = answer.setEncoding('utf8')[Symbol.asyncIterator]()
     assert.equal((await pieces.next()).value, 'data: first\n\n')
-    // The server in the sandbox sends the last part of `/slow` only after this request for `/go`. The first part has already come,
-    // so the gate did not wait for the last part.
+    // The server in the sandbox sends the last part of `/slow` only after this request for `/go`. The first part has arrived before
+    // it, so the gate did not wait for the last part.
     assert.equal((await ask('/go', bearer())).text, 'went')
     assert.equal((await pieces.next()).value, 'data: last\n\n')
     assert.equal((await pieces.next()).done, true)

@@ -1,5 +1,4 @@
-// If an attacker takes over one of the unprivileged programs of a server, the attacker gets that program's files and
-// connections and nothing else.
+// An attacker who takes over one of the unprivileged programs of a server must get only the files and connections of that program.
 import assert from 'node:assert/strict'
 import { spawnSync } from 'node:child_process'
 import { readdirSync, readFileSync } from 'node:fs'
@@ -86,8 +85,8 @@ suite('the programs of a running server', () => {
         `for path in ${places.join(' ')}; do test ! -e $path || echo $path; done`,
       )
       assert.equal(found, '', each.name)
-      // If `runInside` did not work, the check above would find none of the paths, and would pass. So this check looks for
-      // `/usr/bin`, which every program sees.
+      // Checks that `runInside` works: every program must see `/usr/bin`. If `runInside` did not work, the check above would pass
+      // without looking for anything.
       assert.equal(runInside(each, uid(each), 'test -e /usr/bin && id -u'), `${uid(each)}`, each.name)
     }
   })
@@ -103,8 +102,8 @@ suite('the programs of a running server', () => {
     assert.deepEqual(seen('postgres'), [join(postgresSocket, '.s.PGSQL.5432')])
     assert.deepEqual(seen('resolver'), [])
     assert.deepEqual(seen('ssh-gateway'), [])
-    // The runners of all servers on this host have their sockets in one directory, so the gate may see more sockets than its own
-    // runner's.
+    // The runners of all servers on this host have their sockets in the same directory. So the gate may see the sockets of other
+    // servers' runners too.
     const ofRunners = seen('gate')
     assert.ok(ofRunners.includes(runnerSocket), ofRunners.join(' '))
     const places = [dirname(runnerSocket), dirname(agentSockets)]

@@ -1,5 +1,5 @@
-// Renews the default image of a server that has sandboxes. Building an image takes long, so the server uses an image
-// that an earlier test run has made within a week. If there is none in the machine's cache, the server builds one.
+// Renews the default image of a server that has sandboxes. Building an image takes minutes, so the server uses the image in the
+// machine's cache if it was made in the last week. Otherwise, the server builds one.
 import assert from 'node:assert/strict'
 import { existsSync } from 'node:fs'
 import { readFile, writeFile } from 'node:fs/promises'

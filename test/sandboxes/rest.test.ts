@@ -33,7 +33,8 @@ suite('pause, resize, archive and snapshot', () => {
     assert.match(String(answer.body['message']), /paused/)
     await asks(box.id, 'start')
     await becomes(box.id, 'started')
-    // The file is empty for a moment each time the number is written, so the read is repeated.
+    // The program in the sandbox empties the file before it writes the next number. So the command reads the file until it finds a
+    // number.
     const count = async () => Number(await box.run('n=; while [ -z "$n" ]; do read n < /dev/shm/n; done; echo $n'))
     const from = await count()
     await until('it counts on', async () => (await count()) > from)

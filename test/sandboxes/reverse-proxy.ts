@@ -15,9 +15,9 @@ type Call = { host: string; path: string; method?: string; headers?: Record<stri
 
 export type ReverseProxy = AsyncDisposable & {
   port: number
-  /** Options with which TLS clients trust the proxy's certificate. */
+  /** TLS options that make Node's clients accept the proxy's certificate. */
   trust: { ca?: Buffer; rejectUnauthorized?: boolean }
-  /** Sends a call to the proxy, with a host name that is not looked up in the DNS. */
+  /** Sends a call to the proxy at 127.0.0.1, with `host` in the header `Host` and in the TLS handshake. */
   call: (call: Call) => Promise<IncomingMessage>
 }
 

@@ -1,5 +1,5 @@
-// Tests in a real sandbox the main rules that the API's documentation states for the toolbox. Tests of other
-// guarantees of single endpoints are beside the code of the endpoints in src/toolbox.
+// Tests in a real sandbox the main rules that the API's documentation states for the toolbox. More tests of single endpoints are
+// beside their code in src/toolbox.
 import assert from 'node:assert/strict'
 import { once } from 'node:events'
 import { after, before, suite, test } from 'node:test'
@@ -126,8 +126,8 @@ suite('sessions', () => {
 
   test('with `runAsync`, a call returns a cmdId immediately; other calls read the command’s logs and status', async () => {
     await sandbox.process.createSession('async')
-    // The command ends only after input, and the test sends the input after the call has returned. If the call waited for
-    // the command, it would never return.
+    // The command ends only when it has read a line, and the test sends this line after the call has returned. So the call did not
+    // wait for the end of the command.
     const exec = { command: 'echo begun; read line; echo "got $line"; exit_code=4; (exit $exit_code)', runAsync: true }
     const { status, body } = await box.toolbox('POST', '/process/session/async/exec', exec)
     assert.deepEqual([status, Object.keys(body)], [202, ['cmdId']])

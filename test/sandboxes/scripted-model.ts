@@ -1,5 +1,5 @@
-// A replacement for a language model, for the AI agents in the guides. It serves OpenAI's Responses API. It calls one tool, and
-// then answers with what the tool has returned.
+// A simulated language model for the AI agents in the guides. It serves OpenAI's Responses API. It asks the AI agent to call one
+// tool, and then answers with the result of the tool.
 import { randomUUID } from 'node:crypto'
 import { once } from 'node:events'
 import { createServer } from 'node:http'

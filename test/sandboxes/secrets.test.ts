@@ -158,8 +158,8 @@ if (!isPrivateHost) {
 
     test('a host that the secret does not list gets only the placeholder, over an unintercepted TLS connection', async () => {
       const { text, exitCode } = await run('curl -sS https://other.test/ -H "Authorization: Bearer $TOKEN"')
-      // curl reaches the simulated host directly. The image does not trust the authority that issued this host's certificate, so
-      // curl refuses the certificate.
+      // curl must get the certificate of the simulated host itself, not one of the proxy for secrets. The sandbox does not trust
+      // the host's certificate, so curl fails.
       assert.notEqual(exitCode, 0, text)
       const insecure = await say('curl -sSk https://other.test/ -H "Authorization: Bearer $TOKEN"')
       assert.match(insecure, new RegExp(`Bearer ${placeholder}`))

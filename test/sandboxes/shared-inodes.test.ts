@@ -1,5 +1,5 @@
-// If two processes share an inode, one can watch the other by inotify, wait for its locks and see its reads. Therefore
-// no file that a sandbox can open may be shared with another sandbox or with the host.
+// If two processes can open the same inode, one of them can see by inotify that the other reads it, and can notice the other's
+// locks. So no file that a sandbox can open may have the same inode as a file of another sandbox or of the host.
 import assert from 'node:assert/strict'
 import { execFileSync } from 'node:child_process'
 import { after, before, suite, test } from 'node:test'
@@ -63,7 +63,7 @@ suite('separation of the files and devices of two sandboxes', () => {
       '/proc/self/ns/time_for_children',
     ])
       assert.ok([...mine.values()].includes(path), path)
-    // The sandbox's network namespace is not compared, because the host has a mount of this namespace on purpose.
+    // The sandbox's network namespace is left out of the comparison, because the runner keeps it mounted on the host on purpose.
     ofHost.delete([...mine].find(([, path]) => path === '/proc/self/ns/net')?.[0] ?? '')
     const shared = (others: ReadonlyMap<string, string>) => [...mine].filter(([inode]) => others.has(inode))
     assert.deepEqual([shared(theirs), shared(ofHost)], [[], []])
@@ -80,8 +80,8 @@ suite('separation of the files and devices of two sandboxes', () => {
     await other.run(`for each in ${touched.join(' ')}; do head -c1 $each | wc -c; done`)
     await using third = await createBox(alcove, { user: 'root' })
     await third.run('true')
-    // Causes an event on `mine`, which the watching sandbox must see. inotify reports events in order. So an event that the
-    // other sandbox had caused before would have been reported when this event has come.
+    // Causes an event on `mine` in the watching sandbox itself. inotify reports events in order. So if the other sandbox's reads
+    // above had caused events, these would be reported before this event.
     await one.run(`head -c1 ${mine} | wc -c`)
     await until('its own event', async () => (await one.run('cat /tmp/seen')).includes(mine))
     const seen = new Set((await one.run('cat /tmp/seen; kill $(cat /tmp/pid)')).split('\n'))

@@ -15,13 +15,13 @@ const dayMs = 86_400_000
 
 export type SimulatedInternet = AsyncDisposable & {
   certify: (names: string[]) => Certified
-  /** Starts a program in the simulated Internet, and returns the program's output as soon as it has written something. */
+  /** Starts a program in the simulated Internet and waits until it has written something. Returns the stream of its output. */
   start: (program: string, input: unknown) => Promise<Readable>
 }
 
 /**
- * Replaces a file of the host by a bind mount. Other programs still see the old file, because this test has its own mount
- * namespace.
+ * Mounts a file with this content over a file of the host. Programs outside of this test still see the original file, because the
+ * test has its own mount namespace.
  */
 const replaceFile = async (path: string, directory: string, name: string, content: string) => {
   await writeFile(join(directory, name), content)
@@ -29,7 +29,8 @@ const replaceFile = async (path: string, directory: string, name: string, conten
 }
 
 /**
- * Simulates the Internet. `addresses`: the address of each host name, in 198.51.100.0/24. Files are written to `directory`.
+ * Starts the simulated Internet. `addresses`: the address of each host name, in 198.51.100.0/24. `directory`: where its files are
+ * written.
  */
 export const simulateInternet = async (
   directory: string,

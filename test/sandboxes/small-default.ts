@@ -1,6 +1,6 @@
-// A small default image, for test servers that need only a shell, files and Python. A first start with the real image takes much
-// longer, mostly because the image must be unpacked. A test server gets a cache directory of its own, which contains the small
-// image instead of the real image.
+// Makes a small default image, for test servers that need only a shell, files and Python. With the real default image, the first
+// start of a server takes much longer, mostly because the image must be unpacked. A test server gets its own cache directory, which
+// contains the small image.
 import { execFileSync } from 'node:child_process'
 import {
   chmodSync,
@@ -80,7 +80,7 @@ export const smallDefaultIn = async (directory: string): Promise<string> => {
     mkdirSync(made)
     const archive = join(made, `default-${recipeHash(defaultRecipe())}.tar.zst`)
     await runCommand(['tar', '--create', '--zstd', '--numeric-owner', '--file', archive, '--directory', rootfs, '.'])
-    // Several test processes may make the image at the same time. All of them use the one that is finished first.
+    // Several test processes may make the image at the same time. All of them then use the image that was complete first.
     if (!existsSync(cache)) renameSync(made, cache)
   } catch (error) {
     if (!existsSync(cache)) throw error

@@ -1,4 +1,5 @@
-// SSH into a real sandbox, by OpenSSH's programs, by programs that use them, and by the SDK.
+// Tests SSH connections to a real sandbox, with the programs of OpenSSH, with programs that use them, such as rsync, and with the
+// SDK.
 import assert from 'node:assert/strict'
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
@@ -144,7 +145,7 @@ suite('ssh', () => {
     assert.deepEqual([code, out, err], [7, bytes.toString('latin1'), `hello daytona ${box.id}\n`])
   })
 
-  test('if a signal ends an SSH command, ssh exits with 255; if ssh disconnects, its command gets SIGHUP', async () => {
+  test('if a signal ends an SSH command, ssh exits with 255; if ssh disconnects, the command gets SIGHUP', async () => {
     assert.equal((await ssh('kill -TERM $$')).code, 255)
     const child = begin('ssh', [
       '-F',
@@ -159,7 +160,7 @@ suite('ssh', () => {
   })
 
   test('an SSH terminal is a login shell with the client’s size and TERM, and gets resizes and Ctrl-C', async () => {
-    // Python runs ssh in a terminal, and changes the size of that terminal.
+    // A Python program runs ssh in a terminal, and changes the size of this terminal while ssh runs.
     const script = `
 import fcntl, os, pty, select, struct, sys, termios
 pid, terminal = pty.fork()

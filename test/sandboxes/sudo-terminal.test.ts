@@ -1,5 +1,5 @@
-// Tests sudo in a terminal. sudo runs its command in a second terminal. For the caller's shell, the command must still behave
-// like a normal job of that shell.
+// Tests sudo in a terminal. sudo runs its command in another terminal. Even so, Ctrl-C, Ctrl-Z and the shell's `fg` and `bg` must
+// work as for any other command.
 import { after, before, suite, test } from 'node:test'
 import type { Daytona, Sandbox } from '@daytona/sdk'
 import { until } from './box.ts'

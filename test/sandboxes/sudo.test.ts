@@ -53,7 +53,8 @@ suite('sudo', () => {
   test('signals to sudo are passed on to its command, which may handle them', async () => {
     const command = `trap "echo got $0; exit 3" $0; echo ready; while :; do sleep 0.01; done`
     for (const name of ['TERM', 'INT', 'HUP', 'QUIT', 'USR1', 'USR2']) {
-      // Python starts sudo here, because a shell that is not interactive would make its background jobs ignore INT and QUIT.
+      // Python starts sudo here instead of a shell. A non-interactive shell would make sudo ignore the signals INT and QUIT if sudo
+      // runs in the background.
       const script = `
 import signal, subprocess
 p = subprocess.Popen(['sudo', 'sh', '-c', '${command.replaceAll('$0', name)}'], stdout=subprocess.PIPE, text=True)
@@ -93,8 +94,8 @@ print(p.wait())`
   test('the command of sudo gets no socket of the agent, so it cannot send messages in the agent’s name', async () => {
     const others = `sh -c 'for fd in 3 4 5 6 7 8 9; do test ! -e /proc/$$/fd/$fd || echo $fd; done'`
     for (const user of ['root', 'nobody']) assert.equal(await box.run(`sudo -u ${user} ${others}`), '', user)
-    // A command that tries to send sudo a message in the agent's name: "the command was stopped by signal 9". If sudo got
-    // this message, it would send signal 9 to its own process group, and so kill the caller.
+    // A command that tries to send a message to sudo as if it were the agent: "the command was stopped by signal 9". If sudo
+    // received this message, it would kill its own process group, and so also its caller.
     const stops = String.raw`python3 -c 'import socket; socket.socket(fileno=3).send(b"\x04\x09")'`
     assert.match(
       await box.run(`sudo -u nobody ${stops} 2>&1; echo the caller lives`),
@@ -343,9 +344,9 @@ for _ in range(300):
     s = knock(); send(s, 0, bytes(changed), [null] * 3); s.close()
 print(sorted(results))
 s = knock(); send(s, 0, good, [null] * 3); print(s.recv(2), s.recv(2))`)
-    // `said` shows the agent's answers to the malformed and incomplete requests above. 7 is a refusal. 3 (`SUDO_STARTED`) is the
-    // answer to the request with an unusable working directory: the agent starts its command, because the command may not need the
-    // directory.
+    // `said` contains the agent's answers to the malformed and incomplete requests above. Code 7 refuses a request. Code 3
+    // (`SUDO_STARTED`) answers the request with an unusable working directory: the agent starts its command anyway, because the
+    // command may not need that directory.
     assert.equal(said, "[b'\\x03\\x00', b'\\x07\\x03']\nb'\\x03\\x00' b'\\x05\\x00'")
     assert.equal(await box.run('sudo whoami'), 'root')
   })

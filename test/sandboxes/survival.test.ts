@@ -1,5 +1,5 @@
-// Kills programs of a server at arbitrary moments. The sandboxes must keep running, answer again when the programs have
-// been restarted, and leave nothing when they are deleted.
+// Kills programs of a server at arbitrary moments. The sandboxes must keep running, and must answer when the programs have been
+// restarted. When they are deleted, nothing of them may be left on the host.
 import assert from 'node:assert/strict'
 import { readdirSync } from 'node:fs'
 import { join } from 'node:path'
@@ -218,8 +218,8 @@ suite('kill -9 of the server’s programs', () => {
   }
 
   /**
-   * Checks that the process that was started before the kill still counts up the number in /tmp/counter, and that the API shows
-   * the sandbox as started.
+   * Waits until the number in /tmp/counter is greater than `before`: the process that increments it has survived the kill. Checks
+   * that the API shows the sandbox as started.
    */
   const countsOn = async (before: number) => {
     await until(
@@ -276,7 +276,8 @@ suite('kill -9 of the server’s programs', () => {
   test('a confirmed change of variables stays in force if a program is killed directly after it', async () => {
     for (const [n, program] of (['runner', 'control', 'gate'] as const).entries()) {
       const change = { set: { KEPT: String(n) }, unset: ['IS_SANDBOX'] }
-      // The program that was killed last may still be starting. Until it has started, the answer is 503.
+      // Repeats the call, because the program that the previous round killed may not have restarted yet. Until then, the answer is
+      // 503.
       await until('the variables are set', async () => (await box.toolbox('POST', '/env', change)).status === 200)
       await alcove.kill(program)
       let told: string | undefined
@@ -305,7 +306,7 @@ suite('kill -9 of the server’s programs', () => {
       )
       return answer!
     }
-    // Repeats the kill until it succeeds, because the program may not have restarted since it was last killed.
+    // Repeats the attempt to kill the program until it succeeds: after the previous kill, the program may not have restarted yet.
     const kill = (program: 'control' | 'runner') =>
       until(
         `${program} is killed`,

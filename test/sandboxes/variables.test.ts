@@ -1,4 +1,4 @@
-// Changes environment variables of a running sandbox through the public SDK.
+// Tests changes of the environment variables of a running sandbox, through the public SDK.
 import assert from 'node:assert/strict'
 import { after, before, suite, test } from 'node:test'
 import type { Daytona, Sandbox } from '@daytona/sdk'
@@ -28,7 +28,7 @@ suite('updateEnv of the SDK', () => {
   }
   const print = 'echo "$OF_CREATE,$COLOUR,$ADDED"'
 
-  test('after updateEnv, all later processes have the variables: commands, terminals, interpreters, sudo -E', async () => {
+  test('commands, terminals, interpreters and `sudo -E` that start after `updateEnv` have its variables', async () => {
     await sandbox.process.createSession('before')
     await sandbox.updateEnv({ COLOUR: 'blue', ADDED: 'a b\n"c" $HOME' }, { unset: ['OF_CREATE'] })
     const expected = ',blue,a b\n"c" $HOME'

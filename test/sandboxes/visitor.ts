@@ -53,7 +53,8 @@ export class Visitor implements AsyncDisposable {
   watch(page: Page): void {
     page.on('pageerror', (error) => this.complaints.push(`script: ${error.stack}`))
     page.on('console', (message) => {
-      // The browser reports every answer with status 400 or more. These are not collected: tests check what the page shows then.
+      // The browser also reports every answer with status 400 or more. These reports are left out, because tests check what the
+      // page shows after such an answer.
       if (message.type() === 'error' && !message.text().startsWith('Failed to load resource'))
         this.complaints.push(`console: ${message.text()}`)
     })
@@ -84,7 +85,7 @@ export class Visitor implements AsyncDisposable {
     await this.page.getByRole('heading', { level: 1 }).first().waitFor()
   }
 
-  /** The access token with which the page made its last API call. */
+  /** Returns the access token that the page sent with its last API call. */
   get key(): string {
     assert.ok(this.#key, 'nobody is signed in')
     return this.#key

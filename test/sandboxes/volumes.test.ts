@@ -10,8 +10,8 @@ import { type Platform, platform } from './harness.ts'
 import { connectTo } from './sdk-client.ts'
 
 /**
- * A program that checks properties that programs expect of a disk, such as locks and renames. Directories that several
- * machines share often lack some of them.
+ * A program that checks in a volume what programs expect of a local disk, such as working locks and renames. Network file systems
+ * often lack some of that.
  */
 const posix = `
 import errno, fcntl, mmap, os, sqlite3
@@ -126,8 +126,8 @@ suite('volumes with the SDK', () => {
       await two.delete(60, true)
     }
     assert.ok(existsSync(disk))
-    // The SDK returns from the delete of a sandbox before the runner has reported the delete to control. Until that report, the
-    // volume is in use.
+    // Repeats the delete of the volume. The SDK's delete of a sandbox returns before the runner has removed the sandbox. Until the
+    // runner has reported that, control refuses to delete the volume.
     await until('nothing mounts the volume', () =>
       daytona.volume.delete(volume).then(
         () => true,

@@ -1,5 +1,5 @@
-// A warm sandbox is started before anybody needs it, and a create may claim it. For the caller, it must be like a new sandbox
-// that is ready sooner.
+// A warm sandbox is started before anybody needs it, and a create may claim it. For the caller, a claimed sandbox must differ from
+// a new one only in that it is ready sooner.
 import assert from 'node:assert/strict'
 import { after, before, suite, test } from 'node:test'
 import { createBox, until } from './box.ts'
@@ -48,7 +48,7 @@ suite('a warm sandbox', () => {
     })
     assert.equal(box.id, id)
     assert.match(await box.run('echo $TOKEN'), /^alcove_secret_/)
-    // The claimed sandbox trusts the certificate authority for secrets, as any sandbox with secrets does.
+    // The claimed sandbox must trust the certificates of the proxy for secrets, because the create gave it a secret.
     assert.match(
       await box.run('grep -c "Alcove: for secrets" $SSL_CERT_FILE /etc/ssl/certs/ca-certificates.crt'),
       /:1\n.*:1$/,
@@ -58,7 +58,7 @@ suite('a warm sandbox', () => {
     assert.deepEqual([status, await box.run('echo $COLOUR,$IS_SANDBOX')], [200, 'red,'])
     const code = await box.toolbox('POST', '/process/code-run', { code: 'console.log(typeof process)' })
     assert.equal(String(code.body['result']).trim(), 'object')
-    // The sandbox has as much memory as the create asks for. As a warm sandbox, it was started with another size.
+    // The sandbox must have as much memory as the create asks for (2 GiB), although the warm sandbox was started with another size.
     const inMemory = (mebibytes: number) => `python3 -c 'len(bytearray(${mebibytes} << 20))'`
     assert.equal((await box.try(inMemory(1500))).exitCode, 0)
     assert.notEqual((await box.try(inMemory(2500))).exitCode, 0)

@@ -133,7 +133,7 @@ suite('the whole life of a sandbox by the SDK', () => {
     const family = [id]
     const deleted = new Set<string>()
     const calls = Array.from({ length: 100 }, async (_, n) => {
-      // Starts ten calls together, every 150 ms, so that verbs often reach a sandbox in which another verb is in progress.
+      // Starts ten calls together every 150 ms, so that a call often names a sandbox in which another verb is in progress.
       await new Promise((resolve) => setTimeout(resolve, Math.floor(n / 10) * 150))
       const verb = verbs[random(verbs.length)]!
       const target = verb === 'delete' ? family.at(-1)! : family[random(2) * random(family.length)]!
