@@ -1,4 +1,4 @@
-// Calls that many tests make for one sandbox. The sandbox is named `box`, and the person `member` makes the calls.
+// Calls that many tests make about a sandbox named `box`, as the person `member` of people.ts.
 import assert from 'node:assert/strict'
 import type { TestControl } from './harness.ts'
 

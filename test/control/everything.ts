@@ -2,7 +2,7 @@
 // the call changed nothing.
 import type { Sql } from '#src/control/storage/database.ts'
 
-/** Columns that change by themselves over time. `everything` leaves them out. */
+/** Database columns that control updates even if no call changes anything. `everything` leaves them out. */
 const signsOfLife = ['last_used_at', 'last_heartbeat_at']
 
 export const everything = async (sql: Sql, except: readonly string[] = []): Promise<Record<string, string>> => {

@@ -1,4 +1,4 @@
-// Starts the real control with a real database for tests, and calls it as a chosen person.
+// Starts the real control with a real database for tests. A test calls it as one of several persons.
 //
 //   await using app = await startControl()
 //   const reply = await app.as('member').get('/sandbox/box')
@@ -50,11 +50,11 @@ export type TestControl = AsyncDisposable & {
   /** URL of the database, for tests that need their own connection. */
   url: string
   clock: TestClock
-  /** Calls paths below `/api` with the key of a person in people.ts. */
+  /** Makes calls with the API key of a person in people.ts. Their paths begin after `/api`. */
   as: (who: Who) => Client
-  /** Calls as a signed-in person of people.ts. With `null`, the call names no organization. */
+  /** Makes calls as a person of people.ts who is signed in with a token. With `null`, the calls name no organization. */
   asUser: (who: Person, organizationId?: string | null) => Client
-  /** Calls as the person whom these claims describe. */
+  /** Makes calls as a new person who is signed in with a token that has these claims. */
   asNewcomer: (claims: Claims, organizationId?: string) => Client
   /** The issuer that signs the tokens with which `asUser` and `asNewcomer` sign in. */
   issuer: TestIssuer

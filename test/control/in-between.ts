@@ -6,15 +6,15 @@ const longestMs = 10_000
 
 type Before = ({ reading: string } | { writing: string }) & {
   /**
-   * Text in the SQL statement at which the operation `act` of the test is stopped. Needed if control's periodic work may use the
-   * same table before `act` does.
+   * A text that only the SQL statement of `act` contains. Without it, `inBetween` might wait for another statement on the table, of
+   * a periodic task of control, instead of that of `act`.
    */
   statement?: string
 }
 
 /**
- * Starts `act`. A lock stops `act` at its first statement that reads or writes the table of `before`. Then runs `meanwhile`, and
- * lets `act` continue.
+ * Locks the table that `before` names and starts `act`, which stops at its first statement that reads or writes this table. Then
+ * runs `meanwhile`, and lets `act` continue.
  */
 export const inBetween = async <T>(
   { database }: Pick<TestControl, 'database'>,

@@ -1,4 +1,5 @@
-// A real OpenID issuer in the test's process: discovery and keys over loopback HTTP, and tokens with any claims.
+// A real OpenID issuer in the test's process. It serves its discovery document and its keys over HTTP on loopback, and signs tokens
+// with any claims.
 //
 //   const issuer = await startIssuer()
 //   const token = await issuer.token({ sub: 'ada', email: 'ada@example.com' })
@@ -7,14 +8,14 @@ import { createServer, type RequestListener } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { type CryptoKey, exportJWK, generateKeyPair, type JWK, SignJWT } from 'jose'
 
-/** Claims with any value, because some tests forge tokens. */
+/** Claims of a token. Their values can be of any type, because some tests make malformed tokens. */
 export type Claims = Record<string, unknown>
 
 export type TokenOptions = {
   algorithm?: 'RS256' | 'PS256' | 'ES256' | 'EdDSA'
-  /** Fields of the token's header. They replace fields that the issuer would set. */
+  /** Fields of the token's header, which replace the fields that the issuer sets by default. */
   header?: Record<string, unknown>
-  /** When the token is issued. It is valid for an hour from then. Default: now. */
+  /** The time at which the token is issued. The token expires an hour later. Default: now. */
   now?: Date
 }
 

@@ -1,4 +1,5 @@
-// An SMTP server on loopback that accepts mail (RFC 5321, without extensions). A test can make it break the protocol.
+// An SMTP server on loopback that receives mail (RFC 5321, without extensions). A test can make it refuse a mail or close the
+// connection.
 import { once } from 'node:events'
 import { createServer, type Socket } from 'node:net'
 import { createInterface } from 'node:readline'
@@ -6,10 +7,7 @@ import { createInterface } from 'node:readline'
 export type ReceivedMail = {
   from: string
   to: string[]
-  /**
-   * Header and text of the mail. SMTP adds a dot to each line that begins with a dot (RFC 5321 §4.5.2). These added dots are
-   * removed.
-   */
+  /** Header and text of the mail. Without the dots that the sender has added to lines that begin with a dot (RFC 5321 §4.5.2). */
   raw: string
 }
 

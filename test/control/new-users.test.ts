@@ -94,7 +94,8 @@ suite('the first steps of new users', { timeout: 120_000 }, () => {
     await answered(404, reader.get(`/organizations/${globex}`))
     await answered(404, reader.get(`/audit/organizations/${globex}`))
 
-    // The audit log of Acme shows who did what in Acme. It does not show Bob's refused attempts.
+    // The audit log of Acme shows who did what in Acme. It does not contain Bob's attempts, which were refused because Bob is no
+    // member.
     const log = await answered(200, reader.get(`/audit/organizations/${acme}`))
     const told = log.items.map((entry: Record<string, unknown>) => [
       entry['actorEmail'],

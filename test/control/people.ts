@@ -57,15 +57,12 @@ const people: Resident[] = [
 export type Person = Resident['name'] | 'admin'
 
 /**
- * Returns the organization that control uses if a call of this person names none. For the administrator, this is the
- * administrator's personal organization.
+ * Returns the id of the organization that control assumes if a call of this person names none. Null for the administrator, whose
+ * personal organization control then uses.
  */
 export const homeOf = (who: Person): string | null => people.find(({ name }) => name === who)?.organizationId ?? null
 
-/**
- * Makes control accept tokens of `issuer` with the subject `who`. Such a token signs in the person of this file with that name.
- * For example, the subject `owner` signs in `owner`.
- */
+/** Makes control accept tokens of `issuer` with the subject `who`. Such a token signs in the person `who` of this file. */
 export const recogniseAt = async (sql: Sql, issuer: string, who: Person): Promise<void> => {
   const email = who === 'admin' ? 'admin@localhost' : `${who}@example.com`
   await sql`

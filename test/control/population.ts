@@ -4,9 +4,9 @@ import type { Database, Sql } from '#src/control/storage/database.ts'
 export type Share = { organizationId: string; count: number }
 
 /**
- * Inserts sandboxes as on a server that has been used for three months. The API lists the sandboxes first that were used
- * last. Here these are the started sandboxes, so a list of stopped sandboxes has to skip many rows. Some states and labels
- * are rare, and each sandbox also has a unique label.
+ * Inserts sandboxes as on a server that has been used for three months. Started sandboxes were used most recently, and the API
+ * lists these first. So a list of stopped sandboxes has to skip many rows. Some states and labels are rare, and each sandbox has a
+ * label that no other has.
  */
 export const populate = async (database: Database, shares: readonly Share[], now: Date): Promise<void> => {
   await database.transaction(async (sql) => {

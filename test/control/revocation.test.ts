@@ -1,4 +1,5 @@
-// Two control processes use one PostgreSQL. When one of them revokes access, the other one must refuse it too.
+// Two control processes use one PostgreSQL database. When a credential is revoked by a call to one process, the other process must
+// refuse the credential too.
 import assert from 'node:assert/strict'
 import { after, before, suite, test } from 'node:test'
 import { setTimeout as delay } from 'node:timers/promises'

@@ -1,5 +1,5 @@
-// A simulated runner for tests of control: it has no sandboxes. It uses the real link and protocol, and breaks the
-// protocol if a test asks for that.
+// A simulated runner for tests of control. It connects to control as a real runner does, but only pretends to have sandboxes. A
+// test can make it break the protocol.
 //
 //   await using runner = await connectRunner(app)
 //   runner.behave(() => ({ type: 'fail', reason: 'the disk is full' }))
@@ -32,7 +32,7 @@ export type Behaviour =
   | { type: 'silent' }
   /** The runner sends every report twice. */
   | { type: 'twice' }
-  /** The runner reports with the previous generation, which is too old. */
+  /** The runner performs the assignment, but reports it for the previous generation, which control must refuse. */
   | { type: 'stale' }
 
 export type SimulatedRunner = AsyncDisposable & {
@@ -57,7 +57,7 @@ export type SimulatedRunner = AsyncDisposable & {
   behaveWithImages: (choose: (assignment: ImageAssignment) => 'do' | 'fail' | 'silent') => void
   say: (message: FromRunner) => void
   report: (report: Report) => void
-  /** Performs an assignment that the runner has received without performing it, because its behaviour was `silent`. */
+  /** Performs an assignment to which the runner has not reacted, because its behaviour was `silent`. */
   perform: (assignment: Assignment) => void
   /**
    * Fetches control's list of assignments, as a runner does after each `hello` message, and performs the assignments.
@@ -85,7 +85,7 @@ const capabilities = {
 /** What the simulated runner reports about the archive of a sandbox. */
 export const archiveReport = (id: string) => ({ id, sha256: 'a'.repeat(64), bytes: 4096, storedBytes: 1024 })
 
-/** The settings that every image on the simulated runner has. */
+/** The entrypoint, variables, user and working directory that every image on the simulated runner has. */
 const imageConfig = { entrypoint: [], env: {}, user: 'of-image', workdir: '/' }
 
 /**

@@ -1,6 +1,5 @@
-// Databases for tests on a real PostgreSQL. The server is that of ALCOVE_TEST_DATABASE_URL or, without this variable, one that
-// this process starts. Each database is a copy of a template. The template is migrated and filled only when the code that makes
-// it has changed.
+// Makes databases for tests on a real PostgreSQL. Without ALCOVE_TEST_DATABASE_URL, this process starts a PostgreSQL server. Each
+// database is a copy of a template database. The template is made anew only when the code that makes it has changed.
 import { createHash, randomBytes } from 'node:crypto'
 import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'

@@ -1,5 +1,5 @@
-// A fast, real PostgreSQL for tests. Its data is in memory, because tests do not need the data after a crash. Making new data
-// takes seconds, so the data is copied from a store that an earlier test run has filled.
+// A fast, real PostgreSQL for tests. Its data is in memory, because tests do not need the data after a crash. To set up an empty
+// PostgreSQL takes seconds, so its data is copied from an empty one that an earlier test run has stored.
 import { spawn, spawnSync } from 'node:child_process'
 import { createHash } from 'node:crypto'
 import { chmodSync, existsSync, mkdirSync, mkdtempSync, readFileSync, renameSync, rmSync, statfsSync } from 'node:fs'
@@ -31,8 +31,8 @@ const root = resolve(import.meta.dirname, '../..')
 const clusters = join(root, '.alcove/test-clusters')
 
 /**
- * Path of the stored data of PostgreSQL (a cluster). It differs for each version of this code and its packages, and for
- * each user.
+ * Path of the stored data of an empty PostgreSQL (a cluster). The path contains a hash of this code, its packages and the user, so
+ * that no other version or user uses the data.
  */
 const readyCluster = (): string => {
   const made = createHash('sha256').update(String(process.getuid?.()))
@@ -42,7 +42,7 @@ const readyCluster = (): string => {
   return join(clusters, made.digest('hex').slice(0, 16))
 }
 
-/** Copies a directory with the owners and modes of its files. Node's own function for copies would lose the owners. */
+/** Copies a directory, with the owners and modes of its files. Node's `cpSync` does not keep the owners. */
 const copyTree = (from: string, to: string): boolean =>
   spawnSync('cp', ['--archive', '--reflink=auto', from, to], { stdio: 'ignore' }).status === 0
 
@@ -81,8 +81,8 @@ export type TestPostgres = {
 }
 
 /**
- * Starts a shell that ends PostgreSQL when this process ends, even if this process is killed. The shell waits for the end of
- * a pipe that only this process holds open.
+ * Starts a shell that ends PostgreSQL when this process ends, even if this process is killed. The shell reads from a pipe that is
+ * closed when this process ends.
  */
 const endAfterUs = (pid: number, place: string) => {
   const script = 'read -r _; kill -QUIT "$1"; timeout 10 tail --pid="$1" -f /dev/null; rm -rf -- "$2"'

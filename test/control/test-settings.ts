@@ -34,7 +34,10 @@ export const testSettings: Settings = {
 
 const encryptionKey = Buffer.alloc(32, 'test')
 
-/** Encryption that all controls on the database of a test use, so that each can read what another has encrypted. */
+/**
+ * The encryption of all control processes of a test. With this shared key, each process can read what another has encrypted in the
+ * database.
+ */
 export const testEncryption = createEncryption([encryptionKey])
 export const testEncryptionKey = encryptionKey.toString('base64')
 

@@ -15,8 +15,8 @@ export type Kills = {
   /** Number of kills of control at which at least one event was committed but had not arrived at its receiver. */
   betweenCommitAndSend: number
   /**
-   * Number of kills while the test held a lock that control needs for sending. Each of these kills came after a commit and
-   * before control sent the message about it.
+   * Number of kills while the test held a lock that control needs for sending. So each of these kills came after an event was
+   * committed and before its message was sent.
    */
   strictlyBetween: number
   /** Number of kills that came after control had begun to send an event, and before the event arrived. */
@@ -28,9 +28,9 @@ export type Kills = {
 }
 
 /**
- * When a round of the test kills control. `held`: after control has committed an event and before it sends the webhook
- * message about it. Until control is dead, the test holds a lock that control needs for sending. A number: so many
- * milliseconds after the test has learned of the commit. At that time the message may be unsent, on its way, or delivered.
+ * When a round of the test kills control. `held`: after control has committed an event and before it sends the webhook message. For
+ * this, the test holds a lock that control needs for sending, until control is dead. A number: this many milliseconds after the
+ * test has seen the commit.
  */
 export type Moment = 'held' | number
 
@@ -153,7 +153,8 @@ export const runKills = async (moments: readonly Moment[], say: (line: string) =
     const distinct = [...new Set(arrived)]
     // Checks that every committed event has arrived at least once, and that no other event has arrived.
     assert.deepEqual(distinct.toSorted(), committed.toSorted())
-    // Checks that the messages about each sandbox have arrived in order. Repeated messages are left out.
+    // Checks that the messages about each sandbox have arrived in the order of their events. Each message counts only when it
+    // arrives for the first time.
     const idOf = (text: string) => text.split(' ')[0]
     for (const id of new Set(committed.map(idOf))) {
       const of = (list: string[]) => list.filter((text) => idOf(text) === id)

@@ -1,4 +1,4 @@
-// A receiver of webhooks like those of users: a small HTTP server that verifies messages with the public package.
+// A receiver of webhooks, as users run one: a small HTTP server that verifies messages with the public package `standardwebhooks`.
 import { once } from 'node:events'
 import { createServer, type IncomingHttpHeaders } from 'node:http'
 import type { AddressInfo } from 'node:net'

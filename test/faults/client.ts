@@ -1,4 +1,5 @@
-// Calls a server that may stop at any moment. If a call gets no answer, nobody knows whether the server has performed it.
+// Makes calls to a server whose programs may be killed at any moment. If a call gets no answer, the server may or may not have
+// performed it.
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Platform } from '../sandboxes/harness.ts'
 
@@ -23,7 +24,7 @@ export class Away extends Error {}
 
 export class Client {
   readonly #platform: Pick<Platform, 'url' | 'key'>
-  /** Contains a sentence for each answer that no server may give, even if a program was killed during the call. */
+  /** A sentence for each answer that the server must never give, even if a program was killed during the call. */
   readonly wrong: string[] = []
 
   constructor(platform: Pick<Platform, 'url' | 'key'>) {
@@ -40,7 +41,10 @@ export class Client {
     return await this.#call(`${this.#platform.url}/api${path}`, method, body, headers)
   }
 
-  /** Repeats a call until the server answers it. Only for calls that the server may perform several times without harm. */
+  /**
+   * Repeats a call until the server answers it. So the server may perform the call several times: use this only where that does no
+   * harm.
+   */
   async sure(method: string, path: string, body?: unknown, headers?: Record<string, string>): Promise<Answer> {
     return await this.#until(() => this.once(method, path, body, headers), `${method} ${path}`)
   }
@@ -50,7 +54,7 @@ export class Client {
     return status === 404 ? undefined : (body as Record_)
   }
 
-  /** Runs a command and returns its output. Returns `undefined` if nobody knows whether the command has run completely. */
+  /** Runs a command and returns its output. Returns `undefined` if the command may not have run to its end. */
   async execute(
     { id, toolboxProxyUrl }: Record_,
     command: string,

@@ -1,5 +1,5 @@
 /**
- * Generates numbers that look random. A seed always gives the same numbers (mulberry32, by Tommy Ettinger; public
+ * Generates pseudo-random numbers. With the same seed, it always generates the same numbers (mulberry32, by Tommy Ettinger; public
  * domain).
  */
 export type Random = {

@@ -1,5 +1,5 @@
-// The fault test (`./alcove test --faults`). It uses sandboxes of a server and kills programs of this server at random. At the
-// end it checks that every confirmed change exists, and that the host has nothing that the server should have removed.
+// The fault test (`./alcove test --faults`). It uses sandboxes of a server and kills programs of this server at random. At the end
+// it checks that no change is lost that the server has confirmed, and that nothing of deleted sandboxes is left on the host.
 import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
@@ -78,8 +78,8 @@ export const runRing = async (
       kills.set(victim, (kills.get(victim) ?? 0) + 1)
       const kill = () =>
         strike(alcove, victim, random, steady).catch((error) => complaints.push(`killing ${victim}: ${error}`))
-      // If the runner or another sandbox is killed, calls to a running sandbox must succeed. If another program is
-      // killed, they may fail until it runs again.
+      // While the runner or another sandbox is killed, calls of the simulated user `steady` must succeed. While any other program
+      // is killed, they may fail until it runs again.
       await (victim === 'runner' || victim === 'a sandbox' ? kill() : steady.during(kill))
       if ((done + 1) % 25 === 0) say(`${done + 1} of ${count} killed`)
     }
@@ -121,8 +121,8 @@ const strike = async (alcove: Platform, victim: Victim, random: Random, steady: 
     case 'a sandbox':
       return await killSandbox(alcove, random, steady.id)
     default:
-      // A program that has ended but has not restarted yet has no process to kill. So the kill is tried a second time after
-      // a moment.
+      // The program may not have restarted since its last kill, so there may be no process to kill. Then the kill is tried once
+      // more after half a second.
       await alcove.kill(victim).catch(async () => {
         await sleep(500)
         await alcove.kill(victim).catch(() => {})
@@ -142,7 +142,7 @@ const killSandbox = async (alcove: Platform, random: Random, except: string) => 
   try {
     process.kill(Number(pid), 'SIGKILL')
   } catch {
-    // `kill` fails if the process has ended in the meantime. The test ignores that.
+    // The process has ended in the meantime.
   }
 }
 
@@ -179,8 +179,8 @@ export const findDoubles = async (client: Client): Promise<string[]> => {
 }
 
 /**
- * Lists the snapshots that simulated users made. The server knows them all. A simulated user does not know the id of a snapshot
- * if the call that made it got no answer.
+ * Asks the server for the snapshots that simulated users have made. The users themselves may not know all of them: the call that
+ * made a snapshot may have got no answer.
  */
 export const listSnapshots = async (client: Client) => {
   const { items } = (await client.sure('GET', '/snapshots?limit=200')).body as {

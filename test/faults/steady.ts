@@ -1,6 +1,6 @@
-// A simulated user of one sandbox, while programs of the server are killed. Commands and previews may fail only while the gate,
-// or a program on which the gate depends, is down. The death of a runner must have no effect. A session and a terminal in the
-// sandbox must go on in every case.
+// A simulated user who uses one sandbox all the time, while programs of the server are killed. Commands and previews may fail only
+// while the gate, or a program that the gate needs, is down. A kill of the runner must have no effect. The session and the terminal
+// in the sandbox must survive every kill.
 import assert from 'node:assert/strict'
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Answer, Client, Record_ } from './client.ts'
@@ -142,8 +142,8 @@ export class Steady {
     while (!isOver()) {
       await sleep(50)
       if (!this.#isTroubled || this.#strikes > 0) continue
-      // While control is down, the gate may still use cached answers, for at most one second. So this loop waits longer than
-      // that: a call that succeeds afterwards shows that control runs.
+      // While control is down, the gate may use cached answers of control for up to one second. The loop waits longer than that. So
+      // a call that succeeds then shows that control runs.
       await sleep(1100)
       const strikes = this.#strikes
       const record = await this.#client.once('GET', `/sandbox/${this.#record.id}`)
@@ -154,7 +154,10 @@ export class Steady {
     }
   }
 
-  /** Checks that the session and the terminal in the sandbox were never interrupted. Must be called after the last kill. */
+  /**
+   * Checks that the terminal of the sandbox still runs, and that no output of the session's command is missing. Must be called
+   * after the last kill.
+   */
   async settle(): Promise<void> {
     try {
       assert.equal((await this.#client.get(this.#record.id))?.state, 'started')

@@ -30,9 +30,7 @@ export type Tally = Map<string, number>
 
 const settled = ['started', 'stopped', 'paused', 'archived', 'error']
 const mostSandboxes = 3
-/**
- * The longest time for a verb while programs are killed, in ms. It is less than the time after which control gives up a start.
- */
+/** Maximum time for a verb while programs are killed, in ms. A verb that takes longer is reported as stuck. */
 const stuckAfterMs = 100_000
 
 const home = '/home/daytona'
@@ -74,8 +72,8 @@ export class Worker {
   }
 
   /**
-   * Waits until no verb is in progress, and then checks everything that the server's answers have confirmed. Must be called after
-   * the last kill.
+   * Waits until no verb is in progress. Then checks that every change that the server has confirmed still exists. Must be called
+   * after the last kill.
    */
   async settle(): Promise<void> {
     for (const known of [...this.#sandboxes]) {
@@ -147,8 +145,8 @@ export class Worker {
   async #sureOf(name: string, path: string, body: object): Promise<Record_ | undefined> {
     const { status, body: reply } = await this.#client.sure('POST', path, body, { 'idempotency-key': randomUUID() })
     if (status === 200) return reply as Record_
-    // A 409 with this text is allowed: after a kill of PostgreSQL, a paused sandbox may be `pausing` again for a moment
-    // (docs/adr/0017).
+    // The server may answer 409 with this text: after a kill of PostgreSQL, a paused sandbox may return to the state `pausing` for
+    // a moment (docs/adr/0017).
     const isUnderWay = status === 409 && JSON.stringify(reply).includes('wait until that has ended')
     if (status >= 500 || (status === 409 && !isUnderWay))
       this.complaints.push(`making ${name}: ${status} ${JSON.stringify(reply)}`)
@@ -164,7 +162,7 @@ export class Worker {
       `echo ${text} > ${path}.new && mv ${path}.new ${path} && echo ok`,
     )
     if (done?.result.trim() === 'ok') known.files.set(path, text)
-    // If nobody knows whether a write was performed, the content of the file is not checked any more.
+    // The write may or may not have been performed, so the content of this file is not checked any more.
     else known.files.delete(path)
     await this.#refresh(known)
   }

@@ -1,10 +1,10 @@
-// A load balancer for several machines, as an operator would have. It passes each TCP connection on to one of the machines, and
-// to the next machine if the first does not answer. Usage: node balancer.ts ADDRESS PORT=HOST,HOST…
+// A load balancer, as an operator of several machines would have. It forwards each TCP connection to one of the machines, in turn.
+// If this machine does not accept the connection, it tries the next one. Usage: node balancer.ts ADDRESS PORT=HOST,HOST…
 import { connect, createServer, type Socket } from 'node:net'
 
 const patienceMs = 1000
 
-/** Connects to the first host that answers. Returns undefined if no host answers. */
+/** Connects to the first of `hosts` that accepts a connection to `port`. Returns undefined if none does. */
 const connectTo = async (hosts: readonly string[], port: number): Promise<Socket | undefined> => {
   for (const host of hosts) {
     const socket = connect({ host, port, allowHalfOpen: true })

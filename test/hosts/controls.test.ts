@@ -1,4 +1,4 @@
-// Tests two control processes, each alone on its own machine, with one database on a third machine.
+// Tests two control processes on two simulated machines, with one database on a third machine.
 import assert from 'node:assert/strict'
 import { suite, test } from 'node:test'
 import { newApiKey, newEncryptionKey } from '#src/up/data-directory.ts'

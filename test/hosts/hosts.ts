@@ -54,11 +54,11 @@ export type Server = {
   host: Host
   up: Started
   key: string
-  /** Makes a call to the API. `path` is below `/api`. */
+  /** Makes a call to the server's API. `path` begins after `/api`. */
   api: (method: string, path: string, body?: unknown) => Promise<Answer>
 }
 
-/** Starts a server on a host, which other hosts may join. */
+/** Starts a server on `host`. Runners on other hosts may join this server. */
 export const startServer = async (host: Host, env: Record<string, string>): Promise<Server> => {
   const options = ['--data', host.data, '--host', '0.0.0.0', '--public-host', host.address, '--hosts', host.address]
   const up = host.start([launcher, 'up', ...options], { env })

@@ -1,4 +1,4 @@
-// Tests the simulated hosts on which the tests of this directory run.
+// Tests the simulated hosts of namespaces.ts, which the other tests in this directory use.
 import assert from 'node:assert/strict'
 import { readdirSync } from 'node:fs'
 import { tmpdir } from 'node:os'

@@ -104,7 +104,9 @@ const clearFormer = async (): Promise<void> => {
 }
 
 export class Network implements AsyncDisposable {
-  /** The directory with the data of all hosts. Every host sees all of it, because all hosts have the same files, except /run. */
+  /**
+   * The directory with the data of all hosts. Every host can read all of it, because the hosts share one file system, except /run.
+   */
   readonly directory: string
   readonly hosts: Host[] = []
   readonly #switch: ProcessIdentity
@@ -222,7 +224,7 @@ export class Host {
    */
   async kill(): Promise<void> {
     signalProcess(this.#first, 'SIGKILL')
-    // Under cgroup v1, a frozen process of a paused sandbox dies only when it is thawed.
+    // The processes of a paused sandbox are frozen. With cgroup v1, such a process dies only when it is thawed.
     for (let left = 30; isAlive(this.#first) && left > 0; left -= 1) {
       for (const cgroup of instanceCgroups(dataDirectoryAt(this.data)).flatMap(cgroupTree)) thaw(cgroup)
       await waitUntilGone(this.#first, 1000)
@@ -246,7 +248,7 @@ export class Host {
     this.#network.onSwitch('ip', 'link', 'set', this.#port, 'up')
   }
 
-  /** Drops all packets between this host and another address, as a broken path between two machines does. */
+  /** Drops all packets between this host and another address, as if the network between two machines were broken. */
   block(address: string): void {
     const table = tableOf(address)
     this.#onNetwork('nft', 'add', 'table', 'inet', table)

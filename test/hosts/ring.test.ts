@@ -7,7 +7,7 @@ import { needsRoot } from '#test/needs-root.ts'
 import { Network } from './namespaces.ts'
 import { runHostsRing } from './ring.ts'
 
-test('after random failures of hosts and control, no sandbox is lost, duplicated, orphaned or stuck', {
+test('after random failures of hosts and control, no sandbox is lost, runs twice, is left over or hangs', {
   skip: needsRoot,
   timeout: 280_000,
 }, async () => {

@@ -1,6 +1,7 @@
-// The fault test of hosts. It has two control processes behind a load balancer, one database and three hosts, each on a machine
-// of its own. While simulated users work, machines lose power and connections are cut at random. At the end, no confirmed
-// change may be lost, no sandbox may have run on two hosts at the same time, and nothing may be left on the hosts.
+// The fault test of hosts. It has two control processes behind a load balancer, one database and three hosts, each on a machine of
+// its own. While simulated users use sandboxes, machines lose power and connections are cut at random. At the end, no change that
+// the server has confirmed may be lost, no sandbox may have run on two hosts at the same time, and the hosts may have no files or
+// processes of deleted sandboxes.
 import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
@@ -63,8 +64,8 @@ class Machines {
       await all.#start()
       return all
     } catch (error) {
-      // If the start fails, everything that was started is ended. A running PostgreSQL would keep the process of the test
-      // alive.
+      // If the start fails, ends the programs that have already started. Otherwise PostgreSQL would keep the process of the test
+      // running.
       await all[Symbol.asyncDispose]()
       throw error
     }

@@ -1,5 +1,6 @@
-// Lists the attacks in attacks/, each with the kernel objects that it makes, the limit on them, and the expected result. Each
-// attack is a program in a sandbox. The host's kernel and the sandbox's cgroup count how much memory the attack uses.
+// Lists the attacks in attacks/, each with the kernel objects that it makes, the limit on these objects, and the expected result.
+// Each attack is a program that runs in a sandbox. How much memory it uses is read from the host's kernel and from the sandbox's
+// cgroup.
 import { execFileSync } from 'node:child_process'
 import { globSync } from 'node:fs'
 import { join } from 'node:path'
@@ -113,7 +114,7 @@ export const watchedAttacks: readonly Pick<Attack, 'name' | 'object'>[] = [
   { name: 'udp-unsent', object: 'datagrams that are begun and not sent' },
 ]
 
-/** Attacks that need only about 1 MiB more each second, so that they are hard to notice. */
+/** Attacks that take only about 1 MiB of kernel memory per second, so that they are hard to notice. */
 export const slowAttacks: readonly Pick<Attack, 'name' | 'object'>[] = [
   { name: 'directory-lists-slowly', object: 'lists of names that open overlay directories keep' },
 ]
@@ -126,7 +127,7 @@ export const buildAttacks = (path: string): void => {
 export type Measured = {
   /** Number of objects that the attack has made. */
   made: number
-  /** Growth of the host's unreclaimable kernel memory in MiB, without the memory for which the sandbox is charged. */
+  /** By how many MiB the host's unreclaimable kernel memory has grown, without the part that counts as memory of the sandbox. */
   unchargedMiB: number
   chargedMiB: number
 }

@@ -1,5 +1,5 @@
-// Uploads files for images, with the client that the public SDK uses, and with calls that only a malicious client would
-// send.
+// Tests uploads of files for images, with the S3 client that the public SDK uses, and with calls that only a malicious client would
+// make.
 import assert from 'node:assert/strict'
 import { createCipheriv, createHash, createHmac, randomBytes } from 'node:crypto'
 import { once } from 'node:events'
@@ -141,7 +141,7 @@ suite('uploading the files of a definition', () => {
     assert.deepEqual(await uploads.objects(), [])
   })
 
-  test('a call for a part, completion or abort of an upload with an impossible id answers NoSuchUpload', async () => {
+  test('a call that names an upload by a malformed id, such as one that aborts it, answers NoSuchUpload', async () => {
     await using uploads = await startUploads()
     const client = uploads.client()
     for (const UploadId of ['x', '../../theirs', 'A'.repeat(32), 'a'.repeat(33)]) {
@@ -177,7 +177,7 @@ suite('uploading the files of a definition', () => {
     assert.deepEqual(await code({ headers: { authorization: 'Bearer x' } }), [403, 'AccessDenied'])
     for (const minutes of [-16, 16])
       assert.deepEqual(await code({ at: new Date(Date.now() + minutes * 60_000) }), [403, 'RequestTimeTooSkewed'])
-    // Sends the signature of one call with a call that has another path, method or header.
+    // Makes calls that differ in path, method, query or header from the call for which the signature was made.
     assert.deepEqual(await code({ sentPath: path.replace('ours', 'theirs') }), [403, 'SignatureDoesNotMatch'])
     assert.deepEqual(await code({ method: 'POST', signedMethod: 'PUT' }), [403, 'SignatureDoesNotMatch'])
     assert.deepEqual(await code({ sentPath: `${path}?uploads=` }), [403, 'SignatureDoesNotMatch'])
@@ -315,7 +315,7 @@ suite('stored contexts', () => {
     assert.deepEqual(await uploads.objects(), [])
   })
 
-  test('a context of which the store has lost a part is not listed, and can be uploaded again', async () => {
+  test('a context is not listed if the store has lost a part of it, and can then be uploaded again', async () => {
     await using uploads = await startUploads()
     const client = uploads.client()
     await client.send(new PutObjectCommand({ ...keyIn('ours'), Body: 'content' }))

@@ -1,5 +1,4 @@
-// Provides Helm, the models of Kubernetes objects and a parser of YAML for tests. They come from npm packages that nothing but
-// these tests needs.
+// Loads Helm, the models of Kubernetes objects and a YAML parser for tests. They come from npm packages that only these tests need.
 import { existsSync } from 'node:fs'
 import { readFile, rename, writeFile } from 'node:fs/promises'
 import { createRequire } from 'node:module'

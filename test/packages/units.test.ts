@@ -1,4 +1,4 @@
-// Checks the systemd units with systemd's own tools, and the compose file with the code that reads control's settings.
+// Checks the systemd units with systemd's own tools. Checks compose.yaml with the code with which control reads its settings.
 import assert from 'node:assert/strict'
 import { execFileSync, spawnSync } from 'node:child_process'
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'

@@ -1,5 +1,5 @@
-// Helps to test code that writes files. Records one run of the code, and computes which files a power cut at each moment of the
-// run could leave on the disk.
+// For tests of code that writes files. Records one run of this code, and computes for each moment of the run which files would be
+// on the disk after a power cut.
 import assert from 'node:assert/strict'
 import { mkdirSync, mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -14,8 +14,8 @@ import { cutsOf, layOut } from './remains.ts'
 export type Left = { told: number; directory: string; after: string }
 
 /**
- * Runs `act`, and calls `look` with each possible result of a power cut. `act` calls `mark` when it tells its caller that work is
- * done. `directories` exist on the disk before `act` begins.
+ * Runs `act` and records what it does. Then calls `look` with each possible result of a power cut. `act` must call `mark` at the
+ * moment at which it reports that work is done. `directories` exist on the disk before `act` begins.
  */
 export const cutEverywhere = async (
   act: (directory: string, mark: () => void) => unknown,

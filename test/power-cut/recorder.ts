@@ -1,5 +1,5 @@
-// Records with strace, in order, what a process does to files. So a sync is recorded only if the process really calls fsync.
-// Threads and child processes are recorded too. Needs root.
+// Records with strace, in order, what a process, its threads and its child processes do to files. It records a sync only if the
+// process really calls fsync. Needs root.
 import assert from 'node:assert/strict'
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
@@ -101,7 +101,7 @@ const wholeCalls = (trace: string): string[] => {
 
 const escapes: Record<string, number> = { n: 10, t: 9, r: 13, v: 11, f: 12, '"': 34, '\\': 92 }
 
-/** Returns the bytes for which a string in the output of strace stands. */
+/** Returns the bytes of a string in the output of strace, which writes some bytes as escape sequences. */
 const bytesOf = (text: string): Buffer => {
   const bytes: number[] = []
   for (const [piece] of text.matchAll(/\\[0-7]{1,3}|\\x[0-9a-f]{2}|\\.|[^\\]/gs)) {
@@ -172,8 +172,8 @@ const matchers: [RegExp, (found: (string | undefined)[], result: number) => Oper
 ]
 
 /**
- * The position of the next write in each open file. Files are identified by path, so a file must not be opened twice at the same
- * time.
+ * The position in each open file at which the next write begins. A file is identified by its path, so the recorded process must not
+ * open a file twice at the same time.
  */
 class Positions {
   readonly #next = new Map<string, number>()
@@ -191,8 +191,8 @@ class Positions {
   }
 
   /**
-   * Returns the position of the next write, and moves it on by `length`. Returns undefined if the write goes to the end of the
-   * file.
+   * Returns the position of a write of `length` bytes, and moves the position to the end of this write. Returns undefined if the
+   * file was opened for appending.
    */
   take(path: string, length: number): number | undefined {
     if (this.#appended.has(path)) return undefined

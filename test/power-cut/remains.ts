@@ -1,12 +1,16 @@
 // Computes what is left on a disk if the power fails after some of the operations that recorder.ts has recorded. POSIX guarantees
-// two things: the content of a file that was synced, and the names in a directory that was synced. Any other change may be lost.
+// two things: the content of a file is kept if the file was synced, and the names in a directory are kept if the directory was
+// synced. Any other change may be lost.
 import { mkdirSync, writeFileSync } from 'node:fs'
 import { dirname, join, relative } from 'node:path'
 import type { Operation } from './recorder.ts'
 
 type File = { bytes: Buffer; synced: Buffer; isDirectory: boolean }
 
-/** What may happen to unsynced changes. This differs between file systems, and the tested code must be right on all of them. */
+/**
+ * What a power cut may do to changes that were not synced. File systems differ in this, and the tested code must work with all of
+ * them.
+ */
 export const fates = ['all of it lost', 'names kept, contents lost', 'all of it kept'] as const
 export type Fate = (typeof fates)[number]
 
@@ -20,10 +24,7 @@ const written = (before: Buffer, bytes: Buffer, at: number): Buffer => {
   return after
 }
 
-/**
- * A simulated disk on which everything is synced at first. `see` applies one change that a Recorder has recorded. All paths are
- * absolute.
- */
+/** A simulated disk. `see` applies one change that a `Recorder` has recorded. All paths are absolute. */
 export class Disk {
   readonly #names = new Map<string, File>()
   readonly #durable = new Map<string, File>()

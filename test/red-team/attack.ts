@@ -1,4 +1,5 @@
-// The type of an attack, and the function that runs attacks. A boundary is what SECURITY.md says that nobody can cross.
+// The type of an attack, and the function that runs attacks. Each attack tries to cross one of the boundaries that SECURITY.md
+// lists.
 import type { Box } from '../sandboxes/box.ts'
 import type { Platform } from '../sandboxes/harness.ts'
 
@@ -28,8 +29,8 @@ export type Attack = {
   name: string
   boundary: (typeof boundaries)[number]
   /**
-   * Tries the attack. The result is `held` if the attack did not get through the boundary. Throws if the attack could not be
-   * tried.
+   * Makes the attack. The result is `held` if the attack did not get through the boundary. Throws an error if the attack could not
+   * be made.
    */
   try: (ground: Ground) => Promise<Verdict>
 }
@@ -38,8 +39,8 @@ export const held = (sentence: string): Verdict => ({ result: 'held', sentence }
 export const notHeld = (sentence: string): Verdict => ({ result: 'not held', sentence })
 
 /**
- * Returns the result of an attack. `got` lists what the attacker got through the boundary. If `got` is empty, the result is
- * `held`.
+ * Returns the result of an attack: `held` with this sentence if `got` is empty. `got` lists what the attacker got through the
+ * boundary.
  */
 export const unless = (got: readonly string[], sentence: string): Verdict =>
   got.length === 0 ? held(sentence) : notHeld(`got through: ${got.join('; ').slice(0, 300)}`)

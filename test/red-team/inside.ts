@@ -5,8 +5,8 @@ import type { Box } from '../sandboxes/box.ts'
 import { type Attack, held, notHeld, unless } from './attack.ts'
 
 /**
- * Returns a command that runs a Python program. The program is encoded, so that an error message cannot contain its
- * text by accident.
+ * Returns a command that runs a Python program. The program is encoded, so that an error message of the shell does not contain its
+ * text.
  */
 const python = (program: string) => `echo ${Buffer.from(program).toString('base64')} | base64 -d | python3 - 2>&1`
 
@@ -48,10 +48,7 @@ for name, (amd, arm) in calls.items():
   if libc.syscall(amd if x86 else arm, 0, 0, 0, 0, 0) != -1: print(name)
   elif ctypes.get_errno() not in (1, 38): print(name, ctypes.get_errno())`)
 
-/**
- * Machine code that lets a 64-bit program make a 32-bit system call: `push rbx; mov eax, edi; mov ebx, esi; int 0x80;
- * pop rbx; ret`.
- */
+/** Makes 32-bit system calls from a 64-bit program, by machine code with the instruction `int 0x80`. */
 const callsOf32Bits = python(`
 import ctypes, mmap, platform
 if platform.machine() == "x86_64":

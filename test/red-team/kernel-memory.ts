@@ -1,6 +1,6 @@
-// Attacks that fill the kernel's memory with objects that no limit counts. Only attacks that have worked in the past are here.
-// The tests in test/kernel-memory try all kinds of objects. The memory of the whole host is measured, so the host should be
-// idle.
+// Attacks that try to fill the kernel's memory with objects that no limit counts. Only attacks that once succeeded are here. The
+// tests in test/kernel-memory try all kinds of objects. An attack is measured by the memory of the whole host, so the host should
+// be idle.
 import { mkdtemp, readFile, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -41,7 +41,8 @@ export const attackOnKernelMemory: Attack = {
     const got: string[] = []
     for (const attack of attacks.filter(({ name }) => tried.includes(name))) {
       const measure = () => measureAttack(attack.name, seconds, { cgroup, run })
-      // Other programs of the host influence the measurement. So an attack is successful only if a second measurement agrees.
+      // Other programs of the host influence the measurement. So an attack counts as successful only if a second measurement shows
+      // this too.
       if (holds(attack, await measure())) continue
       const again = await measure()
       if (!holds(attack, again)) got.push(`${attack.object}: ${Math.round(again.unchargedMiB)} MiB`)

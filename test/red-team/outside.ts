@@ -1,4 +1,4 @@
-// Attacks from outside of a sandbox: by callers, by visitors of previews, by people who build images, and by an attacker who
+// Attacks from outside of sandboxes: by callers, by visitors of previews, by people who build images, and by an attacker who
 // controls a program of the server.
 import { spawnSync } from 'node:child_process'
 import { readFileSync } from 'node:fs'
@@ -44,7 +44,7 @@ type Confinement = { name: string; pid: number; uid: number }
 
 const placesOf = (data: string) => [`${data}/secrets`, `${data}/log`, `${data}/runner`, '/root', '/home', '/var/log']
 
-/** Returns what a program of the server must not have but has: privileges, and access to paths. */
+/** Returns the privileges and the accessible paths that a program of the server has although it must not have them. */
 export const tooMuchOf = ({ name, pid, uid }: Confinement, data: string): string[] => {
   const status = readFileSync(`/proc/${pid}/status`, 'utf8')
   const wants: [RegExp, string][] = [

@@ -1,5 +1,5 @@
-// Attacks by somebody who controls an unprivileged program of the server. They use the sockets of the agents, and make requests
-// of the runner as a gate does.
+// Attacks by somebody who controls an unprivileged program of the server. The attacker connects to the sockets of the agents, and
+// sends requests to the runner as the gate does.
 import { once } from 'node:events'
 import { readdirSync } from 'node:fs'
 import { connect, type Socket } from 'node:net'
@@ -39,7 +39,7 @@ const opens = async (uid: number, path: string): Promise<boolean> => {
 const nobody = 65_534
 const hash = 'a'.repeat(32)
 
-/** Messages that ask for more than a gate may have, or that are not valid requests. */
+/** Messages that the runner must refuse: they ask for more than a gate may have, or are malformed. */
 const tooMuch: readonly string[] = [
   '{"ask":"start","sandboxId":"box"}',
   '{"ask":"exec","sandboxId":"box","argv":["id"]}',

@@ -1,5 +1,5 @@
-// Makes a registry on loopback require an account, for tests. The registry checks passwords itself, or answers with the URL of a
-// token service that checks them.
+// An image registry on loopback for tests, which requires an account. The registry checks passwords itself, or answers 401 with the
+// URL of a token service that checks them.
 import { once } from 'node:events'
 import { createServer, type Server } from 'node:http'
 import type { TestRegistry } from '#src/runner/images/testing/registry.ts'
@@ -39,7 +39,7 @@ export class GuardedRegistry {
           : guarded.#note(authorization) && /^Bearer token-of-/.test(authorization)
       if (isAllowed) return answer
       const challenge = way === 'basic' ? 'Basic realm="images"' : `Bearer realm="${guarded.realm}",service="tokens"`
-      // The error message contains the received credentials, as the message of a malicious registry might.
+      // The error message repeats the credentials that the registry has received, as a malicious registry might do.
       const body = Buffer.from(JSON.stringify({ errors: [{ code: 'UNAUTHORIZED', message: authorization }] }))
       return { ...answer, status: 401, body, headers: { 'www-authenticate': challenge } }
     }

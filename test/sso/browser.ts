@@ -1,4 +1,4 @@
-// A simulated browser with which tests sign in. It keeps the cookies of each host, and follows redirects one at a time.
+// A simulated browser with which tests sign in. It stores the cookies of each host. It follows only one redirect at each call.
 import type { TestControl } from '../control/harness.ts'
 
 export type Page = {

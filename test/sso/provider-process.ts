@@ -14,8 +14,8 @@ type Accounts = Record<string, Record<string, unknown>>
 const stored = new Map<string, AdapterPayload>()
 
 /**
- * What the OpenID Connect provider stores. If a test changes the provider's signing keys, a new `Provider` is made, but it keeps
- * this storage.
+ * The storage of the OpenID provider. If a test changes the signing keys, this process makes a new `Provider`, which uses the same
+ * storage.
  */
 const adapter = (model: string): Adapter => {
   const keyOf = (id: string) => `${model} ${id}`

@@ -26,9 +26,9 @@ export type TestProvider = AsyncDisposable & {
   setAccounts: (accounts: Record<string, Record<string, unknown>>) => Promise<void>
   /** Makes the provider sign with a new key, and publish only that key. */
   rotate: () => Promise<void>
-  /** With true, ID tokens contain the email address. With false, only the userinfo endpoint returns it. */
+  /** Sets where the provider returns the email address of a user. True: in the ID token. False: only at the userinfo endpoint. */
   setClaimsInToken: (inToken: boolean) => Promise<void>
-  /** Returns the paths of the requests that came since the last call of this function. */
+  /** Returns the paths of the requests that the provider has received since the last call of this function. */
   takeAsked: () => Promise<string[]>
   stop: () => Promise<void>
 }

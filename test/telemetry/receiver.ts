@@ -89,10 +89,7 @@ const metricsIn = (sent: Sent): SeenMetric[] =>
 
 const waitMs = 60_000
 
-/**
- * Starts a receiver. Default of `answer`, which is called after each request has been read: answers 200 with an empty JSON
- * object.
- */
+/** Starts a receiver. `answer` is called after each request has been read. By default, it answers 200 with an empty JSON object. */
 export const startReceiver = async (
   answer: (response: ServerResponse) => void = (response) => response.writeHead(200).end('{}'),
 ): Promise<Receiver> => {
