@@ -74,7 +74,7 @@ export const snapshotMoves = [
   ['fail', 'pulling', 'error'],
   ['fail', 'snapshotting', 'error'],
   ['fail', 'active', 'error'],
-  // For too long, no runner has reported progress with building, pulling or copying the image.
+  // No runner has reported progress with building, pulling or copying the image for an hour.
   ['give-up', 'building', 'build_failed'],
   ['give-up', 'pending', 'error'],
   ['give-up', 'pulling', 'error'],
@@ -129,7 +129,7 @@ export const movesOn = (on: MovingEvent): { from: SnapshotState; to: SnapshotSta
 export const deletableStates = rowsOf('delete').flatMap(([, from]) => (from === null ? [] : [from]))
 
 type StateRow = {
-  /** True while the snapshot cannot be used because its image is being built or pulled. */
+  /** True while the snapshot cannot be used yet, because its image is being built, pulled or copied. */
   isInMaking: boolean
   /** True if runners keep the image of the snapshot. */
   keepsImage: boolean

@@ -13,8 +13,8 @@ const halfLifeSeconds = 300
 const least = 0.05
 
 /**
- * Maximum number of half-lives by which a demand is reduced. After so many, no demand is left. A much larger
- * number would cause an underflow in the database.
+ * Maximum number of half-lives by which a demand is reduced. After so many, no demand is left. A much larger number
+ * would cause an underflow in the database.
  */
 const mostHalfLives = 100
 

@@ -114,8 +114,8 @@ export const writeLastError = async (sql: Sql, organizationId: string, error: st
 }
 
 /**
- * Stores whether the organization has an enabled endpoint. If it has none, no messages are stored for it. Call it in
- * the transaction that changed the endpoints.
+ * Stores whether the organization has an enabled endpoint. Without one, control stores no webhook messages for the
+ * organization. Call this in the transaction that changed the endpoints.
  */
 export const writeListening = async (transaction: Transaction, organizationId: string): Promise<void> => {
   await transaction`

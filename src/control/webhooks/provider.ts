@@ -28,6 +28,6 @@ export type WebhookProvider = {
    * id that `initialize` has returned.
    */
   hasEndpoints: (applicationId: string, organizationId: string) => Promise<boolean>
-  /** Makes one attempt to deliver. A failure of the receiver is an outcome and is not thrown. */
+  /** Makes one attempt to deliver a message. If the receiver fails, nothing is thrown: the outcome says so. */
   attempt: (delivery: Delivery) => Promise<Outcome>
 }

@@ -145,7 +145,7 @@ export const claim = async (
 export type Attempted = { outcome: Outcome; at: Date; durationMilliseconds: number }
 
 /**
- * Stores the outcome of an attempt to deliver a webhook. After a success, or when no attempt is left, the next delivery
+ * Stores the outcome of an attempt to deliver a webhook. After a success, or after the last attempt, the next delivery
  * of the lane becomes due. Writes nothing if the lease was over and another process has taken the delivery.
  *
  * If the endpoint has answered 410 (no more messages) or has failed for too long, `finish` disables the endpoint and

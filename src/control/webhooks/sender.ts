@@ -1,4 +1,5 @@
-// Sends the queued deliveries. Each control process has one sender, which wakes up by NOTIFY and every few seconds.
+// Sends the queued deliveries. Each control process has one sender. It wakes up every few seconds, and when PostgreSQL
+// announces a new message (NOTIFY).
 import type { Delivery, Outcome } from './delivery.ts'
 import { findEndpointById } from './endpoint-store.ts'
 import { disable } from './endpoints.ts'
