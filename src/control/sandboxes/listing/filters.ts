@@ -86,7 +86,8 @@ type Where = {
 
 /**
  * The SQL conditions that `GET /sandbox` and `GET /sandbox/paginated` have in common. A filter for exactly one state
- * becomes a condition with `=`. Then an index by state and last activity has the sandboxes in the right order.
+ * becomes a condition with `=`. Then PostgreSQL can read the sandboxes in the order of their last activity from the
+ * index by state and last activity.
  */
 const shared = (sql: Sql, query: Shared, { organizationId, among, match }: Where): Piece => {
   const id = like(query.id, match)

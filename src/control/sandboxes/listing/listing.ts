@@ -44,8 +44,9 @@ const pageColumns: Record<(typeof pageSorts)[number], string> = {
  * Runs `work` in a transaction in which PostgreSQL plans each query for the actual values of its parameters. A plan
  * that does not know the values would read far too many rows if few sandboxes match.
  *
- * Sequential scans are disabled: they take ten times as long as the worst index. `tablePage`: the cost that the planner
- * assumes for reading one page of the table. For one page of an index, it assumes 1.1.
+ * Sequential scans of the table are disabled, because they take ten times as long as reading the worst index.
+ * `tablePage`: the cost that PostgreSQL assumes for reading one page of the table. For one page of an index, it assumes
+ * 1.1.
  */
 const asking = <T>(
   { transaction }: Database,
@@ -155,10 +156,9 @@ const hasLabels = (sql: Sql, labels: Labels): Piece =>
   sql`(select labels @> ${sql.json(labels)} from sandboxes labelled where labelled.id = sandboxes.id)`
 
 /**
- * Returns one or two SQL queries that find the ids of a page. `pick` runs the one with the lowest estimated cost. The
- * queries are for rare matches: `look` has read the beginning of the index for the sort order, and has not found enough
- * matches. So each query finds all matches first and sorts them afterwards. `offset 0` prevents PostgreSQL from using
- * the index for the sort order.
+ * Returns one or two SQL queries that find the ids of a page if few sandboxes match the filters. `pick` runs the query
+ * with the lowest estimated cost. Each query finds all matches and then sorts them. `offset 0` prevents PostgreSQL from
+ * reading the index that has the order of the listing: `look` has found too few matches there.
  *
  * Labels can be too large for an index, so the indexes for sorting contain only a short signature of a sandbox's labels
  * (`isSigned`). For a filter by labels there are two queries. The first uses the index of labels and reads each match

@@ -32,7 +32,7 @@ export const hasNoLeftover = (sql: Sql, sandboxId: string, runnerId: Piece): Pie
   not exists (select from leftovers where sandbox_id = ${sandboxId} and leftovers.runner_id = ${runnerId})`
 
 /**
- * Returns the row from which the assignment for a leftover is made: the runner must destroy the leftover. The row names
+ * Changes a sandbox's row so that the assignment made from it asks a runner to destroy the leftover. The new row names
  * no archive. Otherwise the runner would delete the archive, which the sandbox still needs.
  */
 export const asLeftover = (row: SandboxRow, generation: number): SandboxRow => ({

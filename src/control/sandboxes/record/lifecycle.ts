@@ -329,7 +329,7 @@ export const refusals: Partial<Record<SandboxState, readonly Report['state'][]>>
 
 /**
  * Returns the state after a report, or `undefined` if nothing changes. In `error`, only a report of the desired state
- * changes the state: it comes from a runner that was disconnected and has completed its work meanwhile.
+ * changes the state: the runner was disconnected, and has completed its work meanwhile.
  */
 export const afterReport = (
   state: SandboxState,

@@ -43,7 +43,10 @@ export const forgetDestroyed = async (sql: Sql, id: string): Promise<void> => {
   await sql`delete from sandboxes where id = ${id} and state = 'destroyed'`
 }
 
-/** Called when a runner is taken out of service. Its destroyed and archived sandboxes have no runner from then on. */
+/**
+ * Called when a runner is taken out of service. Removes the runner from the rows of its destroyed and archived
+ * sandboxes.
+ */
 export const leaveRunner = async (sql: Sql, runnerId: string, now: Date): Promise<void> => {
   // Another runner of the region, if there is one, gets the sandboxes that are to be destroyed and have an archive.
   // That runner deletes the archives.

@@ -31,8 +31,8 @@ const mostRefused = 50
 const mostWaiting = 1000
 
 /**
- * Throws if too many sandboxes of the organization wait for their image or have failed for want of it. Not exact: two
- * simultaneous creates can both pass.
+ * Throws if too many sandboxes of the organization wait for their image, or have failed because their image could not
+ * be made. The limit is not exact: two simultaneous creates can both pass.
  */
 export const checkMayWait = async (transaction: Transaction, organizationId: string): Promise<void> => {
   const [row] = await transaction<[{ count: number }]>`
