@@ -5,10 +5,11 @@
  * After the command's first process has ended, the agent sends what is left in the pipes, then EXIT. Background children continue
  * to run. If the connection closes before the first process ends, its process group is killed.
  *
- * Most commands end after a few milliseconds, so each wake-up of the agent or the peer is a large part of their cost. If the output
- * pipes ended together with the command, the agent would wake up three times. So the agent keeps a writing end of each pipe open,
- * and wakes up only once. If the peer sends no input, the agent sends the frame OK up to three milliseconds later, if possible
- * together with output or EXIT.
+ * Most commands end after a few milliseconds, so each wake-up of the agent or the peer is a large part of their cost. Therefore:
+ * - The agent keeps a writing end of each output pipe open, so the pipes do not end together with the command. The agent then wakes
+ *   up once at the end of the command. Otherwise it would wake up three times: for the process and for each of the two pipes.
+ * - The frame OK tells the peer that the program runs. If the peer sends no input, the agent delays OK by up to three milliseconds,
+ *   so that it can send OK together with output or EXIT, and the peer wakes up only once.
  */
 #include <errno.h>
 #include <signal.h>

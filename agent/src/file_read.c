@@ -109,10 +109,10 @@ static void serve_list(struct fields *request) {
 /* ---- reading a file ---- */
 
 /*
- * Buffer for the beginning of the file. The size that a file reports may be wrong: sysfs reports too much, proc too little, and
- * another process may shorten the file. So the agent first reads CHUNK bytes. A file that ends before that, or that reports
- * fewer bytes than CHUNK, is read to its end, and its size is the number of bytes read. If such a file has more than
- * WITHOUT_SIZE_MAX bytes, the read is refused.
+ * Buffer for the beginning of the file. The size that `fstat` returns may be wrong: it is too large in /sys and too small in /proc,
+ * and another process may shorten the file. So the agent first reads CHUNK bytes into this buffer. If the file has fewer bytes, or
+ * if `fstat` returns fewer, the agent reads the file to its end, and the size is the number of bytes read. If such a file has more
+ * than WITHOUT_SIZE_MAX bytes, the agent refuses the read. For all other files, the agent uses the size that `fstat` returns.
  */
 static uint8_t beginning[WITHOUT_SIZE_MAX + 1];
 

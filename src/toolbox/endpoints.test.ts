@@ -18,8 +18,8 @@ const suites = globSync(['toolbox/**/*.test.ts', 'runner/api.test.ts'], { cwd: j
   .flatMap((text) => [...text.matchAll(/\b(?:suite|test)\(\s*(['"`])((?:(?!\1).)+)\1/g)].map(([, , title]) => title!))
 
 /**
- * Whether a title of a test names the endpoint. Compares whole paths: `GET /process/session` is not `GET
- * /process/session/{sessionId}`.
+ * Whether the title of any suite or test contains `title`, the method and path of an endpoint. Compares whole paths:
+ * `GET /process/session` is not `GET /process/session/{sessionId}`.
  */
 const isNamed = (title: string) => suites.some((text) => ` ${text} `.match(/[A-Z]+ \/[\w/{}-]*/g)?.includes(title))
 

@@ -1,5 +1,6 @@
-// Remembers the caller's network during a call to Alcove's own issuer. The code that stores the issuer's rows reads it
-// here, because oidc-provider does not tell that code who calls.
+// Remembers from which network a call to Alcove's own issuer comes: the caller's IPv4 address, or the /48 of the
+// caller's IPv6 address. When records.ts stores a record during the call, it asks this file for the network, because
+// oidc-provider does not tell records.ts who calls.
 import { AsyncLocalStorage } from 'node:async_hooks'
 import { networkOf } from '#src/kit/network-of.ts'
 import { siteGroups } from '../rate-limits/address-key.ts'

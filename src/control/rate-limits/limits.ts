@@ -1,5 +1,6 @@
-// Counts calls before and after the guard, and answers 429 to calls above the limit. All control processes share the
-// counters.
+// Rate limits: counts calls, and answers 429 to calls above a limit. Wrong credentials and calls to public paths count
+// for the caller's IP address. All other calls of users count for the organization that the guard finds. All control
+// processes share the counters.
 
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import { type Bucket, buckets, type RateLimits } from '#src/control/settings/rates.ts'

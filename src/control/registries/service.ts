@@ -50,8 +50,8 @@ const trustLikeTheHost = (): (() => SecureContext) => {
 }
 
 /**
- * Adds the HTTP clients for image registries to control's parts. For control as for runners (runner/images/skopeo.ts),
- * only a registry that the operator has named may have a private IP address.
+ * Adds the two HTTP clients for image registries (`RegistryParts`) to `parts`. Only a registry that the operator has
+ * named may have a private IP address. Runners obey this rule, too (runner/images/skopeo.ts).
  */
 export const withRegistryOutbound = <P extends Parts>(parts: P): P & RegistryParts => {
   const secureContext = trustLikeTheHost()

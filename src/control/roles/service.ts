@@ -1,6 +1,6 @@
 // Roles: named sets of permissions for members. Every organization has the global roles, and nobody can change these.
-// An organization's owners make its other roles. The guard requires a credential with every permission for this, so
-// nobody can make a role with permissions that they lack.
+// Only an owner of an organization can make and change its other roles. The guard requires that the owner's credential
+// has every permission, so nobody can make a role with permissions that they lack.
 
 import { type ChangeParts, changeAsOwner } from '#src/control/auth/change-membership.ts'
 import { Problem } from '#src/problems.ts'

@@ -138,8 +138,8 @@ const sizeOf = ({ sizeBytes }: ImageReport): number | null => {
 }
 
 /**
- * Makes the snapshots of an image active. A snapshot fails instead if the image is larger than its organization may
- * have, or larger than its sandboxes' disks.
+ * Makes the snapshots of an image active. A snapshot gets the state `error` instead if the image is too large for it
+ * (`refuseWhatCannotBe`).
  */
 const activate = async (transaction: Transaction, image: Image, report: ImageReport, now: Date) => {
   const { config } = report

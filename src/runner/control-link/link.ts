@@ -1,5 +1,5 @@
-// The runner's end of the link, which is a WebSocket to control. Without the link, the same information is exchanged over HTTP,
-// with a delay: control's lists contain the assignments, and reports are sent as requests.
+// The runner's end of the link, which is a WebSocket to control. While the link is not connected, the runner uses HTTP: it sends
+// each report about a sandbox as a request, and gets new assignments when it next fetches its lists from control (listing.ts).
 import type { Credential } from '#src/kit/credential.ts'
 import { LastingSocket, type LastingSocketParts } from '#src/kit/lasting-socket.ts'
 import type { Logger } from '#src/kit/log.ts'

@@ -1,5 +1,5 @@
-// The interface of a source of files for COPY and ADD. A source is the files that came with the definition, another sandbox of
-// the build, or a downloaded repository.
+// The interface of a source of files for COPY and ADD. A source is the files that came with the definition, the files of another
+// stage or image (`--from`), for which the build has made a sandbox, or a downloaded repository.
 import type { WantedFile, WantedFiles } from './selection.ts'
 import type { Tree } from './tree.ts'
 

@@ -27,8 +27,8 @@ export type BaseTravel = {
 }
 
 /**
- * Where the files of an image are on this host. `directory`: the directory that contains `rootfs`, in which the files are. `tree`:
- * the name of these files on this host; images with the same layers share one tree.
+ * Where the unpacked files of an image (its tree) are on this host: in the subdirectory `rootfs` of `directory`. `tree`: the name
+ * of the tree. Images with the same layers share one tree.
  */
 export type BasePlace = { directory: string; tree: string }
 

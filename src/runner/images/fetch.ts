@@ -19,8 +19,8 @@ export type Resolved = {
   /** Digest to which the name refers now. It is the digest of a manifest, or of an index with a manifest for each platform. */
   digest: string
   /**
-   * Reference, with digest, of the image for this host's platform. If the image's name refers to an index, this image is one of
-   * the images in the index.
+   * Reference, with digest, of the image for this host's platform. The requested name may refer to an index, which lists an image
+   * for each platform. This is then the image that was chosen from the index.
    */
   image: Reference
   manifest: Manifest

@@ -92,7 +92,7 @@ type MakerParts = {
   blobs: Blobs
   interrupted: Interrupted
   registries: RegistrySettings
-  /** Directory where operators put image files. */
+  /** Directory where operators put files that contain an image, such as files that `docker save` writes. */
   filesDir: string | undefined
   limits: ImageLimits
   log: Logger

@@ -80,7 +80,7 @@ export type RepositoryRequest = Omit<WebFileRequest, 'url'> & { repository: Repo
 type LibraryParts = {
   /** Directory, on one file system, for everything that must survive a restart of the runner. */
   poolDir: string
-  /** Directory where operators put image files. */
+  /** Directory where operators put files that contain an image, such as files that `docker save` writes. */
   filesDir: string | undefined
   registries: RegistrySettings
   limits: ImageLimits

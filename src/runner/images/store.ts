@@ -106,7 +106,7 @@ export type ImageStoreOptions = {
   onProgress: (progress: Progress) => void
   /** The recipe of the built-in image. Tests pass smaller recipes. Default: the recipe for this host. */
   recipe?: Recipe
-  /** Directory where operators put image files. Absent: no images from files. */
+  /** Directory where operators put files that contain an image, such as files that `docker save` writes. Absent: there is none. */
   filesDir?: string | undefined
   /** Registries (host:port) that are contacted without encryption. */
   plainRegistries?: readonly string[]

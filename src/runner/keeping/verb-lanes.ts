@@ -41,8 +41,8 @@ export class VerbLanes {
   readonly #archives: FairQueue
   readonly #restores: FairQueue
   /**
-   * The lane for copies of disks, with which forks start. It runs at most one copy of each parent at a time: each copy of a disk
-   * waits until no verb of the parent runs, and several waiting copies of one parent could fill the lane.
+   * The lane for copies of parents' disks, which are made before forks start. A copy that has a place in the lane may still wait
+   * until no verb of its parent runs. So that waiting copies of one parent cannot take all places, each parent has at most one.
    */
   readonly #forks: FairQueue
   /** Running and queued copies of parents' disks, by the id of the parent. */

@@ -18,8 +18,8 @@ type LastingProgramParts<To, From extends { type: string }> = {
   /** Returns the messages that each new process of the program gets first, such as the domain lists of all sandboxes. */
   begin: () => Iterable<To>
   /**
-   * Called with the message `serving`, which the process sends when it accepts connections. `serve` resolves when the returned
-   * promise has resolved.
+   * Called with the message `serving`, which the process sends when it accepts connections. `LastingProgram.serve` resolves only
+   * after the promise that `onServing` returns has resolved.
    */
   onServing: (word: Extract<From, Serving>) => Promise<void>
   /** Called for every message of the process, except the message `serving`. */

@@ -136,8 +136,8 @@ const disksName = 'disks'
 const templatesName = 'templates'
 const volumesName = 'volumes'
 /**
- * Name of the file that contains the name of a disk's base image. The file is in the disk's `etc`, so it is copied with the
- * disk.
+ * Name of the file that contains the name of a disk's base image. The file is in the directory `etc` of the disk (see `Disk`),
+ * which the sandbox cannot see.
  */
 const baseName = 'image'
 /**

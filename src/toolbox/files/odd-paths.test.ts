@@ -11,7 +11,7 @@ import { FilesRoom, type Reply, refusal } from './testing/files-room.ts'
 const names = ({ body }: Reply): string[] => body.map(({ name }: { name: string }) => name)
 
 suite('paths that are not ordinary files', () => {
-  /** Calls each endpoint that has a path parameter, passes `path` to it, and returns all answers. */
+  /** Calls six endpoints for files with the file path `path`. Returns the status and error code of each answer. */
   const answers = async (room: FilesRoom, path: string) => {
     const [list, info, download, find, search] = await Promise.all([
       room.get('', { path }),

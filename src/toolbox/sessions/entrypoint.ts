@@ -65,8 +65,8 @@ export const readEntrypointLogs = async (
   const { logs } = await told(collectLogs(output(agent, signal), assignment.organizationId, isMarked))
   const found = await findEntrypointShortage(sandbox)
   if (found !== undefined) return withShortage(logs, found.shortage, { ...found, isMarked })
-  // Ask the agent for the exit code only if the output ends with the message of a program that must be process 1. This saves a
-  // request for all other outputs.
+  // Some programs print an error message, and end, if they are not process 1 (running/not-process-one.ts). Ask the agent for the
+  // exit code only if the output ends with such a message. This saves a request for all other outputs.
   const isComplaint = wantedToBeFirst(logs.stderr, failed) || wantedToBeFirst(logs.stdout, failed)
   const exitCode = isComplaint ? (await findJob(sandbox))?.exit?.exitCode : undefined
   return exitCode === undefined || exitCode === 0 ? logs : withLine(logs, notProcessOne, isMarked)

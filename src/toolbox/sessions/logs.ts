@@ -19,7 +19,7 @@ type OutputEvent = Exclude<CommandEvent, { type: 'exit' }>
 const lostNotice = (lostBytes: number): Buffer =>
   Buffer.from(`\n[output truncated: ${lostBytes} bytes of both streams were left out here]\n`)
 
-/** Maximum length of a log: the output that is stored of a command, and the line that reports a loss. */
+/** Maximum size of a log in bytes: the stored output of a command, plus 4096 for lines that tell how much output was lost. */
 const textBytes = keptOutputBytes + 4096
 
 /** Collects the output events of a command, in order. */

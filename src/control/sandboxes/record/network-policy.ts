@@ -65,8 +65,8 @@ export const checkAllowList = (given: string | null | undefined): string[] | nul
 }
 
 /**
- * Converts a domain to DNS form: lower-case ASCII without a dot at its end. Returns undefined if the text is not a
- * domain.
+ * Converts a domain to lower-case ASCII without a dot at its end. Other letters than ASCII become punycode. Returns
+ * undefined if the text is not a domain.
  */
 const readDomain = (text: string): string | undefined => {
   const star = text.startsWith('*.') ? '*.' : ''
@@ -79,7 +79,7 @@ const readDomain = (text: string): string | undefined => {
   return isName ? star + ascii : undefined
 }
 
-/** Checks each domain of a list, converts it to DNS form, and removes duplicates. */
+/** Checks each domain of a list, converts it to lower-case ASCII (punycode), and removes duplicates. */
 export const checkDomainList = (given: string | null | undefined): string[] | null =>
   listOf(
     itemsOf('domainAllowList', given).map((each) => {

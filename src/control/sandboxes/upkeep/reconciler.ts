@@ -24,8 +24,8 @@ const isForRunner = (from: SandboxState | null, row: SandboxRow): boolean =>
     (from !== null && (from === 'resizing' || !isMeant(from, row.state))))
 
 /**
- * Sends the runner the assignment of the sandbox. While a snapshot is made, also sends the assignment of the
- * snapshot's image.
+ * Sends the assignment of a sandbox to its runner. While a snapshot of the sandbox is made, sends also the assignment
+ * of the image that is made for the snapshot.
  */
 const tell = (parts: RunningParts, runnerId: string, row: SandboxRow): void => {
   const push = () => parts.links.push(runnerId, asAssignment(row))

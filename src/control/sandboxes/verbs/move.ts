@@ -29,7 +29,10 @@ type MoveOptions = Occasion & {
    * columns.
    */
   check?: (transaction: Transaction, sandbox: SandboxRow) => Promise<Partial<SandboxRow>>
-  /** Returns whether `check` is needed. If it is not, the move needs no transaction, which is faster. */
+  /**
+   * Returns whether the function `check` must run for this sandbox. Default: always true. A move without `check` that
+   * needs no more quota is written without a transaction, which is faster.
+   */
   checksWhen?: (sandbox: SandboxRow) => boolean
 }
 

@@ -44,8 +44,8 @@ export const snapshotSandbox = async (
       },
     })
   } catch (error) {
-    // A simultaneous request with the same idempotency key may have made the snapshot. If so, returns the sandbox of
-    // that request.
+    // The move may have failed because a simultaneous request with the same idempotency key has begun this snapshot. If
+    // so, this request succeeds too, and returns the sandbox of which the snapshot is made.
     const made = await findDone()
     if (made) return made
     throw error

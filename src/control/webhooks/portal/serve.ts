@@ -94,7 +94,8 @@ export const servePortal = async (server: FastifyInstance, parts: WebhookParts):
 
   /**
    * All forms of the portal's pages. `action`: the API call that makes the same change, for the audit log. `run` makes
-   * the change, and returns a function that sends the reply after the audit row is written.
+   * the change, and returns a function that sends the reply. The portal calls that function after it has written the
+   * audit row.
    */
   const forms: { path: string; action: string; run: (form: Form) => Promise<() => FastifyReply> }[] = [
     {

@@ -1,4 +1,5 @@
-// For tests: starts a real S3 server (see `s3-server.py`) with a bucket. The server ends when this process ends, or earlier.
+// For tests: starts a real S3 server (see `s3-server.py`) with a bucket. A test ends the server by `stop`. Without that, the
+// server ends by itself when the process of the test ends.
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { existsSync, mkdtempSync, rmSync } from 'node:fs'

@@ -36,8 +36,9 @@ const readName = (message: Buffer): Name | undefined => {
     const end = at + 1 + length
     if (end > message.length || end - headerBytes > mostNameBytes) return undefined
     if (length === 0) {
-      // If the name contains a character that no allowed domain may contain, no list of allowed domains contains the name, and it
-      // is undefined here. An example is a dot inside a label, which would look like the end of the label.
+      // The domains that a caller allows for a sandbox have only these characters in their labels. If the name in the question
+      // has any other character, `name` is undefined, so it matches no allowed domain. Otherwise a dot inside a label, for example,
+      // would look like the end of the label.
       const isPlain = labels.length > 0 && labels.every((label) => /^[a-z0-9_-]+$/.test(label))
       return { end, name: isPlain ? labels.join('.') : undefined }
     }
