@@ -150,8 +150,7 @@ suite('the states of a snapshot', () => {
       snapshotStates.filter((state) => !reached.has(state)),
       ['removing'],
     )
-    // From each state in which a snapshot is being made, each of these events leads to another state. So no snapshot
-    // stays in such a state forever.
+    // While a snapshot is being made, each of the events below changes its state. So no snapshot is being made forever.
     for (const state of statesInMaking) {
       for (const on of ['arrive', 'refuse', 'fail', 'give-up'] as const) assert.notEqual(endingOf(on, state), 'stays')
     }

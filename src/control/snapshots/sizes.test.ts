@@ -11,7 +11,7 @@ const sizes = [
 ] as const
 
 /**
- * Inserts a snapshot of the organization `ours`. The tests choose the name of a general snapshot, which has another
+ * Inserts a snapshot of the organization `ours`. The tests give it the name of a general snapshot that has another
  * size.
  */
 const addOwn = ({ database: { sql } }: TestControl, name: string) => sql`

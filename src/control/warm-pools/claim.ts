@@ -36,8 +36,8 @@ const isOfSize = (row: SandboxRow, size: Pick<RequestedColumns, 'cpu' | 'memory_
 
 /**
  * Writes the new owner and settings of the sandbox, which keeps running. Calls that a gate forwards to the sandbox wait
- * until the runner has applied the settings. If the size changes, the state is `creating` until the runner has changed
- * it, because the runner may refuse the new size.
+ * until the runner has applied the settings. If the caller wants another size, the state is `creating` until the runner
+ * has set that size, because the runner may refuse it.
  */
 export const claimWarm = async (
   transaction: Transaction,

@@ -200,7 +200,8 @@ const fillAll = async (parts: FillParts): Promise<void> => {
 
 /**
  * Milliseconds between a claim and the refill of the pool, so that the refill does not slow down the new owner's first
- * calls. `longestBreathMs`: the longest delay, even if further claims follow.
+ * calls. A further claim during the delay starts the delay again. `longestBreathMs`: after this time, claims no longer
+ * do so.
  */
 const breathMs = 300
 const longestBreathMs = 2000

@@ -11,8 +11,8 @@ import type { WebhookProvider } from './provider.ts'
 import { signedHeaders } from './signature.ts'
 
 /**
- * Timeout of one attempt. It is well below `leaseSeconds` (queue.ts), after which another process may send the same
- * delivery.
+ * Timeout of one attempt to deliver. It must be well below the lease of a delivery (`leaseSeconds` in queue.ts),
+ * because another process may send the delivery when the lease is over.
  */
 const timeoutMilliseconds = 15_000
 

@@ -267,7 +267,7 @@ suite('webhooks with Svix', () => {
       [...svix.messages.values()].map(({ payload }) => (payload as Record<string, unknown>)['id']),
       ['three'],
     )
-    // If nobody asks for a refresh, control asks Svix again after a minute. It finds that there is no endpoint any
+    // Even without a refresh, control asks Svix again after a minute. Control then knows that Svix has no endpoint any
     // more.
     svix.state.endpoints = 0
     app.clock.advance({ minutes: 1 })
