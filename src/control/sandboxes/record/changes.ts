@@ -147,8 +147,8 @@ export class ChangeFeed {
   }
 
   /**
-   * Waits until the runner has applied the sandbox's current generation, or the sandbox's row changes, at most
-   * `timeoutMs`. If this process changed the row, returns the new row.
+   * Waits until the runner has applied the sandbox's current generation, until the sandbox's row changes, or until
+   * `timeoutMs` have passed. Returns the new row if this process changed it.
    */
   async taken(sandbox: SandboxRow, timeoutMs: number): Promise<SandboxRow | undefined> {
     const event = takenBy(sandbox.runner_id ?? '', sandbox.id, sandbox.generation)

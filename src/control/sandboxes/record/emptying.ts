@@ -23,8 +23,8 @@ const canMove = (sql: Sql, now: Date): Piece => sql`
     and (archive_not_before is null or archive_not_before <= ${now})`
 
 /**
- * Lists at most `mostTried` sandboxes of a runner that is being emptied and that can move to other runners. Stopped and
- * paused sandboxes come first.
+ * Lists at most `mostTried` sandboxes that can move to other runners. `runnerId`: the runner that is being emptied.
+ * Stopped and paused sandboxes come first.
  */
 export const listToMove = (sql: Sql, runnerId: string, now: Date): Promise<SandboxRow[]> =>
   sql<SandboxRow[]>`
@@ -76,7 +76,8 @@ export type Staying = { sandboxId: string; reason: string }
 export type Progress = { running: number; left: number; moving: number; staying: Staying[] }
 
 /**
- * Returns how far a runner is from being empty. `running`: number of sandboxes that must be stopped in order to move.
+ * Returns how far a runner is from being empty. `running`: number of sandboxes that must be stopped before they can
+ * move.
  */
 export const readProgress = async (sql: Sql, runnerId: string): Promise<Progress> => {
   const [[counts], staying] = await Promise.all([

@@ -354,8 +354,8 @@ export const isClaim = (from: SandboxState | null, to: SandboxState): boolean =>
   moves.some(([on, before, through]) => on.startsWith('claim') && before === from && through === to)
 
 /**
- * Returns whether a move through the state `through` may end in `state`. If not, and a sandbox has gone from `through`
- * to `state` nevertheless, its runner needs a new assignment.
+ * Returns whether a move through the state `through` is meant to end in `state`. If a move has ended in any other
+ * state, the sandbox's runner needs a new assignment.
  */
 export const isMeant = (through: SandboxState, state: SandboxState): boolean =>
   moves.some((move) => move[2] === through && move[3] === state)

@@ -107,8 +107,8 @@ export const networkOfNew = (given: RequestedNetwork, isLimited: boolean): Netwo
 
 /**
  * Returns the columns that change. A field that is absent in the call leaves its column unchanged. Exception:
- * `networkBlockAll: false` without a list also removes both lists, because the SDK promises that this restores the
- * Internet.
+ * `networkBlockAll: false` without a list also removes both lists, because the SDK promises that this restores access
+ * to the Internet.
  */
 export const networkChange = (given: RequestedNetwork): Partial<NetworkColumns> => {
   const { networkBlockAll, networkAllowList, domainAllowList } = given

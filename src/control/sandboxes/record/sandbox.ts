@@ -137,7 +137,10 @@ const show = <Row>(fields: readonly Field<Row>[], row: Row): Record<string, unkn
   return shown
 }
 
-/** Clients call the gate of the sandbox's host if the operator gave it a public address, and otherwise any gate. */
+/**
+ * Returns the URL below which a client finds the toolbox: on the gate of the sandbox's host if that gate has a public
+ * address, otherwise on any gate.
+ */
 const toolboxUrlOf = ({ runner_gate_url }: ListedRow, proxyUrl: string) => `${runner_gate_url ?? proxyUrl}/toolbox`
 
 /** Returns an item of a listing, without the fields that only single records have. */

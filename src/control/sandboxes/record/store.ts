@@ -1,5 +1,5 @@
-// The SQL of sandboxes. Queries for a caller always select by the caller's organization. Only `writeState` writes
-// `state`.
+// The SQL of sandboxes. A query for a caller finds only sandboxes of the caller's organization. Only `writeState`
+// writes `state`.
 import { isIdLike } from '#src/control/id-like.ts'
 import { isDuplicate, type Piece, type Sql, type Transaction } from '#src/control/storage/database.ts'
 import { noSandbox, Problem } from '#src/problems.ts'
@@ -111,8 +111,8 @@ const event = (sql: Sql, from: SandboxState | null, change: StateChange, now: Da
   select * from written`
 
 /**
- * Marks JSON columns for the database driver, because it does not recognize objects as JSON, and writes arrays as
- * PostgreSQL text arrays.
+ * Marks the JSON columns for the database driver. Without the mark, the driver would not write objects as JSON, and
+ * would write arrays as text arrays of PostgreSQL.
  */
 const asWritten = <T extends Partial<ColumnValues>>(sql: Sql, values: T): T => {
   const written = { ...values }
@@ -214,8 +214,8 @@ export const listToGiveUp = (sql: Sql, runnerId: string, most: number): Promise<
     order by sandboxes.id limit ${most}`
 
 /**
- * Lists sandboxes of these runners whose last state change was before `before` and that a runner still has to act on.
- * The condition must match the index sandboxes_owed, so that PostgreSQL uses it.
+ * Lists the sandboxes of these runners for which the runner still has something to do, and whose state last changed
+ * before `before`. The condition must match the index sandboxes_owed, so that PostgreSQL uses it.
  */
 export const listUnderWay = (sql: Sql, runnerIds: readonly string[], before: Date): Promise<SandboxRow[]> =>
   sql<SandboxRow[]>`
@@ -279,7 +279,10 @@ export const listLiveOf = (sql: Sql, organizationId: string, most: number): Prom
     where organization_id = ${organizationId} and desired_state <> 'destroyed'
     order by sandboxes.created_at limit ${most}`
 
-/** Deletes all rows about the sandboxes of a deleted organization. None of them may be left on a runner. */
+/**
+ * Deletes all rows about the sandboxes of a deleted organization. Call this only when no runner has any of these
+ * sandboxes.
+ */
 export const forgetSandboxesOf = async (transaction: Transaction, organizationId: string): Promise<void> => {
   await transaction`delete from sandboxes where organization_id = ${organizationId}`
   await transaction`delete from sandbox_events where organization_id = ${organizationId}`

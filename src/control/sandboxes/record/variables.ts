@@ -8,8 +8,8 @@ import type { ColumnValues } from './columns.ts'
 export type Variables = Pick<ColumnValues, 'env' | 'unset_env'>
 
 /**
- * Maximum bytes of all names and values of a sandbox's variables. One reply to a runner contains the variables of many
- * sandboxes, so the limit bounds its size.
+ * Maximum bytes of all names and values of one sandbox's variables together. The limit keeps replies to runners small,
+ * because one reply contains the variables of many sandboxes.
  */
 const mapBytes = 64 * 1024
 const mostNames = 1000

@@ -32,8 +32,8 @@ export const recoverSandbox = async (
     // After a resize that took too long, `resize_from` contains the size before the resize. It is kept, because the
     // runner may still refuse the resize.
     set: ({ resize_from }) => ({ resize_from }),
-    // After a failed restore from the archive, control chooses a runner again. It may be another one, because the
-    // runner of the failed restore may be the reason of the failure.
+    // After a failed restore from the archive, control chooses a runner again, and may choose another one. The failure
+    // may have been the fault of the runner that tried.
     check: async (transaction, found) => ({
       runner_id: await findRunnerForArchived(transaction, found, parts.options),
     }),
