@@ -46,7 +46,7 @@ const serving = async () => {
   return { url, [Symbol.asyncDispose]: () => server.close() }
 }
 
-suite('an answer before the whole body was read', () => {
+suite('answering a request before its whole body was read', () => {
   const refusals = [
     ['/forbidden', 403],
     ['/done', 200],
@@ -85,7 +85,7 @@ suite('an answer before the whole body was read', () => {
   })
 })
 
-suite('the unread rest of a body', () => {
+suite('reading and discarding the rest of a body', () => {
   const open = async (bounds: ReadAwayBounds) => {
     const server = createHttpServer({ ServerResponse: answersWithin(bounds) }, (_request, response) => {
       response.writeHead(403, { 'content-length': 2 }).end('no')

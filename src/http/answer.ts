@@ -48,7 +48,7 @@ const readAway = (request: IncomingMessage, { mostBytes, longestMs, silentMs }: 
   request.once('end', stop).on('data', onData).resume()
 }
 
-/** Returns the class that all of our servers use for answers (Node's option `ServerResponse`). */
+/** Returns the class of answers that all of our servers use. It is passed to Node's servers as the option `ServerResponse`. */
 export const answersWithin = (bounds: ReadAwayBounds = usualBounds): typeof ServerResponse<IncomingMessage> =>
   class Answer extends ServerResponse<IncomingMessage> {
     #isContinued = false

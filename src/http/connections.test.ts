@@ -293,8 +293,8 @@ suite('limits of the connections of a server', () => {
     const others = [await hold('other'), await hold('other')]
     assert.equal(await greedy[0]?.answered, 'cut off')
     assert.equal(await greedy[1]?.answered, 'cut off')
-    // Both owners now have two running calls. A new call ends a call of another owner only if that owner has at least
-    // two calls more. So a third call of `other` is refused.
+    // Both owners now have two running calls. A new call may end a call of another owner only if that owner has at
+    // least two more running calls than the new call's owner. So a third call of `other` is refused.
     assert.equal((await call(server, '/mine', { headers: { ...credential, for: 'other' } })).status, 503)
     assert.deepEqual(server.lines.slice(1), [], 'what clients do is no line of the log')
     server.release()

@@ -136,8 +136,9 @@ export class Connections {
   }
 
   /**
-   * Registers that the server has admitted a call on the connection. Until the call ends, the connection counts towards `mostHeld`
-   * and for `owner`. If `mostHeld` is reached, closes the connection that `#longestOfLargest` returns, and throws if there is none.
+   * Registers that the server has admitted a call on the connection. Until the call ends, the connection counts towards
+   * `mostHeld` and for `owner`. If `mostHeld` is reached, closes the connection that `#longestOfLargest` returns, or
+   * throws if it returns none.
    */
   admit(socket: Duplex, isKnown: boolean, owner = ''): void {
     const it = this.#all.get(socket)
@@ -193,9 +194,9 @@ export class Connections {
   }
 
   /**
-   * Returns the connection to close for a newcomer. A sixteenth of all connections is reserved for clients without a
-   * credential. If these clients have more than that, their idle connections are closed first. Otherwise idle
-   * connections with a credential are closed first.
+   * Returns the connection to close so that a new connection can be accepted. A sixteenth of all connections is
+   * reserved for clients without a credential. If these clients have more than that, their idle connections are closed
+   * first. Otherwise idle connections with a credential are closed first.
    */
   #leastNeeded(newcomer: Connection): Connection {
     const unknown = this.#givesWay(this.#unknown, newcomer)

@@ -9,5 +9,5 @@ export const readIdempotencyKey = (header: string | string[] | undefined): strin
   throw new Problem('bad_request', 'Idempotency-Key must be 1 to 255 visible characters')
 }
 
-/** Returns the refusal for a request with the key of an earlier request, but with another body. */
+/** Returns the error for a request that has the Idempotency-Key of an earlier request, but another body. */
 export const otherBody = (): Problem => new Problem('unprocessable', 'This Idempotency-Key was used with another body.')

@@ -96,7 +96,7 @@ export const boundIncoming = (server: FastifyInstance, { ownerOf, mostBytes, slo
 
   server.addHook('preParsing', (request, reply, payload, done) => {
     const { raw, routeOptions } = request
-    // Most bodies have arrived completely by now, because the server has first checked the caller's credential. A
+    // Most bodies have arrived completely by now, because checking the caller's credential has taken some time. A
     // complete body needs no limit.
     const isRead = request.method !== 'GET' && request.method !== 'HEAD' && !routeOptions.config.streamsBody
     if (request.ws) owners.set(raw, ownerOf(request))

@@ -70,7 +70,7 @@ suite('content types of request bodies', () => {
       const reply = await server.inject({ method: 'POST', url, headers, payload })
       return [reply.statusCode, reply.json().message]
     }
-    // Three content types: the default of curl, the default of fetch for a string, and none.
+    // Send the body with three content types: the default of curl, the default of fetch for a string, and none.
     for (const headers of [form, { 'content-type': 'text/plain;charset=UTF-8' }, {}]) {
       assert.deepEqual(
         await post('/named', headers, '{"name":"x"}'),
