@@ -19,9 +19,9 @@ export type Span = { notBefore: Date; notAfter: Date }
 const dayMs = 86_400_000
 
 /**
- * Returns the validity of a certificate that is made now. It uses the kernel's clock even if a test simulates another
- * time, because clients check certificates by the kernel's clock. The validity begins a day before now, because a
- * client's clock may be slow.
+ * Returns the time span in which a certificate that is made now is valid. It uses the kernel's clock even if a test
+ * simulates another time, because clients check certificates by the kernel's clock. The span begins a day before now,
+ * because a client's clock may be slow.
  */
 export const spanOf = (days: number): Span => ({
   notBefore: new Date(Date.now() - dayMs),

@@ -13,7 +13,7 @@ export const users = {
   postgres: 61001,
   control: 61002,
   gate: 61003,
-  /** Uid of the program that resolves names for sandboxes with a list of domains. */
+  /** Uid of the program that resolves host names for sandboxes with a list of allowed domains. */
   resolver: 61004,
   /** Uid of the program that pulls images from registries. */
   fetcher: 61005,
@@ -54,7 +54,7 @@ export type Confined = {
   mayBindLowPorts?: boolean
   /**
    * `memory`: limit of the address space in bytes. `data`: limit of the private part of the address space in bytes.
-   * `cpu`: limit in seconds.
+   * `cpu`: limit of the CPU time in seconds.
    */
   limits?: Partial<Record<'memory' | 'data' | 'cpu' | 'files' | 'filesize', number>>
   /** The signal that the program gets when the process that started it ends. Default: SIGKILL. */

@@ -1,5 +1,5 @@
-// A WebSocket to one of our servers, which connects again after the connection is lost. Messages may get lost
-// meanwhile, so programs must also work correctly without the WebSocket, only more slowly.
+// A WebSocket to one of our servers, which connects again after the connection is lost. Messages may get lost while
+// there is no connection. So programs must also work correctly without the WebSocket, only more slowly.
 import { WebSocket } from 'ws'
 import type { Credential } from './credential.ts'
 import type { Logger } from './log.ts'

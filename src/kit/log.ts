@@ -24,9 +24,9 @@ const plainError = (error: unknown): unknown => {
 }
 
 /**
- * Makes the log of a program. `level`: the name of a level of pino. Every line has `program` and the ids of the current
- * trace, and no credential. `destination`: replaces standard error. `budget`: limits how often the same kind of line is
- * written, except fatal ones.
+ * Makes the log of a program. `level`: the name of a level of pino (the logging library). Every line has `program` and
+ * the ids of the current trace, and no credential. `destination`: replaces standard error. `budget`: limits how often
+ * the same kind of line is written, except fatal ones.
  */
 export const createLog = (
   program: string,

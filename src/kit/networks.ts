@@ -16,7 +16,7 @@ const networksOf = (family: 'ipv4' | 'ipv6', cidrs: readonly string[]): BlockLis
 
 /**
  * IPv4 networks that are not public: the special-purpose addresses of IANA, and internal services of clouds. The
- * firewall rules of sandboxes use this list, and so do control's calls for tenants.
+ * firewall rules of sandboxes use this list, and so do calls that control makes on behalf of an organization.
  */
 export const notPublicIpv4 = [
   '0.0.0.0/8',

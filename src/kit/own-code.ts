@@ -9,7 +9,7 @@ const isLink = (path: string) => lstatSync(path).isSymbolicLink()
 
 /**
  * Returns the files of Alcove that a confined Node program needs, because it sees only the files that it is shown. It
- * must not see the whole checkout, because a data directory may be inside.
+ * must not see the whole checkout, because the checkout may contain a data directory.
  */
 export const ownCode = (): Shown[] => {
   const packages = join(code, 'node_modules')

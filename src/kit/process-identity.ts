@@ -41,8 +41,8 @@ export const signalProcess = (identity: ProcessIdentity, signal: NodeJS.Signals)
 }
 
 /**
- * Waits until the process has ended, and returns whether it has. This is for processes that are not children of this
- * one, about which Node emits no event.
+ * Waits until the process has ended, and returns whether it has. Use it for processes that are not children of this
+ * process, because Node emits no event about them.
  */
 export const waitUntilGone = async (identity: ProcessIdentity, timeoutMs: number): Promise<boolean> => {
   const end = Date.now() + timeoutMs

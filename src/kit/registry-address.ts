@@ -36,7 +36,8 @@ export const readRegistryAddress = (given: string): { host: string; isPlain: boo
   // An IP address in an unusual notation, such as 0x7f.1, is refused, because people would not see which host it means.
   if (!isSound || new URL(url).hostname !== host.replace(/:\d+$/, ''))
     return 'must be the host of a registry, such as ghcr.io or registry.example:5000'
-  // A host without a dot and without a port would be read as the first part of a repository's name, except `localhost`.
+  // Refuse a host without a dot and without a port, except `localhost`. In an image's name, it would be read as a part
+  // of the repository.
   if (!/[.:]/.test(host) && host !== 'localhost') return 'must be a host with a dot or a port in its name'
   return { host: canonicalRegistry(host), isPlain: /^http$/i.test(scheme) }
 }
@@ -53,8 +54,8 @@ const isBelow = (repository: string, project: string) => repository === project 
 
 /**
  * Returns the account that is used for an image, out of the accounts for the image's registry: the account whose
- * project is the longest beginning of the repository's name. If no project fits, returns an account without a project,
- * or else the first account.
+ * project is the longest beginning of the repository's name. If there is no such account, returns an account without a
+ * project, or else the first account.
  */
 export const accountFor = <Account extends RegistryAccount>(
   { registry, repository }: Named,

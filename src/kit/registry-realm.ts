@@ -42,9 +42,9 @@ const domainOf = (hostname: string): string => {
 }
 
 /**
- * Returns the URL of a realm to which the registry's password may be sent; otherwise undefined. The realm must be
- * encrypted, and be on the registry's host or in its domain. If the registry itself is not encrypted (`isPlain`), an
- * unencrypted realm on its own host is accepted too.
+ * Returns the URL of a realm to which the registry's password may be sent; otherwise undefined. The realm must use
+ * HTTPS, and be on the registry's host or in its domain. If the registry itself uses plain HTTP (`isPlain`), a realm
+ * with plain HTTP on the registry's own host is accepted too.
  */
 export const trustedRealm = (registry: string, realm: string, isPlain: boolean): URL | undefined => {
   const url = URL.canParse(realm) ? new URL(realm) : undefined

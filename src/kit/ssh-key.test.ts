@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { suite, test } from 'node:test'
 import { newPrivateKey, parsePrivateKey } from './ssh-key.ts'
 
-/** A key that ssh2 has made but cannot read: its public key should begin with a zero byte, which ssh2 left out. */
+/** A key that the library ssh2 has made but cannot read: its public key should begin with a zero byte, which ssh2 left out. */
 const unreadable = `-----BEGIN OPENSSH PRIVATE KEY-----
 b3BlbnNzaC1rZXktdjEAAAAABG5vbmUAAAAEbm9uZQAAAAAAAAABAAAAMgAAAAtz
 c2gtZWQyNTUxOQAAAB/7iKNONPzQPEvNjejzTlWzn209NZw0OEGL6e25BnQ0AAAA

@@ -1,4 +1,4 @@
-// Opens the telemetry of a program if the operator has configured it. Otherwise no package of OpenTelemetry is loaded,
+// Starts the telemetry of a program if the operator has configured it. Otherwise no package of OpenTelemetry is loaded,
 // which saves memory and time.
 import type { Logger } from '#src/kit/log.ts'
 import type { TelemetrySettings } from './settings.ts'

@@ -42,8 +42,8 @@ for (const traceparent of (process.env['TEST_MORE_PARENTS'] ?? '').split(' ').fi
 const many = Number(process.env['TEST_SPANS'] ?? 0)
 for (let count = 0; count < many; count++) beginSpan('one of many', {})?.end()
 
-// prom-client loads @opentelemetry/api even without telemetry. That package does nothing by itself, so `loaded` leaves
-// it out.
+// The library prom-client loads @opentelemetry/api even without telemetry. That package does nothing by itself, so
+// `loaded` leaves it out.
 const loaded = Object.keys(createRequire(import.meta.url).cache).filter((file) =>
   /@opentelemetry\/(?!api\/)/.test(file),
 )
