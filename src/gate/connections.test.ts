@@ -20,7 +20,7 @@ const opened = async (port: number, count: number, localAddress = '127.0.0.1'): 
 const upgrading = { connection: 'Upgrade', upgrade: 'websocket' }
 
 suite('limits of connections to the gate', () => {
-  test('many silent connections without credentials neither evict toolbox calls nor prevent new ones', async () => {
+  test('many silent connections without credentials evict no toolbox call and prevent no new call', async () => {
     await using sides = await startSides({ connections: { most: 16, mostHeld: 8, mostUnknownOfOne: 4 } })
     const held = Promise.withResolvers<() => void>()
     sides.toolbox.call = (_request, response) => {

@@ -34,7 +34,7 @@ suite('calls from browsers to the gate', () => {
     assert.equal((await visit(sides, { host, path: '/files', headers: { origin, ...bearer } })).status, 200)
   })
 
-  test('the gate’s answers and errors allow the page’s origin, but no cookies', async () => {
+  test('the gate’s answers and errors have CORS headers that allow the page’s origin, but no cookies', async () => {
     await using sides = await startSides()
     for (const headers of [{ origin: 'https://a.example', ...bearer }, { origin: 'https://a.example' }]) {
       const reply = await fetch(`${sides.url}/toolbox/box/x`, { headers })

@@ -252,8 +252,8 @@ export const createFront = ({
   }
 
   /**
-   * Answers the visitor of a preview whose call is refused. A preflight carries no credentials, so control may refuse
-   * it. It still gets its usual answer, which is no secret.
+   * Answers the visitor of a preview whose call is refused. A preflight (a browser's OPTIONS call) carries no
+   * credentials, so control may refuse it. The gate still answers it, because the answer contains no secret.
    */
   const refuseVisitor = (problem: Problem, request: IncomingMessage, response: ServerResponse) => {
     if (isPreflight(request)) response.writeHead(204, preflightHeaders(request)).end()

@@ -1,5 +1,5 @@
-// Connections to servers inside sandboxes. The agent connects inside and passes bytes on. Answers of hostile servers
-// are parsed here, without privileges.
+// Connections to servers inside sandboxes. The agent connects to the server inside the sandbox and passes bytes on.
+// Answers of hostile servers are parsed here, without privileges.
 import { type ClientRequest, request } from 'node:http'
 import type { Duplex } from 'node:stream'
 import { Budget } from '#src/kit/budget.ts'
@@ -11,8 +11,8 @@ import { NothingListens, NotStarted } from './hindrance.ts'
 import { withFewInterim } from './interim.ts'
 
 /**
- * Maximum number of connections per sandbox, so that no sandbox uses up the gate's descriptors. The agent allows twice as
- * many, because it also has other connections.
+ * Maximum number of connections per sandbox, so that no sandbox uses up the gate's file descriptors. The agent allows
+ * twice as many, because it also has other connections.
  */
 const mostConnections = 512
 /**

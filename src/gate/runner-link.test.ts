@@ -66,7 +66,8 @@ suite('a wrong message of a runner to the gate', () => {
       const frames = [jsonFrameOf(here('before')), bad, jsonFrameOf(here('behind')), jsonFrameOf({ type: 'whole' })]
       await using runner = await startRunner(frames)
       using link = new RunnerLink(runner.path, silentLog())
-      // A second connection means that the bad message has closed the first. The loop then ends, and the assertion fails.
+      // A second connection means that the bad message has closed the first connection. The loop then ends, and the
+      // assertion fails.
       while (!link.isCurrent && runner.connections < 2) await link.untilChanged('behind', 50)
       assert.deepEqual(
         ['before', 'bad', 'behind'].map((id) => link.get(id)?.socketPath),

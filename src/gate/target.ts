@@ -34,8 +34,9 @@ const looks: readonly string[] = ['GET /system/metrics']
 const signedFields = ['path', 'expires', 'signature']
 
 /**
- * Reads a signed file URL: its credential, and the one toolbox call that the URL allows (`rest`: path and query). The gate builds
- * `rest` anew from the file's path that control checks. So the toolbox cannot read another path in the query than control.
+ * Reads a signed file URL: its credential, and the one toolbox call that the URL allows (`rest`: path and query). The
+ * gate builds `rest` anew from the file's path that control checks. So the toolbox reads the path that control has
+ * checked.
  */
 const readSignature = (method: string, path: string, query: string) => {
   if (!signable.includes(`${method} ${path}`)) return undefined

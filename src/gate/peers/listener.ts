@@ -1,5 +1,5 @@
-// Serves the gates of other machines. A gate authenticates with its certificate. Each call needs a ticket, which
-// door.ts checks as it does for calls of this gate.
+// Serves the gates of other machines. A gate authenticates with its certificate. Each call needs a ticket. door.ts
+// checks the ticket, as it does for calls that clients send to this gate.
 import { once } from 'node:events'
 import { createServer as createHttpServer, type IncomingMessage, type ServerResponse } from 'node:http'
 import type { AddressInfo, Socket } from 'node:net'

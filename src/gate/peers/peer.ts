@@ -1,6 +1,6 @@
 // Calls the gate of another machine. Connections are kept for later calls. While calls are open, this gate regularly
-// asks the other gate whether it is alive. Otherwise a loss of power would not be noticed, because the machine then
-// closes no connection.
+// asks the other gate whether it is alive. Otherwise this gate would not notice that the other machine has lost its
+// power: such a machine closes no connection.
 import type { ClientRequest, IncomingMessage } from 'node:http'
 import { Agent, request } from 'node:https'
 import type { Duplex } from 'node:stream'
@@ -181,8 +181,8 @@ export class Peer implements Disposable {
   }
 
   /**
-   * Returns the error that a caller gets if the other gate cannot be used. Logs the reason only if it is not the last
-   * one that was logged.
+   * Returns the error that a caller gets if the other gate cannot be used. Logs the reason only if it differs from the
+   * reason that was logged last.
    */
   readonly failure = (cause: unknown): Problem => {
     if (cause instanceof Problem) return cause

@@ -16,7 +16,7 @@ import { newSigner } from '../testing/signer.ts'
 import { bodyOf, type Sides, startSides } from '../testing/simulated.ts'
 
 let keys = 0
-/** Returns another key for each call, because the gate keeps control's answer about a key for a second. */
+/** Returns a new key for each call, because the gate caches control's answer about a key for a second. */
 const newBearer = () => {
   keys += 1
   return { authorization: `Bearer key-${keys}`, origin: 'https://page.example' }

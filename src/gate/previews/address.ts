@@ -8,7 +8,7 @@ import { decoded, takeFromQuery } from '../query.ts'
 import { authKey, longestName, longestUrl } from '../target.ts'
 
 export type PreviewAddress = {
-  /** The id, name or token in the address. */
+  /** The part of the address that says which sandbox: its id, its name, or the token of a signed URL. */
   sandbox: string
   port: number
   /** The host and port in the request; empty if the request has no host. */
@@ -57,8 +57,8 @@ const isOwnName = (name: string, ownName: string) =>
   name === '' || name === ownName || isIP(name) !== 0 || (isLoopback(name) && isLoopback(ownName))
 
 /**
- * Whether a host name contains a part like `3000-{sandbox id}`, the name of a preview. If the name of one preview ends
- * in the name of another one, the preview is refused: its pages could set cookies for the other one.
+ * Whether a host name contains a part like `3000-{sandbox id}`, the name of a preview. A preview whose host name ends
+ * in the host name of another preview is refused, because its pages could set cookies for the other preview.
  */
 const hasPreviewLabel = (name: string) =>
   /(?:^|\.)\d{1,5}-(?:[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}|[a-z0-9]{16})(?:\.|$)/.test(name)

@@ -6,7 +6,7 @@ import { openedBy, previewHost, visit } from '../testing/visiting.ts'
 suite('previews of a server that accepts only localhost as its host name', () => {
   const origin = `http://${previewHost}`
 
-  test('with hostInside set to localhost, the server gets Host localhost:PORT, and X-Forwarded-Host as usual', async () => {
+  test('with hostInside set to localhost, Host is localhost:PORT, and X-Forwarded-Host is the preview’s name', async () => {
     await using sides = await startSides()
     openedBy(sides, 'public', { hostInside: 'localhost' })
     await visit(sides, { headers: { origin, referer: `${origin}/a?b` } })

@@ -94,7 +94,7 @@ suite('a preview’s origin belongs to one sandbox', () => {
 suite('Alcove’s cookies in previews', () => {
   const page = '/?DAYTONA_SANDBOX_AUTH_KEY=t0ken-of-box'
 
-  test('over TLS a preview cookie is only for its host, and is also sent if another site frames the preview', async () => {
+  test('over TLS a preview cookie is only for its host, and is sent even in a frame of another site', async () => {
     await using sides = await startSides()
     openedBy(sides, 'preview-query')
     const { headers } = await visit(sides, { path: page, headers: { ...browser, ...https } })
@@ -138,7 +138,7 @@ suite('Alcove’s cookies in previews', () => {
     assert.equal(await see('__Host-alcove-preview-accepted-box-id=true'), false)
   })
 
-  test('over TLS another site may frame the preview warning, but a page of another sandbox may not', async () => {
+  test('over TLS another site may show the preview warning in a frame, but another sandbox’s page may not', async () => {
     await using sides = await startSides()
     openedBy(sides, 'public', { warnsVisitors: true })
     const policy = async (more: Record<string, string>) =>

@@ -55,7 +55,7 @@ suite('the warning before a preview', () => {
     }
   })
 
-  test('if a preview shows no warning, a POST that would accept the warning makes the gate set no cookie', async () => {
+  test('if a preview has no warning, a POST that accepts the warning gets no cookie from the gate', async () => {
     await using sides = await startSides()
     const answer = await visit(sides, { method: 'POST', path: '/?ALCOVE_ACCEPT_PREVIEW=true' })
     assert.deepEqual([answer.status, answer.headers['set-cookie']], [200, undefined])

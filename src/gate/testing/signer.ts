@@ -34,6 +34,6 @@ export const newSigner = (id = 'key-1'): Signer => {
   }
 }
 
-/** Checks tickets as a gate with the keys of these signers does. */
+/** Returns an object that checks tickets, as in a gate that knows the keys of these signers. */
 export const ticketsOf = (...signers: readonly Signer[]): TicketChecks =>
   new TicketChecks({ listKeys: async () => signers.map(({ key }) => key), log: silentLog() })

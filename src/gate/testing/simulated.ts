@@ -50,7 +50,7 @@ export type Sides = AsyncDisposable & {
   }
   /** Handlers of the server inside the sandbox, which serves every port. */
   inside: { call: RequestListener; upgrade: (request: IncomingMessage, socket: Duplex, head: Buffer) => void }
-  /** The sandboxes for which the gate has looked, with control's answer about each. */
+  /** The sandboxes that the gate has looked up, with control's answer about each. */
   wanted: AdmittedSandbox[]
   /** The status of the sandbox that its runner reports. */
   status: SandboxHere['status']
