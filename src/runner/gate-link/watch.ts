@@ -17,7 +17,7 @@ export type WatchParts = {
 }
 
 /**
- * If the configuration of a sandbox's image could not be read, the runner tries again after this many milliseconds to report the
+ * If it could not be read which base image a sandbox's disk has, the runner tries again after this many milliseconds to report the
  * sandbox to the gate.
  */
 const againMs = 1000
@@ -55,8 +55,8 @@ export const tellGate = async (parts: WatchParts, socket: Socket): Promise<void>
   let isWhole = false
   const tell = (news: GateNews) => sendFrame(socket, jsonFrameOf(news))
   /**
-   * Returns the message about one sandbox. Undefined if the sandbox's image cannot be read now. The other sandboxes are then
-   * reported anyway.
+   * Returns the message about one sandbox. Undefined if it cannot be read now which base image the sandbox's disk has. The other
+   * sandboxes are then reported anyway.
    */
   const newsOf = async (sandboxId: string): Promise<GateNews | undefined> => {
     const held = host.get(sandboxId)

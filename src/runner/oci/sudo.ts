@@ -70,8 +70,8 @@ export const sudoLayerFor = (place: string, roots: readonly string[]): string | 
 }
 
 /**
- * Returns who may use sudo in a sandbox: its default user, or in a build every user, because a Dockerfile may change the user.
- * `ownPath`: the sandbox's PATH. A command that is run by sudo searches its directories first.
+ * Returns who may use sudo in a sandbox besides root: its default user, or in a build every user, because a Dockerfile may change
+ * the user. `ownPath`: the sandbox's PATH. A command that is run by sudo searches its directories first.
  */
 export const sudoPolicyOf = ({ user, isBuild }: Pick<Assignment, 'user' | 'isBuild'>, ownPath: string): SudoPolicy => {
   const own = ownPath.split(':').filter((directory) => directory.startsWith('/'))
