@@ -1,3 +1,6 @@
-/** The nonce that the content security policy requires for style elements that scripts add. Undefined if it requires none. */
+/**
+ * The nonce of the page. The content security policy allows a script to add a style element only with this nonce. Undefined if the
+ * policy requires no nonce.
+ */
 export const cspNonce: string | undefined =
   document.querySelector<HTMLMetaElement>('meta[property="csp-nonce"]')?.nonce || undefined

@@ -8,8 +8,8 @@ import { problemOf, unreachable } from './problem.ts'
 export const apiUrl = new URL('/api', location.origin).href
 
 /**
- * Makes a call with the session's credential. If the server refuses the credential, this function renews the session and makes
- * the call once more. The access token may have expired while the user's machine slept.
+ * Makes a call with the session's credential. The access token may have expired while the user's machine slept. So if the server
+ * refuses the credential, this function renews the session and makes the call once more.
  */
 export const fetchSignedIn = async (request: Request): Promise<Response> => {
   const send = async (each: Request) => {
@@ -26,7 +26,7 @@ export const fetchSignedIn = async (request: Request): Promise<Response> => {
 export const control = createClient<paths>({
   baseUrl: apiUrl,
   fetch: fetchSignedIn,
-  // A list is sent as a repeated parameter (`states=a&states=b`), as the API expects.
+  // In a URL, a list becomes a repeated query parameter (`states=a&states=b`), as the API expects.
   querySerializer: { array: { style: 'form', explode: true } },
 })
 

@@ -1,6 +1,6 @@
 import { shownLines } from '../ui/shown-text.ts'
 
-/** Maximum length of an error message, in characters. A longer message is cut. The server's usual messages are shorter. */
+/** Maximum length of an error message, in characters. A longer message is cut. */
 const longestSentence = 2000
 
 /** An answer of the server that is not a success. `message` is the server's own error message. */
@@ -21,8 +21,8 @@ export class ApiProblem extends Error {
 }
 
 /**
- * Turns an answer that is not a success into an error. `body` is the body of the answer, or undefined if it could not be read.
- * The message in the body may quote untrusted text from a sandbox, such as the name of a file.
+ * Turns an answer that is not a success into an error. `body`: the parsed body of the answer, or undefined if it could not be
+ * parsed. The message in the body is cleaned, because it may quote untrusted text, such as a file name in a sandbox.
  */
 export const problemOf = (response: Response, body: unknown): ApiProblem => {
   const { message, code } = (typeof body === 'object' && body !== null ? body : {}) as Record<string, unknown>

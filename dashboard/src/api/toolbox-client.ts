@@ -1,12 +1,12 @@
-// Makes calls to the toolbox of one sandbox, for its terminals, files and logs. The sandbox's record names the address of the
-// toolbox.
+// Makes calls to the toolbox of one sandbox, for its terminals, files and logs. The API's answer about the sandbox contains the
+// address of the toolbox.
 import createClient, { type Client } from 'openapi-fetch'
 import { answerOf, control, fetchSignedIn, type Sandbox } from './client.ts'
 import type { paths } from './toolbox.d.ts'
 
 export type ToolboxOwner = Pick<Sandbox, 'id' | 'toolboxProxyUrl'>
 
-/** The port of the toolbox. A page that needs a token for the toolbox asks for the preview token of this port. */
+/** The port of the toolbox in each sandbox. The preview token of this port gives access to the toolbox. */
 const toolboxPort = 2280
 
 /** A header for calls that must not count as activity. Without it an open page would keep an idle sandbox running. */
@@ -29,8 +29,8 @@ export const toolboxOf = (owner: ToolboxOwner): Client<paths> => {
 }
 
 /**
- * Opens a WebSocket of the toolbox. Browsers cannot send headers with a WebSocket, so the URL contains a token. The token changes
- * at each start of the sandbox, so it is fetched for each socket. `path` begins with a slash and may have a query.
+ * Opens a WebSocket of the toolbox. Browsers cannot send headers with a WebSocket, so the URL contains a preview token. The token
+ * changes at each start of the sandbox, so it is fetched for each WebSocket. `path` begins with a slash and may have a query.
  */
 export const openToolboxSocket = async (
   owner: ToolboxOwner,

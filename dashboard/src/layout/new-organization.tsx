@@ -6,7 +6,7 @@ import { session } from '../session/session.ts'
 import { FormDialog } from '../ui/dialog.tsx'
 import { SelectField, TextField } from '../ui/field.tsx'
 
-/** Makes an organization and switches this tab to it. */
+/** A dialog that makes an organization and then shows it in this browser tab. */
 export const NewOrganizationDialog = ({ onClose }: { onClose: () => void }) => {
   const queries = useQueryClient()
   const [name, setName] = useState('')

@@ -4,9 +4,9 @@ import type { AnswerTo, SandboxRow } from '../api/client.ts'
 export type ListPages = { pages: AnswerTo<'/sandbox', 'get'>[]; pageParams: unknown[] }
 
 /**
- * Updates a list with changed sandboxes. Removes the rows of deleted sandboxes. With `takesAll`, adds sandboxes that are not
- * in the list at its start: this is right only for a list without a filter that begins with the newest. Pages without a
- * change stay the same objects, so that they are not drawn again.
+ * Updates the rows of changed sandboxes in a list, and removes the rows of deleted sandboxes. With `takesAll`, adds new sandboxes
+ * at the start of the list. This is right only if the list has no filter and begins with the newest sandbox. Unchanged pages stay
+ * the same objects, so that React does not draw them anew.
  */
 export const applyChange = (list: ListPages, rows: readonly SandboxRow[], takesAll: boolean): ListPages => {
   const changed = new Map(rows.map((row) => [row.id, row]))

@@ -1,5 +1,5 @@
-// Receives changes of sandboxes over Socket.IO and updates the lists on the page. After a lost connection everything on the page
-// is fetched again, because the events sent in the meantime are lost.
+// Receives events about changed sandboxes over Socket.IO and updates the lists on the page. After a lost connection, fetches
+// everything on the page again, because events during the interruption are lost.
 import type { QueryClient } from '@tanstack/react-query'
 import { io } from 'socket.io-client'
 import type { Sandbox, SandboxRow } from '../api/client.ts'
@@ -11,15 +11,16 @@ export type SandboxChange = { sandbox: SandboxRow; newState: SandboxRow['state']
 /** How long changes of sandboxes are collected before the lists are drawn with them, in ms. */
 const gatherMilliseconds = 250
 /**
- * A list with more loaded pages is not fetched again for a new sandbox: its reader has scrolled far from the start of the list.
+ * When a new sandbox appears, a list is fetched again only if it has at most this many loaded pages. With more pages, the reader
+ * has scrolled far away from the start, where the new sandbox is.
  */
 const mostPagesFetched = 5
 /** How long to wait before the next attempt to connect after the server refused the credential, in ms. */
 const refusedMilliseconds = 5000
 
 /**
- * Keeps the lists on the page current. Returns a function that ends this. `onLink` is called with true when events begin to
- * arrive, and with false when the connection is lost.
+ * Updates the lists on the page whenever an event arrives. Returns a function that ends this. `onLink` is called with true when the
+ * connection is made, and with false when it is lost.
  */
 export const follow = (
   queries: QueryClient,
@@ -50,8 +51,8 @@ export const follow = (
       void queries.invalidateQueries({ queryKey: [organizationId, 'sandbox', row.id] })
     }
   }
-  // Updates the rows of changed sandboxes in all shown lists of forks and ancestors. A new fork has no row that could be
-  // updated, so the lists are then fetched again.
+  // Updates the rows of changed sandboxes in all shown lists of forks and ancestors. If there is a new fork, fetches the lists
+  // again, because the new fork has no row yet.
   const drawFamilies = (rows: readonly SandboxRow[], hasNewFork: boolean) => {
     const queryKey = [organizationId, 'family']
     queries.setQueriesData<Pick<SandboxRow, 'id'>[]>({ queryKey }, (members) => members && replaceRows(members, rows))

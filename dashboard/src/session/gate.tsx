@@ -21,7 +21,10 @@ const ssoErrors: Record<string, string> = {
   provider_unavailable: 'The identity provider cannot be reached.',
 }
 
-/** Returns a message for an `error` in the address. It never shows a text from the address, because anybody can make a link. */
+/**
+ * Returns the message for an error code in the page's address. The message contains no text from the address, because anybody can
+ * make a link with any text.
+ */
 const sentenceOf = (code = ''): string =>
   Object.hasOwn(ssoErrors, code)
     ? ssoErrors[code]!
@@ -43,7 +46,10 @@ const Failed = ({ reason, code }: { reason: string; code?: string | undefined })
   </div>
 )
 
-/** Chooses the organization with which this tab begins: the one that was used last, otherwise the personal one. */
+/**
+ * Chooses the organization that this browser tab shows at first: the one that the user chose last or, if there is none, the
+ * personal organization.
+ */
 const WithOrganization = ({ children }: { children: ReactNode }) => {
   const chosen = useSyncExternalStore(session.subscribe, () => session.organizationId)
   const query = useQuery({ queryKey: ['organizations'], queryFn: () => answerOf(control.GET('/organizations')) })

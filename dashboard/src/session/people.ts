@@ -48,7 +48,7 @@ export const useStanding = (): Standing | undefined => {
   return { userId: me.id, isOwner, holds: (permission) => isOwner || held.has(permission) }
 }
 
-/** Whether the user is an operator of this server. The page finds out with one call that only operators may make. */
+/** Whether the user is an operator of this server. To find out, the page makes a call that only operators may make. */
 export const useIsOperator = (): boolean => {
   const me = useMe().data
   const { data = false } = useQuery({

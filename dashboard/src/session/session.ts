@@ -56,8 +56,8 @@ class Session {
 
   constructor() {
     this.#channel.onmessage = ({ data }: MessageEvent<Renewal>) => {
-      // When a user has signed in again in a window, all tabs get the message with the new tokens. Only the tab that opened
-      // the window uses them: if two tabs used one refresh token, both sessions would end.
+      // When a user has signed in again in a second window, all tabs of the browser get the message with the new tokens. Only the
+      // tab that opened the window uses them: if two tabs used one refresh token, the sessions of both would end.
       if (data.tabId === this.#tabId) this.#accept(data.tokens)
     }
   }
@@ -130,7 +130,7 @@ class Session {
       try {
         this.#tokens = await renewAtIssuer(await this.#issuer(), this.#tokens!)
       } catch (error) {
-        // A TypeError means that the network failed, perhaps only for a moment. The session stays, and the calls themselves fail.
+        // A TypeError means that the server could not be reached, perhaps only for a moment. So the session does not expire.
         if (!(error instanceof TypeError)) this.#expire()
       } finally {
         this.#renewing = undefined
@@ -146,7 +146,7 @@ class Session {
     return this.#state.name === 'signed-in'
   }
 
-  /** Opens a window in which the user signs in again. The window hands its tokens to this page. */
+  /** Opens a second window in which the user signs in again. That window then sends its tokens to this page. */
   signInAgain(): void {
     sessionStorage.setItem(renewalKey, this.#tabId)
     const opened = window.open('/dashboard/', '_blank', 'popup,width=520,height=640')
@@ -217,8 +217,8 @@ class Session {
   }
 
   /**
-   * Throws an error for the user if the page was opened at an address of the server that is not the configured one, such as
-   * its IP address. The server's own sign-in sends browsers back only to the configured address.
+   * Throws an error with a message for the user if the page was not opened at the configured address of the server, but for example
+   * at its IP address. After a sign-in, the server's own issuer sends browsers back only to the configured address.
    */
   #checkAddress(): void {
     const { issuer } = this.config.oidc
@@ -230,8 +230,8 @@ class Session {
   }
 
   #start(tokens: Tokens): void {
-    // If the session storage has this key, another tab has opened this window only to renew the tab's session. The tab gets
-    // the tokens, and the window closes.
+    // If the session storage has this key, a tab has opened this window only to renew the session of that tab. The window then
+    // sends the tokens to the tab and closes itself.
     const tabId = sessionStorage.getItem(renewalKey)
     if (tabId !== null) {
       sessionStorage.removeItem(renewalKey)

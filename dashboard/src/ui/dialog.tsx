@@ -45,8 +45,8 @@ export const FormDialog = ({ submit, isDanger, isSubmitDisabled, onSubmit, child
   const [isBusy, setBusy] = useState(false)
   const run = async (event: FormEvent) => {
     event.preventDefault()
-    // If this dialog was opened inside of another form's component, React would pass the event on to that form. The other
-    // form must not be submitted.
+    // Stops the event here. If the component of another form has opened this dialog, React would pass the event on and submit that
+    // form too.
     event.stopPropagation()
     if (isBusy) return
     setBusy(true)

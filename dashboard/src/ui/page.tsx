@@ -34,8 +34,8 @@ export const Empty = ({ title, children, action }: { title: string; children?: R
 type Loaded<T> = { data: T | undefined; error: unknown; isPending: boolean; refetch: () => unknown }
 
 /**
- * Draws the data of a query, or a notice while the query loads or after it failed. If a later fetch fails, the data of the
- * earlier fetch stay on the page.
+ * Draws the data of a query, or a notice while the query loads or after it has failed. If the data were fetched once and a refresh
+ * fails, shows both the old data and the notice.
  */
 export const WhenLoaded = <T,>({ query, children }: { query: Loaded<T>; children: (data: T) => ReactNode }) => (
   <>

@@ -41,7 +41,10 @@ const labelOf = (name: string): string => {
 
 type TemplateFieldsProps = { onFill: (filled: Partial<ProviderForm>) => void }
 
-/** Offers templates of well-known identity providers, and asks for the parts that are missing in the template's issuer URL. */
+/**
+ * Offers templates for well-known identity providers. Asks for the values of the placeholders in the issuer URL of the chosen
+ * template.
+ */
 const TemplateFields = ({ onFill }: TemplateFieldsProps) => {
   const { data = [] } = useTemplates()
   const [id, setId] = useState('')

@@ -1,4 +1,5 @@
-// Fills the form of an identity provider from a template or a stored provider, and makes request bodies from it.
+// Fills the form of an identity provider from a template or from a stored provider, and turns the form into request bodies for the
+// API.
 import type { AnswerTo } from '../../api/client.ts'
 
 export type Provider = AnswerTo<'/organizations/{organizationId}/identity-providers', 'get'>[number]

@@ -13,9 +13,9 @@ import { TextField } from '../../ui/field.tsx'
 
 type NewKey = AnswerTo<'/api-keys', 'post'>
 
-/** Shows the value of a new key, which the server sends only once, and how to use the key. */
+/** A dialog that shows the value of a new API key, which the server sends only once, and how to use the key. */
 const NewKeyDialog = ({ created, onClose }: { created: NewKey; onClose: () => void }) => (
-  // Escape or a click outside of the dialog must not hide a value that is shown only once.
+  // The dialog ignores Escape and clicks outside of it, because they would hide a value that is shown only once.
   <Dialog title={`The key ${created.name}`} isOpen isWide onClose={() => {}}>
     <SecretOnce value={created.value} what="the key" />
     <h3>For the command line and your own programs</h3>
@@ -38,8 +38,8 @@ const NewKeyDialog = ({ created, onClose }: { created: NewKey; onClose: () => vo
 
 type Props = {
   /**
-   * The user's own permissions: the user can give a key only these. Undefined until they are fetched. The server checks the
-   * permissions of a new key in any case.
+   * The user's own permissions. The dialog offers only these for the new key. Undefined until they are fetched; then the dialog
+   * offers all, and the server checks them.
    */
   standing: Standing | undefined
   onClose: () => void

@@ -4,7 +4,10 @@ import { SelectField } from '../../ui/field.tsx'
 /** What a user may do. An owner may do everything. A member may do what the assigned roles allow. */
 export type Access = { role: 'owner' | 'member'; assignedRoleIds: readonly string[] }
 
-/** Returns the fields of the request body. An owner needs no roles, so none are sent for an owner. */
+/**
+ * Returns the fields `role` and `assignedRoleIds` of a request body. For an owner, the list of roles is empty, because an owner may
+ * do everything.
+ */
 export const accessBody = ({ role, assignedRoleIds }: Access) => ({
   role,
   assignedRoleIds: role === 'owner' ? [] : [...assignedRoleIds],

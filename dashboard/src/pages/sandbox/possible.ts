@@ -1,4 +1,4 @@
-// Defines which actions of a sandbox's page are possible in which state. For the list of sandboxes, see sandboxes/actions.ts.
+// Defines for each state of a sandbox which actions its page offers. sandboxes/actions.ts does this for the list of sandboxes.
 import type { SandboxState } from '../../api/client.ts'
 
 const atRest: readonly SandboxState[] = ['started', 'stopped', 'paused']

@@ -7,8 +7,8 @@ import { isMoving } from '../../ui/state-badge.tsx'
 const progressMilliseconds = 2000
 
 /**
- * Fetches one sandbox. Events keep its state up to date, but some fields change without events. A page that shows such
- * fields sets `restMilliseconds`, the interval at which the sandbox is fetched again.
+ * Fetches one sandbox. Events of the server update its state, but some fields change without an event. A page that shows such
+ * fields sets `restMilliseconds`: the interval in ms at which the sandbox is fetched again.
  */
 export const useSandbox = (idOrName: string, restMilliseconds?: number) => {
   const organizationId = useOrganizationId()

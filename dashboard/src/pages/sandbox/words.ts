@@ -35,7 +35,7 @@ export const timerNames = Object.keys(timerText) as TimerName[]
 
 type Network = Pick<Sandbox, 'networkBlockAll' | 'networkAllowList' | 'domainAllowList'>
 
-/** Says which addresses the sandbox may reach. */
+/** Says to which domains and addresses the sandbox may connect. */
 export const networkText = ({ networkBlockAll, networkAllowList, domainAllowList }: Network): string => {
   if (networkBlockAll) return 'Closed: it reaches nothing outside'
   const allowed = [domainAllowList, networkAllowList]
@@ -49,8 +49,8 @@ export const networkText = ({ networkBlockAll, networkAllowList, domainAllowList
 export const isWebAddress = (text: string): boolean => /^https?:\/\//i.test(text)
 
 /**
- * The name to show. The server renames a deleted sandbox to `DESTROYED_name_time`, so that its name is free. For a deleted
- * sandbox the former name is returned.
+ * Returns the name of a sandbox for the page. The server renames a deleted sandbox to `DESTROYED_name_time`, so that another
+ * sandbox can have its name. For such a sandbox, returns the name that it had before.
  */
 export const nameOf = ({ name, state }: Pick<Sandbox, 'name' | 'state'>): string =>
   state === 'destroying' || state === 'destroyed' ? (/^DESTROYED_(.*)_\d+$/s.exec(name)?.[1] ?? name) : name

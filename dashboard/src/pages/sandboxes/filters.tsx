@@ -6,7 +6,7 @@ import { Dialog } from '../../ui/dialog.tsx'
 import { CheckField, TextField } from '../../ui/field.tsx'
 import { activeFilters, type ListSearch, readLabels } from './search.ts'
 
-/** The states that the filter offers. All other states last only for a short time. */
+/** The states that the filter offers. The other states, such as `starting`, last only for a short time. */
 const states: readonly SandboxState[] = [
   'started',
   'stopped',

@@ -8,7 +8,9 @@ import { FormDialog } from '../../ui/dialog.tsx'
 import { SelectField, TextArea, TextField } from '../../ui/field.tsx'
 import { bodyOf, emptyForm, isComplete, type SnapshotForm } from './create-form.ts'
 
-/** Makes a snapshot from an image or a Dockerfile, and then opens the page of the snapshot, which shows the build log. */
+/**
+ * A dialog that makes a snapshot from an image or a Dockerfile. It then opens the page of the snapshot, which shows the build log.
+ */
 export const CreateSnapshotDialog = ({ onClose }: { onClose: () => void }) => {
   const [form, setForm] = useState(emptyForm)
   const organizationId = useOrganizationId()

@@ -18,7 +18,7 @@ export class LogLines {
 
   add(text: string): void {
     const pieces = `${this.#unfinished}${text}`.split('\n')
-    // Limits the unfinished line too, in case its end never comes.
+    // Keeps only the last characters of the unfinished line, because its end may never come.
     this.#unfinished = pieces.pop()!.slice(-4 * longestLine)
     for (const piece of pieces) this.#lines.push(cleanLine(piece))
     const tooMany = this.#lines.length - mostLines

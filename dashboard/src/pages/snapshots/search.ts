@@ -16,7 +16,7 @@ export type SnapshotSearch = {
 }
 
 const textOf = (value: unknown): string | undefined => {
-  // The router turns the value of `?name=12` into a number.
+  // The router parses the value of `?name=12` as a number, but a name is text.
   const text = typeof value === 'number' ? String(value) : value
   return typeof text === 'string' && text !== '' ? text : undefined
 }

@@ -21,8 +21,8 @@ const readLog = async (url: string, signal: AbortSignal, onPiece: (text: string)
 }
 
 /**
- * Follows a build log. `isMoving` says whether the build still runs. If the connection breaks during the build, reads the
- * log again from its beginning after a pause, which is longer each time.
+ * Follows a build log. `isMoving`: whether the build still runs. If the connection breaks during the build, waits and then reads
+ * the log from its beginning. The wait is longer after each failure.
  */
 export const useBuildLog = (path: string, isMoving: boolean) => {
   const [log, setLog] = useState<{ text: string; dropped: number }>({ text: '', dropped: 0 })
@@ -61,8 +61,8 @@ export const useBuildLog = (path: string, isMoving: boolean) => {
 
   const isOver = state.name !== 'following'
   useEffect(() => {
-    // Follows the log again if it ended while the build still runs. Either the build has begun again, or the connection
-    // broke.
+    // If the log has ended although the build still runs, reads it from its beginning after a wait. Either the server has begun the
+    // build anew, or the connection broke.
     if (!isOver || !isMoving) return
     const seconds = Math.min(3 * 2 ** Math.min(attempt, 10), longestPauseSeconds)
     const timer = setTimeout(() => setAttempt(attempt + 1), seconds * 1000)

@@ -7,7 +7,10 @@ import type { Snapshot, SnapshotPage, SnapshotSearch } from './search.ts'
 
 const rowsPerPage = 50
 
-/** One page of the snapshots that match the filters. While one of them is being made, the page is fetched again at intervals. */
+/**
+ * Fetches one page of the snapshots that match the filters. While one of these snapshots is being made, fetches the page again at
+ * intervals.
+ */
 export const useSnapshots = (search: SnapshotSearch) => {
   const organizationId = useOrganizationId()
   return useQuery<SnapshotPage>({

@@ -6,7 +6,10 @@ export const mostDropped = 10_000
 
 const fileOf = (entry: FileSystemFileEntry) => new Promise<File>((take, fail) => entry.file(take, fail))
 
-/** Returns all entries of a directory. `readEntries` returns only some at each call, and none at the end. */
+/**
+ * Returns all entries of a directory. The browser's `readEntries` returns only some of them at each call. So it is called until it
+ * returns none.
+ */
 const entriesOf = async (directory: FileSystemDirectoryEntry): Promise<FileSystemEntry[]> => {
   const reader = directory.createReader()
   const all: FileSystemEntry[] = []
@@ -21,7 +24,7 @@ const entriesOf = async (directory: FileSystemDirectoryEntry): Promise<FileSyste
 export const droppedFiles = async ({ items }: DataTransfer): Promise<Dropped[]> => {
   const found: Dropped[] = []
   const waiting: FileSystemEntry[] = []
-  // All entries are read before the first `await`, because the browser then empties `items`.
+  // Reads all items before the first `await`, because the browser empties the list `items` at that point.
   for (const item of items) {
     const entry = item.webkitGetAsEntry()
     const file = item.getAsFile()

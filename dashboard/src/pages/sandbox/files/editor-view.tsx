@@ -40,7 +40,7 @@ const LeaveGuard = ({ isDirty, name }: { isDirty: boolean; name: string }) => {
 export const EditorView = ({ sandbox, path, info, text, onSaved }: EditorProps) => {
   const box = useRef<HTMLDivElement>(null)
   const editor = useRef<Editor>(undefined)
-  /** The text and the file as they were last read or saved. */
+  /** The text of the file and its properties (`FileInfo`), as they were when the file was last read or saved. */
   const saved = useRef<{ text: string; info: FileInfo }>({ text: text.text, info })
   const [isDirty, setDirty] = useState(false)
   const [isBusy, setBusy] = useState(false)
@@ -91,8 +91,8 @@ export const EditorView = ({ sandbox, path, info, text, onSaved }: EditorProps) 
         onChange: () => setDirty(editor.current?.text() !== saved.current.text),
         onSave: () => void latestSave.current(),
       })
-      // CodeMirror makes all line ends of a text equal. So edits are compared with the editor's text, not with the text that was
-      // read.
+      // Stores the text as the editor returns it, to see later whether the user has changed it. It may differ from the text that
+      // was read, because CodeMirror makes all line ends of a text equal.
       saved.current = { ...saved.current, text: editor.current.text() }
       editor.current.focus()
     }

@@ -20,7 +20,7 @@ export const listDirectory = async (owner: ToolboxOwner, path: string, signal: A
 export const homeOf = async (owner: ToolboxOwner): Promise<string> =>
   (await answerOf(toolboxOf(owner).GET('/user-home-dir', { headers: unnoticed }))).dir
 
-/** Describes a file or directory, following links. */
+/** Returns the properties of a file or directory. For a link, returns those of the link's target. */
 export const describe = (owner: ToolboxOwner, path: string): Promise<FileInfo> =>
   answerOf(toolboxOf(owner).GET('/files/info', { params: { query: { path } }, headers: unnoticed }))
 
@@ -70,8 +70,8 @@ export const writeText = async (owner: ToolboxOwner, path: string, text: string)
 
 /** Makes the browser download a file of any size, without loading it into the page. */
 export const download = async (owner: ToolboxOwner, path: string): Promise<void> => {
-  // Throws an error if the file cannot be read, so that this page can show the reason. Otherwise the browser would show an
-  // error page.
+  // Asks for the file's properties first. If the file does not exist, this throws an error, which the dashboard shows. Otherwise
+  // the browser would show an error page.
   await describe(owner, path)
   const key = await answerOf(
     control.GET('/sandbox/{sandboxIdOrName}/signing-key', {

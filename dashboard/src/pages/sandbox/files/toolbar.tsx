@@ -20,7 +20,7 @@ export const Toolbar = ({ areHiddenShown, onHidden, onNew, onUpload, onSearch, o
   const directory = useRef<HTMLInputElement>(null)
   const take = (input: HTMLInputElement) => {
     if (input.files !== null) onUpload(chosenFiles(input.files))
-    // Clears the field. Otherwise the browser would send no event when the same file is chosen a second time.
+    // Clears the file field. Otherwise the browser would send no event if the user chooses the same file again.
     input.value = ''
   }
   return (

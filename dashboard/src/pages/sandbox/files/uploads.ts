@@ -31,7 +31,7 @@ export class Uploads {
   #nextId = 1
   #sending = 0
   #stop = new AbortController()
-  /** Called when all uploads have ended, successfully or not. */
+  /** Called when no upload is waiting or running any more, whether the uploads have succeeded or failed. */
   onArrived: () => void = () => {}
 
   constructor(owner: ToolboxOwner, send: SendFile) {

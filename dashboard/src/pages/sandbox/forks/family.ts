@@ -8,12 +8,15 @@ export const mostForks = 100
 const pathOf = (sandboxId: string) => ({ path: { sandboxIdOrName: sandboxId } })
 
 /**
- * The fields with which the page draws a fork or an ancestor. When a sandbox changes, live/events.ts updates them in all query
- * results whose key contains `family`.
+ * The fields of a fork or an ancestor that the page shows. When such a sandbox changes, live/events.ts updates these fields in the
+ * cached query results whose key contains `family`.
  */
 export type Member = Pick<Sandbox, 'id' | 'name' | 'state' | 'createdAt'>
 
-/** The sandboxes from which this sandbox was forked, directly or through other forks. Deleted ones are missing. Oldest first. */
+/**
+ * The ancestors of a sandbox: the sandbox of which it is a fork, the sandbox of which that one is a fork, and so on. The oldest
+ * comes first. Deleted sandboxes are left out.
+ */
 export const useAncestors = (sandboxId: string) => {
   const organizationId = useOrganizationId()
   return useQuery({

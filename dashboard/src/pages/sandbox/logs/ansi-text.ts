@@ -37,8 +37,8 @@ const classOf = ({ colour, isBold }: Look) =>
   [colour !== undefined && `ansi-${colour}`, isBold && 'ansi-bold'].filter(Boolean).join(' ')
 
 /**
- * Splits a log line into pieces of one colour each, with their CSS classes. If carriage returns overwrite the line, only the last
- * text is returned.
+ * Splits a log line into pieces that have one colour each, with the CSS classes of each piece. If a program has overwritten the
+ * line by carriage returns, as a progress bar does, only its last text is returned.
  */
 export const piecesOf = (line: string): Piece[] => {
   const shown = line.slice(line.replace(/\r+$/, '').lastIndexOf('\r') + 1).replace(/\r+$/, '')

@@ -1,5 +1,5 @@
-// Follows one log over a WebSocket. Each new connection sends the whole stored log again, so that nothing is lost when a
-// connection breaks. The page then replaces the log that it shows.
+// Follows one log over a WebSocket. At each new connection, the server sends the whole stored log from its beginning. So nothing is
+// lost when a connection breaks: the page then replaces the log that it shows.
 import { waitAfter } from '../terminal/waits.ts'
 
 export type LogState =

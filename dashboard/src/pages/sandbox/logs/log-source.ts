@@ -15,7 +15,9 @@ const pathOf = (source: LogSource): string =>
 export const openLog = (owner: ToolboxOwner, source: LogSource): Promise<WebSocket> =>
   openToolboxSocket(owner, `${pathOf(source)}?follow=true`)
 
-/** Asks the server for the command that writes the log. Throws the server's error message if the command does not exist. */
+/**
+ * Asks the server for the command that writes the log. If the command does not exist, throws an error with the server's message.
+ */
 export const askForLog = (owner: ToolboxOwner, source: LogSource): Promise<unknown> =>
   source === 'entrypoint'
     ? answerOf(toolboxOf(owner).GET('/process/session/entrypoint', { headers: unnoticed }))

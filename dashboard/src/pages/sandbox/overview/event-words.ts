@@ -71,7 +71,7 @@ const causeText = ({ exitCode, signal, oomKilled }: NonNullable<SandboxEvent['ca
 export const reasonsOf = ({ reason, cause }: SandboxEvent): string[] => {
   const saysMemory = /out of memory/i.test(reason ?? '')
   const words = cause === undefined || (saysMemory && cause.oomKilled === true) ? undefined : causeText(cause)
-  // Whether the server's reason contains the exit code or the signal already. The text of the cause is then left out.
+  // If the server's reason already names the exit code or the signal, the text of the cause is left out.
   const isKnown = cause?.exitCode !== undefined && (reason ?? '').includes(`exit code ${cause.exitCode}`)
   const isSignalKnown = cause?.signal !== undefined && (reason ?? '').includes(cause.signal)
   const parts = [reason, cause?.detail, isKnown || isSignalKnown ? undefined : words]

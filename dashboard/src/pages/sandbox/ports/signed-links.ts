@@ -1,4 +1,5 @@
-// Keeps the signed preview links that were made while this page was open. The server offers no list of them.
+// The signed preview links that the user has made since the page was opened. The page stores them itself, because the server does
+// not list them.
 import type { AnswerTo } from '../../../api/client.ts'
 
 export type SignedLink = AnswerTo<'/sandbox/{sandboxIdOrName}/ports/{port}/signed-preview-url', 'get'> & {

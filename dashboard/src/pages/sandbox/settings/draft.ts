@@ -1,4 +1,4 @@
-// The state of a form whose setting may be changed by somebody else while the user types.
+// The content of a form for a setting that somebody else may change while the user types.
 
 /** A value that is being edited, and the saved value from which the edit began. */
 export type Draft<T> = { value: T; base: T }
@@ -6,8 +6,8 @@ export type Draft<T> = { value: T; base: T }
 const isSame = (one: unknown, other: unknown) => JSON.stringify(one) === JSON.stringify(other)
 
 /**
- * What the form shows: the draft or, without one, the saved value. A draft is never overwritten. `isStale` says that the
- * saved value has changed since the edit began.
+ * Returns the value that the form shows: what the user has typed or, if the user has typed nothing, the saved value. `isStale`: the
+ * saved value has changed since the user began to type.
  */
 export const viewOf = <T>(saved: T, draft: Draft<T> | undefined): { value: T; isDirty: boolean; isStale: boolean } => {
   if (draft === undefined || isSame(draft.value, saved)) return { value: saved, isDirty: false, isStale: false }

@@ -6,7 +6,10 @@ import { toast } from '../../../ui/toast.tsx'
 import { useChange } from '../use-change.ts'
 import { SettingCard } from './setting-card.tsx'
 
-/** Replaces the key with which the download and upload addresses of the sandbox are signed. */
+/**
+ * A button that replaces the key with which the download and upload URLs of the sandbox are signed. URLs that were signed before
+ * stop working.
+ */
 export const KeyCard = ({ sandbox }: { sandbox: Sandbox }) => {
   const [isAsking, setAsking] = useState(false)
   const { change } = useChange(sandbox.id)

@@ -12,7 +12,7 @@ export const addRow = (rows: readonly LabelRow[]): LabelRow[] => [
   { id: Math.max(-1, ...rows.map(({ id }) => id)) + 1, key: '', value: '' },
 ]
 
-/** Why the rows cannot be saved, as a sentence. Undefined if they can. */
+/** A sentence that says why the rows cannot be saved. Undefined if they can be saved. */
 export const rowsProblem = (rows: readonly LabelRow[]): string | undefined => {
   const keys = rows.map(({ key }) => key)
   if (keys.includes('')) return 'Each label needs a key. Remove the rows that you do not need.'

@@ -29,7 +29,7 @@ export const readNetwork = ({ networkBlockAll, networkAllowList, domainAllowList
   return { mode: domains === '' && addresses === '' ? 'open' : 'listed', domains, addresses }
 }
 
-/** Returns an error message for mode `listed` with two empty lists: the server would allow all traffic. */
+/** Returns an error message if the mode is `listed` but both lists are empty, because the server would then allow all traffic. */
 export const networkProblem = ({ mode, domains, addresses }: NetworkDraft): string | undefined =>
   mode === 'listed' && listOf(domains) === '' && listOf(addresses) === ''
     ? 'Name at least one domain or address, or choose another policy.'

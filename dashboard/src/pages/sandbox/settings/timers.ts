@@ -3,7 +3,7 @@ import type { TimerName } from '../words.ts'
 
 export type Timers = Record<TimerName, string>
 
-/** A timer that is to be saved. */
+/** A call that sets a timer of the sandbox to a number of minutes. */
 export type TimerCall = { name: TimerName; minutes: number }
 
 /** Reads the number in a field. Undefined if the text is not a whole number, or if the timer cannot have that number. */

@@ -9,8 +9,8 @@ export const useDraft = <T>(saved: T) => {
     set: (value: T) => setDraft((before) => edited(saved, before, value)),
     discard: () => setDraft(undefined),
     /**
-     * Must be called when the form has saved a part of its fields. The saved value replaces `base`, the value with which the
-     * edit began. Otherwise the form would take the saved value for a change by another user.
+     * Must be called when the form has saved only some of its fields. `base` is the value that is saved now. Without this call, the
+     * form would take its own save for a change by another user.
      */
     rebase: (base: T) => setDraft((before) => before && { ...before, base }),
   }

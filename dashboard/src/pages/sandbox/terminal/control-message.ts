@@ -1,4 +1,7 @@
-/** A message of the server about a terminal. It comes as a text message of the WebSocket; output of programs comes as bytes. */
+/**
+ * A message in which the server reports the state of a terminal. It is a text message of the WebSocket; output of programs comes in
+ * binary messages.
+ */
 export type ControlMessage =
   | { status: 'connected' }
   | { status: 'exited'; exitCode: number | undefined; reason: string | undefined }

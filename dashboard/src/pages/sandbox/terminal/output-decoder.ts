@@ -1,6 +1,6 @@
 /**
- * Matches characters that xterm.js draws onto the character before them: combining marks, joiners and Hangul vowels. Matches DEL
- * too: xterm.js ignores DEL, so it draws marks before and after a DEL onto one character.
+ * Matches characters that xterm.js draws onto the previous character: combining marks, joiners and Hangul vowels. Also matches DEL,
+ * which xterm.js ignores: marks before and after a DEL are drawn onto the same character.
  */
 const joined = '[\\p{M}\\p{Cf}\\u1160-\\u11ff\\u007f]'
 const surplus = new RegExp(`(?<=${joined}{16})${joined}+`, 'gu')

@@ -1,5 +1,5 @@
-// Holds output that arrives faster than the terminal can draw it. A browser cannot ask a WebSocket to wait, so the queue has a
-// limit. Above the limit, old output is dropped and the page says how much.
+// Holds output that arrives faster than the terminal can draw it. A page cannot make a WebSocket wait, so the queue has a limit. If
+// more output waits, the queue drops the waiting output, and the page shows how many bytes were dropped.
 
 /**
  * Maximum number of bytes of output that wait. If more arrive, all waiting bytes are dropped: newer output would soon scroll
@@ -15,7 +15,7 @@ const lineFeed = 0x0a
 export type QueueParts = {
   /** Draws one piece of output, and calls `done` afterwards. */
   draw: (piece: Uint8Array, done: () => void) => void
-  /** Called with the total number of dropped bytes. */
+  /** Called with the number of bytes that this queue has dropped so far. */
   onDropped: (bytes: number) => void
 }
 

@@ -4,8 +4,8 @@ export const longestPaste = 1024 * 1024
 const unwanted = /[\u0000-\u0008\u000b\u000c\u000e-\u001f\u007f-\u009f]/g
 
 /**
- * Removes all control characters except tabs and line ends from a text. Otherwise a copied text could end the terminal's
- * bracketed paste and then give commands.
+ * Removes all control characters except tabs and line ends from a text. Such characters could end the terminal's bracketed paste,
+ * so that the shell would run the rest of the text as commands.
  */
 export const pastedText = (text: string): string => text.replace(unwanted, '')
 

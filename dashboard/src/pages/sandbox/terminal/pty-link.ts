@@ -35,7 +35,10 @@ export type LinkParts = {
   onOutput: (data: Uint8Array) => void
 }
 
-/** After a connection that has lasted at least this long, in ms, the count of failed attempts begins at zero. */
+/**
+ * When a connection has lasted at least this long, in ms, the number of failed attempts is set to zero. So the wait before the next
+ * attempt is short.
+ */
 const steadyMilliseconds = 10_000
 /** Maximum number of typed bytes that may wait for the network. */
 const longestUnsent = 4 * 1024 * 1024
@@ -66,7 +69,7 @@ export class PtyLink {
     void this.#open(this.#attempt)
   }
 
-  /** Closes the connection and makes no new attempts, because the sandbox does not run. `connect` begins new attempts. */
+  /** Closes the connection, because the sandbox does not run. Makes no attempt to connect until `connect` is called. */
   hold(): void {
     if (this.#isClosed || this.#isOver()) return
     this.#drop()

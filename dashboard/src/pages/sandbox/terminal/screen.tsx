@@ -43,7 +43,7 @@ export const Screen = ({
 
   const onKey = (event: KeyboardEvent): boolean => {
     if (event.type !== 'keydown' || !event.ctrlKey) return true
-    // The terminal needs the Tab key itself. So F6 moves the focus out of the terminal (WCAG 2.1.2).
+    // F6 moves the focus out of the terminal (WCAG 2.1.2). Tab cannot do this, because the shell needs Tab.
     if (event.key === 'F6') {
       event.preventDefault()
       after.current?.querySelector('button')?.focus()
@@ -91,7 +91,7 @@ export const Screen = ({
       event.stopPropagation()
       askAndPaste(event.clipboardData?.getData('text/plain') ?? '')
     }
-    // The listener of the page runs before that of xterm.js, which would paste without asking.
+    // With `capture`, this listener runs before that of xterm.js, which would paste a text without asking the user.
     box.addEventListener('paste', onPaste, { capture: true })
     let frame = 0
     const observer = new ResizeObserver(() => {

@@ -8,10 +8,7 @@ import { findPty, makePty, openPtySocket, resizePty } from './pty-calls.ts'
 import { type LinkState, PtyLink } from './pty-link.ts'
 import { isReport } from './terminal-reports.ts'
 
-/**
- * Output in the first so many ms of a connection counts as old output, because the server first sends the output that it has
- * stored.
- */
+/** For this many ms after a connection begins, all output counts as old output, because the server then sends its stored output. */
 const replayMilliseconds = 500
 /** How long the size of the terminal must stay unchanged before it is sent to the PTY session, in ms. */
 const resizeMilliseconds = 150

@@ -1,5 +1,5 @@
-// xterm.js adds style elements and sets `style` attributes. The content security policy allows style elements with the
-// page's nonce only, and no `style` attributes. So xterm.js gets a changed document that does both in ways that are allowed.
+// xterm.js adds style elements and sets `style` attributes. The content security policy forbids `style` attributes, and allows only
+// style elements with the page's nonce. So xterm.js gets a changed `document`, which adds styles in ways that the policy allows.
 import { cspNonce } from '../../../csp-nonce.ts'
 
 /** Replaces `appendChild`: gives a style element the page's nonce before it is added. */
