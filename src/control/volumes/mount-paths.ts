@@ -3,7 +3,9 @@
 import { Problem } from '#src/problems.ts'
 import type { VolumeMount } from '#src/wire/runner-link.ts'
 
-/** Paths that the platform mounts itself, or that programs in every sandbox need. */
+/**
+ * Paths at which no volume may be mounted, because Alcove mounts them itself, or programs in every sandbox need them.
+ */
 const reserved = ['/proc', '/sys', '/dev', '/boot', '/etc', '/bin', '/sbin', '/lib', '/lib64']
 
 const isBelow = (path: string, above: string) => path === above || path.startsWith(`${above}/`)

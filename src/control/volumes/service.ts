@@ -141,7 +141,7 @@ export const dropVolumesOf = async (parts: RunningParts, organizationId: string)
 
 export { forgetVolumesOf }
 
-/** Days after its deletion for which a volume is listed with `includeDeleted`. */
+/** Number of days for which `GET /volumes` with `includeDeleted` lists a deleted volume. */
 const keptDays = 7
 
 export const sweepVolumes = async ({ database, clock }: Pick<Parts, 'database' | 'clock'>): Promise<void> => {

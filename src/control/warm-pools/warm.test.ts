@@ -214,7 +214,7 @@ suite('a warm pool', () => {
       await app.as('owner').delete(`/sandbox/${id}`)
       await untilState(app, id, 'destroyed')
     }
-    // After a failure, filling pauses for a minute. Ends that pause.
+    // After a failure, control does not fill the pool for a minute. The test ends this pause.
     await app.database.sql`update warm_pools set not_before = null`
     assert.equal(await fill(app), 2)
     assert.equal(await reason(), null)

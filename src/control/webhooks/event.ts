@@ -23,7 +23,7 @@ export type Message = {
   publicId: string
   organizationId: string
   event: WebhookEvent
-  /** Id of the sandbox, the snapshot or the volume. */
+  /** Id of the sandbox, snapshot or volume that the message is about. */
   subjectId: string
   name: string | null
   sandboxClass: string | null
