@@ -168,7 +168,7 @@ export class ChangeFeed {
   }
 
   #tell(change: Change): void {
-    // If a listener fails, the others are still called.
+    // If one listener fails, all other listeners are still called.
     for (const listener of this.#emitter.listeners('change')) {
       try {
         listener(change)

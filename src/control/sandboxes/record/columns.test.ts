@@ -1,4 +1,4 @@
-// Compares the table of columns with the database, and tries each row of it on a real sandbox.
+// Compares the list of columns in `columns.ts` with the database, and tries each entry on a real sandbox.
 import assert from 'node:assert/strict'
 import { suite, test } from 'node:test'
 import { create } from '#test/control/box.ts'

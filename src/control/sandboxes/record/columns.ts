@@ -86,7 +86,7 @@ const column =
 const copied = { begins: 'given', fork: 'copied', gone: 'stays' } as const
 /** A column whose value a create gives. A fork gets a value of its own. */
 const own = { begins: 'given', fork: 'own', gone: 'stays' } as const
-/** A column that has the database's default in a new row, and is written later. */
+/** A column that has the database's default in a new row. Later changes of the sandbox write it. */
 const later = { begins: 'default', fork: 'own', gone: 'stays' } as const
 
 const inLists = <const N extends string, S extends TSchema>(name: N, shape: S) =>
@@ -271,7 +271,7 @@ type Where<Said> = { [N in ColumnName]: Columns[N] extends Said ? N : never }[Co
 /** The values of a sandbox's row in the database. */
 export type ColumnValues = { -readonly [N in ColumnName]: NonNullable<Columns[N]['value']>['of'] }
 
-/** The values that a create gives. Every other column begins with its default. */
+/** The column values that a create gives. Every other column of a new row gets the database's default. */
 export type NewSandbox = Pick<ColumnValues, Where<{ begins: 'given' }>> &
   Partial<Pick<ColumnValues, Where<{ begins: 'may be given' }>>>
 

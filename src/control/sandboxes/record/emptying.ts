@@ -11,7 +11,7 @@ const mostShown = 100
  * random. So a sandbox that no other runner can take does not prevent the attempts for other sandboxes.
  */
 const mostTried = 20
-/** Seconds after which control tries again to start a moved sandbox that did not start. */
+/** Seconds after which control tries again to start a sandbox that it moved and that did not start. */
 const againAfterSeconds = 60
 
 /** SQL condition: the sandbox must stay on its runner, because one of its volumes is on the runner's own disk. */

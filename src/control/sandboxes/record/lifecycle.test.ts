@@ -169,7 +169,7 @@ suite('the states of a sandbox', () => {
     }
   })
 
-  test('a state has a time limit exactly if a move is under way in it (not `settled`)', () => {
+  test('a sandbox’s states with a time limit are exactly those in which a move is under way', () => {
     for (const state of sandboxStates) {
       const row = stateRows[state]
       assert.equal(row.stuckAfterSeconds === null, row.settled, state)

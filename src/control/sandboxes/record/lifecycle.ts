@@ -220,14 +220,14 @@ export const moveFrom = (on: Verb, from: SandboxState | null): Move => {
 
 type SandboxInState = { id: string; state: SandboxState }
 
-/** Returns the move of a verb from a state. Throws the problem for the caller if there is none. */
+/** Returns the move of a verb from a state. Throws the error for the caller if the table has no such move. */
 export const moveFor = (on: Verb, { id, state }: SandboxInState): Move => {
   const move = findMove(on, state)
   if (move) return move
   throw refusal(on, { id, state })
 }
 
-/** Throws the problem for the caller if the sandbox cannot be forked in its present state. */
+/** Throws the error for the caller if the sandbox cannot be forked in its present state. */
 export const checkForkable = (sandbox: SandboxInState): void => {
   if (!(forkableStates as readonly SandboxState[]).includes(sandbox.state)) throw refusal('fork', sandbox)
 }

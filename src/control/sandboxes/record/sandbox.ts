@@ -23,7 +23,7 @@ export const sizeOf = ({ cpu, memory_gib, disk_gib }: SandboxRow): Size => ({
 
 /** A row of `sandboxes`, and columns of other tables that some queries add. */
 export type SandboxRow = ColumnValues & {
-  /** Columns of the row of the sandbox's runner. */
+  /** Columns of the table `runners`, for the sandbox's runner. */
   runner_is_silent?: boolean | null
   runner_heartbeat_at?: Date | null
   /** The time at which the sandbox's runner was marked as lost. */

@@ -22,7 +22,7 @@ suite('a change of the variables of a sandbox', () => {
     assert.deepEqual(change(before, { unset: ['A', 'B'], set: { B: '3' } }), { env: { B: '3' }, unset_env: [] })
   })
 
-  test('a removed variable of the image is remembered in `unset_env`, until it is set again', () => {
+  test('a variable of the image that a caller removes stays in `unset_env` until a caller sets it', () => {
     const without = change({ env: { LANG: 'de' } }, { unset: ['LANG', 'nowhere'] })
     assert.deepEqual(without, { env: {}, unset_env: ['LANG'] })
     assert.deepEqual(change(without!, { unset: ['PATH'] })?.unset_env, ['LANG', 'PATH'])

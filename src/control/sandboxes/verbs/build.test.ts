@@ -41,7 +41,7 @@ suite('POST /sandbox with buildInfo', () => {
     )
     runner.say({ type: 'image-progress', image: snapshotRef, step: 'pulling', percent: 40 })
     while ((await get(app, made.id)).progress?.percent !== 40) await new Promise(setImmediate)
-    // Clients begin to read the build log when they see this state.
+    // Clients begin to read the build log when they see the state `building_snapshot`.
     assert.equal((await get(app, made.id)).state, 'building_snapshot')
     const page = (await app.as('member').get('/sandbox?states=building_snapshot')).body
     assert.deepEqual(

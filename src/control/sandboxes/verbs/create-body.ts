@@ -18,7 +18,7 @@ import { destroyedPrefix } from './destroy.ts'
 export type Wish = {
   name: string | undefined
   snapshot: string | undefined
-  /** The definition to build, given instead of a snapshot. */
+  /** The definition from which the sandbox's image is built. Undefined: the sandbox is made from a snapshot. */
   definition: Definition | undefined
   target: string | undefined
   user: string | undefined

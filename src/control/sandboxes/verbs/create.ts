@@ -191,7 +191,7 @@ const columnsOf = async (
     snapshot_id: '',
     snapshot: named?.name ?? '',
     image: await wantBuild(transaction, { organizationId: organization.id, regionId, definition: based }, now),
-    // `root` is used until the config of the image is known.
+    // The user is `root` until the config of the image, which contains the user, is known.
     os_user: wish.user ?? 'root',
     entrypoint: null,
     sandbox_class: 'container' as const,

@@ -179,7 +179,7 @@ export const listForks = async (
     order by created_at desc, id limit ${mostListed}`
 }
 
-/** Finds the parent. Throws 404 if the sandbox is not a fork, or if its parent is gone. */
+/** Finds the parent of a fork. Throws 404 if the sandbox is not a fork, or if its parent was destroyed. */
 export const getParent = async (
   { database }: RunningParts,
   { organization }: Pick<Actor, 'organization'>,
@@ -192,7 +192,7 @@ export const getParent = async (
   return parent
 }
 
-/** Lists the ancestors that exist at present, the oldest first and the parent last. */
+/** Lists those ancestors of a fork that still exist. The oldest ancestor is first, the parent last. */
 export const listAncestors = async (
   { database }: RunningParts,
   { organization }: Pick<Actor, 'organization'>,

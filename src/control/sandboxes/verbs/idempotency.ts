@@ -58,7 +58,7 @@ export const forgetOldKeys = async (sql: Sql, now: Date, most = mostKept): Promi
   await deleteBeyond(sql, 'idempotency_keys', most)
 }
 
-/** Deletes the keys of a deleted organization. */
+/** Deletes the idempotency keys of a deleted organization. */
 export const forgetKeysOf = async (sql: Sql, organizationId: string): Promise<void> => {
   await sql`delete from idempotency_keys where organization_id = ${organizationId}`
 }

@@ -283,7 +283,7 @@ suite('POST /sandbox/:sandboxIdOrName/archive', () => {
     assert.deepEqual([archived?.by_id, archived?.reason], ['auto-archive', 'Archived 10 minutes after it stopped.'])
   })
 
-  test('if a restore fails, the sandbox stays archived, and its timers start again', async () => {
+  test('if a restore fails, the sandbox stays archived, and its timers count from the failure', async () => {
     await using app = await startControl(waiting)
     await using runner = await connectRunner(app)
     const id = await create(app, { autoDeleteInterval: 60 })
