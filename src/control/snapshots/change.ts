@@ -37,7 +37,7 @@ export const deleteSnapshot = async (parts: RunningParts, actor: Actor, idOrName
 
 /**
  * Deactivates a snapshot, so that no new sandbox can be made from it. If no other active snapshot has its image, and
- * the image came from a registry or a file, runners remove the image.
+ * the image came from a registry or a file, runners remove the image when nothing else needs it.
  */
 export const deactivateSnapshot = async (parts: RunningParts, actor: Actor, idOrName: string): Promise<void> => {
   const { database, clock } = parts

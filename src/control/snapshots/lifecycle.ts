@@ -141,7 +141,7 @@ export const snapshotStateRows: Record<SnapshotState, StateRow> = {
   pulling: { isInMaking: true, keepsImage: true },
   snapshotting: { isInMaking: true, keepsImage: true },
   active: { isInMaking: false, keepsImage: true },
-  // If no other snapshot of the image is active, and the image came from a registry or a file, runners remove it
+  // If no other snapshot of the image is active, and the image came from a registry or a file, runners may remove it
   // (`change.ts`).
   inactive: { isInMaking: false, keepsImage: true },
   error: { isInMaking: false, keepsImage: false },

@@ -17,7 +17,8 @@ const busyFrom = 5
 /**
  * The part of the free places that one organization may take. The number of free places is `mostAtOnce` minus the
  * deliveries that run in this process. For example, with 40 free places, at most 5 deliveries of an organization are
- * taken from the queue at once, and none while 5 of its deliveries run already. An organization may always take 1.
+ * taken from the queue at once, and none while 5 of its deliveries run already. The result is rounded down, and is at
+ * least 1.
  */
 const shareOfRoom = 1 / 8
 /**
