@@ -121,8 +121,8 @@ export class LastingSocket implements Disposable {
     })
     socket.on('message', (data) => onText(String(data)))
     socket.on('error', (error) => {
-      // The server may start later than this program, so a few failures in a row are normal. Only the fourth one and the
-      // fourteenth one are logged as a warning.
+      // The server may start later than this program, so a few failures in a row are normal. The fourth failure
+      // is logged as a warning, and after it every tenth one.
       log[this.#failures % 10 === 3 ? 'warn' : 'debug']({ err: error }, `the link to ${name} failed`)
     })
     socket.once('close', (code, reason) => this.#lost(code, String(reason)))
@@ -136,7 +136,7 @@ export class LastingSocket implements Disposable {
     if (this.#isClosed) return
     const { first, longest } = this.#parts.reconnectMs ?? { first: 100, longest: 5000 }
     const waitMs = jittered(Math.min(first * 2 ** this.#failures, longest))
-    this.#failures = Math.min(this.#failures + 1, 20)
+    this.#failures += 1
     this.#timer = setTimeout(() => this.#connect(), waitMs)
     if (!wasOpen) return
     this.#parts.log.warn({ code }, `the link to ${this.#parts.name} is lost`)
