@@ -293,8 +293,8 @@ export const createServer = async <Context extends object, Needs extends string>
   }
   for (const route of routes.filter(({ streamsBody }) => !streamsBody)) serve(server, route)
   refuseUnserved(server, unserved, { routes, prefixes })
-  // Fastify's content parsers apply to a whole scope. Routes that read their body themselves therefore have a scope of
-  // their own.
+  // Fastify's content parsers apply to a whole scope (a group of routes). Routes that read their body themselves
+  // therefore have a scope of their own.
   await server.register(async (scope) => {
     scope.removeAllContentTypeParsers()
     scope.addContentTypeParser('*', (_request, _body, done) => done(null, undefined))

@@ -8,7 +8,7 @@ const route = routesOf<object, 'public'>()
 const served = (method: 'GET' | 'POST', path: string) =>
   route({ method, path, needs: 'public', summary: 'answers', replies: { 200: null }, run: () => undefined })
 
-suite('calls of the public API that a server does not serve', () => {
+suite('calls of Daytona’s API that a server does not serve', () => {
   const start = () =>
     createServer<object, 'public'>({
       routes: [served('GET', '/things/:thing'), served('POST', '/things')],
@@ -37,7 +37,7 @@ suite('calls of the public API that a server does not serve', () => {
     }
   })
 
-  test('an unserved call /things/all gets its reason, and /things/one still reaches its route', async () => {
+  test('an unserved call /things/all gets its reason, and the call /things/one reaches its own route', async () => {
     const server = await start()
     const ask = (url: string) => server.inject({ method: 'GET', url })
     assert.match(

@@ -120,8 +120,8 @@ const spreadLists = (schema: TSchema, value: Record<string, unknown>) => {
 const numeric = /^-?(?:\d+(?:\.\d*)?|\.\d+)(?:e[+-]?\d+)?$/i
 
 /**
- * The form of a time that is accepted in a query: a day, perhaps with a time of day. The offset may lack its colon or
- * be absent.
+ * The form of a time that is accepted in a query: a day, perhaps with a time of day. The offset of the time zone may
+ * lack its colon or be absent.
  */
 const loose = /^(\d{4}-\d\d-\d\d)(?:[tT ](\d\d:\d\d:\d\d(?:\.\d+)?)([+-]\d{4})?)?$/
 
