@@ -13,8 +13,8 @@ const isLink = (path: string) => lstatSync(path).isSymbolicLink()
  */
 export const ownCode = (): Shown[] => {
   const packages = join(code, 'node_modules')
-  // In a git worktree, node_modules may be a link to the node_modules of another worktree. Then the target of the link
-  // is shown to the program too, so that the link works.
+  // In a git worktree, node_modules may be a symbolic link to the node_modules of another worktree. Then the target of
+  // the link is shown to the program too, so that the link works.
   const linked = isLink(packages) ? [{ from: realpathSync(packages) }] : []
   const parts = ['package.json', 'bin', 'src'].map((name) => ({ from: join(code, name) }))
   const node = realpathSync(process.execPath)
