@@ -1,7 +1,7 @@
 // Messages between a gate and a runner of the same host, on a unix socket that only root and the gate's group can open.
 // Each connection carries one request of the gate and the runner's answer (kit/length-frames.ts). A request is a JSON
-// message. For some requests a body follows, as frames with an empty frame at the end. The answer to `watch` never
-// ends: the runner first sends all sandboxes, and later every change.
+// message. For some requests a body follows, as frames with an empty frame at the end. The answer to the request
+// `watch` never ends: the runner first sends all sandboxes, and later every change.
 import { type Static, Type } from 'typebox'
 import { contextHash, mostParts } from './contexts.ts'
 import type { Assignment } from './runner-link.ts'
