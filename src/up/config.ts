@@ -189,8 +189,8 @@ export const readUpConfig = (env: NodeJS.ProcessEnv): UpConfig => {
 }
 
 /**
- * Returns what is wrong with the file of registry credentials, or undefined. It is checked when `up` starts. With a
- * wrong file, every pull would fail later, and callers would not see the reason.
+ * Returns what is wrong with the file of registry credentials, or undefined if nothing is wrong. The file is checked
+ * when `up` starts. With a wrong file, every pull would fail later, and callers would not see the reason.
  */
 const whatIsWrongWithAuth = (path: string): string | undefined => {
   try {
@@ -206,7 +206,7 @@ const whatIsWrongWithAuth = (path: string): string | undefined => {
 
 /** Returns the variables that begin with ALCOVE_ but that no program reads. Their names may be misspelled. */
 export const listUnknownSettings = (env: NodeJS.ProcessEnv): string[] => {
-  // `readUpConfig` does not read this setting, because only a runner that joins another server uses it.
+  // `readUpConfig` does not read ALCOVE_RUNNER_KEY, because only a runner that joins another server uses it.
   const read = new Set(['ALCOVE_RUNNER_KEY'])
   // Call `readUpConfig` with an empty environment that records each name that `readUpConfig` reads. Without values
   // there are no errors.

@@ -122,7 +122,7 @@ suite('the data directory', { skip: needsRoot }, () => {
     assert.equal(findDataDirectory(disk)?.path, disk)
   })
 
-  test('a data directory of an interrupted first start, or of an older version, is recognized as ours', () => {
+  test('a data directory of an interrupted first start, or of an older version, is recognized as Alcove’s', () => {
     const begun = nested('begun', '.')
     writeFileSync(markOf(begun), '')
     assert.equal(findDataDirectory(begun)?.path, begun)

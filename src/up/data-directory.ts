@@ -45,7 +45,7 @@ export const runnerSockets = '/run/alcove/runners'
 
 export type DataDirectory = ReturnType<typeof dataDirectoryAt>
 
-/** Returns the paths in a data directory that exists. */
+/** Returns the paths in an existing data directory. */
 export const dataDirectoryAt = (directory: string) => {
   const path = realpathSync(directory)
   const instance = instanceOf(path)

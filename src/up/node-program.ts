@@ -23,8 +23,8 @@ export const startNodeProgram = async ({ name, command, env, log, onProgress, on
     cwd: '/',
     env,
     stdio: ['ignore', 'pipe', 'pipe', 'ipc'],
-    // The program gets a session of its own, so that Ctrl-C in a terminal reaches only `up`. `up` then stops all
-    // programs in the right order.
+    // The program gets a process session of its own (setsid), so that Ctrl-C in a terminal reaches only `up`. `up` then
+    // stops all programs in the right order.
     detached: true,
   })
   for (const stream of [child.stdout, child.stderr]) new ProgramLines(name, log).read(stream)

@@ -1,5 +1,5 @@
-// Checks that programs without privileges can read Alcove's own code. They cannot after a clone or an update under
-// umask 077, and their error messages would not show this reason.
+// Checks that programs without privileges can read Alcove's own code. They cannot read it if it was cloned or updated
+// under umask 077. Their own error messages would not show this reason.
 import { readdirSync, statSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { Complaint } from './complaint.ts'

@@ -6,7 +6,7 @@ import type { ProgramState } from './state-file.ts'
 /** A single run of a program, from its start to its end. */
 export type Running = {
   pid: number
-  /** Resolves when the program reports that it serves. If the program ends before, this promise never settles. */
+  /** Resolves when the program reports that it serves. If the program ends before that, this promise never settles. */
   ready: Promise<void>
   /** Resolves with the reason when the program has ended. Never rejects. */
   ended: Promise<string>

@@ -62,7 +62,7 @@ export type DashboardPlace = {
   all: string
   /** The directory of the pages that are built from `source`. It appears when the build is complete. */
   directory: string
-  /** True if the pages came with the code, as in an image of Alcove. Nothing is built then. */
+  /** True if the pages came with the code, as in a container image of Alcove. Nothing is built then. */
   isPackaged?: true
 }
 

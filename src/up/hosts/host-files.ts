@@ -17,7 +17,7 @@ import type { DataDirectory } from '../data-directory.ts'
 /** The server that a host has joined. */
 export type JoinedServer = { url: string; runnerId: string; regionId: string; tokenHash: string }
 
-/** The group that may read the files of a program. */
+/** The group that may read the certificate files of a program. */
 const groups: Record<HostProgram, number> = { runner: 0, gate: users.gate }
 
 /** Replaces a file. If the power fails meanwhile, the file has either the old or the complete new content. */

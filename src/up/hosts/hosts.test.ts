@@ -197,7 +197,7 @@ suite('renewal of a host’s certificates', () => {
     await assert.rejects(renewal.hasCertificates, /is ending/)
   })
 
-  test('certificates are renewed each time that the interval from the server has passed', async () => {
+  test('certificates are renewed at the interval that the server has set', async () => {
     const { renewal, done } = start([0.005, 0.005, 86_400], [new Date(Date.now() + hour)])
     await done
     await renewal[Symbol.asyncDispose]()

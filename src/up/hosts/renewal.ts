@@ -3,7 +3,7 @@
 import { setTimeout as pause } from 'node:timers/promises'
 
 type RenewalParts = {
-  /** Gets and writes new certificates. Returns the number of seconds until the next call. */
+  /** Gets and writes new certificates. Returns the number of seconds until the next renewal. */
   renew: () => Promise<number>
   /** Time at which the current certificates expire. Undefined: there are none. */
   endsAt: () => Date | undefined
@@ -35,7 +35,7 @@ export class Renewal implements AsyncDisposable {
     this.#loop = this.#keepRenewing()
   }
 
-  /** Resolves when there are certificates. Rejects if this object is disposed of before. */
+  /** Resolves when there are certificates. Rejects if this object is disposed of before that. */
   get hasCertificates(): Promise<void> {
     return this.#has.promise
   }
@@ -76,7 +76,7 @@ export class Renewal implements AsyncDisposable {
     return `The certificates of this host could not be renewed: ${message}. ${until}; it tries again each hour.`
   }
 
-  /** Waits until a time of the wall clock, so that time in which the machine was suspended counts too. */
+  /** Waits for `ms` by the wall clock, so that time in which the machine was suspended counts too. */
   async #wait(ms: number) {
     const until = Date.now() + ms
     const { signal } = this.#ending
