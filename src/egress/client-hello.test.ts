@@ -46,7 +46,7 @@ suite('the first message of a TLS client', () => {
     assert.equal(readClientHello(long), 'other')
   })
 
-  test('`readClientHello` never throws for a changed message, and returns only valid server names', () => {
+  test('`readClientHello` never throws for a message with changed bytes, and returns only valid names', () => {
     const change = fc.tuple(fc.nat(whole.length - 1), fc.nat(255))
     fc.assert(
       fc.property(fc.array(change, { minLength: 1, maxLength: 8 }), fc.nat(whole.length), (changes, length) => {

@@ -96,7 +96,7 @@ suite('the proxy for secrets', () => {
     })
   }
 
-  test('the proxy leaves a placeholder unchanged in a request to a host that may not get the secret', async () => {
+  test('the proxy for secrets changes no placeholder in a request to a host that may not get the secret', async () => {
     assert.equal(
       headerOf(await get('https://api.test/', ...auth(others.placeholder)), 'authorization'),
       `Bearer ${others.placeholder}`,
@@ -107,7 +107,7 @@ suite('the proxy for secrets', () => {
     )
   })
 
-  test('a star in a secret’s host stands for one label, also in the certificate that the proxy shows', async () => {
+  test('a star in a secret’s host stands for one label, also in the certificate of the proxy for secrets', async () => {
     assert.equal(
       headerOf(await get('https://a.wild.test/', ...auth(api.placeholder)), 'authorization'),
       `Bearer ${api.value}`,
@@ -115,7 +115,7 @@ suite('the proxy for secrets', () => {
     await assert.rejects(get('https://a.b.wild.test/'), /certificate/i)
   })
 
-  test('for a host without a secret, the proxy decrypts nothing: the client sees the server’s certificate', async () => {
+  test('the proxy for secrets decrypts nothing for a host without a secret: clients see its certificate', async () => {
     const url = ['https://plain.test/', ...auth(api.placeholder)]
     await assert.rejects(get(...url), /certificate/i)
     const got: Received = JSON.parse(await curl(...trusting('world'), ...url))
@@ -141,7 +141,7 @@ suite('the proxy for secrets', () => {
   })
 
   for (const version of ['1.1', '2']) {
-    test(`over HTTP/${version} the proxy passes on each part of a body immediately, and passes on trailers`, async () => {
+    test(`over HTTP/${version} the proxy for secrets passes on body parts immediately, and then the trailers`, async () => {
       const options = { host: '127.0.0.1', port, servername: 'api.test', ca: ours.certificate }
       const open = () => {
         if (version === '1.1') {
@@ -187,7 +187,7 @@ suite('the proxy for secrets', () => {
     }
   })
 
-  test('the proxy puts a secret into the upgrade of a WebSocket, and then passes messages in both directions', async () => {
+  test('the proxy for secrets puts a secret into a WebSocket’s upgrade, then passes messages both ways', async () => {
     const web = new WebSocket('wss://api.test/', {
       headers: { authorization: `Bearer ${api.placeholder}` },
       createConnection: () => connectTls({ host: '127.0.0.1', port, servername: 'api.test', ca: ours.certificate }),
@@ -201,7 +201,7 @@ suite('the proxy for secrets', () => {
     await once(web, 'close')
   })
 
-  test('the proxy removes `Alt-Svc` from answers, because it would lead the client past the proxy', async () => {
+  test('the proxy for secrets removes `Alt-Svc` from answers, because it would lead clients past the proxy', async () => {
     for (const version of ['1.1', '2']) {
       const head = await curl(
         ...trusting('ours'),
@@ -233,7 +233,7 @@ suite('the proxy for secrets', () => {
     assert.match(troubles.join(), /No TLS connection to api\.test/)
   })
 
-  test('the proxy changes neither bytes that are not TLS nor the bytes of a server that sends first', async () => {
+  test('the proxy for secrets changes no bytes that are not TLS, and none of a server that sends first', async () => {
     const greeter = createServer((socket) => {
       socket.on('error', () => {})
       socket.write('hello\n')
@@ -272,7 +272,7 @@ suite('the proxy for secrets', () => {
     'no HTTP/2 at all': { protocol: 'h2', reply: 'HTTP/1.1 200 OK\r\n\r\n' },
     'an early end': { protocol: 'h2', reply: '' },
   }))
-    test(`a server that answers with ${name} ends only its own connection, and the proxy serves the next one`, async () => {
+    test(`if a server answers with ${name}, its connection ends, and the proxy for secrets serves the next`, async () => {
       const { certificate: cert, privateKey: key } = makeServerCertificate(
         { name: 'The world', ...world },
         ['api.test'],

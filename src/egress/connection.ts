@@ -1,10 +1,10 @@
 // Serves one connection of a sandbox with secrets. Most connections are copied to their server byte by byte. The proxy
-// decrypts a connection only if a secret of this sandbox may be sent to its server. The program's TLS connection then
-// ends at the proxy, which shows a certificate that the authority of the sandbox's organization has signed. A second
-// TLS connection leads to the server, whose certificate is verified first.
+// for secrets decrypts a connection only if a secret of this sandbox may be sent to its server. The program's TLS
+// connection then ends at the proxy, which shows a certificate that the authority of the sandbox's organization has
+// signed. A second TLS connection leads to the server, whose certificate is verified first.
 //
-// The firewall has checked the destination before it redirected the connection to this proxy. So the sandbox's network policy
-// applies here too.
+// The firewall has checked the destination before it redirected the connection to this proxy. So the sandbox's network
+// policy applies here too.
 import { connect, type Socket } from 'node:net'
 import { connect as connectTls, createSecureContext, getCACertificates, type SecureContext, TLSSocket } from 'node:tls'
 import { isAllowedHost, type KnownSecret } from '#src/wire/secrets.ts'
@@ -19,7 +19,7 @@ import type { Destination } from './original-destination.ts'
 export type ConnectionParts = {
   /** Returns the current secrets of the sandbox. */
   secrets: () => readonly KnownSecret[]
-  /** Resolves when the proxy has received the sandbox's secrets, or has waited for them too long. */
+  /** Resolves when the proxy for secrets has received the sandbox's secrets, or has waited for them too long. */
   known: () => Promise<void>
   destination: Destination
   /**
@@ -30,8 +30,8 @@ export type ConnectionParts = {
 }
 
 /**
- * If a client sends nothing for this many milliseconds, the proxy connects it to its server and decrypts nothing,
- * because in some protocols the server sends first.
+ * If a client sends nothing for this many milliseconds, the proxy for secrets connects it to its server and decrypts
+ * nothing, because in some protocols the server sends first.
  */
 const silentMs = 1000
 const helloMs = 10_000
@@ -52,8 +52,8 @@ const mostContexts = 1000
 const contexts = new Map<string, SecureContext>()
 
 /**
- * Returns the TLS settings with which the proxy shows a secret's certificate to programs. They are cached, because
- * making them takes a millisecond.
+ * Returns the TLS settings with which the proxy for secrets shows a secret's certificate to programs. They are cached,
+ * because making them takes a millisecond.
  */
 const contextOf = ({ certificate, privateKey }: KnownSecret): SecureContext => {
   const known = contexts.get(certificate)
@@ -101,7 +101,8 @@ const pass = (socket: Socket, bytes: Buffer, { address, port }: Destination): vo
   server.setKeepAlive(true, probeMs)
   server.on('connect', () => clearTimeout(late))
   server.on('close', () => clearTimeout(late))
-  // If the connection to the server fails, reset the client's connection. Without the proxy, the client would see a reset too.
+  // If the connection to the server fails, reset the client's connection. Without the proxy for secrets, the client
+  // would see a reset too.
   server.on('error', () => socket.resetAndDestroy())
   if (bytes.length > 0) server.write(bytes)
   joinStreams(socket, server)

@@ -64,13 +64,13 @@ suite('the proxy for secrets with hostile programs and servers', () => {
   let far: Server
   let scripted: Server
   /**
-   * `sockets`: the connections of programs to the proxy. `reached`: the connections of the proxy to the test server
-   * `scripted`.
+   * `sockets`: the connections of programs to the proxy for secrets. `reached`: the connections of the proxy to the
+   * test server `scripted`.
    */
   const sockets = new Set<Socket>()
   const reached = new Set<Socket>()
   let destination = { address: '127.0.0.1', port: 0 }
-  /** Host and body of each request that the test server `far` has received from the proxy. */
+  /** Host and body of each request that the test server `far` has received from the proxy for secrets. */
   let received: string[] = []
   /** The bytes that the test server `scripted` sends when it gets the first bytes of a connection. */
   let script: string | Buffer = ''
@@ -84,8 +84,8 @@ suite('the proxy for secrets with hostile programs and servers', () => {
   }
 
   /**
-   * Sends bytes to the proxy and returns the bytes received. Stops when `isEnough` returns true for these bytes, or
-   * when the proxy has ended the connection.
+   * Sends bytes to the proxy for secrets and returns the bytes received. Stops when `isEnough` returns true for these
+   * bytes, or when the proxy has ended the connection.
    */
   const say = async (
     bytes: string | Buffer,
@@ -232,7 +232,7 @@ suite('the proxy for secrets with hostile programs and servers', () => {
       script = answer
       const socket = await open('h2')
       // When the first frame about the request has come, send a ping on the same connection. If its answer comes, the
-      // proxy and the connection still work.
+      // proxy for secrets and the connection still work.
       const lives = new Promise<void>((resolve) => {
         let got = Buffer.alloc(0)
         let hasAsked = false

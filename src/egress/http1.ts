@@ -39,7 +39,7 @@ const hopsOf = ({ headers }: IncomingMessage): Set<string> => {
   return new Set([...ofConnection, ...named.filter((name) => name !== 'host' && name !== 'content-length')])
 }
 
-/** Thrown for a request that the proxy answers itself. */
+/** Thrown for a request that the proxy for secrets answers itself. */
 class Refusal extends Error {
   readonly answer: OwnAnswer
   constructor(answer: OwnAnswer) {
@@ -245,8 +245,9 @@ const refuseSocket = (socket: Duplex, answer: OwnAnswer) => {
 }
 
 /**
- * Runs `work` with the entry of `sides` for the client's connection: it says to which server the proxy passes the connection's
- * requests. Closes the connection if there is no entry. If `work` throws an error, sends the client an answer with an error.
+ * Runs `work` with the entry of `sides` for the client's connection: it says to which server the proxy for secrets
+ * passes the connection's requests. Closes the connection if there is no entry. If `work` throws an error, sends the
+ * client an answer with an error.
  */
 const orRefuse = (socket: Duplex, work: (side: Side) => void, refuse: (answer: OwnAnswer) => void) => {
   const side = sides.get(socket)
@@ -300,7 +301,7 @@ const makeServer = (): Server => {
 
 let server: Server | undefined
 
-/** Serves HTTP/1.1 to the program in the sandbox, on a connection whose TLS the proxy decrypts. */
+/** Serves HTTP/1.1 to the program in the sandbox, on a connection whose TLS the proxy for secrets decrypts. */
 export const serveHttp1 = (socket: TLSSocket, opened: Opened): void => {
   server ??= makeServer()
   const { server: far } = opened

@@ -125,7 +125,7 @@ const closeTogether = (near: ServerHttp2Session, far: ClientHttp2Session) => {
   near.on('close', () => far.destroy())
 }
 
-/** Serves HTTP/2 to the program in the sandbox, on a connection whose TLS the proxy decrypts. */
+/** Serves HTTP/2 to the program in the sandbox, on a connection whose TLS the proxy for secrets decrypts. */
 export const serveHttp2 = (socket: TLSSocket, opened: Opened): void => {
   const options = {
     settings,

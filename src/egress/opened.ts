@@ -1,5 +1,5 @@
-// A connection in which the proxy decrypts TLS: it has a TLS connection to the program in the sandbox, and another one to the
-// server that the program wants.
+// A connection in which the proxy for secrets decrypts TLS: it has a TLS connection to the program in the sandbox, and
+// another one to the server that the program wants.
 import type { TLSSocket } from 'node:tls'
 import type { KnownSecret } from '#src/wire/secrets.ts'
 
@@ -12,12 +12,12 @@ export type Opened = {
   secrets: () => readonly KnownSecret[]
   /**
    * The connection to the server after the server's certificate was verified. If the connection failed: the sentence
-   * with which the proxy answers every request.
+   * with which the proxy for secrets answers every request.
    */
   server: { socket: TLSSocket; connectAgain: () => TLSSocket } | { failure: string }
 }
 
-/** Status and sentence of an answer that the proxy gives itself. */
+/** Status and sentence of an answer that the proxy for secrets gives itself. */
 export type OwnAnswer = { status: 400 | 405 | 421 | 431 | 502; message: string }
 
 export const ownAnswers = {
@@ -34,5 +34,8 @@ export const bodyOf = ({ status, message }: OwnAnswer): string =>
 export const isFor = ({ serverName }: Opened, host: string | undefined): boolean =>
   host !== undefined && host.toLowerCase().replace(/:443$/, '').replace(/\.$/, '') === serverName
 
-/** Whether a header of a server's answer must be removed: it would lead the client to HTTP/3, which bypasses this proxy. */
+/**
+ * Whether a header of a server's answer must be removed: it would lead the client to HTTP/3, which bypasses the proxy
+ * for secrets.
+ */
 export const leadsAway = (name: string): boolean => name.toLowerCase() === 'alt-svc'

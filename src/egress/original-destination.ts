@@ -1,5 +1,5 @@
-// Finds the address that a connection was going to before the firewall redirected it to this proxy. Node has no
-// function for this, so this file calls the C library through Node's foreign function interface.
+// Finds the address that a connection was going to before the firewall redirected it to the proxy for secrets. Node has
+// no function for this, so this file calls the C library through Node's foreign function interface.
 import { dlopen } from 'node:ffi'
 import type { Socket } from 'node:net'
 
@@ -16,7 +16,10 @@ const { functions } = dlopen(null, {
 })
 const getsockopt = functions['getsockopt'] as (...given: unknown[]) => number
 
-/** Returns the original destination. Undefined if the firewall has not redirected the connection, or if it has ended. */
+/**
+ * Returns the address that a redirected connection was going to. Undefined if the firewall has not redirected the
+ * connection, or if the connection has ended.
+ */
 export const originalDestinationOf = (socket: Socket): Destination | undefined => {
   const fd = (socket as unknown as { _handle?: { fd?: number } })._handle?.fd
   if (fd === undefined || fd < 0) return undefined

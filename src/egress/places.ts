@@ -1,5 +1,6 @@
-// Limits the connections to the proxy. Each sandbox has a fixed maximum. One organization may have at most as many
-// connections as then stay free. Each organization always gets a few, even if other organizations use all others.
+// Limits the connections to the proxy for secrets. Each sandbox has a fixed maximum. One organization may have at most
+// as many connections as then stay free. Each organization always gets a few, even if other organizations use all
+// others.
 import { Budget } from '#src/kit/budget.ts'
 
 const mostOfSandbox = 512

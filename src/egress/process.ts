@@ -95,5 +95,5 @@ process.on('message', (word: ToEgress) => {
     say({ type: 'serving', port: (server.address() as AddressInfo).port }),
   )
 })
-// Without its runner the proxy would have no secrets, so it exits.
+// Without its runner the proxy for secrets would have no secrets, so it exits.
 process.on('disconnect', () => process.exit(0))
