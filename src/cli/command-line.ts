@@ -49,8 +49,8 @@ const upSettings = async () => {
 
 /**
  * Returns the server and the credential for a user's command. `--data` has priority. Without it, the client package
- * searches the environment and the signed-in session. If the client package finds nothing, the server of the default
- * data directory is used.
+ * searches the environment variables and the session of the signed-in user. If the client package finds nothing, the
+ * server of the default data directory is used.
  */
 const connect = async ({ data }: { data?: string }): Promise<Access> => {
   const local = async (directory: string): Promise<Access> => {
