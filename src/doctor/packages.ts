@@ -7,7 +7,10 @@ export type RequiredPackage = {
   name: string
   command: string
   why: string
-  /** True if only the build of the C programs needs this package. In an image of Alcove the C programs are already built. */
+  /**
+   * True if only the build of the C programs needs this package. In a container image of Alcove the C programs are
+   * already built.
+   */
   compiles?: true
 }
 
