@@ -130,8 +130,8 @@ const makeCluster = async ({ commandOf, directory, cluster, identity, log }: Mak
   await run(commandOf('initdb', initdbArguments(unfinished, passwordFile)), log)
   if (identity.uid !== undefined) await chown(passwordFile, 0, 0)
   await syncPath(passwordFile)
-  // The cluster (PostgreSQL's data) gets its final name only when it is complete. If this start fails before, the next
-  // start makes a new cluster.
+  // The cluster (PostgreSQL's data) gets its final name only when it is complete. If this start fails before that, the
+  // next start makes a new cluster.
   await rename(unfinished, cluster)
   await syncPath(directory)
 }
@@ -189,8 +189,8 @@ const launch = async ({ commandOf, cluster, socketDirectory, url, log }: Launchi
     cwd: '/',
     env: environment,
     stdio: ['ignore', 'ignore', 'pipe'],
-    // PostgreSQL's programs get a session of their own, so that Ctrl-C in a terminal reaches only `up`. `up` then stops
-    // all programs in the right order.
+    // PostgreSQL's programs get a process session of their own (setsid), so that Ctrl-C in a terminal reaches only
+    // `up`. `up` then stops all programs in the right order.
     detached: true,
   })
   const said = tellLines(child.stderr, log)
