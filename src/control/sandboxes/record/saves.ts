@@ -1,7 +1,7 @@
 // Saves: copies of stopped disks in the archive store, in regions with `savesStopped` (docs/adr/0043-saved-at-stop.md).
-// A save is an archive whose disk is still on its host, so it has the columns of an archive. The column `save_state`
-// shows whether the save has the present content of the disk. The database trigger `forget_save` clears the column when
-// the sandbox should run.
+// A save is an archive whose disk is still on its host, so it is stored in the same columns as an archive. The column
+// `save_state` shows whether the save has the present content of the disk. The database trigger `forget_save` clears
+// the column when the desired state becomes `started` or `paused`.
 import type { Sql } from '#src/control/storage/database.ts'
 import type { SavedDisk } from '#src/wire/runner-link.ts'
 import type { SandboxRow } from './sandbox.ts'

@@ -27,8 +27,8 @@ const wellAgain = { error_reason: null, recoverable: null, resize_from: null } a
 const onRunner = { archived_at: null, archive_not_before: null } as const
 
 /**
- * Returns whether control will start the sandbox again by itself, because its runner is being emptied: on another
- * runner or, if it could not be archived, on its own runner.
+ * Returns whether control is moving the sandbox away from a runner that is being emptied, and will start it again by
+ * itself.
  */
 const isMoving = ({ emptying }: SandboxRow): boolean => emptying === 'restart' || emptying === 'restarting'
 

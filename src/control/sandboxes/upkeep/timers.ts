@@ -1,6 +1,6 @@
-// Everything that happens to a sandbox because time has passed. `due_at`: the earliest time at which a timer may be
-// due. `dueTimer` decides which timer it is. All timers are in the database: if a sweep is missed, the next sweep
-// acts.
+// The timers of sandboxes: what control does to a sandbox when a certain time has passed. `due_at`: the earliest time
+// at which a timer may be due. `dueTimer` decides which timer it is. All timers are in the database: if a sweep is
+// missed, the next sweep acts.
 
 import { isRegionAway, silentBefore } from '#src/control/runners/leases.ts'
 import type { RunningParts } from '#src/control/running.ts'
@@ -190,8 +190,9 @@ const listDue = (sql: Sql, parts: RunningParts, now: Date): Promise<{ id: string
   select id from placed where not is_resting or place <= ${mostArchiving} order by due_at limit ${rowsPerSweep}`
 
 /**
- * Handles every due sandbox once. Several control processes may sweep at the same time: by compare-and-set, only one
- * of them acts on a sandbox. An error at one sandbox does not prevent the timers of other sandboxes.
+ * Handles every due sandbox once. Several control processes may sweep at the same time. Each write checks that the
+ * sandbox has not changed, so only one process acts on it. An error at one sandbox does not prevent the timers of other
+ * sandboxes.
  */
 export const sweepTimers = async (parts: RunningParts): Promise<void> => {
   const { database, clock, log } = parts

@@ -71,8 +71,9 @@ const getRegion = async (sql: Sql, organization: Organization, id: string): Prom
 
 /**
  * The source of the sandbox's files: a snapshot, or a definition whose image may have to be built first. `runners`:
- * some runners that have the snapshot, locked. `warm`: a locked warm sandbox that can be claimed. `named`: the snapshot
- * that the definition comes from, for example `desktop`; absent if the call itself contains the definition.
+ * some runners that have the snapshot's image; their rows are locked. `warm`: a warm sandbox that can be claimed; its
+ * row is locked. `named`: the snapshot that the definition comes from, for example `desktop`; absent if the call itself
+ * contains the definition.
  */
 type Origin =
   | { snapshot: Snapshot; warm: SandboxRow | undefined; runners: HeldRunner[] }
