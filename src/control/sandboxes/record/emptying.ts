@@ -52,8 +52,8 @@ export const listEmptying = (sql: Sql, now: Date): Promise<SandboxRow[]> => {
 }
 
 /**
- * Cancels the move of a sandbox away from a runner that is being emptied. The sandbox stays archived; control does not
- * start it on another runner. Returns the sandbox's row, or undefined if the sandbox was not being moved.
+ * Called when a caller archives a sandbox. If control has archived the sandbox, or is archiving it, in order to start it
+ * on another runner, cancels that start and returns the sandbox's row. Otherwise returns undefined.
  */
 export const stayArchived = async (sql: Sql, id: string, now: Date): Promise<SandboxRow | undefined> => {
   const [row] = await sql<SandboxRow[]>`

@@ -153,8 +153,8 @@ suite('the states of a sandbox', () => {
       // In these two states a sandbox has no runner, so no runner reports about it. Reports about its image end these
       // states.
       if (through === 'pending_build' || through === 'building_snapshot') continue
-      // The state `snapshotting` ends when the runner reports about the new image, not about the sandbox. The claim of
-      // a warm sandbox leaves its state unchanged, so no report has to complete the claim.
+      // The state `snapshotting` ends when the runner reports about the new image, not about the sandbox. A claim
+      // that keeps the size leaves the state unchanged, so no report has to complete it.
       const isOver = through === 'snapshotting' || through === to
       if (!isOver) assert.equal(afterReport(through, to, to), to)
       assert.equal(afterReport(through, to, 'error'), 'error')

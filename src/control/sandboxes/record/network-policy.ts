@@ -23,8 +23,8 @@ type RequestedNetwork = {
 const mostItems = 10
 
 /**
- * Reads the items of a list. A text of only commas and spaces is refused: it would mean "no list", which allows all
- * traffic, although the caller wanted a list.
+ * Reads the items of a list. A text of only commas and spaces is refused: it would mean "no list", which opens the
+ * whole Internet, although the caller wanted a list.
  */
 const itemsOf = (field: string, given: string | null | undefined): string[] => {
   const items = (given ?? '')

@@ -105,7 +105,10 @@ export const addMishap = async (
   if (written) changes.tellMishap({ sandboxId, ...written })
 }
 
-/** Adds to the timeline of each sandbox of these runners the event that its host does not answer. */
+/**
+ * Adds an event to the timeline of each sandbox of these runners: the sandbox's host does not answer. Destroyed,
+ * archived and unclaimed warm sandboxes get no such event.
+ */
 export const noteSilence = async (sql: Sql, runnerIds: readonly string[], now: Date): Promise<void> => {
   await sql`
     insert into sandbox_events (sandbox_id, organization_id, from_state, to_state, at, by_kind, by_id, reason)

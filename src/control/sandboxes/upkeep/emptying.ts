@@ -22,8 +22,8 @@ const reason = 'Its host is emptied.'
 const mostAtOnce = 4
 
 /**
- * Runs `act`, which moves a sandbox. Returns false if the move is refused, for example because no runner has room. The
- * next sweep tries again.
+ * Runs `act`, which archives, starts or destroys a sandbox. Returns false if that is refused, for example because no
+ * runner has room. A later sweep tries again.
  */
 const attempt = async (parts: RunningParts, row: SandboxRow, act: () => Promise<unknown>): Promise<boolean> => {
   try {

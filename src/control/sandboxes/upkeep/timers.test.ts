@@ -212,7 +212,7 @@ suite('the timers of a sandbox', () => {
     assert.equal(await stateOf(app, id), undefined)
   })
 
-  test('when several control processes sweep at the same time, no timer of a sandbox stays due', async () => {
+  test('when several sweeps run at the same time, no timer of a sandbox stays due', async () => {
     await using app = await startControl(waiting)
     await using _runner = await connectRunner(app)
     await create(app, { autoStopInterval: 1 })

@@ -155,7 +155,7 @@ suite('POST /sandbox/:sandboxIdOrName/resize', () => {
     assert.deepEqual({ ...row }, { memory_gib: 1, error_reason: 'It would not.' })
   })
 
-  test('if a runner refuses a resize after the sandbox was recovered, the old size is restored', async () => {
+  test('if a runner refuses a resize after a recover, the sandbox has its old size again, with the reason', async () => {
     await using app = await startControl({ sandboxes: { createWaitSeconds: 0 } })
     await using runner = await connectRunner(app)
     const id = await create(app)
@@ -256,7 +256,7 @@ suite('POST /sandbox/:sandboxIdOrName/archive', () => {
     assert.equal((await get(app, id)).state, 'archived')
   })
 
-  test('if the archive store is unreachable, a stopped sandbox gets an error reason, and is archived later', async () => {
+  test('if the archive store is away, a sandbox stays stopped with the reason; a later archive succeeds', async () => {
     await using app = await startControl(waiting)
     await using runner = await connectRunner(app)
     const id = await create(app, { autoArchiveInterval: 10 })
@@ -438,7 +438,7 @@ suite('POST /sandbox/:sandboxIdOrName/archive', () => {
 })
 
 suite('DELETE of an archived sandbox', () => {
-  test('if the runner of an archived sandbox is silent, its delete is assigned to another runner', async () => {
+  test('if the runner of an archived sandbox is silent, another runner of the region gets the delete', async () => {
     await using app = await startControl(waiting)
     await using runner = await connectRunner(app)
     const id = await create(app)
@@ -471,7 +471,7 @@ suite('POST /sandbox/:sandboxIdOrName/autopause/:interval', () => {
     assert.deepEqual([pause?.by_id, pause?.reason], ['auto-pause', 'Paused after 5 minutes without activity.'])
   })
 
-  test('setting autopause answers 400 if autostop or an immediate autodelete is set; 0 is always valid', async () => {
+  test('autopause with autostop or an immediate autodelete answers 400, in either order; 0 is always valid', async () => {
     await using app = await startControl(waiting)
     await using _runner = await connectRunner(app)
     await create(app)
