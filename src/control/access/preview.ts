@@ -29,8 +29,8 @@ const tokenLetters = 'abcdefghijklmnopqrstuvwxyz0123456789'
 const newToken = () => Array.from({ length: tokenLength }, () => tokenLetters[randomInt(tokenLetters.length)]).join('')
 
 /**
- * Converts a text to a port number. Throws 400 if the text is no port number, or if the port is reserved and so has no
- * preview.
+ * Converts a text to a port number. Throws 400 if the text is no port number, or if the port is reserved. Of the
+ * reserved ports, only the toolbox's has previews.
  */
 export const readPort = (text: string): number => {
   const port = /^\d{1,5}$/.test(text) ? Number(text) : 0
