@@ -1,4 +1,4 @@
-// Notifies every control process when keys, members, roles or users have changed.
+// Notifies every control process when data about callers has changed: API keys, members, roles, users or organizations.
 import type { Sql } from '../storage/database.ts'
 
 export const credentialChannel = 'alcove_credentials'

@@ -1,5 +1,6 @@
 // Changes the members, roles and keys of an organization one at a time, so that each change sees the result of the
-// previous one. Without this, two owners could remove each other at the same time, and no owner would be left.
+// previous one. Without this, two owners could remove each other at the same time, and no owner would be left. Or a new key
+// could get permissions that its user loses at that moment.
 import { Problem } from '#src/problems.ts'
 import type { Parts } from '../parts.ts'
 import type { Sql, Transaction } from '../storage/database.ts'

@@ -76,7 +76,7 @@ const signIn = async (caller: GridCaller, subject: string, organizationId?: stri
 const differences = async (by: ReadonlyMap<GridCaller, Headers>): Promise<string[]> => {
   const wrong: string[] = []
   // The outer loop is over the callers, so that all calls of one caller follow each other. Control caches a credential
-  // for only a second, and so looks up each caller only once.
+  // for only a second. In another order, control would look up the credential for every call.
   for (const [caller, headers] of by) {
     for (const route of app.app.routes) {
       const [answer, expected] = [await ask(route, headers), answerTo(route, caller)]
