@@ -6,8 +6,8 @@ import { contextHash } from '#src/wire/contexts.ts'
 import type { Definition, ImageSource } from '#src/wire/runner-link.ts'
 
 /**
- * Matches an image name that means a file on the server, in the notation of the program skopeo. The file must be in the
- * directory for images that the operator configures.
+ * Matches an image name that means a file on the runner's host, in the notation of the program skopeo. The file must be
+ * in the directory for image files that the operator configures (`ALCOVE_IMAGES_DIR`).
  */
 const fileTransport = /^(?:oci|oci-archive|docker-archive):(.*)$/
 
