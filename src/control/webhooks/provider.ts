@@ -24,8 +24,8 @@ export type WebhookProvider = {
     who: { organizationId: string; userId: string; makerHash: string | null },
   ) => Promise<PortalAccess>
   /**
-   * Returns whether an organization has endpoints at the provider, to which webhooks can be sent. `applicationId`: the
-   * id that `initialize` has returned.
+   * Returns whether an organization has endpoints at the provider. The embedded sender ignores disabled endpoints.
+   * `applicationId`: the id that `initialize` has returned.
    */
   hasEndpoints: (applicationId: string, organizationId: string) => Promise<boolean>
   /** Makes one attempt to deliver a message. If the receiver fails, nothing is thrown: the outcome says so. */

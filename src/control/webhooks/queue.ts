@@ -1,8 +1,8 @@
 // The queue of webhook deliveries, shared by all control processes. A message describes one event. `dispatch` makes one
-// delivery of the message for each endpoint that wants the event, and then marks the message as dispatched. It looks
-// for messages without this mark, so it also finds a message whose transaction commits late. A process that takes a
-// delivery from the queue has `leaseSeconds` to send it. If the process ends before that, another process takes the
-// delivery.
+// delivery of the message for each endpoint that wants the event, or only one if Svix sends the webhooks. Then it marks
+// the message as dispatched. It looks for messages without this mark, so it also finds a message whose transaction
+// commits late. A process that takes a delivery from the queue has `leaseSeconds` to send it. If the process ends before
+// that, another process takes the delivery.
 //
 // The deliveries to one endpoint about one sandbox or snapshot are a lane: they are sent in order, and only the first
 // of them has a `due_at`.
@@ -37,8 +37,8 @@ export const lockQueue = async (transaction: Transaction): Promise<void> => {
 }
 
 /**
- * Turns at most `messagesAtOnce` new messages into deliveries, one for each endpoint that wants the message. Returns
- * the number of these messages.
+ * Turns at most `messagesAtOnce` new messages into deliveries: one for each endpoint that wants the message or, with
+ * Svix, one for the organization. Returns the number of these messages.
  */
 export const dispatch = async (transaction: Transaction, provider: ProviderKind, now: Date): Promise<number> => {
   const [found] = await transaction`select 1 from webhook_messages where not is_dispatched limit 1`

@@ -32,6 +32,6 @@ export const deadAfterSeconds = 24 * hours
 
 /**
  * Seconds until the next attempt to set up webhooks for an organization. They grow with the number of earlier
- * `attempts`, up to 1 hour. The attempts go on until one succeeds.
+ * `attempts`, from 5 seconds up to 1 hour. The attempts go on until one succeeds.
  */
 export const retryAfter = (attempts: number): number => Math.min(5 * seconds * 2 ** Math.min(attempts, 12), 1 * hours)
