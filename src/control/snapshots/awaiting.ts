@@ -13,7 +13,7 @@ const lookEveryMs = 250
 const defaultImage = 'default'
 /**
  * Maximum number of create calls that wait until their snapshot is made: 32 per organization, 256 in total. A call
- * above the limit does not wait.
+ * above the limit is refused without waiting.
  */
 const waiters = new Budget({ each: 32, all: 256 })
 

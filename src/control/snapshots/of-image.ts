@@ -45,7 +45,7 @@ export const activateSnapshots = async (transaction: Transaction, image: string,
 
 /**
  * Marks the snapshots of an image as failed, because the image cannot be built or pulled, or because no runner has it
- * any more. No sandbox can be made from a failed snapshot.
+ * any more. No sandbox can be made from a failed snapshot until a user activates it again.
  */
 export const failSnapshots = async (transaction: Transaction, image: string, reason: string, now: Date) => {
   await moveSnapshots(transaction, 'fail', transaction`image = ${image}`, { now, reason })
