@@ -44,8 +44,8 @@ export class WarmDemand {
   }
 
   /**
-   * Adds the creates since the last sweep to the demand of their pools. Deletes the server's own pools with too little
-   * demand.
+   * Reduces the demand of pools by its age, and adds the creates since the last sweep to it. Makes a pool of the server
+   * itself where there is none. Deletes the server's own pools with too little demand.
    */
   async write({ database, clock, options }: RunningParts): Promise<void> {
     const now = clock.now()
