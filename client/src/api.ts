@@ -11,8 +11,8 @@ type Options = { query?: Query | undefined; body?: object | undefined; patience?
 export const path = (strings: TemplateStringsArray, ...names: string[]): string =>
   String.raw({ raw: strings }, ...names.map(segment))
 
-// Encoding does not protect `.` and `..`, because URL parsers resolve them even then. With the prefix `%00` the server
-// answers 404, because it has nothing with `%00` in its name.
+// `.` and `..` get the prefix `%00`, because URL parsers would resolve them to another path, even encoded. The server then answers
+// 404, because nothing has such a name.
 const segment = (name: string): string => (/^\.{1,2}$/.test(name) ? `%00${name}` : encodeURIComponent(name))
 
 export class Api {
@@ -26,7 +26,7 @@ export class Api {
     this.#signal = parts.signal
   }
 
-  /** Returns an API whose calls continue even if the user interrupts the program. */
+  /** Returns an `Api` with the same access, whose calls go on even if the user interrupts the program. */
   uninterrupted(): Api {
     return new Api(this.#access, { organization: this.#organization })
   }
@@ -64,7 +64,7 @@ export class Api {
   }
 
   /**
-   * Fetches one page of a list. Throws a Failure if the answer is not a list, because then another program than Alcove answered.
+   * Fetches one page of a list. Throws a Failure if the answer has no list of items: then another program than Alcove has answered.
    */
   async askPage<Page extends { items: unknown[] }>(where: string, query: Query): Promise<Page> {
     const answer = await this.ask<Page>('GET', where, { query })
@@ -72,7 +72,10 @@ export class Api {
     throw new Failure('The server answered something else than a list. Is it an Alcove server?', exitCodes.serverError)
   }
 
-  /** Returns an answer as soon as its headers arrive. The body may take long, for example if a log is followed. */
+  /**
+   * Makes a GET call and returns its answer as soon as the headers arrive. The body may take long, for example if the call follows
+   * a log.
+   */
   async open(where: string, options: Options = {}): Promise<Response> {
     return await openCall(this.#url(where, options.query), await this.#options('GET', options))
   }

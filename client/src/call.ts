@@ -4,7 +4,7 @@ import { exitCodeOf, exitCodes, Failure } from './failure.ts'
 import { Interrupted } from './interruption.ts'
 
 const patienceMs = 30_000
-/** Maximum size of an answer. The largest, a page of 200 sandboxes, is far smaller. */
+/** Maximum size of an answer in bytes. Even the largest answer of Alcove, a page of 200 sandboxes, is far smaller. */
 const mostAnswerBytes = 64 * 1024 * 1024
 
 const sentenceOf = (answer: unknown): string | undefined => {
@@ -22,8 +22,8 @@ const readAnswer = (text: string): unknown => {
 }
 
 /**
- * Returns the error for a refused call. It has the server's message, and the request id with which the operator finds the call in
- * the log.
+ * Returns the error for a refused call. It contains the server's message and the id of the request. With this id, the operator
+ * finds the call in the server's log.
  */
 export const refusalOf = (
   origin: string,
@@ -68,7 +68,7 @@ const movedTo = (origin: string, address: string): Failure =>
     exitCodes.refused,
   )
 
-/** Error codes that mean that no connection was made. */
+/** Error codes of Node that mean that no connection to the server was made. */
 const noConnection = new Set(['ECONNREFUSED', 'ENOTFOUND', 'EAI_AGAIN', 'EHOSTUNREACH', 'ENETUNREACH'])
 
 /** Returns true only if a failed call certainly did not reach a server. */
@@ -88,8 +88,8 @@ export type CallOptions = {
 }
 
 /**
- * Calls a server and returns the answer before its body is read. Throws a Failure if the server cannot be reached or refuses
- * the call.
+ * Calls a server and returns the answer. The caller then reads the body. Throws a Failure if the server cannot be reached or
+ * refuses the call.
  */
 export const openCall = async (url: string, { signal, patience, ...init }: CallOptions = {}): Promise<Response> => {
   const { origin } = new URL(url)

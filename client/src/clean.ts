@@ -1,5 +1,5 @@
-// Makes text that comes from servers and sandboxes safe for a terminal. A name or an error could otherwise contain sequences that
-// change what the user sees, or that make the terminal act.
+// Makes text that comes from servers and sandboxes safe for a terminal. A name or an error message may contain escape sequences
+// that change what the user sees or that make the terminal do something.
 
 /**
  * Matches characters that a terminal interprets or that change the order of the text: control and format characters, line and

@@ -1,5 +1,5 @@
-// Defines the commands for users. Both the program of this package and the server's command line (src/cli) have them. The code
-// of each command is loaded only when it runs.
+// Defines the commands for users. They are part of this package's program, and of the server's own command line (src/cli). The code
+// of a command is loaded only when the command runs.
 import { Argument, type Command, InvalidArgumentError, Option } from 'commander'
 import { Api } from './api.ts'
 import { shells } from './complete/shells.ts'
@@ -20,8 +20,8 @@ export type Work = {
 }
 
 /**
- * The options that all commands have. `data`, the data directory of a server, is an option of the `alcove` program on that server
- * only.
+ * The options that all commands have. Only the server's own command line has the option `data`, which names the server's data
+ * directory.
  */
 type Options = { organization?: string; data?: string }
 type Json = { json?: boolean }
@@ -53,7 +53,7 @@ const exitOnUsage = (command: Command): Command =>
   command.exitOverride(({ exitCode }) => process.exit(exitCode === 0 ? 0 : exitCodes.usage))
 
 export const addCommands = (program: Command, host: Host): void => {
-  // An option after the name of a subcommand belongs to the subcommand.
+  // Makes an option that stands after the name of a subcommand an option of this subcommand.
   program.enablePositionalOptions()
   const connecting = () => [
     new Option('--organization <id>', 'in this organization; default: that of the key, or your personal one').env(
@@ -62,7 +62,7 @@ export const addCommands = (program: Command, host: Host): void => {
     ...(host.options?.() ?? []),
   ]
 
-  /** Adds a command. `work` is the function that runs; it returns the exit code. */
+  /** Adds a command to `parent` and returns it. */
   const add = (
     parent: Command,
     name: string,

@@ -31,7 +31,7 @@ export const watchOutput = (): (() => Promise<void>) => {
     await Promise.all([flushed(process.stdout), flushed(process.stderr)])
     await errorsOfStreams()
     if (lost === undefined) return
-    // EPIPE means that nobody reads the output any more, as with `| head`. The user needs no message about that.
+    // EPIPE means that the reader of the output has ended, as with `| head`. The user needs no message about that.
     if (lost.code !== 'EPIPE') note(`The output could not be written: ${lost.code ?? lost.message}.`)
     process.exitCode ||= lostOutputCode(lost)
   }

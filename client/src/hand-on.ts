@@ -1,8 +1,8 @@
 import type { Command } from 'commander'
 
 /**
- * Passes options that stand before the name of a subcommand on to that subcommand. Throws a usage error for an option that
- * the subcommand does not have, and for a word that is not the name of a subcommand.
+ * Gives the subcommand the options that the user has typed before its name. Ends with a usage error if the subcommand does not have
+ * such an option, or if the user has typed an unknown subcommand.
  */
 export const handOn = (command: Command, subcommand: Command): void => {
   // Without this check, an unknown word would count as an argument of the default subcommand, and the error would be "too

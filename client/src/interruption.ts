@@ -16,7 +16,7 @@ export class Interrupted extends Error {
 
 const heard = ['SIGINT', 'SIGTERM', 'SIGHUP'] as const
 /**
- * `SIGPIPE` means that output cannot be written any more. Node reports that as an error of the stream and not as a signal.
+ * `SIGPIPE` stands for output that cannot be written any more. Node reports this by an error of the output stream, not by a signal.
  */
 type Heard = (typeof heard)[number] | 'SIGPIPE'
 

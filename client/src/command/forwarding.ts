@@ -4,7 +4,10 @@ import { Interrupted, type Interruption } from '../interruption.ts'
 import type { Sandbox } from '../sandboxes/sandbox.ts'
 import { type CommandParts, runCommand } from './remote-command.ts'
 
-/** How long this program waits for an interrupted command to end, in ms. A second signal to this program ends the wait. */
+/**
+ * When the user interrupts this program, it passes the signal on and waits this many ms for the end of the command. A second signal
+ * ends the wait.
+ */
 const graceMs = 3000
 
 /**

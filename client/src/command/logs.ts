@@ -10,7 +10,7 @@ import { keepAlive, openSocket } from './open-socket.ts'
 import { lastingHeaders } from './preview-token.ts'
 
 /**
- * In a followed log, each message begins with three equal bytes: the number of its stream. 1 is standard output, 2 is
+ * In a followed log, each message begins with three equal bytes, which are the number of the stream: 1 for standard output, 2 for
  * standard error.
  */
 const errorMark = 2

@@ -19,8 +19,8 @@ const readRefusal = async (reply: AsyncIterable<Buffer>): Promise<string> => {
 }
 
 /**
- * Opens a WebSocket and returns it paused, so that no message is lost before the caller listens. If the server refuses, throws a
- * Failure with the server's message.
+ * Opens a WebSocket. It is returned paused, so that no message is lost before the caller listens for messages. If the server
+ * refuses the connection, throws a Failure with the server's message.
  */
 export const openSocket = (
   url: string,
@@ -54,8 +54,8 @@ export const openSocket = (
       reject(signal?.aborted ? signal.reason : unreachable(origin, error))
     }
     socket.once('error', onError)
-    // Without this listener, an error event would end the program. Errors after the first one, and after the connection has
-    // opened, can be ignored.
+    // Without a listener for `error`, such an event would end the program. This listener ignores errors, because another listener
+    // handles the first error.
     socket.on('error', () => {})
     socket.once('unexpected-response', (_request, reply) => {
       settle()
@@ -73,8 +73,8 @@ export const openSocket = (
   })
 
 /**
- * Sends a ping at intervals, and ends the connection if the server does not answer. A paused socket receives no answers, so
- * missing answers are ignored while the socket is paused.
+ * Sends a ping at intervals, and ends the connection if the server does not answer. A paused socket receives no answers, so the
+ * connection is not ended while the socket is paused.
  */
 export const keepAlive = (socket: WebSocket): void => {
   let isAlive = true

@@ -70,8 +70,8 @@ class Tokens {
 }
 
 /**
- * Copies bytes in both directions. One direction may end before the other. While one side is slow, nothing is read from the
- * other side.
+ * Copies bytes in both directions between a local connection and a WebSocket. One direction may end before the other. While one
+ * side is slow to take bytes, none are read from the other side.
  */
 const join = (local: Socket, socket: WebSocket): void => {
   local.on('data', (data: Buffer) => {
@@ -126,7 +126,7 @@ export const port = async (
       lastNote = ''
     } catch (error) {
       local.destroy()
-      // A browser may try many times while no server listens on the port. So an error is not shown again if it is equal to
+      // A browser may connect many times while no server listens on the port. So an error message is shown only if it differs from
       // the last one.
       if (!signal.aborted && (error as Error).message !== lastNote) note((error as Error).message)
       lastNote = (error as Error).message

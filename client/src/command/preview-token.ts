@@ -5,8 +5,8 @@ import type { Sandbox } from '../sandboxes/sandbox.ts'
 const anyPort = '1024'
 
 /**
- * Returns headers that give access to the toolbox of a sandbox until its next start. A session's access token would expire after
- * minutes and would end an open terminal.
+ * Returns headers that give access to the toolbox of a sandbox until its next start. The access token of a signed-in user would
+ * expire after some minutes, which would end an open terminal.
  */
 export const lastingHeaders = async (api: Api, { id }: Sandbox): Promise<Record<string, string>> => {
   const { token } = await api.ask<{ token: string }>('GET', path`/sandbox/${id}/ports/${anyPort}/preview-url`)

@@ -71,9 +71,7 @@ class Conversation {
     if (this.#socket.readyState === this.#socket.OPEN) this.#socket.send(JSON.stringify(message))
   }
 
-  /**
-   * Writes output in the order in which it arrives. While the reader of the output is slow, no messages are read from the server.
-   */
+  /** Writes output in the order in which it arrives. Until it is written, no more messages are read from the server. */
   #show(data: Buffer): void {
     const stream = this.#outputs[(data[0] ?? 0) - 1]
     if (stream === undefined) return

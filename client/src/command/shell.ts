@@ -35,7 +35,10 @@ const ask = async ({ work, headers }: Terminal, method: string, url: string, bod
     ...(method === 'DELETE' ? { patience: 3000 } : { signal: work.api.signal }),
   })
 
-/** Sends each new size of the terminal to the sandbox. Only one call runs at a time, and the last size is always sent. */
+/**
+ * Sends each new size of the user's terminal to the sandbox. Only one such call runs at a time. Sizes during a call are skipped,
+ * but the last size is always sent.
+ */
 const followSize = (terminal: Terminal): Disposable => {
   let told = JSON.stringify(size())
   let isTelling = false
@@ -87,8 +90,8 @@ const readEnd = (reason: string): End => {
 const show = (socket: WebSocket): Promise<End> =>
   new Promise((resolve) => {
     socket.on('message', (data: Buffer, isBinary) => {
-      // Text messages report the state of the terminal. They are ignored, because the close event reports the end of the terminal
-      // too.
+      // Ignores text messages, which report the state of the terminal in the sandbox. Its end is also reported when the WebSocket
+      // closes.
       if (!isBinary || process.stdout.write(data)) return
       socket.pause()
       process.stdout.once('drain', () => socket.resume())
@@ -136,8 +139,8 @@ export const shell = async (work: Work, idOrName: string, { attach }: { attach?:
   if ('exitCode' in end) return end.exitCode
   process.stdout.write(restoring)
   if (signal.aborted) {
-    // `signal` is aborted if the user closed the window or ended this program. The shell in the sandbox is then ended too,
-    // because nobody would use it any more.
+    // The user has closed the window or ended this program. So this code ends the shell in the sandbox too, because nobody would
+    // use it any more.
     await ask(terminal, 'DELETE', ptyUrl(terminal, `/${encodeURIComponent(id)}`)).catch(() => {})
     throw signal.reason
   }

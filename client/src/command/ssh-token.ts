@@ -1,5 +1,5 @@
-// Makes tokens that open one sandbox for commands and ports. Unlike a session's access token, such a token does not expire
-// while a long command runs.
+// Makes tokens with which a client can run commands in one sandbox and connect to its ports. The access token of a signed-in user
+// would expire while a long command runs.
 import { type Api, path } from '../api.ts'
 import type { Sandbox } from '../sandboxes/sandbox.ts'
 

@@ -9,7 +9,9 @@ const isShown = (command: Command): boolean => !(command as unknown as { _hidden
 
 const namesOf = (command: Command): string[] => [command.name(), ...command.aliases()]
 
-/** Lists all commands, under all their names, with the words that may follow each. */
+/**
+ * Lists all commands, each under its name and its aliases, with the words that the user may type after it: subcommands and options.
+ */
 const nodesOf = (command: Command, path: string[] = []): Node[] => {
   const subcommands = command.commands.filter(isShown)
   const options = command.options.filter(({ hidden }) => !hidden).flatMap(({ short, long }) => [short, long])
@@ -33,7 +35,7 @@ const keyOf = (path: readonly string[]): string => path.join(' ')
 const branchesOf = (nodes: readonly Node[]): string =>
   nodes.map(({ path, words }) => `    '${keyOf(path)}') choices='${words.join(' ')}' ;;`).join('\n')
 
-/** Returns the commands as patterns for a shell's `case`. */
+/** Returns one pattern for a shell's `case` that matches any of the commands. */
 const patternsOf = (nodes: readonly Node[]): string =>
   nodes
     .filter(({ path }) => path.length > 0)

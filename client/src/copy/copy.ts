@@ -140,7 +140,8 @@ const copyDown = async (work: Work, sandbox: Sandbox, remote: string, local: str
       onBytes: (count) => progress.add(count),
       onTrouble: (path, why) => troubles.add(path, why),
     })
-    // If unpacking fails, nobody reads the output of the tar program, which would wait forever. So the tar program is ended too.
+    // If unpacking fails, ends the tar program in the sandbox too. It would otherwise wait forever, because nobody reads its
+    // output.
     unpacking.catch((error) => {
       broken.abort(error)
       bytes.destroy()
@@ -149,7 +150,7 @@ const copyDown = async (work: Work, sandbox: Sandbox, remote: string, local: str
       await runTar(work, sandbox, { argv, stdout: bytes, signal: broken.signal })
     } finally {
       bytes.end()
-      // Even after an interruption, waits for the unpacking, which removes a file that is only half written.
+      // Waits for the unpacking even after an interruption, because it then removes an incomplete file.
       await unpacking.catch(() => {})
     }
     await unpacking

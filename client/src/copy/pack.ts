@@ -15,7 +15,7 @@ export type PackParts = {
 const slash = Buffer.from('/')
 const below = (parent: Buffer, name: Buffer): Buffer => Buffer.concat([parent, slash, name])
 
-/** Returns the Unix permissions of a file. Windows has none, so each file from Windows becomes executable. */
+/** Returns the Unix permissions of a file. Windows has no such permissions, so each file from Windows becomes executable. */
 const modeOf = ({ mode }: Stats): number => (process.platform === 'win32' ? 0o755 : mode & 0o777)
 
 /** Returns the total size of all files below a path, in bytes, so that the progress can be shown. */
@@ -62,8 +62,8 @@ async function* packBelow(path: Buffer, name: Buffer, found: Stats, parts: PackP
       yield* packFile(path, name, found, parts)
     } catch (error) {
       const { code } = error as NodeJS.ErrnoException
-      // An error with one of these codes came before the header was written, so the file can be left out. After the header,
-      // the archive must contain the file's contents.
+      // These errors occur only when the file is opened, before its header is written. So the file can still be left out of the
+      // archive.
       if (code !== 'EACCES' && code !== 'ENOENT' && code !== 'EPERM') throw error
       parts.onTrouble(name, code)
     }

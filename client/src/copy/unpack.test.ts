@@ -1,5 +1,5 @@
-// Unpacks archives of hostile and of friendly sandboxes. After each archive, checks that nothing outside of the target has
-// changed.
+// Unpacks archives as hostile and as ordinary sandboxes would send them. After each, checks that nothing outside of the target
+// directory has changed.
 import assert from 'node:assert/strict'
 import {
   existsSync,

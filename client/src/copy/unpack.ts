@@ -26,7 +26,7 @@ export type UnpackParts = {
 const isWindows = process.platform === 'win32'
 const slash = Buffer.from('/')
 
-/** Matches parts of a name that Windows reads as another name, a device or a stream. */
+/** Matches file names that Windows would take for another name, a device or a data stream. */
 const unsafeOnWindows = /[\\:*?"<>|\u0000-\u001f]|[. ]$|^(?:con|prn|aux|nul|com\d|lpt\d)(?:\.|$)/i
 
 const escapes = (name: Buffer): Failure =>
@@ -66,7 +66,10 @@ const isMissing = (error: unknown): undefined => {
 }
 
 const umask = process.umask()
-/** The latest time that every file system can store, in seconds since 1970. It is in the year 2106. */
+/**
+ * The latest modification time that is given to a file, in seconds since 1970 (in the year 2106). Some file systems cannot store
+ * later times.
+ */
 const latest = 2 ** 32 - 1
 
 const setTime = async (path: Buffer, mtime: number): Promise<void> => {

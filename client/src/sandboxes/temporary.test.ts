@@ -12,7 +12,7 @@ import { withSandbox } from './temporary.ts'
 type Asked = { labels: Record<string, string> }
 
 let asked: string[] = []
-/** Returns the server's answer when the client looks for the sandbox by its name. */
+/** Returns what the test's server answers when the client asks for the sandbox by its name. */
 let found: (made: Asked) => object = () => ({})
 let made: Asked = { labels: {} }
 

@@ -41,7 +41,7 @@ const accessByVariables = (env: NodeJS.ProcessEnv): Access | undefined => {
   return sdkUrl && sdkKey && !env['ALCOVE_API_URL'] ? withKey(sdkUrl, sdkKey) : undefined
 }
 
-/** Returns the access token of the session. Throws if the session has been replaced by one of another server. */
+/** Returns the access token of the stored session. Throws if the user has signed in to another server in the meantime. */
 const freshToken = async (file: string, apiUrl: string): Promise<string> => {
   const session = await freshSession(file)
   if (session.apiUrl === apiUrl) return session.accessToken

@@ -6,11 +6,11 @@ import { hostname } from 'node:os'
 import { setTimeout as delay } from 'node:timers/promises'
 
 const lookEveryMs = 50
-/** A lock that is older than this counts as abandoned. A renewal of the session never takes so long. */
+/** A lock that is older than this, in ms, counts as abandoned. A renewal of the session never takes so long. */
 const longestHoldMs = 60_000
 /**
- * To remove an abandoned lock, a process takes a second lock, the removal lock, for a few synchronous calls. A removal lock
- * that is older than this is abandoned too.
+ * While a process removes an abandoned lock, it holds a second lock for a moment, the removal lock. A removal lock that is older
+ * than this, in ms, is abandoned too.
  */
 const longestRemovalMs = 10_000
 
@@ -24,7 +24,8 @@ const create = (path: string): Disposable | undefined => {
   }
   return {
     [Symbol.dispose]: () => {
-      // A process that was suspended for too long has lost its lock to another process. It must not remove the other's lock.
+      // Removes the file only if it still contains this process's lock. If this process was suspended for long, another process may
+      // have taken over the lock.
       if (contentOf(path) === content) rmSync(path, { force: true })
     },
   }

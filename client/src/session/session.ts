@@ -24,8 +24,8 @@ const earlyMilliseconds = 60_000
 export const sessionFile = (configDirectory: string): string => join(configDirectory, 'alcove', 'session.json')
 
 /**
- * Writes the session to a temporary file that only its owner may read, and renames it to `file`. Because a rename
- * replaces the previous session in one step, no reader ever sees half a session.
+ * Writes the session to a temporary file that only its owner may read, and renames it to `file`. The rename replaces the previous
+ * session in one step, so no reader ever sees an incomplete session.
  */
 export const writeSession = (file: string, session: Session): void => {
   mkdirSync(dirname(file), { recursive: true, mode: 0o700 })
@@ -49,8 +49,8 @@ export const readSession = (file: string): Session | undefined => {
 }
 
 /**
- * Finds the addresses of the issuer's endpoints. Plain http is allowed, because private servers often use it and the
- * user has chosen this server.
+ * Fetches the addresses of the issuer's endpoints. HTTP without TLS is allowed, because private servers often use it, and the user
+ * has chosen this server.
  */
 export const discover = (issuer: string, clientId: string): Promise<Configuration> =>
   discovery(new URL(issuer), clientId, undefined, None(), {

@@ -53,8 +53,8 @@ const untilActive = async (api: Api, idOrName: string): Promise<Snapshot> => {
 }
 
 /**
- * Shows the log while the snapshot is made. If the log cannot be shown, the snapshot is still made, so an error here is
- * ignored.
+ * Shows the build log while the snapshot is made. Ignores errors, because the server makes the snapshot even if its log cannot be
+ * shown.
  */
 const showLog = async (api: Api, id: string): Promise<void> => {
   try {
