@@ -1,5 +1,6 @@
-// Measures builds of Dockerfiles in the runner alone: without a cache, with all lines cached, and with a changed last line. Also
-// measures how long it takes to cache the result of a line. Needs root. The images come from a registry on loopback.
+// Measures builds of Dockerfiles by the runner, without control and gate: with no cached lines, with all lines cached, and with a
+// changed last line. Also measures how long the runner takes to store the cached disk of a line. Needs root. The images come from a
+// registry on loopback.
 //
 //   node bench/builds.ts [ROUNDS]
 import { mkdirSync, writeFileSync } from 'node:fs'

@@ -8,7 +8,8 @@ import { keep, type Samples, say, timed } from './samples.ts'
 const cycles = Number(process.argv[2] ?? 200)
 
 /**
- * Makes files of all kinds, and prints a checksum of them. The checksum changes if a file, or any attribute of a file, changes.
+ * A script that makes files of all kinds and prints one checksum of all of them. The checksum changes if the content or any
+ * attribute of a file changes.
  */
 const plant = `
 set -e; mkdir -p ~/tree/deep/er && cd ~/tree

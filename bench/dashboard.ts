@@ -22,8 +22,7 @@ await page.getByRole('heading', { name: 'Sandboxes', level: 1 }).waitFor()
  * navigation.
  */
 const visit = async (): Promise<{ afterLoad: number; fromClick: number }> => {
-  // The dashboard's page itself records when the first row of its list appears. Delays of this benchmark's process therefore do not
-  // count.
+  // A script in the page records when the first row of the list appears. So delays of this benchmark's own process do not count.
   await page.addInitScript(`
     new MutationObserver((_, observer) => {
       if (document.querySelector('.sandbox-row[aria-rowindex]') === null) return

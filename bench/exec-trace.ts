@@ -1,6 +1,6 @@
-// Shows how much time the agent, the runner and the gate each add to one command. In each turn, the command runs through the
-// agent, then through agent and runner, and so on. So a disturbance affects all results equally. Also shows the processor time of
-// each program.
+// Shows how much time the agent, the runner and the gate each add to one command. In each turn, the command runs without Alcove,
+// then through the agent, then through runner and agent, then through gate, runner and agent. So other load on the machine affects
+// all results equally. Also shows the processor time of each program.
 import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { Pool } from 'undici'
@@ -18,8 +18,8 @@ export const command = ['true'] as const
 const perTurn = 20
 
 /**
- * Measures the command without any layer of Alcove: a process in the sandbox starts the command. It uses a spawn that copies no
- * memory, which is the fastest way.
+ * Measures the command without Alcove: a process in the sandbox starts it by `posix_spawn`, which copies no memory and so is the
+ * fastest way.
  */
 export const commandAlone = async (box: Box, times: number): Promise<Samples> => {
   const script = `import os, time
@@ -47,8 +47,8 @@ type Layer = 'command' | 'agent' | 'runner' | 'gate'
 type Spender = 'agent' | 'runner' | 'gate' | 'client'
 
 /**
- * Measures how long each layer of a command takes: the command alone, the agent, the runner and the gate. `execute` makes a
- * complete call through the gate. `data`: the server's data directory.
+ * Measures how long a command takes alone, through the agent, through the runner and through the gate. `execute` makes the call
+ * through the gate. `data`: the server's data directory.
  */
 export const traceExec = async (
   { data, agentPid, turns }: { data: string; agentPid: number; turns: number },
@@ -88,7 +88,7 @@ export const traceExec = async (
     wall.command.push(...(await commandAlone(box, perTurn)))
     for (const [name, run] of Object.entries(through)) {
       // The first run through each layer (agent, runner, gate) is not measured, because the CPU caches still contain the data of
-      // what was measured before.
+      // the previous layer.
       await run()
       if (name === 'gate') spent(-1)
       for (let round = 0; round < perTurn; round++) wall[name as Layer].push(await timed(run))

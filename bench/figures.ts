@@ -1,5 +1,6 @@
-// Lists the figures: everything that is measured of a server. Each figure has lower bounds (floors.ts). Each measurement takes
-// only a few samples, so that two servers and the bounds can be measured in turns.
+// Lists the figures: everything that bench/run.ts measures of a server. Each figure has lower bounds: the least times in which this
+// machine could do the work (floors.ts). A measurement takes only a few samples, so that two servers and the lower bounds can be
+// measured in turns.
 import { once } from 'node:events'
 import type { WebSocket } from 'ws'
 import { type Floors, plainServer, repeat } from './floors.ts'
@@ -11,8 +12,8 @@ export type Taken = {
   /** The times of the measured server, in milliseconds. */
   ours: Samples
   /**
-   * The times of each lower bound, in milliseconds. The measured server cannot be faster than the sum of the medians of all
-   * bounds.
+   * The times of each lower bound, in milliseconds. The server cannot be faster than all lower bounds together (the sum of their
+   * medians).
    */
   floors: Samples[]
 }
@@ -23,7 +24,7 @@ export const previewPort = 3000
 const megabytes = 128
 const keystrokes = 20
 
-/** A terminal in a sandbox. Its user can wait until the terminal shows what was typed. */
+/** A terminal in a sandbox, for the measurement of how long typed text takes to come back. */
 class Terminal {
   readonly #socket: WebSocket
   #heard = ''
@@ -103,7 +104,8 @@ export const prepare = async (
     floors: [[(await floors.cat(served, box, 'big', '/dev/null')).ended]],
   })
   /**
-   * Runs a verb and then the verb that undoes it, such as stop and start. Measures the first with `index` 0, the second with 1.
+   * Returns a measurement that runs a verb and then the verb that undoes it, such as stop and start. With `index` 0 the first verb
+   * is measured, with 1 the second.
    */
   const verbs =
     (box: Sandbox, [verb, state]: [string, string], index: 0 | 1): Figure['take'] =>

@@ -39,11 +39,14 @@ const hosts = Number(given.hosts)
 const sandboxes = Number(given.sandboxes)
 const rate = Number(given.rate)
 const seconds = Number(given.seconds)
-/** How long a simulated host takes for an assignment, in ms. A real host takes about as long for a start. */
+/** How long a simulated host takes for an assignment, in ms. A real host takes about this time to start a sandbox. */
 const doneAfterMs = 150
 /** Seconds between two reports of the use of sandboxes by each host. This is the runner's default. */
 const meterSeconds = 60
-/** Maximum number of creates that wait for an answer. Above it, a create is not sent, but counted as skipped. */
+/**
+ * Maximum number of creates that wait for an answer at the same time. If so many wait, the next create is not sent, but counted as
+ * skipped.
+ */
 const mostOpen = 500
 const listEveryMs = 250
 /** The kernel's clock ticks per second. /proc contains processor time in these ticks. */
@@ -132,8 +135,7 @@ const perSecond = (before: Counters, after: Counters) => {
 type Programs = Record<'control' | 'postgres' | 'hosts', number>
 
 /**
- * Runs `work`. Measures for the same time how much processor time the programs use, and how many rows and bytes PostgreSQL
- * writes.
+ * Runs `work`. Measures how much processor time the programs use during this work, and how many rows and bytes PostgreSQL writes.
  */
 const watch = async <T>(pids: Programs, work: () => Promise<T>) => {
   const spent = () => Object.entries(pids).map(([name, pid]) => [name, processorOf(pid)] as const)
@@ -166,7 +168,8 @@ const untilFleet = async (fleet: ChildProcess, is: (counts: FleetCounts) => bool
 type Reply = { status: number; body: { id?: string; state?: string } }
 
 /**
- * Sends creates at the given rate, reads pages of the list meanwhile, and deletes each sandbox a few seconds after its create.
+ * Sends creates at the rate of the option `--rate`, and deletes each sandbox a few seconds after its create. Meanwhile, reads pages
+ * of the list of sandboxes.
  */
 const load = async (base: string) => {
   const pool = new Pool(new URL(base).origin, { connections: 128 })

@@ -14,8 +14,8 @@ import { type Samples, timed } from './samples.ts'
 import type { Sandbox, Served } from './served.ts'
 
 /**
- * JavaScript of an HTTP server that prints its port and answers with 200 bytes. It runs in another process as the lower bound for
- * HTTP calls, and in a sandbox behind the measured preview.
+ * JavaScript of an HTTP server that prints its port and answers each call with 200 bytes. It runs in another process to measure the
+ * lower bound for HTTP calls, and in a sandbox as the server of the measured preview.
  */
 export const plainServer = (port: number): string =>
   `const s = require('node:http').createServer((q, r) => { q.resume(); q.on('end', () => r.end('x'.repeat(200))) });
@@ -111,7 +111,7 @@ export class Floors {
     return { ended: ended!, synced: synced! }
   }
 
-  /** Makes a file that the benchmarks of uploads send. It is in memory, so that reading it takes almost no time. */
+  /** Makes the file that the benchmarks of uploads send. The file is in memory, so that it can be read in almost no time. */
   bigFile(megabytes: number): string {
     this.#sent ??= mkdtempSync('/dev/shm/alcove-bench-')
     const path = join(this.#sent, 'big')

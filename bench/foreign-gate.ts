@@ -1,6 +1,6 @@
-// Measures a command, an upload and a download through the gate of another host (the foreign gate), and for comparison through
-// the sandbox's own gate. The foreign gate runs on this machine too. It has joined as a host does, and reaches the own gate by
-// TLS over loopback. `node bench/foreign-gate.ts [n]`, as root.
+// Measures a command, an upload and a download through the gate of another host (the foreign gate) and, for comparison, through the
+// gate of the sandbox's own host. In this benchmark, the foreign gate runs on the same machine. It connects to the own gate by TLS
+// over loopback. `node bench/foreign-gate.ts [n]`, as root.
 import { type ChildProcess, spawn } from 'node:child_process'
 import { createHash, randomBytes } from 'node:crypto'
 import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
@@ -110,8 +110,8 @@ try {
     isChecked = false
   }
   const samples: Record<string, Record<string, Samples>> = {}
-  // The first round is not counted, because programs that have just started still compile their code. The sandbox's own gate
-  // (`own`) and the gate of another host (`foreign`) take turns, so that noise affects both.
+  // The first round is not counted, because programs that have just started still compile their code. Each round measures both
+  // gates (`own` and `foreign`), so that other load on the machine affects both.
   for (let round = -1; round < rounds; round += 1) {
     for (const [name, work] of Object.entries(measured)) {
       for (let count = 0; count < (name === 'exec' ? commands : 1); count += 1) {

@@ -16,7 +16,7 @@ const programs = ['control', 'gate', 'runner', 'postgres', 'ssh-gateway'] as con
 
 const pause = (ms: number) => new Promise((resolve) => setTimeout(resolve, ms))
 
-/** Fields of /proc/meminfo about the kernel's own memory. Other processes of the host change them only a little. */
+/** Fields of /proc/meminfo about the kernel's own memory. Processes outside of Alcove change them only a little. */
 const kernelFields = ['SUnreclaim', 'KernelStack', 'PageTables', 'Percpu', 'SReclaimable'] as const
 const kernelMiB = () => {
   const text = readFileSync('/proc/meminfo', 'utf8')

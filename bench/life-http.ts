@@ -142,8 +142,8 @@ const measureRow = async () => {
 }
 
 /**
- * The command in the sandbox that is paused. The first command does little, as most sandboxes do. The second is a busy loop,
- * which also takes processor time from the server's programs.
+ * The commands that run in the sandbox while it is paused and resumed, one in each measurement. The first does little, as in most
+ * sandboxes. The second is a busy loop, which takes processor time from the server's programs.
  */
 const doing = {
   '': 'exec 3<> <(:); while :; do read -rt 0.01 -u 3; n=$((n+1)); done',

@@ -1,4 +1,4 @@
-// Measures the verbs of a sandbox in the runner alone, without HTTP and database. Needs root.
+// Measures how long the verbs of a sandbox take in the runner alone, without HTTP and without the database. Needs root.
 //
 //   node bench/life.ts [ROUNDS]
 import assert from 'node:assert/strict'

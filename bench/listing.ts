@@ -1,5 +1,5 @@
-// Measures a page of `GET /sandbox` among 100,000 sandboxes on the embedded database, through real HTTP. Uses every kind of
-// filter, for a large and a small organization. `node bench/listing.ts [rounds] [wait]`, as root.
+// Measures how long `GET /sandbox` takes for one page of a list, with 100,000 sandboxes in the embedded database, through real
+// HTTP. Uses every kind of filter, for a large and a small organization. `node bench/listing.ts [rounds] [wait]`, as root.
 import { readFileSync } from 'node:fs'
 import { chmod, mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'

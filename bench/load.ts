@@ -1,5 +1,5 @@
-// Measures how many calls per second a server can serve. Prints calls per second, p50 and p99 for 1, 8 and 64 callers, and the
-// processor time of each program.
+// Measures how many calls per second a server can serve. Prints for 1, 8 and 64 callers at the same time: the calls per second, the
+// 50th and 99th percentile of their times, and the processor time of each program.
 import { previewPort } from './figures.ts'
 import { percentile, type Samples, timed } from './samples.ts'
 import { processorMs, type Sandbox, type Served } from './served.ts'

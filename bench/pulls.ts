@@ -30,8 +30,8 @@ const layerOf = (name: string, mebibytes: number) =>
   )
 
 /**
- * Makes the images. All of them share a base layer. Every four share a second layer. Each has files of its own in a
- * third layer.
+ * Makes the images. All images share the first layer. Groups of four images share the second layer. Each image has a third layer of
+ * its own.
  */
 const makeImages = (): TestImage[] => {
   const base = layerOf('base', baseMebibytes)

@@ -27,9 +27,9 @@ export type RawCrun = {
 }
 
 /**
- * Returns functions that make containers with crun alone, from a copy of the OCI bundle of the running sandbox `model`. A
- * shell script mounts their overlay in a private mount namespace. `hidden`: mounts that crun must not see on a host with
- * both cgroup versions.
+ * Returns functions that make containers with crun and without Alcove. The containers have the OCI configuration of the running
+ * sandbox `model`. A shell script mounts their overlay in a private mount namespace. `hidden`: a mount that crun must not see on a
+ * host with both cgroup versions.
  */
 export const openRawCrun = async (
   model: string,
@@ -61,8 +61,8 @@ export const openRawCrun = async (
   }
   const hide = 'if [ -n "$4" ]; then umount -l "$4"; fi'
 
-  // crun makes the root user of the sandbox the owner of crun's own stdin. Without the redirection, stdin may be the host's
-  // /dev/null, whose owner must not change.
+  // crun changes the owner of its own stdin to the root user of the container. So stdin is a file of this benchmark here: the owner
+  // of the host's /dev/null must not change.
   const exec = (id: string) =>
     shell(`${hide}; exec ${crun.join(' ')} exec "$1" ${command.join(' ')} <"$2/$1/config.json"`, id)
 

@@ -1,5 +1,5 @@
-// Runs every benchmark of figures.ts together with the least time that it could take (floors.ts), and measures how much load a
-// server can carry. Prints a table and writes all samples to bench/results/. Needs root.
+// Runs every benchmark of figures.ts together with its lower bounds, which are the least times that it could take (floors.ts). Also
+// measures how many calls per second a server can serve. Prints a table and writes all samples to bench/results/. Needs root.
 //
 //   node bench/run.ts [--turns 10] [--rounds 20] [--seconds 2] [--only TEXT] [--no-load] [CHECKOUT…]
 //

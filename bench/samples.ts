@@ -24,7 +24,10 @@ export const median = (samples: Samples): number => percentile(samples, 0.5)
 export const say = (samples: Samples): string =>
   `${median(samples).toFixed(2)} ms (p95 ${percentile(samples, 0.95).toFixed(2)}, n=${samples.length})`
 
-/** Returns a line of the table: a name, its times, and their ratio to the times of `peer` from the same run. */
+/**
+ * Returns a line of the table: a name, a summary of its times, and the ratio of their median to that of `peer`, measured in the
+ * same run.
+ */
 export const compare = (name: string, ours: Samples, peer?: { name: string; samples: Samples }): string =>
   `${name.padEnd(34)} ${say(ours).padEnd(36)}${
     peer === undefined ? '' : ` ${(median(ours) / median(peer.samples)).toFixed(2)} x ${peer.name}`

@@ -1,5 +1,6 @@
-// Measures the time from a create to the first answer, the time of one command, the cost of an idle sandbox, and creates per
-// second. For comparison, other programs (podman, crun) do the same work in the same run. `node bench/sandboxes.ts [n]`, as root.
+// Measures how long it takes to create a sandbox and run a command in it, how long one command takes, what an idle sandbox costs,
+// and how many creates per second are possible. For comparison, podman and crun do this work in the same run. `node
+// bench/sandboxes.ts [n]`, as root.
 import { existsSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { runCommand } from '#src/kit/run-command.ts'
@@ -35,8 +36,8 @@ try {
 
   const cold: Record<'alcove' | 'crun' | 'podman', Samples> = { alcove: [], crun: [], podman: [] }
   for (let round = 0; round < rounds; round++) {
-    // Waits about as long as there is between real requests. Without a pause, the kernel's cgroup locks would be faster than in
-    // real use.
+    // Waits between two creates, because real creates do not come directly one after the other either. Without the pause, the
+    // kernel's cgroup locks would be faster than in real use.
     await pause(300)
     let made: { id: string; toolboxProxyUrl: string } | undefined
     cold.alcove.push(

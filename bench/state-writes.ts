@@ -1,6 +1,6 @@
-// Measures the cost in PostgreSQL of one state change of one sandbox among 100,000: time on one connection, processor time of its
-// backend, and bytes and records of the write-ahead log. Commits do not wait for the disk, because that wait would hide the rest.
-// `node bench/state-writes.ts [writes] [wait]`, as root.
+// Measures what one state change of a sandbox costs in PostgreSQL, with 100,000 sandboxes in the table: the time on one connection,
+// the processor time of PostgreSQL's process for this connection, and the bytes and records of the write-ahead log. Commits do not
+// wait for the disk, because that wait would be longer than everything else. `node bench/state-writes.ts [writes] [wait]`, as root.
 import { readFileSync } from 'node:fs'
 import { chmod, mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'

@@ -53,8 +53,7 @@ try {
     await hear('ready')
     const samples: Samples = []
     for (let index = 0; index < keystrokes; index++) {
-      // Clears the line (Ctrl-U) before it is as long as the terminal is wide. A longer line would be drawn again by
-      // the shell.
+      // Clears the typed line (Ctrl-U) after 39 keys. If the line became wider than the terminal, the shell would draw it anew.
       const key = index % 40 === 39 ? '\x15' : 'x'
       heard = ''
       const echo = key === 'x' ? 'x' : '\x1b'
@@ -133,8 +132,8 @@ try {
     form: { disk: [] as Samples, memory: [] as Samples },
   }
   const arrived: number[] = []
-  // Measures an upload to a file in memory (/dev/shm). The memory limit of the sandbox includes this file. So the file has half
-  // the size of the other files, and is removed immediately.
+  // Measures an upload to a file in memory (/dev/shm). The file counts as memory of the sandbox. So it has half the size of the
+  // other files, and is removed immediately.
   const inMemory = async (samples: Samples, write: (path: string) => Promise<number>) => {
     samples.push(await write('/dev/shm/half'))
     await box.run('rm /dev/shm/half')
@@ -143,15 +142,16 @@ try {
     taken.floor.nothing.push(await floor.cat('whole', '/dev/null'))
     const { milliseconds, arrivedBytes } = await followBusy()
     arrived.push(arrivedBytes)
-    // If the reader is too slow, the server leaves bytes out. The time is therefore scaled to the size of the whole
-    // log.
+    // If the reader is too slow, the server leaves out bytes of the log. So the time is multiplied by the size of the whole log,
+    // and divided by the number of bytes that have arrived.
     taken.follow.push((milliseconds * streamBytes) / arrivedBytes)
     taken.download.nothing.push(await curl('-o', '/dev/null', at('download', 'whole')))
     taken.download.disk.push(await curl('-o', file('saved'), at('download', 'whole')))
     await inMemory(taken.floor.memory, (path) => floor.cat('half', path))
     await inMemory(taken.upload.memory, (path) => upload('half', path))
     await inMemory(taken.form.memory, (path) => form('half', path))
-    // Writes everything to the disk now. Otherwise data of this measurement would slow down the next measurement.
+    // Writes all data to the disk now. Otherwise the data of the measurements above would be written during the next measurement
+    // and slow it down.
     await box.run('sync')
     taken.floor.disk.push(await floor.cat('whole', 'copy'))
     taken.upload.disk.push(await upload('whole', 'uploaded'))
