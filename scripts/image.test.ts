@@ -1,5 +1,5 @@
-// Tests the part of the image that Alcove's own files make up. `node scripts/image.ts` adds Debian, which takes
-// minutes.
+// Tests the files of Alcove in the image of Alcove. The files of Debian are not tested, because `node scripts/image.ts` takes
+// minutes to add them.
 import assert from 'node:assert/strict'
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'

@@ -19,8 +19,8 @@ const { values, positionals } = parseArgs({
     count: { type: 'string', default: '25' },
     seed: { type: 'string', default: '1' },
     /**
-     * True: runs only tests of code that starts no program and needs no database. Changes only source files that such
-     * tests import. This takes seconds instead of minutes.
+     * True: runs only tests that start no program and need no database, and changes only source files that such tests import. This
+     * takes seconds instead of minutes.
      */
     pure: { type: 'boolean', default: false },
     /** Time limit of one test file, in seconds. */
@@ -40,8 +40,8 @@ const tests = globSync('{src,test}/**/*.test.ts')
   .filter((path) => !values.pure || needsOf(path).size === 0)
   .sort()
 /**
- * Lists the tests for a source file, the most useful first: tests with the file's name, tests in its folder, tests that
- * import it. At the end come tests in the folders above it.
+ * Lists the test files for a source file in this order: the test file with its name, other tests in its folder, tests that import
+ * the source file, and tests in the folders above it.
  */
 const nearestTests = (source: string): string[] => {
   const [folder, name] = [dirname(source), basename(source, '.ts')]
@@ -98,10 +98,7 @@ const where = ({ source, mutation }: Change): string => {
 
 const copy = copyCheckout()
 const remove = () => rmSync(copy, { recursive: true, force: true })
-/**
- * Kills the tests that run. After a change of the source, a test may never end. Each test is the leader of a process
- * group.
- */
+/** Kills the tests that run now, with their child processes. Each test is the leader of a process group. */
 const endTests = () => {
   const children = readFileSync(`/proc/self/task/${process.pid}/children`, 'utf8').split(' ').filter(Boolean)
   for (const pid of children) {
@@ -134,8 +131,8 @@ try {
   const isRed = async (test: string): Promise<boolean> =>
     hasFailed(await runTestFile(test, { scratch, env, timeoutSeconds: seconds! }))
   /**
-   * For each test file: true if it fails even without a change of the source. Its failures then prove nothing about a
-   * change.
+   * For each test file: whether it fails even if the source is unchanged. If so, its failure with a change of the source proves
+   * nothing.
    */
   const redAnyway = new Map<string, boolean>()
 

@@ -1,6 +1,6 @@
-// Finds places in a source file where a small change should make a test fail. There is no parser among our packages, so
-// the formatted text is searched. Types, comments, strings and regular expressions are first replaced by spaces, so
-// that positions stay right.
+// Finds places in a source file where a small change should make a test fail. The code is searched as text, because none of our
+// packages is a parser. First, types, comments, strings and regular expressions are replaced by as many spaces, so that all other
+// code keeps its position.
 import { stripTypeScriptTypes } from 'node:module'
 
 export type Mutation = { start: number; end: number; text: string; what: string }
@@ -21,7 +21,7 @@ const token =
 const split = (source: string): { code: string; templates: [start: number, end: number][] } => {
   const code: string[] = []
   const templates: [number, number][] = []
-  /** What is open at this position, outermost first: a template, the `${…}` in a template, or a block. */
+  /** What encloses the present position, outermost first: a template, the `${…}` in a template, or a block. */
   const open: ('`' | '${' | '{')[] = []
   let from = 0
   const end = (at: number) => {

@@ -29,7 +29,10 @@ const mostFiles = 8
 
 export const eachAlone = (files: readonly string[]): Batch[] => files.map((file) => [file])
 
-/** Splits files into batches, in their order. If there are enough files, each of `lanes` lanes gets a batch. */
+/**
+ * Splits test files into batches, in their order. The files that may share a process are divided evenly over `lanes` lanes, but a
+ * batch has at most `mostFiles` of them. Every other file is a batch of its own.
+ */
 export const batchesOf = (files: readonly string[], lanes: number): Batch[] => {
   const sharing = files.filter(mayShare)
   const size = Math.max(1, Math.min(mostFiles, Math.ceil(sharing.length / lanes)))

@@ -52,8 +52,8 @@ const childrenSeconds = (): number => {
 let counted = childrenSeconds()
 
 /**
- * Returns the processor seconds of the child processes that have ended since the last call. Called at each exit of a child,
- * it returns what that child has used.
+ * Returns the processor seconds of the child processes that have ended since the last call. It is called whenever a child ends, so
+ * it returns what this child has used.
  */
 const secondsOfEnded = (): number => {
   const before = counted
@@ -103,8 +103,8 @@ const runProcess = async (
     [
       `--test-reporter=${reporter}`,
       `--test-reporter-destination=${report}`,
-      // A test has only three quarters of the time of its file. So a test that never ends is reported, and the tests after
-      // it still run.
+      // A single test may take three quarters of the time limit of its file. So a test that never ends is reported, and the tests
+      // after it still run.
       `--test-timeout=${timeoutSeconds * 750}`,
       ...(name === undefined ? [] : [`--test-name-pattern=${RegExp.escape(name)}`]),
       ...args,
@@ -201,7 +201,7 @@ export const runTestFiles = async (files: readonly string[], settings: Settings)
       results: own.map(({ file: _file, seconds: _seconds, ...result }) => result),
       output,
       seconds,
-      // An estimate: the file's part of the time that the whole process took.
+      // An estimate: from the processor time of the whole process, the part that corresponds to this file's part of the duration.
       processorSeconds: allSeconds === 0 ? 0 : (processorSeconds * seconds) / allSeconds,
       again: commandFor(file),
     }

@@ -1,6 +1,5 @@
-// Runs batches of test files in several lanes at the same time. A lane runs one batch at a time, and takes the next one
-// from its first queue that is not empty. If only one lane has a certain queue, the batches of that queue never run at
-// the same time.
+// Runs batches of test files in several lanes at the same time. A lane runs one batch at a time, and takes the next one from its
+// first queue that is not empty. Batches that must not run at the same time are in a queue that only one lane has.
 import type { Batch } from './test-batches.ts'
 
 export type Queue = Batch[]

@@ -41,7 +41,7 @@ const readImports = (file: string): string[] => {
  */
 export const reachableFrom = (file: string, ends: readonly string[] = []): Set<string> => {
   const reached = new Set([file])
-  // The loop also visits modules that it adds to the set while it runs.
+  // While this loop runs, it adds modules to the set, and visits these modules too.
   for (const module of reached) {
     if (!module.endsWith('.ts') || ends.includes(module) || !existsSync(resolve(root, module))) continue
     for (const next of readImports(module)) reached.add(next)

@@ -52,7 +52,7 @@ export const planOf = (
   { processors, sharesProcesses }: PlanOptions,
 ): [first: Lanes, ...later: Lanes[]] => {
   const inServers = files.filter((file) => needsServer(file) && !measuresHostMemory(file) && !checksTime(file))
-  // Files in test/ begin first, because they start several programs and wait for them for minutes.
+  // Test files in test/ begin first. They take longest, because they start several programs and wait for them.
   const rest = files.filter((file) => !needsServer(file))
   const code = [...rest.filter((file) => file.startsWith('test/')), ...rest.filter((file) => !file.startsWith('test/'))]
   const sharing = inServers.filter(sharesServer)

@@ -1,5 +1,5 @@
-// Prepares the system for tests that start programs: installs system packages and builds the C programs.
-// scripts/test.ts starts this script.
+// Prepares this machine for tests that start programs: installs system packages and builds the C programs. scripts/test.ts starts
+// this script.
 import { requiredPackages } from '#src/doctor/packages.ts'
 import { Complaint } from '#src/up/complaint.ts'
 import { readUpConfig } from '#src/up/config.ts'

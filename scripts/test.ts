@@ -137,8 +137,8 @@ const runTests = async (files: readonly string[], scratch: string, prepared: Pro
     const results: TestResult[] = [{ name: '(file)', outcome: 'skipped', detail: 'real sandboxes need root' }]
     tell({ file, results, output: '', seconds: 0, again: '' })
   }
-  // With `--name`, each file has a process of its own. Most files have no test with the name in `--name`, so loading
-  // several files together saves nothing.
+  // With `--name`, each test file has a process of its own. Most files then have no test to run, so to load several files in one
+  // process saves nothing.
   const plan = planOf(runnable, { processors: availableParallelism(), sharesProcesses: values.name === undefined })
   const servers = join(scratch, 'servers')
   mkdirSync(servers)

@@ -4,8 +4,8 @@ import { definitions } from '#src/runner/images/definition/testing/definitions.t
 import { code, page, table } from './markdown.ts'
 
 /**
- * Lists the instructions and flags in a Dockerfile, each only once, in the order in which they first appear. Mounts are
- * listed by their type.
+ * Lists the instructions and flags in a Dockerfile, each only once, in the order in which they first appear. For a mount
+ * (`--mount`), its type is listed too.
  */
 const featuresOf = (dockerfile: string): string[] => {
   const features = instructionsOf(dockerfile).instructions.flatMap(({ name, flags, documents }) => [

@@ -10,9 +10,9 @@ import { statesInUse } from './states-in-use.ts'
  */
 export const lifecyclePage = () => {
   const drawn = moves.filter(([on]) => on !== 'delete')
-  // A move leads from one state through a second state to a third. This function returns whether another move begins in the
-  // second state, `through`. If so, that move is drawn as the way out of `through`, and the arrow to the third state is left
-  // out. For example, the verb `build` ends in the state `pending_build`, where the verb `place` begins.
+  // A move leads from one state through a second state to a third. If another move begins in the second state (`through`), that
+  // move is drawn as the way out of it, and the arrow to the third state is left out. For example, the verb `place` begins in
+  // `pending_build`, the second state of `build`.
   const isDrawnOn = (through: SandboxState) => drawn.some(([, from]) => from === through)
   const arrows = [
     ...drawn.map(([on, from, through]) => `${from ?? '[*]'} --> ${through}: ${on}`),

@@ -4,7 +4,7 @@ import { listEndpoints } from './list-endpoints.ts'
 
 const print = (document: object) => `${JSON.stringify(document, null, 1)}\n`
 
-/** Returns the OpenAPI documents of control and of the toolbox, by file name. */
+/** Returns the text of the OpenAPI documents of control and of the toolbox, each under its file name. */
 export const openApiFiles = () => ({
   'openapi.json': print(controlDocument(listEndpoints())),
   'toolbox-openapi.json': print(toolboxDocument()),

@@ -54,7 +54,7 @@ export const fieldRows = (part: string, schema: TSchema | undefined) => {
   ])
 }
 
-/** The parts of a route that a page describes. Routes of all programs have them. */
+/** The parts of a route that a page describes. The routes of control and of the toolbox have all of them. */
 export type Described = Pick<ControlRoute, 'method' | 'path' | 'summary' | 'query' | 'body'> & {
   replies: ControlRoute['replies']
 }

@@ -27,8 +27,8 @@ const telemetryTable = (): string => {
 }
 
 /**
- * Returns the settings of a program with their meanings. For that, calls the program's own function that reads settings, in
- * an environment without any. The names that the function looks for are the settings, and its error messages contain their
+ * Returns the settings of a program with their meanings. For this, calls `load`, the program's own function that reads settings,
+ * with an environment that has no variables. The names that `load` looks for are the settings, and its error messages contain their
  * meanings.
  */
 const settingsOf = (load: (environment: NodeJS.ProcessEnv) => unknown): (readonly [string, string])[] => {
