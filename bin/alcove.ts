@@ -5,8 +5,8 @@ import { defaultCacheDirectory } from '#src/up/config.ts'
 // Programs without privileges must be able to read the files that this process makes. Files that must be private set
 // their mode explicitly.
 process.umask(0o022)
-// Cache compiled code, which makes the command start twice as fast for root. Other users cannot write to this cache
-// directory, so the cache does not help them.
+// Caches compiled code, so that the command starts twice as fast for root. Other users cannot write to the cache directory, so it
+// does not help them.
 enableCompileCache(`${defaultCacheDirectory}/code/alcove`)
 const { runCommandLine } = await import('#src/cli/command-line.ts')
 await runCommandLine(process.argv)

@@ -22,7 +22,7 @@ for (const signal of ['SIGTERM', 'SIGINT'] as const) {
   process.on(signal, () => {
     if (isStopping) return
     isStopping = true
-    // A client that keeps its connection open must not delay the end of this process.
+    // Ends this process after 3 s in any case, even if a client keeps its connection open.
     setTimeout(() => process.exit(0), 3_000).unref()
     stop().then(
       () => process.exit(0),

@@ -1,4 +1,4 @@
-// The runner: makes and keeps the sandboxes of this host. When this program ends, the sandboxes keep running.
+// The runner: starts, stops and removes the sandboxes of this host. When this program ends, the sandboxes keep running.
 import { flushCompileCache } from 'node:module'
 import { createLog, logWholeProcess } from '#src/kit/log.ts'
 import { openTelemetry } from '#src/kit/telemetry/open.ts'

@@ -1,5 +1,5 @@
-// The SSH gateway: lets SSH clients into sandboxes. It asks control whether a token is valid, and reaches the sandbox
-// through the gate.
+// The SSH gateway: connects SSH clients to sandboxes. It asks control whether a client's token is valid, and connects to the
+// sandbox through the gate.
 
 import { flushCompileCache } from 'node:module'
 import { createLog, logWholeProcess } from '#src/kit/log.ts'
