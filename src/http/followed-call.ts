@@ -23,7 +23,7 @@ type Outcome = {
 }
 
 export type FollowedCall = {
-  /** Runs work. Spans that begin in this work become children of the call's span. */
+  /** Runs work. Spans (telemetry records of work) that begin in this work become children of the call's span. */
   during: <T>(work: () => T) => T
   /**
    * Adds parts of the outcome (such as the route) before the call ends. A route or problem that is given here has
