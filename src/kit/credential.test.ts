@@ -104,7 +104,7 @@ suite('the credential that a program shows to control', () => {
     assert.deepEqual([...impostor.callers, ...stranger.callers], [])
   })
 
-  test('a program without certificate files opens its link to control as soon as the files exist', async (context) => {
+  test('a program without certificate files connects to control as soon as the files exist', async (context) => {
     const authority = new TestAuthority()
     await using control = await startControl(authority)
     const certificatesDirectory = scratch(context)

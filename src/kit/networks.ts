@@ -53,7 +53,7 @@ const notPublic6 = networksOf('ipv6', [
 
 export const isPublicAddress = (address: string): boolean => {
   if (isIPv4(address)) return !notPublic4.check(address, 'ipv4')
-  // An address with a zone (`%`) is in a local network of this host.
+  // An address with a zone (`%`) is in a local network of this host, so it is not public.
   if (!isIPv6(address) || address.includes('%')) return false
   return global6.check(address, 'ipv6') && !notPublic6.check(address, 'ipv6')
 }

@@ -1,6 +1,6 @@
 /**
- * Returns whether the promise resolves within `ms`. The result is false if it rejects, takes longer, or if `hurry`
- * aborts before it resolves.
+ * Returns whether the promise resolves within `ms`. The result is false if it rejects, takes longer, or if the signal
+ * `hurry` aborts before it resolves.
  */
 export const settlesWithin = (promise: Promise<unknown>, ms: number, hurry?: AbortSignal): Promise<boolean> =>
   new Promise((resolve) => {

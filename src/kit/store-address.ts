@@ -55,7 +55,7 @@ export const readStoreAddress = ({ address, accessKey, secret }: StoreSettings):
     return path === undefined ? 'must be file:///absolute/path' : { kind: 'directory', path }
   }
   if (url?.protocol !== 's3:') return 'must begin with file:/// or s3://'
-  // Refuse a key in the address, because the address is logged and shown.
+  // Refuse an address that contains a key, because the address is logged and shown.
   if (url.username !== '' || url.password !== '') return 'must not hold a key: it has settings of its own'
   const s3 = readS3(url)
   if (typeof s3 === 'string') return s3

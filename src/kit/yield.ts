@@ -32,7 +32,7 @@ export const goOnInTurn = (tookMs: number, goOn: () => void): void => {
 
 const turnMs = 10
 
-/** Lets other work run during long work that consists of short steps: after every 10 ms. */
+/** Interrupts long work, which consists of short steps, every 10 ms, so that other work can run. */
 export class EventLoopTurns {
   readonly #signal: AbortSignal
   #over = performance.now() + turnMs

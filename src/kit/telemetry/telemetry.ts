@@ -25,7 +25,7 @@ export type Span = {
 /** A span that stays open until its caller calls `end`. */
 export type OpenSpan = Span & {
   rename: (name: string) => void
-  /** Runs work. Spans that begin in this work become children of this span. */
+  /** Runs work. Spans (telemetry records of work) that begin in this work become children of this span. */
   during: <T>(work: () => T) => T
   end: () => void
 }

@@ -55,8 +55,8 @@ export const createTracing = (tracer: Tracer, { propagates }: { propagates: bool
   const propagator = new W3CTraceContextPropagator()
 
   /**
-   * Returns the context for a position in a trace. If the position is malformed, a span in this context begins a new
-   * trace.
+   * Returns the OpenTelemetry context for a position in a trace. If the position is malformed, a span in this context
+   * begins a new trace.
    */
   const contextAt = (place: TracePlace) =>
     propagates ? propagator.extract(ROOT_CONTEXT, sound(place), defaultTextMapGetter) : ROOT_CONTEXT
