@@ -122,8 +122,8 @@ export const keyOfQuestion = (question: AccessQuestion): string => hash('sha256'
 export const accessKeptMs = 1000
 
 /**
- * An answer that control sends over a gate's link (`GET /proxy/link`) before the gate asks. Control expects that the
- * gate will ask this question soon.
+ * An answer that control sends over a gate's WebSocket (`GET /proxy/link`) before the gate asks. Control expects that
+ * the gate will ask this question soon.
  */
 export type AccessAhead = {
   type: 'access'

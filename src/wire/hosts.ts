@@ -50,7 +50,7 @@ export type HostCertificates = {
 /** Id of the gates on the machine of the server. No runner of another machine may have this id. */
 export const localGateId = 'local'
 
-/** The gate through which clients reach the sandboxes of a runner. The runner sends it to control in `hello`. */
+/** The gate through which clients reach the sandboxes of a runner. The runner sends it to control in its message `hello`. */
 export type GateOfHost = {
   /** Id of the runner of the gate's machine. The gate's certificate has this id in its name. */
   id: string
