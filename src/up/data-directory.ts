@@ -1,12 +1,12 @@
 // The layout of a data directory, and the secrets in it.
 //
-//   <data>/alcove-data       marks the directory as ours; created first and removed last
+//   <data>/alcove-data       marks the directory as Alcove's; created first and removed last
 //   <data>/secrets/   0700   one file per secret, 0600
 //   <data>/host/     0711   certificates for other machines (hosts/host-files.ts)
 //   <data>/postgres/         the database, owned by its own uid
 //   <data>/runner/           sandboxes, images and the storage pool
 //   <data>/archive/   0700   disks of archived sandboxes, made by the runner, unless another store is configured
-//   <data>/log/              one file per program, bounded
+//   <data>/log/              one log per program, of limited size
 //   <data>/run/       0755   the process that serves this directory now (up.json, up.lock)
 //
 // Sockets are elsewhere, because the path of a socket has at most 107 bytes. <instance> is a hash of <data>.

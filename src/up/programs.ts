@@ -295,7 +295,7 @@ export const runnerProgram = (parts: RunnerProgramParts): Program => {
 }
 
 /**
- * Describes the program PostgreSQL. `onUrl` is called each time that PostgreSQL begins to serve. Its URL is the same
+ * Describes the program PostgreSQL. `onUrl` is called each time that PostgreSQL begins to serve. The URL is the same
  * after each restart.
  */
 export const postgresProgram = (

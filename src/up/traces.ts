@@ -43,8 +43,8 @@ const directoriesIn = (path: string): string[] => {
 export const cgroupTree = (path: string): string[] => [...directoriesIn(path).flatMap(cgroupTree), path]
 
 /**
- * Lists the cgroups of a server. cgroup v1 has one tree for each controller, and v2 has one tree for all; some hosts
- * have both.
+ * Lists the cgroups of a server. cgroup v1 has one hierarchy for each controller, and v2 has one hierarchy for all;
+ * some hosts have both.
  */
 export const instanceCgroups = ({ instance }: DataDirectory): string[] =>
   [cgroupRoot, ...directoriesIn(cgroupRoot)]
