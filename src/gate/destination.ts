@@ -1,5 +1,5 @@
-// A server to which the gate passes a call: a toolbox, another gate, or a server in a sandbox. And the parts of the
-// call that the gate passes on.
+// The destination of a call: the server to which the gate passes the call, and the parts of the call that the gate
+// passes on. The server is a toolbox, another gate, or a server in a sandbox.
 import type { ClientRequest, IncomingMessage } from 'node:http'
 import type { Problem } from '#src/problems.ts'
 

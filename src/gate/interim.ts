@@ -1,5 +1,5 @@
-// Limits the 1xx answers that a server may send to one request. The gate drops 1xx answers, so even a slow caller does
-// not slow the server down.
+// Limits how many 1xx answers a server may send to one request. The gate drops 1xx answers. Without a limit, a hostile
+// server could send them without end.
 import type { ClientRequest } from 'node:http'
 
 /** Maximum number of 1xx answers per call. */

@@ -28,8 +28,8 @@ const newsBytes = 16 * 1024 * 1024
 const isNews = Compile(GateNewsSchema)
 
 /**
- * Parses a runner's message about its sandboxes. Returns `undefined` for a malformed message: one bad message must not end the
- * link, because the gate would lose all other sandboxes.
+ * Parses a runner's message about its sandboxes. Returns `undefined` for a malformed message: one bad message must not
+ * end the connection, because the gate would lose all other sandboxes.
  */
 const readNews = (message: Buffer): GateNews | undefined => {
   try {

@@ -10,7 +10,7 @@ import { serveGates } from '#src/runner/gate-link/socket.ts'
 import { assigned, SimulatedHost } from '#src/runner/testing/simulated-host.ts'
 import { type AdmittedSandbox, Sandboxes } from './sandboxes.ts'
 
-/** Starts a real link between a gate and a runner, with a simulated host in memory. */
+/** Starts a real connection between a gate and a runner, with a simulated host in memory. */
 const startSides = async ({ hasRunner = true } = {}) => {
   const directory = mkdtempSync(join(tmpdir(), 'alcove-sandboxes-'))
   const path = join(directory, 'runner.sock')

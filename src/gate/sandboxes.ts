@@ -37,7 +37,10 @@ export class Sandboxes implements Disposable {
     this.#log = log
   }
 
-  /** Returns the link to a runner. `address`: from control, in the form `unix:/path`. */
+  /**
+   * Returns the `RunnerLink` for a runner: its last reports, and a way to send it requests. `address`: from control, in
+   * the form `unix:/path`.
+   */
   linkTo(address: string): RunnerLink {
     const known = this.#links.get(address)
     if (known !== undefined) return known

@@ -19,7 +19,7 @@ import { beginXml, completeXml, errorXml, listXml, partsIn } from './xml.ts'
 type ObjectStorageParts = {
   /** Asks control which organization's files the credentials of an upload may access. Throws control's refusal. */
   ask: (question: UploadQuestion) => Promise<UploadAccess>
-  /** Returns the link to the runner that stores the upload. */
+  /** Returns the connection to the runner that stores the upload. */
   linkFor: (upload: UploadAccess) => Pick<RunnerLink, 'ask'>
   log: Logger
   now?: () => number

@@ -39,7 +39,7 @@ export type Sides = AsyncDisposable & {
   /** The calls that reached the toolbox or the sandbox's server, with their complete bodies. */
   seen: Seen[]
   control: { answer: (question: AccessQuestion) => ControlAnswer }
-  /** Sends a message to the gate over its link; settles when the gate has handled it. */
+  /** Sends a message to the gate over the gate's WebSocket to control. Settles when the gate has handled it. */
   tell: (text: string) => Promise<void>
   access: (more?: Partial<Access>) => ControlAnswer
   toolbox: {
