@@ -68,7 +68,7 @@ export const purgeCommand = async (directory: string, { yes }: { yes: boolean })
     console.log(`There is nothing of Alcove in ${directory}.`)
     return
   }
-  // If the first start was interrupted early, the directory of the lock file does not exist.
+  // Create the directory of the lock file. It is missing if the first start was interrupted early.
   mkdirSync(dirname(data.lockFile), { recursive: true })
   using lock = tryLock(data.lockFile)
   if (lock === undefined)
