@@ -8,7 +8,7 @@ import { Peer } from './peer.ts'
 import { SshSession } from './session.ts'
 import { ControlAway, type Opened, type Tokens } from './tokens.ts'
 
-/** Maximum number of sign-in attempts on one connection. OpenSSH makes one for each of its keys. */
+/** Maximum number of sign-in attempts on one connection. The client OpenSSH makes one attempt for each of its keys. */
 const mostTries = 20
 /** A wrong token is refused this many ms after it arrived, so that the delay reveals nothing about the token. */
 const refusedAfterMs = 500
@@ -115,7 +115,7 @@ export class ClientConnection {
     }
   }
 
-  /** Ends all sessions with a sentence for their users, and then the connection. */
+  /** Ends all SSH sessions of this connection with a sentence for their users, and then the connection. */
   end(sentence: string): void {
     for (const session of this.#sessions) session.end(sentence)
     setTimeout(() => {

@@ -5,7 +5,7 @@ import type { WebSocket } from 'ws'
 import { ChannelOut } from './channel.ts'
 import type { Peer } from './peer.ts'
 
-/** Names of the sandbox's own loopback. No other host can be reached through a sandbox. */
+/** Whether the name means the sandbox's own loopback. A forwarded port leads to no other host. */
 export const isLoopback = (host: string): boolean =>
   host === 'localhost' || host === '::1' || /^127(?:\.\d{1,3}){3}$/.test(host)
 

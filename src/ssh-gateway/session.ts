@@ -196,7 +196,7 @@ export class SshSession {
     })
   }
 
-  /** Ends the session with a sentence for the user. */
+  /** Ends the SSH session with a sentence for the user. */
   end(sentence: string): void {
     const out = this.#out
     if (this.#isOver || out === undefined) return
