@@ -22,7 +22,7 @@ const links = asRoot('network namespaces', async () => {
   }
 })
 
-/** Firewall rules for the check, one of each kind that Alcove uses. */
+/** Firewall rules that the check loads, one of each kind that Alcove uses. */
 const ruleset = `
 table inet probe {
   map slots { type ifname . ipv4_addr : verdict; }
