@@ -1,7 +1,7 @@
 // Checks the size of a JSON text before it is parsed. Parsing a megabyte of small values would block this process for a
 // tenth of a second.
 
-/** Maximum number of values in a body. Every valid request of our API has fewer. */
+/** Maximum number of values in a JSON body. Every valid request of our API has fewer. */
 export const mostValues = 10_000
 
 /**

@@ -71,7 +71,7 @@ export const sendThrough = (socket: WebSocket, data: Uint8Array, done: () => voi
 
 const reasonBytes = 123
 
-/** Cuts a text to the size of a close reason. The cut is never inside a character. */
+/** Cuts a text to the maximum size of a WebSocket's close reason. The cut is never inside a character. */
 const fit = (text: string): string => {
   const { read } = new TextEncoder().encodeInto(text, new Uint8Array(reasonBytes))
   return text.slice(0, read)
