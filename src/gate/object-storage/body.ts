@@ -111,7 +111,7 @@ class ChunkReader {
 const longestLine = 2048
 const mostTrailers = 16
 
-/** Yields the contents of an `aws-chunked` body. `key`: given if each chunk and the trailer are signed. */
+/** Yields the contents of an `aws-chunked` body. `key`: the signing key, present only if each chunk and the trailer are signed. */
 async function* chunked(
   pieces: Pieces,
   expected: Map<string, string>,

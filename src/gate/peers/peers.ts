@@ -25,7 +25,7 @@ type PeersParts = {
   bounds?: PeerBounds
 }
 
-/** Maximum number of known gates. Above it, gates without an open call are forgotten. */
+/** Maximum number of gates that this gate remembers. If there are more, it forgets gates without an open call. */
 const keptPeers = 1024
 
 /** Headers of the caller that are not copied: the connection between the two gates has its own values for them. */
