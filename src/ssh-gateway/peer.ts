@@ -5,7 +5,8 @@ import type { Socket } from 'node:net'
 import type { Connection, ServerChannel } from 'ssh2'
 
 /**
- * Maximum number of bytes that wait to be sent to the client. Above it, nothing more is written to the client or read from it.
+ * Maximum number of bytes that wait to be sent to the client. If more wait, the gateway writes nothing more to the
+ * client and reads nothing from it.
  */
 const mostUnsent = 1024 * 1024
 /**

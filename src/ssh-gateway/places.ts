@@ -4,9 +4,9 @@ import { Budget } from '#src/kit/budget.ts'
 import { networkOf } from '#src/kit/network-of.ts'
 
 export type PlaceBounds = {
-  /** Maximum number of connections. */
+  /** Maximum number of open connections of the SSH gateway. */
   most?: number
-  /** Maximum number of connections of one network. */
+  /** Maximum number of open connections of one network (an IPv4 address or an IPv6 /64). */
   mostOfOne?: number
   /** Maximum number of connections whose client has not signed in: in total, and per network. */
   mostStrangers?: number
