@@ -247,7 +247,7 @@ suite('`exec` of the agent', () => {
     }
   })
 
-  test('closing a command’s connection kills its process group, and leaves no zombie and no open descriptor', async () => {
+  test('closing a command’s connection kills its process group, and leaves no zombie and no descriptor', async () => {
     await using native = await NativeAgent.start()
     const before = native.openDescriptors
     const running = await native.agent.exec(shell('sleep 1000 & echo $!; sleep 1000'))

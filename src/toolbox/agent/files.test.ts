@@ -53,7 +53,7 @@ suite('describing and listing files through the agent', () => {
   })
 
   test(
-    '`list` replaces a size or time that JavaScript cannot hold by the nearest one that it can hold',
+    '`list` lists all files; a size or time that JavaScript cannot hold becomes the nearest possible one',
     inMemory,
     async () => {
       await using box = await startWithFiles()

@@ -2,13 +2,13 @@
 
 The toolbox runs this file before Python code that draws. Then pyplot.show() prints one line of JSON for each open figure.
 Nothing is imported or changed before the program itself imports pyplot. For a figure that cannot be read, the line contains
-only the picture.
+only the picture and the title.
 """
 
 import sys
 
 MARK = "dtn_artifact_k39fd2:"
-# Maximum length of a chart line, because the runner drops longer lines. A chart above it is sent with its picture only.
+# Maximum length of a chart line, because the toolbox drops lines above 8 MiB. A longer chart is sent with its picture only.
 LONGEST_LINE = 6 * 1024 * 1024
 MOST_PARTS = 16
 
@@ -108,7 +108,8 @@ def only_says(text, tick):
 
 
 def nearest_tick(ticks, labels, at):
-    """Returns the label of the tick nearest to a bar: the bars of one group stand next to the tick of the group."""
+    """Returns the label of the tick nearest to a bar: the bars of one group stand next to the tick of the group. If the nearest
+    tick is too far away, or its label is empty or only a number, returns the position of the bar as text."""
     pairs = sorted((abs(float(tick) - at), float(tick), label.get_text()) for tick, label in zip(ticks, labels))
     gaps = [abs(float(b) - float(a)) for a, b in zip(ticks, ticks[1:])]
     reach = min(gaps) / 2 if gaps else 0.5

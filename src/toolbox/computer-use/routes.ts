@@ -100,7 +100,7 @@ const processCall = <Answer extends TSchema>(call: string, name: string, answer:
   return { of: 'desktop', call, given: { name }, answer, seconds } as const
 }
 
-/** Control characters that no key can type: all except tabs and line ends. */
+/** The control characters of ASCII that a text to type must not contain: all except tabs and line ends. */
 const untypable = /[\0-\x08\x0b\x0c\x0e-\x1f\x7f]/
 
 const typeCall = ({ text: given, delay }: Static<typeof TypeRequest>) => {

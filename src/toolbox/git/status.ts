@@ -15,12 +15,12 @@ const words: Record<string, StatusWord> = {
 }
 
 /**
- * Decodes a file name from git's output, which was read as latin1, so that every byte is unchanged. Bytes that are not UTF-8
- * become U+FFFD.
+ * Decodes the name of a file or branch from git's output, which was read as latin1, so that every byte is unchanged. Bytes that
+ * are not UTF-8 become U+FFFD.
  */
 const nameOf = (latin1: string) => Buffer.from(latin1, 'latin1').toString('utf8')
 
-/** Returns the rest of a record after its first `count` fields. The rest is a file name, which may contain spaces. */
+/** Returns the rest of a record after its first `count` fields. The rest may contain spaces, as file names do. */
 const after = (record: string, count: number): string => {
   let at = 0
   for (let field = 0; field < count; field++) at = record.indexOf(' ', at) + 1

@@ -74,7 +74,7 @@ suite('POST /git/pull', () => {
     assert.equal(readFileSync(join(path, 'other'), 'utf8'), 'mine\n')
   })
 
-  test('POST /git/pull answers 404 for a missing branch, remote or repository, and 400 for a name that is an option', async () => {
+  test('POST /git/pull answers 404 for a missing branch, remote or repository, 400 for an option or refspec', async () => {
     await using room = await GitRoom.start()
     const path = await room.clone()
     const pull = (more: object) => room.post('/pull', { path, ...more })
@@ -173,7 +173,7 @@ suite('GET /git/remotes, POST /git/remotes', () => {
     assert.deepEqual(refusal(await room.post('/remotes', gone)), [404, 'GIT_REPO_NOT_FOUND'])
   })
 
-  test('POST /git/remotes answers 400 for a name or URL that is an option, a bad name and a URL with a password', async () => {
+  test('POST /git/remotes answers 400 for an option as name or URL, a bad name, and a URL with a password', async () => {
     await using room = await GitRoom.start()
     const path = await room.clone()
     for (const wrong of [

@@ -83,7 +83,7 @@ class Stream:
         self.decoder = codecs.getincrementaldecoder("utf-8")("replace")
 
     def pass_on(self):
-        """Writes the present contents of the pipe as a message. Returns whether there were any. The caller holds `telling`."""
+        """Writes at most CHUNK bytes from the pipe as a message. Returns whether there were any. The caller holds `telling`."""
         try:
             data = os.read(self.end, CHUNK)
         except BlockingIOError:
@@ -296,7 +296,7 @@ def is_for_notebooks(error, code):
 
 
 def user_frames(error):
-    """Returns the traceback from the first frame of the user's code on, without the frames of this file and of asyncio."""
+    """Returns the traceback from the first frame of the user's code on. Leaves out earlier frames, of this file and of asyncio."""
     trace = error.__traceback__
     while trace is not None and trace.tb_frame.f_code.co_filename == own_name:
         trace = trace.tb_next

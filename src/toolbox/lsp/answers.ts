@@ -64,8 +64,8 @@ const flatten = (result: unknown, uri: string): LspSymbol[] =>
   })
 
 /**
- * Maximum total size in bytes of the copies of the document's URI in one answer. Each symbol has a copy. The size of the language
- * server's message limits all other parts of the answer.
+ * Maximum total size in bytes of the copies of the document's URI in one answer. Each symbol has a copy, so without this limit a
+ * small message of a language server could become gigabytes. The size of that message limits all other parts of the answer.
  */
 const uriBytes = 32 * 1024 * 1024
 

@@ -33,7 +33,7 @@ export class Typing {
   #size = 0
   #send: ((data: Buffer) => Promise<void>) | undefined
   #isSending = false
-  /** True after the client has ended, or its input was refused: then all further input is ignored. */
+  /** True after the client has ended, or some of its input was refused or lost: then all further input is ignored. */
   #isOver = false
 
   /** Listens for input immediately, before it is known whether the terminal exists. */

@@ -184,7 +184,7 @@ class Display:
             self.x.XFree(data)
 
     def place(self, window):
-        """Returns the position and size of a window; None if the window is gone."""
+        """Returns the position of a window on the screen and its size; None if the window is gone."""
         root, child = ctypes.c_ulong(), ctypes.c_ulong()
         x, y = ctypes.c_int(), ctypes.c_int()
         width, height, border, depth = (ctypes.c_uint() for _ in range(4))
