@@ -2,8 +2,8 @@
  * FILE_WRITE: receives the whole file before anything is changed. The data goes into a file without a name, which the kernel
  * removes if the peer disconnects. If the path did not exist, this file then gets the name. An existing file is written in
  * place, as a shell would do: it keeps its inode, its other names and its watchers. It is opened with the user's rights and
- * without following a link. If the file system can share blocks (FICLONE), the existing file gets the new contents in one step.
- * Otherwise the agent reserves space and copies the contents.
+ * without following a link, so a user who replaces it by a link meanwhile gains nothing. If the file system can share blocks
+ * (FICLONE), the existing file gets the new contents in one step. Otherwise the agent reserves space and copies the contents.
  */
 #include <errno.h>
 #include <fcntl.h>

@@ -63,8 +63,8 @@ static void on_stderr(struct source *source, uint32_t events) {
 }
 
 /*
- * Collects the output that the first process left in the pipe. Reads only the bytes that are in the pipe now, because a background
- * child may write more at any time.
+ * Collects the output that the first process left in the pipe or terminal. A background child may write more at any time, so reads
+ * only the bytes that are in the pipe now; from a terminal at most LAST_OUTPUT_MAX bytes.
  */
 static void collect_last(struct job *job, int which) {
   int waiting = 0;

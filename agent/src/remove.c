@@ -68,7 +68,7 @@ void remove_start(struct connection *connection, struct fields *request) {
   child_signal_group(&job->child, job->group, SIGSTOP);
   /*
    * `job->group` is the pid of the job's first process. If that process has ended, the pid may now belong to another process that
-   * the agent started. Then the descendants of this pid are not the job's, so only the process group gets the signal.
+   * the agent started. Then the session and the descendants of this pid are not the job's, so only the group gets the signal.
    */
   if (job->child.pid || !reaper_knows(job->group)) descendants_signal(job->group, SIGKILL);
   child_signal_group(&job->child, job->group, SIGKILL);

@@ -57,8 +57,8 @@ void ring_rest(struct ring *);
 /* Number of stored bytes. */
 uint64_t ring_held(const struct ring *);
 /*
- * Returns the first offset, from `offset` on, that ring_read can read. Skips bytes that later output has overwritten. Does not skip
- * bytes that could not be stored when they arrived, because ring_read reports them as LOST.
+ * Returns the first offset, from `offset` on, that ring_read can read. Skips bytes that later output has overwritten, or ring_drop
+ * has dropped. Does not skip bytes that could not be stored when they arrived, because ring_read reports them as LOST.
  */
 uint64_t ring_next(const struct ring *, uint64_t offset);
 /*

@@ -330,8 +330,8 @@ void sudo_client(int argc, char **argv) {
   client.has_terminal = !sudo.background && passage_open(&client.passage);
   /*
    * The command ignores the signals that the caller of sudo ignores, except SIGTTIN and SIGTTOU. Bash ignores these two in $(), but
-   * they must stop a command that needs the terminal. Only after such a stop does the client begin to read the caller's keys
-   * (`on_stopped`).
+   * they must stop a command that needs the terminal. After such a stop the client reads the caller's keys, even if it did not
+   * read them before (`on_stopped`).
    */
   if (client.has_terminal) client.ignored &= ~(UINT64_C(1) << (SIGTTIN - 1) | UINT64_C(1) << (SIGTTOU - 1));
   client.signals = watch_signals(client.ignored);
