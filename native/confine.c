@@ -135,7 +135,8 @@ static void show_if_there(const char *path, unsigned long flags) {
   if (access(path, F_OK) == 0) show(path, path, 0, flags);
 }
 
-// Shows in /proc only the process itself, without the other processes of this user and without kernel settings.
+// Shows in /proc only the process itself and five files about the machine, such as /proc/meminfo: no other processes of this user,
+// and no kernel settings.
 static void show_own_process(void) {
   char own[32];
   snprintf(own, sizeof own, "/proc/%d", (int)getpid());

@@ -49,7 +49,7 @@ static const int forbidden[] = {
 #ifdef SYS_kexec_file_load
     SYS_kexec_file_load,
 #endif
-    // Forbidden: watching the programs of the host, and reading the kernel's log.
+    // Forbidden: watching the programs and files of the host, and reading the kernel's log.
     SYS_perf_event_open, SYS_fanotify_init, SYS_fanotify_mark, SYS_syslog, SYS_acct, SYS_lookup_dcookie,
     // Forbidden: key rings of the kernel.
     SYS_add_key, SYS_request_key, SYS_keyctl,
