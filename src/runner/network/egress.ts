@@ -24,9 +24,9 @@ type SandboxWithSecrets = { sandboxId: string; owner: string }
 
 const heapMiB = 512
 /**
- * Limit in bytes of the writable memory of the proxy for secrets, heap included. If the proxy needs more, it ends and is started
- * again. The limit consists of 2 GiB for the connections that the proxy accepts (TLS needs about 100 KB for each side of a
- * connection), and of 512 MiB that Node reserves for machine code.
+ * Limit in bytes of the writable memory of the proxy for secrets, heap included. If the proxy exceeds this limit or the limit of
+ * its heap (`heapMiB`), it ends and is started again. 2 GiB are enough for all connections that the proxy accepts (TLS needs about
+ * 100 KB for each side of a connection). Node reserves another 512 MiB for machine code, of which it uses a small part.
  */
 const dataBytes = 2.5 * 1024 ** 3
 

@@ -49,7 +49,7 @@ export type Firewall = {
    */
   assign: (slot: number, organizationId: string | undefined) => Promise<void>
   forget: (slots: readonly number[]) => Promise<void>
-  /** Redirects the DNS questions of slots with a list of domains to the ports of Alcove's resolver. */
+  /** Redirects DNS questions of slots with a list of domains, or with all traffic blocked, to the ports of Alcove's resolver. */
   lead: (ports: Ports) => Promise<void>
   /** Redirects connections of slots with secrets to the port of the proxy for secrets. */
   leadToEgress: (port: number) => Promise<void>

@@ -127,9 +127,10 @@ export const rulesetText = ({ instance, range, resolvers, opened }: RulesetParts
     `add map inet ${table} slots { type ifname . ipv4_addr : verdict; }`,
 
     'add chain inet $T refuse',
-    // The chain first refuses packets to the host, to other sandboxes and to addresses that even the operator cannot open. Then it
-    // accepts packets to networks that the operator has opened. The chain sees the original destination address, because it runs
-    // before rules of other programs that replace the destination, such as Docker's rules for published ports.
+    // The chain first refuses packets to the host, to other sandboxes and to addresses that even the operator cannot open. Packets
+    // to networks that the operator has opened then go on to the other rules of the sandbox's policy. Packets to all other closed
+    // networks are refused. The chain sees the original destination address, because it runs before rules of other programs that
+    // replace the destination, such as Docker's rules for published ports.
     ...chainOf('guard', '', [
       'fib daddr type { broadcast, multicast, anycast } drop',
       'fib daddr type != unicast goto refuse',
@@ -176,8 +177,8 @@ export const rulesetText = ({ instance, range, resolvers, opened }: RulesetParts
       ...tooMany,
       `iifname ${links} tcp flags syn tcp option maxseg size set rt mtu`,
     ]),
-    // All DNS questions of a sandbox with a list of domains are redirected to Alcove's resolver, whichever resolver the sandbox
-    // asks. If Alcove's resolver does not run, the questions are dropped.
+    // All DNS questions of a sandbox with a list of domains, or with all traffic blocked, are redirected to Alcove's resolver,
+    // whichever resolver the sandbox asks. If Alcove's resolver does not run, the questions are dropped.
     ...chainOf('ask', '{ type nat hook prerouting priority dstnat - 1; policy accept; }', [
       ...(resolverPorts === undefined ? [] : askRules(range, resolverPorts)),
       `iifname . ip saddr @askers ${port53} drop`,

@@ -1,5 +1,5 @@
 // Main program of Alcove's DNS resolver. It is a process of its own without privileges, because it reads untrusted input from
-// sandboxes. If it crashes or gets too many questions, sandboxes get no DNS answers for a moment, and everything else goes on.
+// sandboxes. If it crashes or gets too many questions, sandboxes that use it get no DNS answers for a moment. Nothing else stops.
 import { Resolver } from 'node:dns/promises'
 import { startDnsServer } from './server.ts'
 import type { FromResolver, ToResolver } from './words.ts'

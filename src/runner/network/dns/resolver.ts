@@ -1,5 +1,5 @@
-// Starts Alcove's DNS resolver, a process of its own, when the first sandbox with a list of allowed domains needs it. Opens
-// addresses in the firewall when the resolver requests that.
+// Starts Alcove's DNS resolver, a process of its own, when the first sandbox needs it: one with a list of allowed domains, or one
+// whose traffic is all blocked. Opens addresses in the firewall when the resolver requests that.
 import { isIPv4 } from 'node:net'
 import { confined, users } from '#src/kit/confined.ts'
 import type { Logger } from '#src/kit/log.ts'
@@ -13,7 +13,7 @@ type ResolverParts = {
   /** The host's address on which the resolver listens. The address is in the range of the sandboxes' addresses. */
   address: string
   upstreams: readonly string[]
-  /** Redirects the DNS questions of sandboxes with a list of domains to the resolver's ports. */
+  /** Redirects the DNS questions of sandboxes with a list of domains, or with all traffic blocked, to the resolver's ports. */
   lead: (ports: Ports) => Promise<void>
   /**
    * Opens addresses in the firewall for a sandbox, if its policy allows them and they are not closed to all sandboxes. Returns
