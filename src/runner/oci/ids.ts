@@ -60,7 +60,8 @@ const numberOf = (address: string) => {
 }
 
 /**
- * The user ids of every sandbox on a host without idmapped mounts: all sandboxes have the host ids that their files have on disks.
+ * The user ids of every sandbox on a host without idmapped mounts, and of every sandbox with a volume that cannot be mounted so.
+ * All these sandboxes have the host ids that their files have on disks.
  */
 export const sharedIds: readonly IdRange[] = [{ inside: 0, outside: uidBase, count: uidCount }]
 

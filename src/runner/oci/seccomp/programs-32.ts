@@ -110,8 +110,9 @@ const ranges = (): Range[] => {
 }
 
 /**
- * Makes the part of a sandbox's seccomp filter that decides about every system call of a 32-bit program. Calls of other programs
- * skip it, and the next part of the filter decides about them. Empty on an architecture without 32-bit programs.
+ * Makes the part of a sandbox's seccomp filter that decides about every system call in the 32-bit table, also if a 64-bit program
+ * makes it. 64-bit calls skip this part, and the next part of the filter decides about them. Empty on an architecture without
+ * 32-bit programs.
  */
 export const makeFilterOf32Bits = (arch: string = process.arch): Buffer => {
   if (arch !== 'x64') return Buffer.alloc(0)
