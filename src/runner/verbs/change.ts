@@ -14,8 +14,8 @@ import { placeTrust } from './trust.ts'
 
 /**
  * Applies the assignment `wanted` to a running or paused sandbox. If one new size is refused, all sizes stay unchanged. Waits until
- * the journal is on the disk only if a size was refused or environment variables change. If a power cut loses any other change,
- * control sends the assignment again.
+ * the journal is on the disk only if a size was refused or environment variables change. If a kill of the runner or a power cut
+ * loses any other change, control sends the assignment again.
  */
 export const changeSandbox = async (
   machine: Machine,
@@ -40,8 +40,8 @@ export const changeSandbox = async (
     ...(refused === undefined ? {} : { refused }),
   }
   // New environment variables must be on the disk before the change is reported, because the next runner reads them from there. The
-  // claim of a warm sandbox need not wait for the disk: if a power cut loses it, control sends it again, and until then no call
-  // reaches the sandbox.
+  // claim of a warm sandbox need not wait for the disk: if a kill of the runner or a power cut loses it, control sends it again,
+  // and until then no call reaches the sandbox.
   const isUpdateOfVariables = !assignment.isWarm && !hasSameVariables(assignment, wanted)
   if (refused !== undefined || isUpdateOfVariables) await machine.journal.rewriteSpec(sandboxId, changed)
   else if (!isDeepStrictEqual(lasting(assignment), lasting(wanted)))

@@ -1,7 +1,8 @@
 // Freezes all processes of a sandbox and keeps them in memory.
 //
 // `run.json` says of a paused sandbox that it is paused. If a sandbox is frozen and `run.json` does not say so, a runner that was
-// killed had frozen it only for a moment. After a restart of the machine no sandbox runs, and `run.json` has no effect.
+// killed had frozen it only for a moment. Freezing and the write of `run.json` may happen in any order: that a sandbox is paused
+// has no effect in `run.json` if the sandbox is not frozen, for example after a restart of the machine.
 import { cgroupOf, type Machine } from '#src/runner/machine/machine.ts'
 import type { Running } from '#src/runner/machine/running.ts'
 import { allSettledOrThrow } from './start.ts'
