@@ -12,9 +12,9 @@ export const mostSocketBytes = 64 * 1024 ** 2
 const connectionBytes = 3 * 1024
 
 /**
- * If a sandbox has at most this many sockets, its socket tables are not read, because so few sockets cannot use more than
- * `mostSocketBytes`: at most about half of them are connections that no process has accepted, and each connection uses at most 8
- * MiB (twice `net.core.rmem_max`).
+ * If a sandbox has at most this many TCP and UDP sockets, their tables are not read, because that takes long and so few sockets
+ * cannot use more than `mostSocketBytes`: at most about half of them are connections that no process has accepted, and each
+ * connection uses at most 8 MiB (twice `net.core.rmem_max`).
  */
 const fewSockets = 16
 
