@@ -29,7 +29,10 @@ export type Spec = {
   saved?: Archive
   /** The base image of the sandbox's disk, if that disk is archived. */
   base?: string
-  /** Why the runner refused the assignment. Absent if it was not refused. A refused assignment changes nothing in the sandbox. */
+  /**
+   * Why the runner refused what the assignment changes. Absent if it refused nothing. If it refused new sizes, the sandbox keeps
+   * all of its sizes, but other changes of the assignment are made.
+   */
   refused?: string
 }
 
@@ -105,9 +108,9 @@ export class Journal {
   }
 
   /**
-   * Begins to replace the spec, and returns before it is on the disk. If a power cut loses the write, control sends the assignment
-   * again. Later writes of this sandbox's spec wait for this write. `onFailed` is called if the write fails; the old spec then
-   * stays.
+   * Begins to replace the spec, and returns before it is on the disk. If a kill of the runner or a power cut loses the write,
+   * control sends the assignment again. Later writes of this sandbox's spec wait for this write. `onFailed` is called if the write
+   * fails; the old spec then stays.
    */
   rewriteSpecLate(sandboxId: string, spec: Spec, onFailed: (error: unknown) => void): void {
     const writing = this.rewriteSpec(sandboxId, spec)
