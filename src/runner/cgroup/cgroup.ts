@@ -73,8 +73,8 @@ export class MemoryInUse extends Error {
 }
 
 /**
- * Maximum number of checks whether the kernel has killed or frozen all processes of a cgroup. The kernel needs some milliseconds,
- * or longer if a process is writing to a disk.
+ * Maximum number of checks whether the kernel has killed or frozen all processes of a cgroup, or lets the cgroup be removed. The
+ * kernel needs some milliseconds, or longer if a process is writing to a disk.
  */
 const settleAttempts = 400
 const settleIntervalMs = 25
@@ -302,7 +302,8 @@ class CgroupV1 implements Cgroup {
 
   async kill() {
     // Processes could fork faster than they are killed here. When PID 1 of the sandbox is killed, however, the kernel ends all
-    // other processes of the sandbox. The cgroup is thawed, because a frozen process ends only when it runs again.
+    // other processes of the sandbox, so PID 1 must be killed first. The cgroup is thawed, because a frozen process ends only when
+    // it runs again.
     const isEmpty = async () => {
       const pids = await this.pids()
       for (const pid of pids) kill(pid)
