@@ -368,8 +368,8 @@ class DiskPool implements StoragePool {
 const bytesOf = (diskGiB: number) => Math.round(diskGiB * GiB)
 
 /**
- * Returns the size limit in bytes of a disk while it is restored or copied. After that, the disk gets its usual limit, which is
- * lower. If the disk exceeds the usual limit, its files can be read and removed, but nothing can be added.
+ * Returns the size limit in bytes of a disk while it is restored, copied or started. After that, the disk gets its usual limit,
+ * which is lower. If the disk exceeds the usual limit, its files can be read and removed, but nothing can be added.
  */
 const bytesWithRoom = (diskGiB: number) => Math.round(diskGiB * GiB * (1 + roomForRestore)) + roomForStart
 

@@ -95,7 +95,7 @@ suite('renaming directories of an image in a sandbox', { skip: needsRoot }, () =
     for (const each of [first, fork, copy]) await box.host.destroy(each.sandboxId)
   })
 
-  test('root in a sandbox cannot set the overlay attribute `redirect`, which makes a path show other files', async () => {
+  test('root in a sandbox cannot make a path show other files by overlay attributes such as `redirect`', async () => {
     const assignment = await box.started({ user: 'root' })
     const { sandboxId } = assignment
     await box.run(sandboxId, 'mkdir -m 755 /trap /trap2; true > /file')

@@ -126,9 +126,9 @@ export class Subvolumes {
   }
 
   /**
-   * Makes several copies together: first makes and changes all of them, and then syncs them. That saves time: a sync makes btrfs
-   * write all changes of the file system, which is slow. The first sync of a batch writes the changes of all copies, so the other
-   * syncs have nothing left to write.
+   * Makes several copies together: first all snapshots, then all changes, then all syncs. Each snapshot and each sync commits the
+   * file system. A commit is slow if copies were changed since the last one, because the kernel then counts again which data they
+   * share. In this order, only the first sync of a batch is slow: it commits the changes of all copies.
    */
   async #snapshotAll(copies: readonly Copy[]): Promise<Outcomes> {
     const failures = new Map<Copy, unknown>()
