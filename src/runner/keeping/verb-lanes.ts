@@ -60,8 +60,9 @@ export class VerbLanes {
 
   /**
    * Queues `work`, which performs a verb and must not reject, in the lane of the verb. Before that, copies the parent's disk for a
-   * fork, or stops a sandbox that has to be archived, unless `isWanted` returns false by then. `work` runs in any case, so it must
-   * check by itself whether the verb is still wanted.
+   * fork. For all other verbs, waits until this sandbox's disk was copied for the forks that were assigned earlier, and stops a
+   * sandbox that has to be archived. Neither copies nor stops if `isWanted` returns false by then. `work` runs in any case, so it
+   * must check by itself whether the verb is still wanted.
    */
   take(verb: Verb, assignment: Assignment, isWanted: () => boolean, work: () => Promise<void>): void {
     // A destroy interrupts the running verb of its sandbox instead of waiting for it, because that verb may fill the lane that
