@@ -59,7 +59,7 @@ export class Reporter implements Disposable {
 
   /**
    * Compares reports with control's list of this runner's sandboxes, which was requested at `askedAt`. A report is dropped if the
-   * list shows that control has received it. All other reports are sent again.
+   * list shows that control does not need it. All other reports from before `askedAt` are sent again; later ones stay as they are.
    */
   confirm(listed: readonly (ListedSandbox | UnreadableSandbox)[], askedAt: number): void {
     const known = new Map(listed.map((one) => [idOf(one), one]))
