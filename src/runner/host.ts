@@ -15,7 +15,7 @@ export type HeldSandbox = {
   status: (typeof sandboxStatuses)[number]
   socketPath: string
   errorReason?: string
-  /** Why the last assignment was refused. That assignment has changed nothing in the sandbox. */
+  /** Why the runner refused what the last assignment changes (see `Spec.refused` in machine/journal.ts). */
   refused?: string
   /** The archive that contains the sandbox's disk, if this host has archived the sandbox. */
   archive?: Archive

@@ -17,9 +17,9 @@ export const step = {
   /** Removes a file below a directory that a sandbox may have filled. Follows no symbolic link there. */
   forgetFile: (directory: string, path: string): Step => ['forget-file', directory, path],
   /**
-   * Removes from a directory what its sandbox could not have made: devices, and setuid bits and capabilities of files whose owner
-   * is no user of the sandbox. The sandbox's users are the `count` ids from `firstId` on. No other process may be able to reach the
-   * directory.
+   * Removes from a directory what its sandbox could not have made: devices, setuid and setgid bits of files whose owner is no user
+   * of the sandbox, file capabilities for other users, and attributes that Alcove's overlays do not set. The sandbox's users are
+   * the `count` ids from `firstId` on. No other process may be able to reach the directory.
    */
   disarm: (path: string, firstId: number, count: number): Step => ['disarm', path, String(firstId), String(count)],
   rename: (from: string, to: string): Step => ['rename', from, to],

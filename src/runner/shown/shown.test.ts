@@ -138,7 +138,7 @@ suite('the limits that a sandbox sees', { skip: needsRoot }, () => {
     const assignment = later(larger, { memoryGiB: 0.125 })
     await box.host.start(assignment)
     // When memory runs out, the kernel kills PID 1 last. So this test fills the memory with files in /dev/shm, which stay when
-    // processes are killed. For that, the limit of /dev/shm is raised from half of the sandbox's memory to all of it.
+    // processes are killed. For that, the limit of /dev/shm is raised from half of the sandbox's memory to more than all of it.
     await runSteps(builtLauncher(), [step.sharedMemory(box.pidOf(sandboxId), 512 * 1024 ** 2)])
     const ranOut = ends(sandboxId)
     let hasEnded = false
