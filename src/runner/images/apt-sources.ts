@@ -7,7 +7,7 @@ type Distribution = { id: string; codename: string }
 
 /**
  * `suite`: release of the distribution, such as `bookworm`. `lines`: lines for apt's `sources.list`, one for each archive of the
- * distribution that the image uses.
+ * distribution that the image uses. Each line names the components that the image needs, even if the host uses more or fewer.
  */
 export type AptSources = { suite: string; lines: readonly string[] }
 

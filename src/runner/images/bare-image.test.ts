@@ -88,7 +88,7 @@ suite('a sandbox of an image that contains only busybox', { skip: needs }, () =>
     assert.equal((await run(assignment, 'ls /file', 'root')).result, '/file\n')
   })
 
-  test('if an image has USER name:group, its commands have only that group, and no file capabilities', async () => {
+  test('if an image has USER name:group, commands have only that group; file capabilities give no rights', async () => {
     const files = [
       ...busyboxFiles(),
       { path: 'etc', type: '5' },

@@ -34,7 +34,7 @@ suite('the identity of a base image', () => {
     for (const value of wrong) assert.equal(readIdentity(value), undefined, JSON.stringify(value)?.slice(0, 200))
   })
 
-  test('base images get different names if their files or settings differ, or if different hosts made them', () => {
+  test('base images get different names if their files, settings or random numbers (`salt`) differ', () => {
     const names = [{ ...content, sha256: 'e'.repeat(64) }, { ...content, salt: 'e'.repeat(32) }, content].map(
       nameOfContent,
     )

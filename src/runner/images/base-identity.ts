@@ -42,7 +42,7 @@ const sha256Of = (text: string) => createHash('sha256').update(text).digest('hex
 
 /** Returns the name that a base image's tree gets on a host that fetches the image from the object store. */
 export const treeOfContent = ({ salt, sha256 }: BaseContent): string => sha256Of(`${salt} ${sha256}`)
-/** Returns the name of a base image in the object store. Messages to control use this name too. */
+/** Returns the name of a base image's files in the object store. Messages to control use this name too. */
 export const nameOfContent = (content: BaseContent): string => `base-${treeOfContent(content)}`
 
 /** Returns the name of a base image on a host that restores disks which were made from this image. */

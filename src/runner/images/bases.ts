@@ -18,7 +18,7 @@ type Parts = {
   /** Functions of the object store that base images need. Absent: there is no object store, so `identityOf` returns undefined. */
   travel: BaseTravel | undefined
   configOf: (image: string) => ImageConfig | undefined
-  /** Called when `Bases.names` returns another list than before. */
+  /** Called when the files of an image were hashed or fetched. `Bases.names` then returns one more name. */
   onChange: () => void
   now: () => number
 }
@@ -71,9 +71,9 @@ export class Bases {
     const config = this.#parts.configOf(image)
     if (tree === undefined || config === undefined) return undefined
     const said = { config, largeIds: library.largeIdsOf(image) }
-    // The digest identifies the files of a pulled image: control lets all hosts of the region pull this digest. An image that was
-    // built from a Dockerfile is identified by the content of its files. Its `record.digest` is only the digest of its FROM
-    // image.
+    // The digest identifies the files of a pulled image: control lets all hosts of the region pull this digest. A built image has
+    // the digest of its FROM. Each host asks the registry for the digest of the FROM's tag, so another host may have another
+    // digest. Therefore the files of a built image are identified by their content.
     if (record?.digest !== undefined && !record.isBuilt) return { digest: record.digest, ...said }
     const place = { tree, directory: library.directoryOf(tree) }
     const content = await this.#contentOf(travel, place)

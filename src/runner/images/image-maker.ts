@@ -53,8 +53,8 @@ export type Said = { progress: Progress } | { line: string }
 export type Accounts = { organizationId?: string | undefined; logins?: readonly RegistryLogin[] | undefined }
 
 /**
- * `maxBytes`: maximum total bytes of the unpacked files. `say` is called with the progress, and with each line for the build log
- * of the caller.
+ * `maxBytes`: maximum total bytes of the packed layers, and also of the unpacked files. `say` is called with the progress, and with
+ * each line for the build log of the caller.
  */
 export type Making = { maxBytes: number; signal: AbortSignal; say: (said: Said) => void; accounts?: Accounts }
 
@@ -64,8 +64,8 @@ export type Making = { maxBytes: number; signal: AbortSignal; say: (said: Said) 
 const originOfFiles = 'files'
 const originOfNothing = 'scratch'
 /**
- * Origin of the base images of restored disks (`bringBelow`). Pulled images have another origin, their repository, so they never
- * use the files of these base images.
+ * Origin of the base images of restored disks (`bringBelow`). A pulled image has another origin, its repository. So these base
+ * images never give it the right to use a tree.
  */
 const originOfBases = 'bases'
 

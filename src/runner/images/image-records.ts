@@ -19,7 +19,7 @@ export type Brought = {
 
 export type StoredImage = Brought & {
   organizationId?: string
-  /** True while the image is the base image of a build that has not ended. */
+  /** True while a build that has not ended uses the image, for FROM or for `COPY --from`. */
   isUnfinished?: true
   /** The image exists only because cached lines of definitions were built on it. Lists of images do not contain it. */
   isBelowLines?: true

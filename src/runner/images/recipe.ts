@@ -30,7 +30,7 @@ export type Recipe = {
   description: ImageDescription
 }
 
-/** Some of the Debian packages in the default image. `packages` lists all of them. */
+/** Some of the Debian packages that the build of the default image is told to install. `packages` lists all of these. */
 const basicPackages = [
   'python3',
   'python3-pip',

@@ -129,7 +129,7 @@ export type ImageStoreOptions = {
    * Functions of the object store that base images need. Absent: the files of images are neither hashed nor fetched from a store.
    */
   travel?: BaseTravel | undefined
-  /** Called when `ImageStore.bases` returns another list than before. */
+  /** Called when files of a base image were hashed or fetched, or when `removeReplaced` has removed an image. */
   onBases?: () => void
 }
 

@@ -56,7 +56,10 @@ export class Sweeper {
     return this.#running
   }
 
-  /** Starts a sweep if the host's disk is filling, or if the last sweep ended more than `sweepEveryMs` ago. */
+  /**
+   * If downloaded layers are stored, starts a sweep when the host's disk is filling, or when the last sweep ended more than
+   * `sweepEveryMs` ago.
+   */
   async relieve(): Promise<void> {
     if (this.#stored.layers === 0) return
     const isDue = performance.now() - this.#sweptAt > sweepEveryMs

@@ -43,8 +43,8 @@ export type Unpacked = {
 const GiB = 1024 ** 3
 const capabilities = ['CAP_CHOWN', 'CAP_DAC_OVERRIDE', 'CAP_FOWNER', 'CAP_FSETID', 'CAP_SETFCAP']
 /**
- * All layers of an image together may contain this many times the maximum number of files of the image, because a layer may
- * replace files of lower layers.
+ * The layers that one call of `unpackLayers` unpacks may contain this many times the maximum number of files of the image, because
+ * a layer may replace files of lower layers.
  */
 const replacedFiles = 4
 

@@ -29,8 +29,8 @@ export type CopyStep = {
     /** Absolute path. A slash at its end means that the destination is a directory. */
     destination: string
     /**
-     * Name or number of the user and of the group who own the copied files. An empty `owner` means root. An empty `group` means the
-     * group with the same number as the owner.
+     * Name or number of the user and of the group who own the copied files. An empty `owner` means root, but files of a stage, of
+     * an image or of an unpacked archive then keep their owners. An empty `group` means the group with the same number as `owner`.
      */
     owner: string
     group: string

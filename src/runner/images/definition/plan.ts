@@ -18,8 +18,8 @@ export type Stage = {
   line: number
   from: Origin | 'scratch'
   /**
-   * Stages of the Dockerfile, and images, from which the lines of this stage copy files. Does not include what the ONBUILD
-   * triggers of its base image copy.
+   * Stages of the Dockerfile, and images, from which the lines of this stage copy or mount files. Does not include what the
+   * ONBUILD triggers of its base image copy or mount.
    */
   takesFrom: readonly Origin[]
   /** Returns the steps of this stage and the configuration of its result. `base`: configuration of the stage's base image. */

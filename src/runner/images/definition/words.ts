@@ -8,8 +8,8 @@ export type Reading = {
   variables: Variables
   escapedBy: string
   /**
-   * Number of characters by which variables may still lengthen the definition. Each step of pattern matching counts as one
-   * character. The limit exists because each ARG may contain the ARG before it twice, so a few lines can become very long.
+   * Number of characters that may still be inserted for variables. Each step of pattern matching counts as one character. The
+   * limit exists because each ARG may contain the ARG before it twice, so a few lines can become very long.
    */
   allowance: { left: number }
   /** Value used for a variable that is not set. Default: empty. */
