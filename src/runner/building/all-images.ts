@@ -189,8 +189,8 @@ export class AllImages {
   }
 
   /**
-   * Returns whether this runner can make an image from `source` now. An image in the object store can be fetched only if its base
-   * image is on this runner.
+   * Returns whether this runner has the base image that `source` needs. Only a snapshot in the object store needs one: it can be
+   * fetched only if its base image is on this runner.
    */
   hasBaseOf(source: ImageSource): boolean {
     return source.kind !== 'store' || this.#brought.rootfsOf(this.#brought.newest(source.base)) !== undefined

@@ -130,7 +130,7 @@ export class Build {
     return [...parents, ...taken.map((index) => this.#survey.get(index))]
   }
 
-  /** Returns the stage of the Dockerfile on whose disk this stage is built. Undefined if this stage is built on an image. */
+  /** Returns the stage on whose disk this stage is built. Undefined if this stage is built on an image or on a cached line. */
   #below({ stage, from }: Looked): Looked | undefined {
     if (from !== undefined || stage.from === 'scratch' || !('stage' in stage.from)) return undefined
     const below = this.#survey.get(stage.from.stage)

@@ -16,8 +16,9 @@ export type InputParts = {
 }
 
 /**
- * Returns one text for each input of a line (files, stages, images, URLs). The text identifies the content of the input.
- * Undefined if the content of an input is unknown. `fetched`: digests of the downloads of an ADD that has no checksum.
+ * Returns texts that identify the contents of a line's inputs (files, stages, images, URLs). A URL with a checksum has no text,
+ * because the checksum is part of the line. Undefined if the content of an input is unknown. `fetched`: digests of the downloads
+ * of an ADD that has no checksum.
  */
 export const inputsOf = async (
   step: BuildStep,

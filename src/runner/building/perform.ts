@@ -25,7 +25,7 @@ type Performing = {
   sourceOf: (origin: Origin | undefined) => CopySource
 }
 
-/** Runs a line of the definition. Returns the digests of the files that the line has downloaded. */
+/** Runs a line of the definition. Returns the digests of the files, or the commit of the repository, that it has downloaded. */
 export const perform = async (place: Workplace, step: BuildStep, performing: Performing): Promise<string[]> => {
   try {
     if ('argv' in step) await run(place, step, performing)
