@@ -91,7 +91,7 @@ export class S3Store implements ObjectStore {
       if (!isList(xml)) throw this.#noList()
       for (const [, item = ''] of xml.matchAll(/<Contents>(.*?)<\/Contents>/gs)) {
         // The server encodes some characters of keys. In Alcove's keys, only the slash can be encoded, so only `%2F` is decoded.
-        // Keys of other programs in this bucket are ignored.
+        // Keys of other programs in this bucket may keep encoded characters.
         const key = (textIn(item, 'Key') ?? '').replaceAll(/%2F/gi, '/')
         if (key.startsWith(whole)) yield { key: key.slice(this.#at.prefix.length), bytes: Number(textIn(item, 'Size')) }
       }

@@ -12,7 +12,7 @@ export const fails = (why: Why, message: RegExp) => (error: unknown) => {
   return true
 }
 
-/** Returns a copy of a store in which a test can replace methods. */
+/** Returns an object with the methods of a store. A test can then replace some of them. Stored objects are not copied. */
 export const bound = (store: ObjectStore): ObjectStore => ({
   put: store.put.bind(store),
   get: store.get.bind(store),
