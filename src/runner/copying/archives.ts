@@ -43,8 +43,8 @@ async function* bounded(pieces: AsyncIterable<Buffer>, mostBytes: number): Async
 }
 
 /**
- * Yields a record for each file in the archive. From the records, the agent creates the files below `directory` (see
- * `unpackRecord`).
+ * Yields a record for each file, directory or link in the archive, followed by the contents of the file. From these, the agent
+ * creates the files below `directory` (see `unpackRecord`).
  */
 export async function* unpackedFrom(
   contents: AsyncIterable<Buffer>,

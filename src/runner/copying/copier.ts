@@ -11,7 +11,7 @@ import type { CopySource } from './source.ts'
 import { Tree } from './tree.ts'
 
 export type Copying = {
-  /** Where the files come from. Undefined if the COPY or ADD line has only here-documents. */
+  /** Where the files come from. Undefined if the COPY or ADD line has only here-documents and URLs. */
   source: CopySource | undefined
   files: Files
   /** The files that were downloaded from the URLs of an ADD line, in the order of the URLs. */

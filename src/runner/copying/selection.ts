@@ -78,8 +78,8 @@ export type Selection = {
   made: readonly CreatedEntry[]
   files: WantedFiles
   /**
-   * Files that a source of the line matches directly. They are unpacked if they are archives. A file is in `files`, too, if
-   * another source of the line is the directory that contains it.
+   * If the line unpacks archives (`unpacks`): the files that a source of the line matches directly. Those that are archives are
+   * unpacked. A file is in `files`, too, if another source of the line is the directory that contains it.
    */
   unpacked: WantedFiles
   fileCount: number

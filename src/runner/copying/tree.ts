@@ -30,7 +30,8 @@ const directory = (mode = 0o755, owned: { owner?: Owner } = {}): DirectoryNode =
 })
 
 /**
- * Splits the path of a file or directory into names. A slash at the beginning has no effect. Throws if the path contains `..`.
+ * Splits the path of a file or directory into names. A slash at the beginning has no effect. Throws if the path contains `..` or
+ * a zero byte, or is too long.
  */
 export const partsOf = (path: string): string[] => {
   const parts = path.split('/').filter((part) => part !== '' && part !== '.')
