@@ -1,7 +1,7 @@
 // Stores the files that come with definitions ("contexts") in the object store, where archives are, too. A context consists of
 // chunks and of a table that lists them. The table is written last, so a context without a table is incomplete: callers do not
-// see it, and a sweep removes it. A complete context never changes. If a caller uploads a complete context again, the bytes are
-// read but not stored.
+// see it, and a sweep removes it. A complete context never changes. If a caller uploads it again as one request body, the bytes are
+// read but not stored. If a caller uploads it again in parts, the upload is discarded when the caller completes it.
 import { createHash, type Hash, randomBytes } from 'node:crypto'
 import { Problem } from '#src/problems.ts'
 import type { StoredContext } from '#src/wire/contexts.ts'
