@@ -1,5 +1,5 @@
 /*
- * Receives SIGCHLD and SIGTERM through a signalfd. When a process that the agent has started ends, the reaper calls the
+ * Receives SIGCHLD, SIGTERM and SIGINT through a signalfd. When a process that the agent has started ends, the reaper calls the
  * function that was registered for its pid. A small hash table maps pids to functions.
  */
 #include "reaper.h"
