@@ -77,12 +77,13 @@ export const follow = (
   })
   socket.on('disconnect', (reason) => {
     onLink(false)
-    // The server ended the connection, for example because a token expired. Socket.IO does not connect again by itself then.
+    // The server has ended the connection, for example because a token has expired. In this case Socket.IO does not connect again
+    // by itself.
     if (reason === 'io server disconnect') socket.connect()
   })
   socket.on('connect_error', () => {
     onLink(false)
-    // The server refused the credential. Socket.IO does not try again by itself then.
+    // The server has refused the credential. In this case Socket.IO does not connect again by itself.
     if (!socket.active)
       retry = setTimeout(() => void session.renewRefused().then(() => socket.connect()), refusedMilliseconds)
   })

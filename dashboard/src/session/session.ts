@@ -247,7 +247,7 @@ class Session {
     this.#become({ name: 'signed-in' })
   }
 
-  /** Takes over the tokens from the window in which the user signed in again. */
+  /** Uses the tokens that come from the second window, in which the user has signed in again. */
   #accept(tokens: Tokens): void {
     if (this.#state.name !== 'expired' || this.#tokens === undefined) return
     // Another user has signed in, so nothing of the present page may stay visible.

@@ -5,7 +5,7 @@ import { Confirm } from '../../ui/confirm.tsx'
 import { SettingCard } from './settings/setting-card.tsx'
 import { useChange } from './use-change.ts'
 
-/** The switch that opens the previews of the sandbox to everybody, or closes them again. */
+/** A switch that makes the previews of the sandbox public, so that everybody can open them, or private. */
 export const PublicCard = ({ sandbox }: { sandbox: Sandbox }) => {
   const [isAsking, setAsking] = useState(false)
   const { change, act, isBusy } = useChange(sandbox.id)

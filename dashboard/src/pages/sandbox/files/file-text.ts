@@ -11,7 +11,7 @@ export const readText = (bytes: Uint8Array): FileText | undefined => {
   if (bytes.includes(0)) return undefined
   let text: string
   try {
-    // With `ignoreBOM` a byte order mark stays in the text, so that saving writes it again.
+    // With `ignoreBOM`, a byte order mark stays in the text, so that it is still in the file after the text is saved.
     text = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true }).decode(bytes)
   } catch {
     return undefined

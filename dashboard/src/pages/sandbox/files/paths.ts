@@ -5,7 +5,7 @@
 export const join = (directory: string, name: string): string =>
   directory.endsWith('/') ? `${directory}${name}` : `${directory}/${name}`
 
-/** The directory that holds a path, or `/` for the root itself. */
+/** The directory that contains the file or directory at this path. For `/`, it is `/` itself. */
 export const parentOf = (path: string): string => {
   const trimmed = path.replace(/\/+$/, '')
   const slash = trimmed.lastIndexOf('/')

@@ -65,8 +65,8 @@ const causeText = ({ exitCode, signal, oomKilled }: NonNullable<SandboxEvent['ca
 }
 
 /**
- * Why the event happened: the server's reason, and the cause that the runner found. If the reason contains the cause already, the
- * cause is left out.
+ * Returns sentences that say why the event happened: the server's reason, and the cause that the runner has found. The cause is
+ * left out if the reason names it too.
  */
 export const reasonsOf = ({ reason, cause }: SandboxEvent): string[] => {
   const saysMemory = /out of memory/i.test(reason ?? '')

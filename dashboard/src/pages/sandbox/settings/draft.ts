@@ -14,6 +14,6 @@ export const viewOf = <T>(saved: T, draft: Draft<T> | undefined): { value: T; is
   return { value: draft.value, isDirty: true, isStale: !isSame(draft.base, saved) }
 }
 
-/** Returns the draft after the user has typed again. Its `base` stays the saved value from which the edit began. */
+/** Returns the draft after the user has typed something. `base` is the value that was saved when the user began to type. */
 export const edited = <T>(saved: T, draft: Draft<T> | undefined, value: T): Draft<T> =>
   viewOf(saved, draft).isDirty ? { value, base: draft!.base } : { value, base: saved }

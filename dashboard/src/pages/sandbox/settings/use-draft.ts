@@ -1,7 +1,10 @@
 import { useState } from 'react'
 import { type Draft, edited, viewOf } from './draft.ts'
 
-/** Keeps the value of a form. It begins with the saved value. Text that the user typed stays, even if the saved value changes. */
+/**
+ * Stores the value of a form. At first this is the saved value. What the user has typed stays in the form, even if the saved value
+ * changes.
+ */
 export const useDraft = <T>(saved: T) => {
   const [draft, setDraft] = useState<Draft<T>>()
   return {

@@ -51,7 +51,7 @@ export const openEmulator = (element: HTMLElement, label: string, events: Emulat
     documentOverride: allowedDocument(),
     fontFamily: getComputedStyle(element).getPropertyValue('--mono'),
     fontSize: 13,
-    // Keeps text readable when a program chooses colours for another background (WCAG 1.4.3).
+    // Makes text readable if a program has chosen colours that are hard to see on this background (WCAG 1.4.3).
     minimumContrastRatio: 4.5,
     // Without this option, each invalid byte of output writes a line into the browser's console.
     logLevel: 'off',

@@ -4,7 +4,7 @@ import { OutputQueue } from './output-queue.ts'
 
 const MiB = 1024 * 1024
 
-/** A replacement for the terminal. It finishes drawing only when the test says so. */
+/** Simulates a terminal that finishes drawing only when the test calls `drawAll`. */
 const slowTerminal = () => {
   const drawn: Uint8Array[] = []
   let done: (() => void) | undefined
@@ -38,7 +38,7 @@ test('`OutputQueue` draws all output in order, one piece after the other', () =>
   assert.ok(drawn.every(({ length }) => length <= 64 * 1024))
 })
 
-test('above 512 KiB of waiting output `OutputQueue` drops the old output, counts it, and goes on with a new line', () => {
+test('if more than 512 KiB wait, `OutputQueue` drops and counts the old output, and goes on with a new line', () => {
   const { queue, drawAll, dropped, text } = slowTerminal()
   queue.add(Buffer.from('first\n'))
   for (let i = 0; i < 100; i++) {

@@ -5,7 +5,7 @@ import { type LinkSocket, type LinkState, PtyLink } from './pty-link.ts'
 beforeEach(() => mock.timers.enable({ apis: ['setTimeout', 'Date'] }))
 afterEach(() => mock.timers.reset())
 
-/** A replacement for the server. Through its sockets, the test sends output and closes connections. */
+/** Simulates the server. The test sends output and closes connections through the simulated WebSockets in `sockets`. */
 const startServer = ({ answer = '' }: { answer?: string } = {}) => {
   const sockets: (LinkSocket & { sent: unknown[]; isClosed: boolean })[] = []
   const states: LinkState[] = []
@@ -54,7 +54,7 @@ const startServer = ({ answer = '' }: { answer?: string } = {}) => {
 
 const bytes = (text: string) => new TextEncoder().encode(text).buffer
 
-test('a terminal’s link passes on typed text and output, even output that looks like a control message', async () => {
+test('`PtyLink` sends typed text, and shows all output, even output that looks like a control message', async () => {
   const { link, sockets, output, say, connect } = startServer()
   await connect()
   say(bytes('{"type":"control","status":"exited","exitCode":0}'))
@@ -64,7 +64,7 @@ test('a terminal’s link passes on typed text and output, even output that look
   assert.deepEqual(output, ['<begin>', '{"type":"control","status":"exited","exitCode":0}'])
 })
 
-test('a terminal’s link that loses its connection connects again, and waits longer after each failure', async () => {
+test('if the connection is lost, `PtyLink` connects again, and waits longer after each failed attempt', async () => {
   const { link, sockets, server, settle, lose, connect, control } = startServer()
   await connect()
   server.isDown = true
@@ -87,7 +87,7 @@ test('a terminal’s link that loses its connection connects again, and waits lo
   assert.equal(sockets.length, 2)
 })
 
-test('after the PTY session has ended, the terminal’s link reports the exit code and stays disconnected', async () => {
+test('when the PTY session has ended, `PtyLink` reports the exit code and does not connect again', async () => {
   const { link, sockets, control, lose, connect } = startServer()
   await connect()
   control({ status: 'exited', exitCode: 3 })
@@ -99,7 +99,7 @@ test('after the PTY session has ended, the terminal’s link reports the exit co
   assert.equal(link.send('x'), false)
 })
 
-test('a terminal’s link does not connect again if its PTY session no longer exists', async () => {
+test('`PtyLink` does not connect again if its PTY session no longer exists', async () => {
   const { link, sockets, control, lose, connect } = startServer({ answer: 'gone' })
   await connect()
   control({ status: 'error', error: 'There is no PTY session.' })
@@ -109,7 +109,7 @@ test('a terminal’s link does not connect again if its PTY session no longer ex
   assert.equal(sockets.length, 1)
 })
 
-test('a terminal’s link does not try to connect while the sandbox does not run', async () => {
+test('`PtyLink` does not try to connect while the sandbox does not run', async () => {
   const { link, sockets, settle, connect } = startServer()
   await connect()
   link.hold()
@@ -122,7 +122,7 @@ test('a terminal’s link does not try to connect while the sandbox does not run
   assert.equal(sockets.length, 2)
 })
 
-test('a terminal’s link that is closed while it connects closes its socket, and reports no further state', async () => {
+test('if `PtyLink` is closed while it connects, it closes its WebSocket and reports no further state', async () => {
   const { link, sockets, states, settle } = startServer()
   link.connect()
   link.close()
@@ -131,7 +131,7 @@ test('a terminal’s link that is closed while it connects closes its socket, an
   assert.deepEqual(states, [{ name: 'connecting' }])
 })
 
-test('a terminal’s link refuses typed text while too much earlier text still waits for the network', async () => {
+test('`PtyLink` refuses typed text while too much earlier typed text waits for the network', async () => {
   const { link, sockets, connect } = startServer()
   await connect()
   Object.assign(sockets[0]!, { bufferedAmount: 4 * 1024 * 1024 })

@@ -1,5 +1,5 @@
-// Connects one terminal to its PTY session. The session runs on while no page is connected. A link that loses its connection
-// connects again by itself, with growing waits, until the session has ended or no longer exists.
+// Connects one terminal on the page to its PTY session in the sandbox. The session runs on while no page is connected. If the
+// connection is lost, connects again by itself, with longer and longer waits, until the session has ended or no longer exists.
 import { readControl } from './control-message.ts'
 import { waitAfter } from './waits.ts'
 
@@ -8,7 +8,7 @@ export type LinkState =
   | { name: 'connected' }
   /** The connection is lost. The next attempt is at `retryAt`, on the clock of `Date.now()`. */
   | { name: 'waiting'; reason: string; retryAt: number }
-  /** The sandbox does not run, so the link does not try to connect. */
+  /** The sandbox does not run, so no attempt to connect is made. */
   | { name: 'held' }
   | { name: 'ended'; exitCode: number | undefined; reason: string | undefined }
   | { name: 'gone' }
@@ -61,7 +61,7 @@ export class PtyLink {
     return this.#state
   }
 
-  /** Connects immediately, unless the link is connected already or the PTY session has ended. */
+  /** Connects immediately. Does nothing if the terminal is connected already, or if the PTY session has ended. */
   connect(): void {
     if (this.#isClosed || this.#isOver() || this.#socket !== undefined) return
     clearTimeout(this.#timer)
@@ -76,7 +76,10 @@ export class PtyLink {
     this.#become({ name: 'held' })
   }
 
-  /** Sends typed text. Returns false if the link is not connected, or if too much text still waits for the network. */
+  /**
+   * Sends typed text. Returns false if the terminal is not connected, or if more than `longestUnsent` bytes of typed text wait for
+   * the network.
+   */
   send(data: string | Uint8Array<ArrayBuffer>): boolean {
     const socket = this.#socket
     if (this.#state.name !== 'connected' || socket?.readyState !== openState) return false

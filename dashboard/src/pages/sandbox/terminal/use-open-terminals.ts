@@ -1,7 +1,10 @@
 import { useEffect, useState } from 'react'
 import { loadTerminals, mostTerminals, newTerminal, type OpenTerminal, storeTerminals } from './open-terminals.ts'
 
-/** The terminals of a sandbox that this page shows. They are shown again after a reload. A page that opens shows at least one. */
+/**
+ * The terminals of a sandbox that this page shows. The list is stored, so that the page shows them after a reload too. If the list
+ * is empty, the page opens a new terminal.
+ */
 export const useOpenTerminals = (sandboxId: string) => {
   const [open, setOpen] = useState<OpenTerminal[]>(() => {
     const loaded = loadTerminals(sandboxId)
