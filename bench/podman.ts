@@ -28,7 +28,8 @@ export const openPodman = async (rootfs: string, command: readonly string[]): Pr
     `${rootfs}:O`,
   ]
   const podman = async (...args: string[]) => {
-    // On a host with both cgroup versions, crun works only if it cannot see the mount of version 2.
+    // On a host with cgroup v1 and v2, crun works only if it cannot see the mount of cgroup v2. So this mount is removed from
+    // crun's mount namespace.
     const hidden = 'umount -l /sys/fs/cgroup/unified 2>/dev/null || :; exec "$@"'
     const sight = ['unshare', '-m', '--propagation', 'private', 'sh', '-c', hidden, 'sh']
     await runCommand([...sight, 'podman', ...common, ...args], { timeoutMs: 60_000 })

@@ -82,8 +82,8 @@ try {
   }
 
   /**
-   * Returns the time until the end of a followed log, and how many bytes have come. If the reader is too slow, the
-   * server leaves bytes out.
+   * Follows a log to its end. Returns how long that took, and how many bytes have arrived. If the reader is too slow, the server
+   * leaves bytes out.
    */
   const followBusy = async (): Promise<{ milliseconds: number; arrivedBytes: number }> => {
     const { readWhole } = await openReader()

@@ -108,7 +108,7 @@ export const applied = (source: string, { start, end, text }: Mutation): string 
   source.slice(0, start) + text + source.slice(end)
 
 /**
- * Returns a function that generates numbers from 0 to 1 which look random. A seed always gives the same numbers
+ * Returns a function that generates pseudo-random numbers from 0 to 1. With the same seed, the numbers are always the same
  * (mulberry32).
  */
 export const randomOf = (seed: number) => () => {

@@ -11,8 +11,8 @@ import { freePorts } from '#test/sandboxes/free-ports.ts'
 const launcher = resolve(import.meta.dirname, '../alcove')
 
 /**
- * Returns the addresses of Debian's package mirror. They may be in a private network, which sandboxes cannot reach
- * without a setting.
+ * Returns the addresses of Debian's package mirror. They may be in a private network, to which sandboxes can connect only if the
+ * setting ALCOVE_OPEN_NETWORKS allows it.
  */
 const findMirror = async (): Promise<string[]> => {
   const found = await lookup('deb.debian.org', { all: true, family: 4 }).catch(() => [])

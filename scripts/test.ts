@@ -233,7 +233,10 @@ const summarize = (): number => {
 
 class NotPrepared extends Error {}
 
-/** Prepares the system in a separate process. Meanwhile, this process can test code that needs no preparation. */
+/**
+ * Prepares this machine in a separate process (test-system.ts). At the same time, this process can run tests that need no
+ * preparation.
+ */
 const prepareSystem = async () => {
   const child = spawn(process.execPath, [join(import.meta.dirname, 'test-system.ts')], { stdio: 'inherit' })
   const [code] = (await once(child, 'exit')) as [number | null]

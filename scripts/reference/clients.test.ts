@@ -9,7 +9,7 @@ const packages = resolve(import.meta.dirname, '../../node_modules/@daytona')
 
 suite('what the published Daytona packages can call', () => {
   for (const client of ['api-client', 'toolbox-api-client'] as const)
-    test(`operationsOf finds every request of the published package ${client}, and names each differently`, () => {
+    test(`operationsOf finds every request of the published package ${client}, each under a name of its own`, () => {
       const requests = globSync(`${packages}/${client}/src/api/*-api.js`)
         .map((file) => readFileSync(file, 'utf8').split('const localVarPath = ').length - 1)
         .reduce((sum, count) => sum + count, 0)

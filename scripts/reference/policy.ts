@@ -8,7 +8,10 @@ import { braced } from './routes.ts'
 
 const isLetIn = (route: ControlRoute, caller: GridCaller) => ['yes', 'own'].includes(answerTo(route, caller))
 
-/** Returns the names of the callers in `many` who may call the route, or the text `all` if every one of them may. */
+/**
+ * Returns the names of the callers in `many` who may call the route. If all of them may, returns the text `all`. If none may,
+ * returns "none".
+ */
 const openTo = <Caller extends GridCaller>(route: ControlRoute, many: readonly Caller[], all: string): string => {
   const some = many.filter((caller) => isLetIn(route, caller))
   return some.length === many.length ? all : some.length === 0 ? 'none' : some.join(', ')

@@ -36,9 +36,7 @@ const findLocal = async (path: string) =>
     throw error
   })
 
-/**
- * Collects the files that could not be copied unchanged. Only the first ones are listed by name. The rest is shown as a number.
- */
+/** Reports the files that could not be copied unchanged: the first of them by name, and how many more there are. */
 class Troubles {
   #count = 0
 
@@ -53,7 +51,7 @@ class Troubles {
   }
 }
 
-/** Keeps the first part of the tar program's standard error. */
+/** Stores the first part of what the tar program writes to standard error. */
 class Sayings extends Writable {
   text = ''
 

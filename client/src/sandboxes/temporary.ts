@@ -1,4 +1,4 @@
-// Makes a sandbox for one command, and deletes it afterwards, whatever happens.
+// Makes a sandbox for one command, and deletes it after the command, even if the command fails or the user interrupts the program.
 import { randomBytes } from 'node:crypto'
 import { setTimeout as delay } from 'node:timers/promises'
 import { type Api, path } from '../api.ts'

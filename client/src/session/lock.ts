@@ -65,7 +65,7 @@ const isAbandoned = (path: string): boolean => {
 }
 
 /**
- * Removes an abandoned lock. Holds a second lock meanwhile, so that it cannot remove a lock that another process has just
+ * Removes an abandoned lock. While it does so, it holds the removal lock. So it cannot remove a lock that another process has just
  * created.
  */
 const removeAbandoned = (path: string): void => {
