@@ -1,5 +1,5 @@
-// Tests `./alcove` itself, in a temporary checkout with a fake npm. This npm installs a fake Node, which prints its
-// arguments and the lock file for which it was installed.
+// Tests the shell script `./alcove`, in a temporary checkout with a fake npm. The fake npm installs a fake Node, which prints its
+// arguments and the first line of the lock file for which it was installed.
 import assert from 'node:assert/strict'
 import { execFileSync, spawn } from 'node:child_process'
 import { createHash } from 'node:crypto'
@@ -25,7 +25,7 @@ const needsDebian = needsRoot || (existsSync('/etc/debian_version') ? false : 'n
 
 const launcher = resolve(import.meta.dirname, '../alcove')
 
-/** A fake npm. Like the real npm, it empties `node_modules` before it installs. */
+/** A fake npm. Like `npm ci`, it empties `node_modules` before it installs packages. */
 const npm = `#!/bin/sh
 [ "$1" = --version ] && [ -e "$TOP/missing" ] && exit 127
 [ "$1" = --version ] && exit

@@ -1,4 +1,7 @@
 export const isRoot = process.getuid?.() === 0
 
-/** Value for the option `skip` of a test that needs root: false for root, and otherwise the reason. */
+/**
+ * Value for the option `skip` of a test that needs root. If the tests run as root, it is false. Otherwise it is the reason to skip
+ * the test.
+ */
 export const needsRoot = isRoot ? false : 'needs root'

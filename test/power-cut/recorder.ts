@@ -203,8 +203,8 @@ class Positions {
 }
 
 /**
- * Returns the changes of files that the output of strace shows. If a path in /proc stands for a descriptor, the path of the
- * file that this descriptor had open is used instead. `isTold`: whether a write to this path means that work is done.
+ * Returns the changes of files that the output of strace shows. A path such as `/proc/self/fd/3` is replaced by the path of the
+ * file that is open there. `isTold`: whether a write to this path reports that work is done.
  */
 const readOperations = (trace: string, isTold: (path: string) => boolean): Operation[] => {
   const opened = new Map<string, string>()

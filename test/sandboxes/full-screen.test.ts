@@ -60,7 +60,7 @@ suite('programs that draw on the whole screen', () => {
       })
     }
     const resize = async ({ cols, rows }: (typeof sizes)[number]) => {
-      // Begins with an empty screen of the new size. When the program learns the new size, it draws everything again.
+      // Begins with an empty screen of the new size, because the program must draw everything anew after the resize.
       state.screen = new DrawnScreen(cols, rows)
       await pty.resize(cols, rows)
     }
