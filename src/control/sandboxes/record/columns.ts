@@ -250,9 +250,9 @@ export const columns = {
   save_state: column<'wanted' | 'saved' | null>()(later),
   archive_not_before: column<Date | null>()(later),
   /**
-   * Set while the sandbox's runner is being emptied (upkeep/emptying.ts). `restart`: control must start the sandbox
-   * after it was archived. `restarting`: control has requested that start. `refused`: the runner could not archive the
-   * sandbox.
+   * For a sandbox that ran when control began to empty its runner (upkeep/emptying.ts). `restart`: control must start
+   * the sandbox after it was archived. `restarting`: control has requested that start. `refused`: the runner could not
+   * archive the sandbox.
    */
   emptying: column<'restart' | 'restarting' | 'refused' | null>()(later),
   parent_id: column<string | null>()({ ...own, begins: 'may be given' }),

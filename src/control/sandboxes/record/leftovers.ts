@@ -32,8 +32,8 @@ export const hasNoLeftover = (sql: Sql, sandboxId: string, runnerId: Piece): Pie
   not exists (select from leftovers where sandbox_id = ${sandboxId} and leftovers.runner_id = ${runnerId})`
 
 /**
- * Changes a sandbox's row so that the assignment made from it asks a runner to destroy the leftover. The new row names
- * no archive. Otherwise the runner would delete the archive, which the sandbox still needs.
+ * Returns a copy of a sandbox's row. The assignment made from this copy tells a runner to destroy the leftover. The
+ * copy names no archive. Otherwise the runner would delete the archive, which the sandbox still needs.
  */
 export const asLeftover = (row: SandboxRow, generation: number): SandboxRow => ({
   ...row,

@@ -63,8 +63,8 @@ export const leaveRunner = async (sql: Sql, runnerId: string, now: Date): Promis
 
 /**
  * Returns an SQL statement to run at the first message of a runner that was silent. The statement moves the last
- * activity of the runner's sandboxes forward by the duration of the silence. So this time does not count as idle time,
- * because nobody could use the sandboxes.
+ * activity of the runner's running sandboxes forward by the duration of the silence. So this time does not count as
+ * idle time, because nobody could use the sandboxes.
  */
 export const forgiveSilence = (
   sql: Sql,

@@ -194,7 +194,7 @@ const isToldAgain = ({ to, set }: StateChange) => (to === 'started' || to === 'p
 
 /**
  * Applies a report. A report about an older generation, or about another runner's sandbox, is refused and changes
- * nothing.
+ * nothing. Exception: the report that a leftover (record/leftovers.ts) is destroyed deletes the leftover's row.
  */
 export const applyReport = async (parts: RunningParts, runnerId: string, report: GivenReport): Promise<void> => {
   const { database, clock, changes } = parts

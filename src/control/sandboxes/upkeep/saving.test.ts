@@ -189,7 +189,7 @@ suite('a region that saves stopped sandboxes', () => {
     assert.notEqual(again.archive?.id, saveId)
   })
 
-  test('timeline and metric `saves` show a failed save; deleting the sandbox deletes what was saved', async () => {
+  test('timeline and metric `saves` show a failed save; a delete also deletes what the save has stored', async () => {
     await using app = await startControl(options)
     await using runner = await connectRunner(app, shared)
     await setSaving(app, true)
