@@ -135,7 +135,7 @@ const tryCredential = async (
 
 /**
  * Finds the sandbox whose port a call may reach without a credential. Such a call names a public sandbox, or the token
- * of a signed URL instead of a sandbox. Returns undefined for all other calls.
+ * of a signed URL instead of a sandbox. Returns undefined for all other calls. No toolbox is public.
  */
 const findOpenPort = async (parts: RunningParts, question: AccessQuestion): Promise<OpenedPort | undefined> => {
   const { sql } = parts.database

@@ -19,8 +19,8 @@ import {
 /** Maximum number of valid signed URLs of a sandbox. */
 const mostSignedUrls = 1000
 /**
- * Milliseconds from the expiry of a signed URL until its row is deleted. Until the row is deleted, connections that
- * were opened with the URL may continue.
+ * Minimum milliseconds from the expiry of a signed URL until its row is deleted. Until the row is deleted, connections
+ * that were opened with the URL may continue.
  */
 const keptMs = 86_400_000
 const tokenLength = 16
