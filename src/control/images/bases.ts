@@ -6,8 +6,8 @@ import type { Sql } from '../storage/database.ts'
 import { insertBase } from './image-store.ts'
 
 /**
- * Records that a disk in the store (an archive, a save or a snapshot) needs this base, whose files the runner has put
- * into the store. Call this before control records that disk.
+ * Records that the runner has put this base into the store, because a disk there (an archive, a save or a snapshot)
+ * needs it. Call this before control records that disk. Does nothing if the store is on the runner's own disk.
  */
 export const noteBase = async (sql: Sql, runnerId: string, base: string, now: Date): Promise<void> => {
   if (await insertBase(sql, base, runnerId, now)) await addToRunner(sql, runnerId, base)
