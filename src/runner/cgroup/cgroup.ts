@@ -301,9 +301,9 @@ class CgroupV1 implements Cgroup {
   }
 
   async kill() {
-    // Processes could fork faster than they are killed here. When PID 1 of the sandbox is killed, however, the kernel ends all
-    // other processes of the sandbox, so PID 1 must be killed first. The cgroup is thawed, because a frozen process ends only when
-    // it runs again.
+    // Processes could fork faster than they are killed here. That does no harm: one of the killed processes is PID 1 of the
+    // sandbox, and with it the kernel ends all other processes of the sandbox. The cgroup is thawed, because a frozen process ends
+    // only when it runs again.
     const isEmpty = async () => {
       const pids = await this.pids()
       for (const pid of pids) kill(pid)
