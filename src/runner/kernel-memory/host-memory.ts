@@ -65,8 +65,8 @@ export const parseSocketPages = (sockstat: string): number =>
   [...sockstat.matchAll(/^(?:TCP|UDP): .*\bmem (\d+)$/gm)].reduce((sum, [, pages]) => sum + Number(pages), 0)
 
 /**
- * Returns the bytes of data in all sockets of this host. Most of the data is in sockets of the host's own programs, whose clients
- * read slowly.
+ * Returns the bytes of data in all TCP and UDP sockets of this host, also in those of sandboxes. Most of the data is in sockets of
+ * the host's own programs, whose clients read slowly.
  */
 export const socketBytes = (): number => parseSocketPages(readFileSync('/proc/net/sockstat', 'utf8')) * pageBytes
 
