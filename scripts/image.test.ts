@@ -35,7 +35,7 @@ suite('the image of Alcove', { skip: needsRoot }, () => {
     assert.ok(!debianPackages.includes('gcc') && debianPackages.includes('crun'))
   })
 
-  test('control in the image serves API and dashboard without privileges, with no writable directory', async () => {
+  test('control in the image serves the API and dashboard without privileges or writable directories', async () => {
     await using opened = await openTestDatabase('empty')
     const address = `127.0.0.1:${await freePorts(1)}`
     const readOnly = 'mount --bind "$0" "$0" && mount -o remount,bind,ro "$0"'

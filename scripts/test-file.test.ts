@@ -63,7 +63,7 @@ suite('running one test file', () => {
     )
   })
 
-  test('a test file runs with more memory for new objects, unless it measures the memory of its process', async () => {
+  test('a test file gets more memory for new objects than Node’s default, unless it measures its own memory', async () => {
     const print = 'console.log(process.execArgv.join(" "))'
     const more = /--max-semi-space-size=/
     assert.match((await run(`test('a test that prints', () => ${print})`)).output, more)
@@ -172,7 +172,7 @@ suite('running several test files in one process', () => {
     ])
   })
 
-  test('if test files share a process, one that throws when loaded or has no tests fails, the others pass', async () => {
+  test('of test files in one process, those fail that throw when loaded or have no tests; the others pass', async () => {
     const outcomes = await run({ first: passes, second: `throw new Error('at load')`, third: '' })
     assert.deepEqual(
       outcomes.map(([file, results]) => [file, (results as string[]).map((result) => result.split(' ').at(-1))]),

@@ -25,7 +25,7 @@ suite('the plan of a test run', () => {
     assert.deepEqual(filesOf(alone), [inServers('busy'), inServers('kernel-memory')])
   })
 
-  test('test files that measure a program of the server which they share never run at the same time', () => {
+  test('two test files that measure a program of their shared server never run at the same time', () => {
     const [first] = plan
     const lanes = first.filter((queues) => queues.some((queue) => queue.flat().includes(inServers('files'))))
     assert.equal(lanes.length, 1)

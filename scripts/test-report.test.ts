@@ -27,7 +27,7 @@ const verdicts = (last: FileOutcome, first?: FileOutcome) =>
   redTests(last, first).map(({ verdict, name }) => [verdict, name])
 
 suite('the report of the test command', () => {
-  test('the test report has a line per file, with its counts and time', () => {
+  test('the test report has a line for each test file, with its time and its numbers of tests', () => {
     assert.equal(lineOf(outcome()), `ok   ${file}  1 passed  (0.3 s, processor 0.1 s)`)
     assert.equal(lineOf(outcome('bound › refuses')), `FAIL ${file}  1 passed, 1 failed  (0.3 s, processor 0.1 s)`)
   })
@@ -46,7 +46,7 @@ suite('the report of the test command', () => {
     assert.equal(red?.again, `./alcove test ${file} --name 'doesn'\\''t "$HOME"'`)
   })
 
-  test('if a file fails but none of its tests, the report’s command for a second run names only the file', () => {
+  test('if a test file fails but none of its tests, the report’s command to run it again names only the file', () => {
     const [red] = redTests(outcome('(file)'))
     assert.equal(red?.again, `./alcove test ${file}`)
   })

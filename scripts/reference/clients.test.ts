@@ -32,7 +32,7 @@ suite('what the published Daytona packages can call', () => {
     assert.deepEqual(find('Image', 'env'), { calls: [], opensSocket: false })
   })
 
-  test('two calls count as one if their paths differ only in the names of parameters', () => {
+  test('two calls of the API count as one call if their paths differ only in the names of parameters', () => {
     assert.equal(asCall('GET', '/a/:id/b'), asCall('GET', '/a/{name}/b'))
   })
 })

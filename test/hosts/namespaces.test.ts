@@ -7,7 +7,7 @@ import { needsRoot } from '#test/needs-root.ts'
 import { Network } from './namespaces.ts'
 
 suite('the simulated hosts of a test', { skip: needsRoot }, () => {
-  test('simulated hosts reach each other unless cut off, see only their own processes, and can be killed', async () => {
+  test('a simulated host sees only its own processes, and can be cut off, killed and switched on again', async () => {
     await using network = await Network.open()
     const one = await network.addHost('one')
     const two = await network.addHost('two')

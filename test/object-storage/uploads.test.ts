@@ -53,7 +53,7 @@ const noise = (bytes: number): Buffer =>
   createCipheriv('aes-128-ctr', Buffer.alloc(16), Buffer.alloc(16)).update(Buffer.alloc(bytes))
 
 suite('uploading the files of a definition', () => {
-  test('files for an image, uploaded whole or in parts, are stored for their organization only', async () => {
+  test('files for an image, uploaded whole or in parts, are stored only for the organization that sent them', async () => {
     await using uploads = await startUploads()
     const [client, stranger] = [uploads.client(), uploads.client('ALCVTHEIRS')]
     for (const [name, bytes] of [
@@ -238,7 +238,7 @@ suite('uploading the files of a definition', () => {
     assert.ok(content.equals(await readBack(uploads)))
   })
 
-  test('an upload above a limit is refused, and does not count toward the organization’s limits', async () => {
+  test('an upload that exceeds a limit is refused, and does not count toward the organization’s limits', async () => {
     const limits = { largestBytes: 6 * MiB, bytesOfOrganization: 9 * MiB, contextsOfOrganization: 3, partsOfUpload: 2 }
     await using uploads = await startUploads({ limits })
     const client = uploads.client()

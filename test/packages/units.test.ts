@@ -34,7 +34,7 @@ suite('systemd units', { skip: !hasSystemd && 'systemd-analyze is not installed'
     execFileSync('systemd-analyze', ['security', '--offline=true', '--threshold=20', unit], { stdio: 'pipe' })
   })
 
-  test('a runner has the same capabilities by its systemd unit and by the Helm chart', () => {
+  test('the systemd unit and the Helm chart give a runner the same capabilities', () => {
     const [, ofUnit = ''] = /^CapabilityBoundingSet=(.*)$/m.exec(textOf('systemd/alcove-runner.service')) ?? []
     const ofChart = textOf('helm/alcove/capabilities.txt').trim().split('\n')
     assert.deepEqual(

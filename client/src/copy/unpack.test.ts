@@ -111,7 +111,7 @@ suite('unpacking an archive of a sandbox', () => {
     unharmed()
   })
 
-  test('unpacking writes nothing through a link that was in the target before', async () => {
+  test('unpacking writes nothing through a link that the target directory already contained', async () => {
     mkdirSync(root)
     symlinkSync('../outside', join(root, 'door'))
     symlinkSync('../outside/precious', join(root, 'file'))

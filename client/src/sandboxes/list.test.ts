@@ -55,7 +55,7 @@ suite('sandboxes of a server', () => {
     ])
   })
 
-  test('if another program than Alcove answers the client’s call, the client’s error says so in one sentence', async () => {
+  test('if a server other than Alcove answers the client’s call, the client’s error says so in one sentence', async () => {
     const isFailure = (error: unknown) => error instanceof Failure && /Is it an Alcove server\?$/.test(error.message)
     for (const answer of [{}, [], { items: 5 }, { id: 1, name: {}, state: [] }]) {
       answers = [answer, answer, {}, {}]

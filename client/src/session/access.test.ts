@@ -35,7 +35,7 @@ suite('the server and the credential of a command', () => {
     assert.deepEqual(await found({ ...sdk, ALCOVE_API_KEY: 'k' }), ['http://127.0.0.1:4600/api', 'k'])
   })
 
-  test('the session is used if no key is set, but never for a server other than its own', async () => {
+  test('without an API key, the session is used, but only for the server at which the user signed in', async () => {
     session('https://a.example/api')
     assert.deepEqual(await found({}), ['https://a.example/api', 'session'])
     assert.deepEqual(await found({ ALCOVE_API_URL: 'https://a.example' }), ['https://a.example/api', 'session'])
@@ -43,7 +43,7 @@ suite('the server and the credential of a command', () => {
     assert.deepEqual(await found({ ALCOVE_API_KEY: 'k' }), ['http://127.0.0.1:4600/api', 'k'])
   })
 
-  test('a command gets no token if the session now belongs to another server', async () => {
+  test('a command gets no token if the user has signed in to another server in the meantime', async () => {
     session('https://a.example/api')
     const access = findAccess(home)
     session('https://c.example/api')

@@ -12,7 +12,7 @@ suite('the lock of a session', () => {
   const scratch = mkdtempSync(join(tmpdir(), 'alcove-lock-'))
   after(() => rmSync(scratch, { recursive: true, force: true }))
 
-  test('if several processes wait for the lock, only one has it at a time, and in the end each has had it', async () => {
+  test('if several processes wait for the lock, only one has it at a time, and each gets it in the end', async () => {
     const path = join(scratch, 'shared')
     let holders = 0
     let most = 0

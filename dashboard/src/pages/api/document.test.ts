@@ -10,7 +10,7 @@ suite('the OpenAPI descriptions for the viewer of the API page', () => {
     })
   })
 
-  test('`isOurs` is true only for calls to the services of this installation, so only they get the credential', () => {
+  test('`isOurs` is true only for calls to this installation, so no other server gets the credential', () => {
     const services = ['http://a:1/api', 'http://a:2/toolbox/']
     for (const url of ['http://a:1/api/x', 'http://a:2/toolbox/id/x']) assert.equal(isOurs(url, services), true, url)
     for (const url of [

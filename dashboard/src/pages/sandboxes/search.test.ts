@@ -3,7 +3,7 @@ import { suite, test } from 'node:test'
 import { activeFilters, labelsText, readLabels, readListSearch } from './search.ts'
 
 suite('search parameters in the URL of the page that lists sandboxes', () => {
-  test('`readListSearch` keeps the filters of the API, and drops unknown parameters and values of a wrong type', () => {
+  test('`readListSearch` reads the API’s filters, and drops unknown parameters and values of a wrong type', () => {
     const read = readListSearch({ name: 7, states: 'started', minCpu: 2, maxCpu: 'many', isPublic: true, other: 'x' })
     assert.deepEqual(read, { name: '7', states: ['started'], minCpu: 2, isPublic: true })
     assert.deepEqual(readListSearch({ sort: 'owner', order: 'up', snapshots: [1, 'a'] }), { snapshots: ['a'] })

@@ -8,7 +8,7 @@ test('`readText` returns the whole text of a file, with its byte order mark', ()
   assert.deepEqual(read('\uFEFFGrüße\n日本'), { text: '\uFEFFGrüße\n日本', lineEnd: '\n' })
 })
 
-test('`readText` says that a file has Windows line ends only if all its lines have them', () => {
+test('`readText` reports Windows line ends only for a file in which all lines have them', () => {
   assert.equal(read('a\r\nb\r\n')?.lineEnd, '\r\n')
   assert.equal(read('a\r\nb\n')?.lineEnd, '\n')
   assert.equal(read('a\rb\r\n')?.lineEnd, '\n')

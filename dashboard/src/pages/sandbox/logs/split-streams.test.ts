@@ -25,7 +25,7 @@ test('`StreamSplitter` separates stdout from stderr', () => {
   ])
 })
 
-test('`StreamSplitter` gives the same result however the output is split into messages', () => {
+test('the result of `StreamSplitter` does not depend on how the output is split into messages', () => {
   const whole = Buffer.from(`${out}Grüße\n${err}日本${out}${err}\x01\x02\x01\x01end`)
   const expected = split([whole])
   assert.deepEqual(expected.at(-1), ['stderr', '日本\x01\x02\x01\x01end'])

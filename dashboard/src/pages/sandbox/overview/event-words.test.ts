@@ -12,7 +12,7 @@ const event = (parts: Partial<SandboxEvent>): SandboxEvent => ({
 })
 
 suite('the texts of a sandbox’s timeline', () => {
-  test('`titleOf` uses the state before an event too, to tell “Resumed” from “Started”', () => {
+  test('`titleOf` uses both states: `resuming` to `started` is “Resumed”, `creating` to `started` “Started”', () => {
     assert.equal(titleOf(event({ from: 'creating', to: 'started' })), 'Started')
     assert.equal(titleOf(event({ from: 'resuming', to: 'started' })), 'Resumed')
     assert.equal(titleOf(event({ from: 'started', to: 'started' })), 'Created')
@@ -20,7 +20,7 @@ suite('the texts of a sandbox’s timeline', () => {
     assert.equal(titleOf(event({ from: null, to: 'creating' })), 'Creation began')
   })
 
-  test('an event with a cause but without a change of state is shown as trouble inside, in a warning colour', () => {
+  test('an event with a cause but no new state has a warning colour and says what happened inside', () => {
     const mishap = event({ from: 'started', to: 'started', cause: { oomKilled: true } })
     assert.equal(titleOf(mishap), 'A process inside was killed')
     assert.equal(toneOf(mishap), 'warn')

@@ -10,7 +10,7 @@ const points = (metricName: string, pairs: [minute: number, value: number][]): S
 })
 
 suite('the usage of a sandbox', () => {
-  test('`curveOf` leaves a gap while a sandbox did not run, but not while it was idle and rarely measured', () => {
+  test('a curve of `curveOf` has a gap while the sandbox did not run, but not while it was only idle', () => {
     const series = [
       points(cpu.used, [
         [0, 10],

@@ -21,7 +21,7 @@ suite('the form of the network', () => {
     })
   })
 
-  test('`networkProblem` refuses two empty lists, because the server would allow all traffic', () => {
+  test('`networkProblem` refuses empty lists of domains and addresses: the server would allow all traffic', () => {
     assert.match(networkProblem({ mode: 'listed', domains: ' \n', addresses: ',' }) ?? '', /at least one/)
     assert.equal(networkProblem({ mode: 'listed', domains: 'a.example', addresses: '' }), undefined)
     assert.equal(networkProblem({ mode: 'closed', domains: '', addresses: '' }), undefined)

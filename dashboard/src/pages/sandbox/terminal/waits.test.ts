@@ -7,6 +7,6 @@ test('`waitAfter` doubles the wait with each failure, up to 15 seconds', () => {
   assert.deepEqual(waits, [500, 1000, 2000, 4000, 8000, 15_000, 15_000])
 })
 
-test('`waitAfter` changes the wait at random by at most a quarter', () => {
+test('`waitAfter` shortens the wait at random, by at most a quarter', () => {
   assert.equal(waitAfter(3, 0), 1500)
 })
