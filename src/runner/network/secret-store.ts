@@ -12,7 +12,8 @@ export class SecretStore {
   /**
    * Stores secrets that control has sent. Ignores a secret with an older version than the stored one, and a sandbox with an older
    * generation. If `askedAt` is given, the message is control's list of all secrets of this runner's sandboxes, which was
-   * requested at that time. Sandboxes that are missing in that list lose their secrets.
+   * requested at that time. Sandboxes that are missing in that list lose their secrets, unless control has sent these after the
+   * request.
    */
   take({ secrets, sandboxes }: SecretsOfRunner, askedAt?: number, now = Date.now()): void {
     for (const secret of secrets) {
