@@ -1,6 +1,6 @@
 // Empties drained runners: archives their sandboxes in the object store, and starts them on other runners. All progress
 // is stored in the rows of the sandboxes. So if a control process ends, another one can continue its work. If a caller
-// starts, stops or deletes a sandbox that is being moved, this code no longer acts on the sandbox.
+// starts, stops or deletes a sandbox that is being moved, control gives up this move.
 
 import { findEmptied, listEmptied } from '#src/control/runners/service.ts'
 import type { RunningParts } from '#src/control/running.ts'
@@ -16,8 +16,8 @@ const by = { kind: 'timer', id: 'emptied-runner' } as const
 const reason = 'Its host is emptied.'
 
 /**
- * Maximum number of sandboxes of one runner that are being archived at any moment. A runner makes at most 4 archives at
- * the same time.
+ * While this many sandboxes of a runner are being archived, a sweep archives no more of them. A runner makes at most 4
+ * archives at the same time.
  */
 const mostAtOnce = 4
 
