@@ -3,7 +3,8 @@ import { suite, test } from 'node:test'
 import { runKills } from '#test/control/webhook-kills.ts'
 
 suite('a kill of control between the commit of a change and the sending of its message', () => {
-  // The test kills control only a few times. `node bench/webhook-kills.ts` kills control 200 times.
+  // The test kills control only four times. `node bench/webhook-kills.ts` kills it 200 times, each time between a commit
+  // and the sending of its message.
   test('the webhook of a committed change arrives even if control is killed; a rolled-back change has none', async () => {
     const { kills, strictlyBetween, committed } = await runKills(['held', 5, 'held', 20])
     assert.deepEqual([kills, strictlyBetween], [4, 2])

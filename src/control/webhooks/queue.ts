@@ -4,8 +4,8 @@
 // commits late. A process that takes a delivery from the queue has `leaseSeconds` to send it. If the process ends before
 // that, another process takes the delivery.
 //
-// The deliveries to one endpoint about one sandbox or snapshot are a lane: they are sent in order, and only the first
-// of them has a `due_at`.
+// The deliveries to one endpoint about one sandbox, snapshot or volume are a lane: they are sent in order, and only the
+// first of them has a `due_at`.
 import type { Sql, Transaction } from '#src/control/storage/database.ts'
 import { deleteBeyond } from '#src/control/storage/history.ts'
 import type { Delivery, Outcome } from './delivery.ts'
@@ -44,7 +44,7 @@ export const dispatch = async (transaction: Transaction, provider: ProviderKind,
   const [found] = await transaction`select 1 from webhook_messages where not is_dispatched limit 1`
   if (found === undefined) return 0
   // With this lock, only one process at a time turns messages into deliveries, in the order of the messages' ids. So an
-  // endpoint gets the messages about one sandbox or snapshot in the order of the events.
+  // endpoint gets the messages about one sandbox, snapshot or volume in the order of the events.
   await lockQueue(transaction)
   const rows = await transaction`
     with batch as (
