@@ -18,8 +18,8 @@ export type VolumeRow = {
   driver: VolumeDriver | null
   region_id: string | null
   /**
-   * The runner that has the files. Null until a sandbox mounts the volume for the first time. Always null for the
-   * driver `directory`, because the files are then in the operator's shared directory.
+   * The runner that has the files. Null until a sandbox mounts the volume for the first time, and after the runner was
+   * removed. Always null for the driver `directory`, because the files are then in the operator's shared directory.
    */
   runner_id: string | null
   is_made: boolean
