@@ -32,7 +32,7 @@ export type Behaviour =
   | { type: 'silent' }
   /** The runner sends every report twice. */
   | { type: 'twice' }
-  /** The runner performs the assignment, but reports it for the previous generation, which control must refuse. */
+  /** The runner performs nothing. It reports the wanted state for the previous generation, which control must ignore. */
   | { type: 'stale' }
 
 export type SimulatedRunner = AsyncDisposable & {

@@ -30,7 +30,7 @@ export type Kills = {
 /**
  * When a round of the test kills control. `held`: after control has committed an event and before it sends the webhook message. For
  * this, the test holds a lock that control needs for sending, until control is dead. A number: this many milliseconds after the
- * test has seen the commit.
+ * test has seen the commit. Control may then not have sent the message yet, may be sending it, or may have sent it.
  */
 export type Moment = 'held' | number
 

@@ -31,7 +31,10 @@ export type Outcome = {
 }
 
 const workers = 4
-/** Maximum time in ms, after the last delete, for which the host may still have processes or files of the sandboxes. */
+/**
+ * Maximum time in ms, after the last delete, for which the host may still have anything of the sandboxes: processes, cgroups,
+ * mounts, files, subvolumes or used network namespaces.
+ */
 const goneWithinMs = 60_000
 
 type RingOptions = {

@@ -30,7 +30,10 @@ export type Tally = Map<string, number>
 
 const settled = ['started', 'stopped', 'paused', 'archived', 'error']
 const mostSandboxes = 3
-/** Maximum time for a verb while programs are killed, in ms. A verb that takes longer is reported as stuck. */
+/**
+ * Maximum time for a verb while programs are killed, in ms. A verb that takes longer is reported as stuck. It is less than the
+ * 120 s after which control gives up a start.
+ */
 const stuckAfterMs = 100_000
 
 const home = '/home/daytona'

@@ -17,7 +17,7 @@ const workers = 4
 const watchEveryMs = 500
 /** Maximum time in ms, after the last delete, for which the hosts may still have processes or files of the sandboxes. */
 const goneWithinMs = 120_000
-/** Time in ms for which the network between a host and control is interrupted, so that the host becomes silent. */
+/** Least time in ms for which the network between a host and control is interrupted, so that control takes the host for silent. */
 const silentMs = 26_000
 
 const idShape = /[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}/

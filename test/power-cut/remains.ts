@@ -24,7 +24,10 @@ const written = (before: Buffer, bytes: Buffer, at: number): Buffer => {
   return after
 }
 
-/** A simulated disk. `see` applies one change that a `Recorder` has recorded. All paths are absolute. */
+/**
+ * A simulated disk. The files with which it begins are synced. `see` applies one change that a `Recorder` has recorded. All paths
+ * are absolute.
+ */
 export class Disk {
   readonly #names = new Map<string, File>()
   readonly #durable = new Map<string, File>()

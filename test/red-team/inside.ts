@@ -48,7 +48,10 @@ for name, (amd, arm) in calls.items():
   if libc.syscall(amd if x86 else arm, 0, 0, 0, 0, 0) != -1: print(name)
   elif ctypes.get_errno() not in (1, 38): print(name, ctypes.get_errno())`)
 
-/** Makes 32-bit system calls from a 64-bit program, by machine code with the instruction `int 0x80`. */
+/**
+ * Makes 32-bit system calls from a 64-bit program, by this machine code: `push rbx; mov eax, edi; mov ebx, esi; xor ecx, ecx;
+ * xor edx, edx; int 0x80; pop rbx; ret`.
+ */
 const callsOf32Bits = python(`
 import ctypes, mmap, platform
 if platform.machine() == "x86_64":

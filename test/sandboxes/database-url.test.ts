@@ -115,8 +115,8 @@ suite('a server with an external PostgreSQL and without sudo', () => {
       return status === 200
     })
 
-    // A runner must refuse to start with a database in which its sandboxes are missing. Otherwise control would remove these
-    // sandboxes after some time.
+    // A runner must refuse to start with a database in which its sandboxes are missing. Control would not list these sandboxes
+    // then, and the runner would remove them after a day.
     const other = await startTestPostgres()
     try {
       await alcove.stop()

@@ -288,7 +288,7 @@ suite('sandboxes that move between two runners', () => {
     await ask(box, 'archive', 'archived')
     await drain('local', false)
     await alcove.api('DELETE', `/sandbox/${box.id}`)
-    // The first runner removes the directory `sandboxes/ID` only some minutes after the sandbox has moved. So the test ignores this
+    // The first runner removes the directory `sandboxes/ID` only a day after the sandbox has moved. So the test ignores this
     // directory.
     const journal = `path ${alcove.data}/runner/sandboxes/${box.id}`
     await until('nothing is left of it', async () => {

@@ -1,6 +1,6 @@
 // Downloads the programs that tests of the pages in docs/guides need, such as npm packages and web servers. They are stored in a
-// directory of the checkout that git ignores, and are not installed on the machine. Debian's packages of web servers would start
-// the servers when they are installed.
+// directory of the checkout that git ignores, because Alcove does not depend on them. They are not installed on the machine: the
+// npm packages take hundreds of megabytes, and Debian's packages of web servers would start the servers.
 import { createHash } from 'node:crypto'
 import { existsSync } from 'node:fs'
 import { copyFile, mkdir, readdir, readFile, rename, rm } from 'node:fs/promises'

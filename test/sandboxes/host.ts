@@ -1,5 +1,6 @@
-// Finds everything on the host that belongs to the sandboxes of one server. It reads files of the kernel and runs system commands
-// instead of Alcove's code, because it checks what this code does.
+// Finds everything on the host that belongs to the sandboxes of one server. It reads files of the kernel and runs system commands,
+// and does not ask the runner, because it checks what the runner does. Only cgroups and mounts are listed by Alcove's own code
+// (src/up/traces.ts), which asks the kernel too.
 import { execFileSync } from 'node:child_process'
 import { existsSync, readdirSync, readFileSync, readlinkSync } from 'node:fs'
 import { join } from 'node:path'
@@ -95,8 +96,9 @@ export const listSandboxTraces = (data: DataDirectory): string[] => [
 const run = (command: string, ...args: string[]) => execFileSync(command, args, { encoding: 'utf8' })
 
 /**
- * Lists the disk limits and subvolumes in the server's pool, and the elements and chains of its firewall. Most of their names
- * contain no sandbox id, so a test compares the list at its start with the list at its end.
+ * Lists the disk limits and subvolumes in the server's pool, the chains of its firewall, and those elements of the firewall that
+ * are about single sandboxes. Most of their names contain no sandbox id, so a test compares the list at its start with the list
+ * at its end.
  */
 export const listUnnamedTraces = (data: DataDirectory): string[] => {
   const pool = join(data.runner, 'pool')

@@ -94,7 +94,7 @@ suite('isolation of a sandbox', () => {
     for (const path of [alcove.data, '/work/main', '/root/.npm']) {
       assert.notEqual((await root.try(`test -e ${path}`)).exitCode, 0, path)
       // The value at index 4 of a line in /proc/self/mountinfo is the mount point. This path of the host must not be a mount point
-      // in the sandbox.
+      // in the sandbox. Another value of the line may contain the path: the directory of the host that is the root of the mount.
       assert.ok(!mounts.split('\n').some((line) => line.split(' ')[4] === path), path)
     }
     assert.notEqual((await root.try('ls /proc/1/root/')).exitCode, 0)

@@ -1,5 +1,5 @@
-// Renews the default image of a server that has sandboxes. Building an image takes minutes, so the server uses the image in the
-// machine's cache if it was made in the last week. Otherwise, the server builds one.
+// Renews the default image of a server that has sandboxes. Building an image takes minutes, so the renewal finds a finished one:
+// the small image in the server's cache directory (small-default.ts), which was made in the last week.
 import assert from 'node:assert/strict'
 import { existsSync } from 'node:fs'
 import { readFile, writeFile } from 'node:fs/promises'

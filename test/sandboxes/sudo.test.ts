@@ -345,9 +345,9 @@ for _ in range(300):
     s = knock(); send(s, 0, bytes(changed), [null] * 3); s.close()
 print(sorted(results))
 s = knock(); send(s, 0, good, [null] * 3); print(s.recv(2), s.recv(2))`)
-    // `said` contains the agent's answers to the malformed and incomplete requests above. Code 7 refuses a request. Code 3
-    // (`SUDO_STARTED`) answers the request with an unusable working directory: the agent starts its command anyway, because the
-    // command may not need that directory.
+    // The first line of `said` has the different answers to the malformed and incomplete requests above. Code 7 refuses a request.
+    // Code 3 (`SUDO_STARTED`) answers the request with an unusable working directory: the agent starts its command anyway, because
+    // the command may not need that directory. The second line has the answers to a correct request.
     assert.equal(said, "[b'\\x03\\x00', b'\\x07\\x03']\nb'\\x03\\x00' b'\\x05\\x00'")
     assert.equal(await box.run('sudo whoami'), 'root')
   })

@@ -1,4 +1,5 @@
-// A simulated browser with which tests sign in. It stores the cookies of each host. It follows only one redirect at each call.
+// A simulated browser with which tests sign in. It stores the cookies of each origin. `go` follows no redirect: its caller gets the
+// URL of the redirect, and decides whether to go on.
 import type { TestControl } from '../control/harness.ts'
 
 export type Page = {
