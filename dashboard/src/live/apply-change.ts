@@ -4,9 +4,9 @@ import type { AnswerTo, SandboxRow } from '../api/client.ts'
 export type ListPages = { pages: AnswerTo<'/sandbox', 'get'>[]; pageParams: unknown[] }
 
 /**
- * Updates the rows of changed sandboxes in a list, and removes the rows of deleted sandboxes. With `takesAll`, adds new sandboxes
- * at the start of the list. This is right only if the list has no filter and begins with the newest sandbox. Unchanged pages stay
- * the same objects, so that React does not draw them anew.
+ * Updates the rows of changed sandboxes in a list, and removes the rows of deleted sandboxes. With `takesAll`, adds changed
+ * sandboxes that are not in the list at its start. This is right only if the list has no filter and begins with the sandbox that
+ * was active last. Unchanged pages stay the same objects, so that React does not draw them anew.
  */
 export const applyChange = (list: ListPages, rows: readonly SandboxRow[], takesAll: boolean): ListPages => {
   const changed = new Map(rows.map((row) => [row.id, row]))

@@ -11,8 +11,8 @@ export type SandboxChange = { sandbox: SandboxRow; newState: SandboxRow['state']
 /** How long changes of sandboxes are collected before the lists are drawn with them, in ms. */
 const gatherMilliseconds = 250
 /**
- * When a new sandbox appears, a list is fetched again only if it has at most this many loaded pages. With more pages, the reader
- * has scrolled far away from the start, where the new sandbox is.
+ * When a sandbox changes that is not in a list, the list is fetched again only if it has at most this many loaded pages. With more
+ * pages, the reader has scrolled far away from the start of the list.
  */
 const mostPagesFetched = 5
 /** How long to wait before the next attempt to connect after the server refused the credential, in ms. */
@@ -20,7 +20,7 @@ const refusedMilliseconds = 5000
 
 /**
  * Updates the lists on the page whenever an event arrives. Returns a function that ends this. `onLink` is called with true when the
- * connection is made, and with false when it is lost.
+ * connection is made, and with false when it is lost or cannot be made.
  */
 export const follow = (
   queries: QueryClient,

@@ -130,7 +130,8 @@ class Session {
       try {
         this.#tokens = await renewAtIssuer(await this.#issuer(), this.#tokens!)
       } catch (error) {
-        // A TypeError means that the server could not be reached, perhaps only for a moment. So the session does not expire.
+        // A TypeError means that the issuer could not be reached, perhaps only for a moment. So the session does not expire, and
+        // the calls themselves fail.
         if (!(error instanceof TypeError)) this.#expire()
       } finally {
         this.#renewing = undefined

@@ -5,6 +5,6 @@ const atRest: readonly SandboxState[] = ['started', 'stopped', 'paused']
 
 /**
  * Whether a sandbox in this state can be forked, copied to a snapshot, resized or archived. It cannot while it changes to
- * another state.
+ * another state, is archived, or has failed.
  */
 export const isAtRest = (state: SandboxState): boolean => atRest.includes(state)

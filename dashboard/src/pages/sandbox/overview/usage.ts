@@ -52,12 +52,12 @@ export type Quantity = (typeof quantities)[number]
 export const metricNames = quantities.flatMap(({ used, limit }) => (limit === undefined ? [used] : [used, limit]))
 
 /**
- * Two measurements that are further apart than this, in seconds, have a gap in the curve between them, because the sandbox did not
- * run in between. A running sandbox is measured at least every five minutes.
+ * Two measurements that are further apart than this, in seconds, have a gap in the curve between them, because the sandbox was not
+ * measured in between; usually it did not run. An idle sandbox has a measurement every five minutes.
  */
 const longestGap = 13 * 60
 
-/** The curve of one quantity, such as the used memory. The curve has a gap wherever the sandbox did not run. */
+/** The curve of one quantity, such as the used memory. The curve has a gap wherever it was not measured. */
 export const curveOf = (series: Series, { used, limit, divisor }: Quantity): Curve => {
   const pointsOf = (name: string | undefined) => series.find(({ metricName }) => metricName === name)?.dataPoints ?? []
   const limits = new Map(pointsOf(limit).map(({ timestamp, value }) => [timestamp, value / divisor]))

@@ -131,7 +131,10 @@ export class PtyLink {
     }
   }
 
-  /** Called after a failed attempt to connect. If the PTY session still exists, waits and then tries once more. */
+  /**
+   * Called when an attempt to connect has failed, or when a connection was lost. Unless the PTY session no longer exists,
+   * connects again after a wait.
+   */
   async #failed(attempt: number, otherwise: string): Promise<void> {
     this.#failures += 1
     this.#become({ name: 'connecting' })

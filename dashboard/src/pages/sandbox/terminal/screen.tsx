@@ -43,7 +43,7 @@ export const Screen = ({
 
   const onKey = (event: KeyboardEvent): boolean => {
     if (event.type !== 'keydown' || !event.ctrlKey) return true
-    // F6 moves the focus out of the terminal (WCAG 2.1.2). Tab cannot do this, because the shell needs Tab.
+    // Ctrl+F6 moves the focus out of the terminal (WCAG 2.1.2). Tab cannot do this, because the shell needs Tab.
     if (event.key === 'F6') {
       event.preventDefault()
       after.current?.querySelector('button')?.focus()
