@@ -35,7 +35,7 @@ const findMade = async (api: Api, { name, labels }: Request): Promise<string | u
 
 /**
  * Deletes the sandbox with this id or, without an id, the sandbox that the request has made. Returns false if the server does not
- * have this sandbox, or not yet.
+ * have this sandbox, or not yet. If the delete fails, tells the user and returns true.
  */
 const remove = async (api: Api, request: Request, id?: string): Promise<boolean> => {
   try {
