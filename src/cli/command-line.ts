@@ -293,8 +293,8 @@ const createCommandLine = (): Command => {
 }
 
 /**
- * Runs the command and ends the process. An error that the user can fix (Complaint), or that a server has answered
- * (Failure), is printed as a sentence. Any other error is a bug of Alcove and is printed with its stack trace.
+ * Runs the command and ends the process. An error with a message for the user (a Complaint of this code, or a Failure of
+ * the client) is printed as a sentence. Any other error is a bug of Alcove and is printed with its stack trace.
  */
 export const runCommandLine = async (argv: readonly string[]): Promise<never> => {
   const noticeLoss = watchOutput()
