@@ -44,8 +44,8 @@ export const checkHost = (option: string, host: string): void => {
 
 /**
  * Returns the addresses on which control and the gate listen for other machines. `address`: the address at which other
- * machines reach this machine. Throws a Complaint (an error for the operator) if other machines cannot reach a machine
- * at `address`.
+ * machines reach this machine. Throws a Complaint (an error for the operator) if `address` is not a host, or stands for
+ * all addresses of a machine, such as 0.0.0.0.
  */
 export const hostsAddressesOf = (address: string, port: number): HostsAddresses => {
   checkHost('--hosts', address)

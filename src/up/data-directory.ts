@@ -144,8 +144,8 @@ const makeDirectory = (path: string, mode: number, owner?: { uid: number; gid: n
 }
 
 /**
- * Marks a directory as Alcove's by writing the mark file. If the directory contains files that are not Alcove's, or
- * another user could replace the directory, changes nothing and throws a Complaint (an error for the operator).
+ * Marks a directory as Alcove's by writing the mark file. If the directory is not marked yet and contains other files, or
+ * if another user could replace the directory, throws a Complaint (an error for the operator) and does not mark it.
  */
 const takeDirectory = (path: string) => {
   checkPlace(path)
