@@ -3,8 +3,9 @@
 //
 //   node bench/run.ts [--turns 10] [--rounds 20] [--seconds 2] [--only TEXT] [--no-load] [CHECKOUT…]
 //
-// The default CHECKOUT is this checkout. With two, the servers are measured in turns, so that noise affects both, and the
-// second is compared to the first: the ratio of the medians, and the ratio of the 10th percentiles.
+// The default CHECKOUT is this checkout. With two, the servers are measured in turns, so that other load on the machine affects
+// both. The table then shows the second server’s times divided by the first server’s times, for the medians and for the 10th
+// percentiles.
 import { basename, resolve } from 'node:path'
 import { parseArgs } from 'node:util'
 import { type Figure, prepare, type Taken } from './figures.ts'

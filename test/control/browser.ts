@@ -1,4 +1,4 @@
-// Does what a browser does at a sign-in: keeps cookies, follows redirects (one at a time) and fills forms. Calls to control's
+// Does what a browser does at a sign-in: stores cookies, follows redirects (one at a time) and fills in forms. Calls to control's
 // public URL go to the address at which the test serves control.
 import { Agent, fetch } from 'undici'
 import { testSettings } from './test-settings.ts'

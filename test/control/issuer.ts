@@ -29,9 +29,7 @@ export type TestIssuer = AsyncDisposable & {
   token: (claims: Claims, options?: TokenOptions) => Promise<string>
   /** Makes the issuer sign with new keys from now on, and publish only the new keys. */
   rotate: () => void
-  /**
-   * Makes `listener` answer all requests in place of the issuer. Without `listener`, the issuer itself answers as before.
-   */
+  /** Makes `listener` answer all requests instead of the issuer. A call without `listener` ends this. */
   misbehave: (listener?: RequestListener) => void
   /** The paths of all requests that the issuer has received so far. */
   asked: string[]

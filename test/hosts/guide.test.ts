@@ -78,7 +78,7 @@ suite('the guide on many hosts', { skip: needsRoot }, () => {
   const countsIn = (list: string): number[] =>
     [...list.matchAll(/^\w+ +local +\w+ +(\d+)/gm)].map(([, count]) => Number(count))
 
-  test('two machines join with the command that the server prints', async () => {
+  test('two machines join a server with the command that the server prints', async () => {
     await follow()
     for (const name of ['two', 'three']) {
       const added = await follow()
@@ -110,7 +110,7 @@ suite('the guide on many hosts', { skip: needsRoot }, () => {
     )
   })
 
-  test('a snapshot that was made on one host is used on all hosts', async () => {
+  test('sandboxes on all hosts start from a snapshot that was made on one host', async () => {
     assert.match((await follow()).out, /^9 sandboxes have the note$/m)
     const server = machineOf('server')
     const { out: key } = await server.run([join(deskOf(server), 'alcove'), 'key'], { env })
@@ -140,7 +140,7 @@ suite('the guide on many hosts', { skip: needsRoot }, () => {
     for (const name of hosts) await api('PATCH', `/runners/${name}/scheduling`, { unschedulable: false })
   })
 
-  test('a machine that is switched off becomes silent, then lost, and is removed', async () => {
+  test('a host that is switched off becomes silent, then lost, and can then be removed', async () => {
     await machineOf('three').kill()
     const server = machineOf('server')
     const list = async () => (await server.run([join(deskOf(server), 'alcove'), 'runner', 'list'], { env })).out
@@ -156,7 +156,7 @@ suite('the guide on many hosts', { skip: needsRoot }, () => {
     assert.match((await follow()).out, /^three is removed\.$/m)
   })
 
-  test('a host is emptied and removed, and its sandboxes answer on another host', async () => {
+  test('after an operator has emptied and removed a host, its sandboxes answer on another host', async () => {
     const { out } = await follow()
     assert.match(out, /^two is empty\./m)
     assert.match(out, /^two is removed\.$/m)

@@ -281,7 +281,7 @@ Gtk.main()
     await run('pkill -x xterm')
   })
 
-  test('calls answer 408 if the display hangs, and work again after the display was restarted', async () => {
+  test('computer-use calls answer 408 if the display hangs, and succeed after the display was restarted', async () => {
     const { computerUse } = sandbox
     const pid = (await computerUse.start()).status?.['xvfb']?.pid
     await run(`kill -STOP ${pid}`)
@@ -308,7 +308,7 @@ Gtk.main()
     assert.equal((await computerUse.getStatus()).status, 'active')
   })
 
-  test('in a sandbox without a desktop, calls answer 422 and name the missing program and the right snapshot', async () => {
+  test('in a sandbox without a desktop, computer-use calls answer 422 and name the missing program', async () => {
     const box = await createBox(alcove)
     try {
       for (const [method, path, program] of [

@@ -247,7 +247,7 @@ suite('ten patterns of Dockerfiles', { skip: noBusybox }, () => {
     )
   })
 
-  test('a rebuild with a new last line uses the cache for all earlier lines, and the build log shows that', async () => {
+  test('if only a Dockerfile’s last line changes, a build uses the cache for all others; its log shows that', async () => {
     const [{ lines }] = patterns as [Pattern]
     await made('again', [...lines, 'RUN echo last > /tmp/last'])
     const { url } = (await alcove.api('GET', '/snapshots/again/build-logs-url')).body

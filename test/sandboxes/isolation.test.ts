@@ -186,7 +186,7 @@ suite('isolation of a sandbox', () => {
     assert.equal(await box.run('echo alive'), 'alive')
   })
 
-  test('2,500 threads run in 1 GiB; their limit is visible inside, and the timeline says when it is reached', async () => {
+  test('a sandbox of 1 GiB runs 2,500 threads and sees their limit; the timeline says when it is reached', async () => {
     await using small = await createBox(alcove, { memory: 1 })
     const threads = `
 import threading, resource

@@ -227,7 +227,7 @@ suite('previews', () => {
     assert.equal((await ask('/work-dir', {}, { host })).status, 401)
   })
 
-  test('the preview URL that the API returns works, and fits the `proxyTemplateUrl` of GET /config', async () => {
+  test('the preview URL that the API returns works, and has the form of `proxyTemplateUrl` in GET /config', async () => {
     const { body } = await alcove.api('GET', `/sandbox/${box.id}/ports/3000/preview-url`)
     const { host, pathname } = new URL(String(body['url']))
     assert.equal((await ask(pathname, withToken(), { host })).status, 200)

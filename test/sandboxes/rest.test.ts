@@ -40,7 +40,7 @@ suite('pause, resize, archive and snapshot', () => {
     await until('it counts on', async () => (await count()) > from)
   })
 
-  test('a running sandbox is resized immediately; 409 if it uses more memory than the new size', async () => {
+  test('a running sandbox is resized immediately; a resize below its present use of memory answers 409', async () => {
     await using box = await createBox(alcove)
     await asks(box.id, 'resize', { cpu: 2, memory: 2 })
     await becomes(box.id, 'started')

@@ -197,7 +197,7 @@ print(p.wait())`
     await isGone('sleep 361[2]')
   })
 
-  test('a daemon that a sudo command has started goes on when that command has ended', async () => {
+  test('a daemon that a sudo command has started still runs after that command has ended', async () => {
     await box.run(`sudo sh -c 'setsid sleep 3613 >/dev/null 2>&1 &'; sudo -b sleep 3614 >/dev/null 2>&1; sleep 0.2`)
     assert.match(await box.run('pgrep -f "sleep 361[3]"; pgrep -f "^sleep 361[4]"'), /^\d+\n\d+$/)
     await box.run('sudo pkill -f "sleep 361[34]"')

@@ -84,7 +84,9 @@ export const goToIssuer = async (
   return await new Promise<never>(() => {})
 }
 
-/** Returns the sign-in that this tab has begun, and deletes it from the storage, so that it is used only once. */
+/**
+ * Returns the stored values of the sign-in that this tab has begun. Deletes them from the storage, so that they are used only once.
+ */
 const takeStarted = (): Started | undefined => {
   const stored = sessionStorage.getItem(startedKey)
   sessionStorage.removeItem(startedKey)

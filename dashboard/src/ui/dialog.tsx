@@ -64,7 +64,7 @@ export const FormDialog = ({ submit, isDanger, isSubmitDisabled, onSubmit, child
       <form className="stack" onSubmit={(event) => void run(event)}>
         {children}
         {error !== undefined && (
-          // Scrolls to the notice: in a long form it may be outside of the visible part.
+          // Scrolls to the error notice, which may be outside of the visible part of a long form.
           <div ref={(node) => node?.scrollIntoView({ block: 'nearest' })}>
             <ErrorNotice error={error} />
           </div>

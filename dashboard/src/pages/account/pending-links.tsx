@@ -9,7 +9,10 @@ import { toast } from '../../ui/toast.tsx'
 
 type PendingLink = AnswerTo<'/users/me/pending-sso-links', 'get'>[number]
 
-/** Lists accounts of identity providers that wait for the user to link them. Draws nothing if there are none. */
+/**
+ * Lists accounts at identity providers that can sign in as this user once the user confirms them. The user can also reject them.
+ * Draws nothing if there are none.
+ */
 export const PendingLinks = () => {
   const queries = useQueryClient()
   const [open, setOpen] = useState<{ link: PendingLink; what: 'confirm' | 'reject' }>()

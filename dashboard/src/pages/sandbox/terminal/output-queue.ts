@@ -8,7 +8,7 @@
 const longestWaiting = 512 * 1024
 /** How many bytes the terminal draws in one piece. Between two pieces the browser handles keys and clicks. */
 const pieceBytes = 64 * 1024
-/** The byte CAN of ECMA-48. It ends an escape sequence whose second half was dropped. */
+/** The control character CAN of ECMA-48. It makes the terminal forget an escape sequence whose end was dropped. */
 const cancel = 0x18
 const lineFeed = 0x0a
 

@@ -6,7 +6,7 @@ import { waitAfter } from './waits.ts'
 export type LinkState =
   | { name: 'connecting' }
   | { name: 'connected' }
-  /** The connection is lost. The next attempt is at `retryAt`, on the clock of `Date.now()`. */
+  /** The connection is lost. The next attempt to connect is at the time `retryAt`, in ms since 1970. */
   | { name: 'waiting'; reason: string; retryAt: number }
   /** The sandbox does not run, so no attempt to connect is made. */
   | { name: 'held' }
