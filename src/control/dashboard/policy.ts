@@ -53,8 +53,9 @@ export const openConnections = ({ settings }: Pick<Parts, 'settings'>) => {
   const [issuer] = settings.identity.issuers
   const listIssuerOrigins = issuer === undefined ? async () => [] : openIssuer(issuer)
   return async (): Promise<string[]> => {
-    // The URLs of gates that organizations run themselves are left out: pages reach the sandboxes of every region
-    // through the gate of this server.
+    // The URLs of gates that organizations run themselves are left out. They could make the header
+    // Content-Security-Policy so long that reverse proxies refuse it. Pages do not need them, because they reach the
+    // sandboxes of every region through the gate of this server.
     return [...new Set([...gateOrigins(settings.proxyUrl), ...(await listIssuerOrigins())])]
   }
 }
