@@ -25,8 +25,8 @@ export const cutBackKeys = async (sql: Sql, organizationId: string, userId?: str
 }
 
 /**
- * Deletes all API keys of a user, in every organization. Called when an account of an identity provider takes over this
- * user, because somebody else may have made the keys.
+ * Deletes all API keys of a user, in every organization, because somebody else may have made them. Call this in the
+ * transaction that links an account of an identity provider to a user who could no longer sign in.
  */
 export const endKeysOf = async (sql: Sql, userId: string): Promise<void> => {
   await sql`delete from api_keys where user_id = ${userId}`
