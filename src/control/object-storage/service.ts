@@ -11,9 +11,9 @@ export const ContextsInUseShape = Type.Object({
 })
 
 /**
- * Lists the hashes of the uploaded files from which images of a region are built. Runners later remove uploaded files
- * that are not listed. For an organization's own region, the result names the organization, and runners remove only
- * files of that organization.
+ * Lists the hashes of the uploaded files from which images are built. Runners later remove uploaded files that are not
+ * listed. For a region of the server, lists the files of all organizations. For an organization's own region, lists only
+ * files of that organization and names it, and runners remove only files of that organization.
  */
 export const listContexts = async (
   { database: { sql } }: Pick<RunningParts, 'database'>,
