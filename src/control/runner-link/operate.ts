@@ -149,7 +149,7 @@ const countOn = async (transaction: Transaction, id: string): Promise<number> =>
 
 /**
  * Removes a runner. Its token becomes invalid, and its id is never used again. Archived sandboxes can be restored on
- * other runners. If disks of sandboxes are on the runner, the sandboxes are lost, and the call needs `force`. The
+ * other runners. If disks of sandboxes, or volumes, are on the runner, they are lost, and the call needs `force`. The
  * server's own runner cannot be removed.
  */
 export const removeRunner = async (parts: RunningParts, id: string, isForced: boolean): Promise<void> => {
