@@ -65,8 +65,9 @@ const rememberFirstKey = async (transaction: Transaction, firstKey: string): Pro
 }
 
 /**
- * Replaces the first API key of the first administrator by `firstKey`, the value of the setting ALCOVE_FIRST_KEY.
- * Returns false if there is no administrator, or if an API key with this value exists already.
+ * Replaces the first API key of the first administrator by `firstKey`, the value of the setting ALCOVE_FIRST_KEY. This
+ * is safe, because only the operator of the server can change the setting. Returns false if there is no administrator,
+ * or if an API key with this value exists already.
  */
 const replaceFirstKey = (transaction: Transaction, firstKey: string): Promise<boolean> =>
   putFirstKey(transaction, firstKeyColumns(firstKey))

@@ -61,8 +61,8 @@ export type EndpointParts = GateParts &
 
 /**
  * Returns the parts for modules whose queries mostly read one sandbox or one runner. These modules use the connection
- * pool `keyed`, in which PostgreSQL plans each query only once. Modules that list many rows get the parts unchanged: in
- * the normal pool, PostgreSQL plans each query anew, for the values of the call.
+ * pool `keyed`, in which PostgreSQL plans each query only once per connection. Modules that list many rows get the parts
+ * unchanged: in the normal pool, PostgreSQL plans a query for its actual values, at least the first five times.
  */
 const byKey = <P extends { database: Database }>(parts: P): P => ({
   ...parts,

@@ -1,5 +1,6 @@
-// The open links of runners to this control process. A message to a runner may be lost. That does no harm, because
-// control sends assignments again when the runner connects, and at each sweep.
+// The open links of runners to this control process. A message is lost if the runner has no link, or reads so slowly
+// that its link is closed. That does no harm, because control sends assignments again when the runner connects, and at
+// each sweep.
 import type { WebSocket } from 'ws'
 import { placeHeaders } from '#src/kit/telemetry/telemetry.ts'
 import type { Access } from '#src/wire/access.ts'
