@@ -75,7 +75,7 @@ export const openRawCrun = async (
       own.process.args = ['sleep', '1000']
       own.root.path = rootfs
       own.linux.cgroupsPath = `/alcove-bench/${id}`
-      // The root file system is mounted without an id mapping, so the container must use the ids of the files' owners.
+      // This mount does not map user ids. So the root user of the container must be the user `uidBase`, the owner of the files.
       own.linux.uidMappings = own.linux.gidMappings = [{ containerID: 0, hostID: uidBase, size: uidCount }]
       for (const namespace of own.linux.namespaces) {
         if (namespace.type === 'network') namespace.path = `/run/netns/${netns}`

@@ -1,5 +1,6 @@
-// Measures the echo delay of a keystroke, the cost that a session adds to a command, and the speed of logs and files. The lower
-// bound is a copy through two `cat`s with a unix socket between them, in the same sandbox. `node bench/streams.ts [n]`, as root.
+// Measures how long a typed key takes to come back from a terminal, how long a command in a session takes, and how fast logs and
+// files are. The lower bound for logs and files is a copy through two `cat`s with a unix socket between them, in the same sandbox.
+// `node bench/streams.ts [n]`, as root.
 import { mkdtempSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
 import { WebSocket } from 'ws'

@@ -94,7 +94,7 @@ export const stageCode = async (target: string): Promise<void> => {
   }
 }
 
-/** Debian packages of the image: those that sandboxes need, and those that the pinned Node needs. */
+/** The Debian packages of the image: those that sandboxes need, and those that the Node of package-lock.json needs. */
 export const debianPackages = [
   ...requiredPackages.filter(({ compiles }) => compiles !== true).map(({ name }) => name),
   ...['ca-certificates', 'libatomic1', 'libstdc++6'],

@@ -71,7 +71,7 @@ const movedTo = (origin: string, address: string): Failure =>
 /** Error codes of Node that mean that no connection to the server was made. */
 const noConnection = new Set(['ECONNREFUSED', 'ENOTFOUND', 'EAI_AGAIN', 'EHOSTUNREACH', 'ENETUNREACH'])
 
-/** Returns true only if a failed call certainly did not reach a server. */
+/** Returns true if a failed call has certainly not reached a server, because no connection was made. */
 export const wasNotSent = ({ cause }: Failure): boolean => {
   const { code } = ((cause as Error | undefined)?.cause ?? {}) as { code?: string }
   return code !== undefined && noConnection.has(code)

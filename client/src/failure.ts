@@ -24,7 +24,7 @@ export const exitCodes = {
 /** An error of which the user sees only the message, without a stack trace. */
 export class Failure extends Error {
   readonly exitCode: number
-  /** The HTTP status with which the server refused the call. Undefined for all other errors. */
+  /** The HTTP status with which the server refused a call. Undefined if the error is not a refused call. */
   readonly status: number | undefined
 
   constructor(sentence: string, exitCode: number, options?: ErrorOptions & { status?: number }) {

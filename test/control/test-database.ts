@@ -27,7 +27,10 @@ const serverUrl = async (): Promise<string> => {
 
 let administration: Promise<Database> | undefined
 
-/** Runs `work` on the PostgreSQL server's own database, which is not the database of a test. */
+/**
+ * Runs `work` with a connection to the PostgreSQL server that makes and drops databases. It is not connected to the database of a
+ * test.
+ */
 const administer = async <T>(work: (database: Database) => Promise<T>): Promise<T> => {
   administration ??= serverUrl().then((url) => openDatabase(url, { max: 1 }))
   return await work(await administration)

@@ -55,6 +55,9 @@ const filesOf = async (packages: readonly string[]): Promise<Buffer> => {
   return stdout
 }
 
-/** Makes the image. The first time on a machine this takes about 30 seconds. */
+/**
+ * Makes an image of a minimal Debian or Ubuntu with these packages. This takes about 30 seconds if no earlier test run has stored
+ * its files.
+ */
 export const makeDebianImage = async (packages: readonly string[]) =>
   makeImage({ layers: [await filesOf(packages)], layerKind: 'layer.v1.tar+zstd', config: { Cmd: ['bash'] } })

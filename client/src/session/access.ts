@@ -17,7 +17,7 @@ export const defaultServer = 'http://127.0.0.1:4600'
 
 /** Returns the path of the file in which `alcove login` stores the session. */
 export const ownSessionFile = (env: NodeJS.ProcessEnv): string => {
-  // The XDG Base Directory Specification says that a relative path must be ignored.
+  // Ignores a relative path, as the XDG Base Directory Specification demands.
   const configured = env['XDG_CONFIG_HOME']
   return sessionFile(configured?.startsWith('/') ? configured : join(homedir(), '.config'))
 }

@@ -8,7 +8,10 @@ const markName = 'alcove-sso-token'
 
 const nameOf = (isSecure: boolean): string => (isSecure ? `__Host-${markName}` : markName)
 
-/** Whether this browser did the sign-in that made the token. `cookies` is the text of `document.cookie`. */
+/**
+ * Whether the token comes from a sign-in in this browser, which then has the cookie for it. `cookies` is the text of
+ * `document.cookie`.
+ */
 export const isOwnToken = (token: string, cookies: string, isSecure: boolean): boolean => {
   const mark = base64url(sha256(new TextEncoder().encode(token)))
   return cookies.split(';').some((cookie) => cookie.trim() === `${nameOf(isSecure)}=${mark}`)

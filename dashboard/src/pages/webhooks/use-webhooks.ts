@@ -11,7 +11,10 @@ type Secret = AnswerTo<`${typeof base}/endpoints/{endpointId}/rotate-secret`, 'p
 type PortalAccess = AnswerTo<`${typeof base}/app-portal-access`, 'post'>
 export type WebhookStatus = AnswerTo<`${typeof base}/initialization-status`, 'get'>
 
-/** The status of the organization's webhooks. Null until they are initialized, which happens with the first endpoint. */
+/**
+ * The status of the organization's webhooks. Null until webhooks are initialized for the organization. That happens when it adds
+ * its first endpoint.
+ */
 export const useWebhookStatus = () => {
   const organizationId = useOrganizationId()
   return useQuery<WebhookStatus | null>({

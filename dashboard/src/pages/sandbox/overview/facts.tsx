@@ -19,7 +19,7 @@ const Origin = ({ sandbox: { snapshot, buildInfo, forkKind } }: { sandbox: Sandb
   return buildInfo === undefined ? '–' : 'An image of its own definition'
 }
 
-/** Maximum number of labels that are shown. A sandbox may have a thousand. */
+/** Maximum number of labels that are shown. A sandbox may have a thousand labels. */
 const mostLabels = 20
 
 const Labels = ({ labels }: Pick<Sandbox, 'labels'>) => {

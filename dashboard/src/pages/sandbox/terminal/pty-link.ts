@@ -19,7 +19,10 @@ export type LinkSocket = Pick<WebSocket, 'send' | 'close' | 'readyState' | 'buff
 }
 
 export type LinkParts = {
-  /** Makes the PTY session if the server does not have it, and opens its socket. Throws an error with a message for the user. */
+  /**
+   * Makes the PTY session if it does not exist, and opens a WebSocket to it. Throws an error with a message for the user if this
+   * fails.
+   */
   open: () => Promise<LinkSocket>
   /**
    * Asks the server why the connection failed. Returns `gone` if the PTY session no longer exists, otherwise an error
