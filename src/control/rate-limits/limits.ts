@@ -78,7 +78,7 @@ export const createLimits = (standard: RateLimits, shared: SharedCounters): Limi
 
   /**
    * Throws 429 if the client IP address has sent too many wrong credentials. Called before the credential of the
-   * present call is checked.
+   * present call is checked, except on routes for `member or ssh-gateway`.
    */
   const checkFailures = async (request: FastifyRequest) => {
     if (failures === undefined) return
