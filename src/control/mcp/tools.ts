@@ -1,4 +1,5 @@
-// The tools that `/mcp` offers to models. Each tool makes one or two calls of our own API.
+// The tools that `/mcp` offers to models. Each tool makes one or two calls of our own API. Tools that wait for a state
+// also read the sandbox until it is settled.
 import { setTimeout as delay } from 'node:timers/promises'
 import Type, { type Static, type TObject } from 'typebox'
 import { type OwnApi, ToolError } from './own-api.ts'
