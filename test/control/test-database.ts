@@ -27,10 +27,7 @@ const serverUrl = async (): Promise<string> => {
 
 let administration: Promise<Database> | undefined
 
-/**
- * Runs `work` with a connection to the PostgreSQL server that makes and drops databases. It is not connected to the database of a
- * test.
- */
+/** Runs `work`, which makes or drops a database of a test. Its connection is to another database of the PostgreSQL server. */
 const administer = async <T>(work: (database: Database) => Promise<T>): Promise<T> => {
   administration ??= serverUrl().then((url) => openDatabase(url, { max: 1 }))
   return await work(await administration)
