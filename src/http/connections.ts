@@ -16,9 +16,9 @@ export type ConnectionBounds = {
   most?: number
   /**
    * Maximum number of connections with a call that the server has admitted. Each may need a second file descriptor,
-   * because the gate forwards the call. Above this number, a new call closes a connection of the owner with the most
-   * connections. If a call of this owner had no credential (a visit to a public preview), its connection is closed.
-   * Otherwise the connection whose call has lasted longest is closed.
+   * because the gate forwards the call. Above this number, a new call is refused, or closes a connection of the owner
+   * with the most connections (see `#longestOfLargest`). If a call of this owner had no credential (a visit to a public
+   * preview), its connection is closed. Otherwise the connection whose call has lasted longest is closed.
    */
   mostHeld?: number
   /** Maximum number of connections from one network (an IPv4 address or an IPv6 /64) that have no accepted credential yet. */
@@ -68,7 +68,7 @@ type Connection = {
   owner: string
   unknown: Unknown
   network: string
-  /** Addresses and ports of both ends of the connection. Present only until the TLS handshake of the connection has ended. */
+  /** Addresses and ports of both ends of the connection. Only for a server with TLS, which needs them until the handshake ends. */
   ends?: string
 }
 
@@ -137,8 +137,8 @@ export class Connections {
 
   /**
    * Registers that the server has admitted a call on the connection. Until the call ends, the connection counts towards
-   * `mostHeld` and for `owner`. If `mostHeld` is reached, closes the connection that `#longestOfLargest` returns, or
-   * throws if it returns none.
+   * `mostHeld` and for `owner`, and if its credential was accepted, it is not closed in favour of a new connection. If
+   * `mostHeld` is reached, closes the connection that `#longestOfLargest` returns, or throws if it returns none.
    */
   admit(socket: Duplex, isKnown: boolean, owner = ''): void {
     const it = this.#all.get(socket)

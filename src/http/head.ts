@@ -16,7 +16,7 @@ const host = /^(?:\[[0-9a-f:.]+\]|[\w.~!$&'()*+;=%-]*)(?::\d*)?$/i
 
 /**
  * Returns why the head of a request is invalid (RFC 9112), so that the server must answer 400. Undefined: the head is
- * valid. Two different values of Content-Length are not checked here, because Node refuses them.
+ * valid. A second Content-Length is not checked here, because Node refuses it.
  */
 export const findBadHead = ({ rawHeaders, headers, httpVersion }: IncomingMessage): string | undefined => {
   const seen = new Set<string>()
