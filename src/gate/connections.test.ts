@@ -51,7 +51,7 @@ suite('limits of connections to the gate', () => {
     }
   })
 
-  test('a visitor of a preview counts for the preview’s owner, and evicts no connections of other owners', async () => {
+  test('a visitor counts for the preview’s owner, and evicts only visitors of an owner with more of them', async () => {
     await using sides = await startSides({ connections: { mostHeld: 4 } })
     const inside: { end: () => void; gone: Promise<unknown> }[] = []
     sides.inside.call = (_request, response) => {

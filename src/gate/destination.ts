@@ -14,6 +14,9 @@ export type Destination = {
   inward: (isUpgrade: boolean) => string[]
   /** Returns those headers of the destination's answer that the gate passes on to the caller. */
   outward: (answer: IncomingMessage) => string[]
-  /** Returns the error for the caller if the connection to the destination failed before an answer came. */
+  /**
+   * Returns the error for the caller if the connection to the destination failed before an answer came, or if the
+   * answer cannot be passed on.
+   */
   failure: (cause: unknown) => Problem
 }

@@ -36,8 +36,9 @@ export const createDoor = (
     // The runner's address in the ticket is signed. The address in `entering` may come from another gate, which must
     // not be able to name a socket of this host.
     const found = await sandboxes.find({ ...entering, ...(runnerAddress !== undefined && { runnerAddress }) })
-    // Refuse a ticket for a sandbox that has another owner. A warm sandbox gets an owner when it is claimed. `find` has
-    // waited until the runner reported the generation that control requires, so `found` has the present owner.
+    // Refuse a ticket for a sandbox that has another owner. Before its claim, a warm sandbox has another owner than
+    // after it. The runner reports generation and owner together, and `find` has waited for the generation that control
+    // requires. So `found` has the present owner.
     if (found.sandbox !== undefined && found.sandbox.assignment.organizationId !== organizationId) {
       throw new Problem('unauthorized', undefined, { cause: 'the ticket is for another organization' })
     }

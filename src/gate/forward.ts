@@ -125,7 +125,7 @@ export const forward = ({ request, response, destination }: Exchange): Promise<v
     })
     // Ends the request to the destination after its body. While bytes of the body wait in the buffer, Node's `end` adds
     // an empty write. This write would fail if the server answers and closes at the last byte of the body, and the
-    // answer would be lost. So in this case `end` is called only when the answer has begun.
+    // answer would be lost. So if the length of the body is known, `end` is then called only when the answer has begun.
     const endBody = () => {
       const hasSaidAll = request.headers['content-length'] !== undefined
       if (hasSaidAll && !isAnswered && outgoing.writableLength > 0) outgoing.once('response', () => outgoing.end())

@@ -1,6 +1,7 @@
-// The gate's HTTP server. The gate itself reads only the heads of calls. The toolbox, which runs in the same process,
-// reads the bodies of its calls. All other bodies pass into sandboxes unchanged. Control checks every call before a
-// byte of the call reaches the toolbox or a sandbox.
+// The gate's HTTP server. It reads only the heads of calls, except that it checks the bodies of uploads
+// (object-storage/). The toolbox, which runs in the same process, reads the bodies of its calls. All other bodies pass
+// unchanged into sandboxes, or to the gate of another host. Control checks every call before a byte of the call reaches
+// the toolbox or a sandbox.
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
 import type { Duplex } from 'node:stream'
 import { answersWithin, hasBody } from '#src/http/answer.ts'
@@ -142,7 +143,7 @@ export const createFront = ({
 
   /**
    * Asks control whether the call is allowed and where its sandbox is. Throws a Problem if control refuses, or if the
-   * sandbox is not started.
+   * sandbox is not started. `mayBePaused`: a paused sandbox is accepted too.
    */
   const admit = async (question: AccessQuestion, { mayBePaused = false } = {}): Promise<Access> => {
     const place = await access.ask(question)
@@ -198,7 +199,7 @@ export const createFront = ({
 
   /**
    * Ends the call if its request body arrives too slowly: the code that reads the body gets a Problem, and the caller
-   * gets this Problem as the answer.
+   * gets this Problem as the answer. If an answer has begun, or nobody reads the body, the connection is closed.
    */
   const followBody = (request: IncomingMessage, response: ServerResponse) => {
     if (!hasBody(request) || request.complete) return

@@ -20,7 +20,10 @@ const ofOneConnection = new Set([
  */
 const isForAll = (name: string) => name.startsWith('content-') || name === 'cache-control'
 
-/** Returns the names in the `Connection` header of a message. The headers with these names apply to one connection only. */
+/**
+ * Returns the names in the `Connection` header of a message, without those that always pass. The headers with these
+ * names apply to one connection only.
+ */
 const namedByConnection = ({ headers }: IncomingMessage) => {
   const names = (headers.connection ?? '').split(',').map((name) => name.trim().toLowerCase())
   return new Set(names.filter((name) => !isForAll(name)))

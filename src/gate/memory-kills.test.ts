@@ -16,7 +16,7 @@ const startRunner = () => {
   return { questions, link: { ask } as unknown as ConstructorParameters<typeof MemoryKillQuestions>[0] }
 }
 
-suite('asking the runner which processes were killed for lack of memory (memory kills)', () => {
+suite('asking the runner how many processes were killed for lack of memory (memory kills)', () => {
   test('callers that come during a request for memory kills share the next request, not the pending one', async () => {
     const { questions, link } = startRunner()
     const kills = new MemoryKillQuestions(link)

@@ -1,6 +1,6 @@
-// Asks a runner which processes of a sandbox the kernel has killed for lack of memory. Commands that end while a
-// question is pending share the next question, because one question per command would cost more than a short command
-// itself.
+// Asks a runner how many processes of a sandbox the kernel has killed for lack of memory, and when. Commands that end
+// while a question is pending share the next question, because one question per command would cost more than a short
+// command itself.
 import type { GateRequest, MemoryKillsHere } from '#src/wire/gate-link.ts'
 
 /** Maximum time, in milliseconds, that a question waits for the runner's answer. */
@@ -24,7 +24,7 @@ export class MemoryKillQuestions {
   }
 
   /**
-   * Returns the processes of a sandbox that were killed for lack of memory. The runner is asked after this function was
+   * Returns how many processes of a sandbox were killed for lack of memory, and when. The runner is asked after this function was
    * called, so that the answer includes a kill that has just happened.
    */
   find(sandboxId: string): Promise<MemoryKillsHere> {

@@ -24,8 +24,8 @@ const takenMs = 10_000
  */
 const newsMs = 500
 /**
- * If the gate has no connection to the runner, a call waits at most this many milliseconds for one: the runner may be
- * starting.
+ * If the gate has no connection to the runner, a call for an unknown sandbox waits at most this many milliseconds for
+ * one: the runner may be starting.
  */
 const runnerMs = 3000
 

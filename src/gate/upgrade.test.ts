@@ -152,7 +152,7 @@ suite('WebSocket upgrades at the gate', () => {
     ['upgrade', 'HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n\r\n'],
     ['response', 'HTTP/1.1 200 OK\r\n\r\n'],
   ] as const) {
-    test(`after an upgrade request, a connection counts as activity, and ends when its key is revoked (Node event: ${event})`, async () => {
+    test(`the connection of an upgrade counts as activity, and ends when its key is revoked (event: ${event})`, async () => {
       await using sides = await startSides({ presenceMs: 5 })
       sides.toolbox.upgrade = (_request, socket) => {
         socket.write(head)

@@ -32,7 +32,7 @@ export type PeerBounds = {
 
 /**
  * This gate waits at most this many milliseconds for the other gate to connect to a port in a sandbox. The other gate
- * stops trying earlier, so its answer comes in time.
+ * has a shorter timeout for the connect itself (inside.ts), so its answer usually comes in time.
  */
 const dialMs = 30_000
 /** Maximum size, in bytes, of the head of an answer from the other gate. The limit also applies to answers of the toolbox. */
@@ -181,8 +181,8 @@ export class Peer implements Disposable {
   }
 
   /**
-   * Returns the error that a caller gets if the other gate cannot be used. Logs the reason only if it differs from the
-   * reason that was logged last.
+   * Returns the error that a caller gets if the other gate cannot be used. Logs the reason, but not again for each call:
+   * only if it differs from the reason that was logged last, or if the other gate has answered since then.
    */
   readonly failure = (cause: unknown): Problem => {
     if (cause instanceof Problem) return cause

@@ -57,7 +57,7 @@ const isOwnName = (name: string, ownName: string) =>
   name === '' || name === ownName || isIP(name) !== 0 || (isLoopback(name) && isLoopback(ownName))
 
 /**
- * Whether a host name contains a part like `3000-{sandbox id}`, the name of a preview. A preview whose host name ends
+ * Whether a host name contains a part like `3000-{id or token}`, the name of a preview. A preview whose host name ends
  * in the host name of another preview is refused, because its pages could set cookies for the other preview.
  */
 const hasPreviewLabel = (name: string) =>

@@ -46,7 +46,8 @@ export const tokensOf = (header: string | undefined, sandbox: string): string[] 
 
 /**
  * Whether the visitor has accepted the warning page of previews: the request then has a cookie that says so. Over TLS,
- * the name of the cookie must begin with `__Host-`, so that no other host can have set the cookie.
+ * for a preview with its own host name, the name of the cookie must begin with `__Host-`, so that no other host can
+ * have set the cookie.
  */
 export const hasAccepted = (
   header: string | undefined,

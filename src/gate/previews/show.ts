@@ -59,8 +59,8 @@ export const isAtId = (address: PreviewAddress, { sandboxId, openedBy }: Access)
   address.sandbox === sandboxId || openedBy === 'signed-preview'
 
 /**
- * Throws if the address contains the sandbox's name instead of its id. Used for upgrades and calls with a body, which
- * cannot be redirected.
+ * Throws if the address contains the sandbox's name instead of its id. Used for calls that are not redirected: upgrades,
+ * calls to the toolbox, and all methods except GET and HEAD.
  */
 export const checkAtId = (address: PreviewAddress, access: Access): void => {
   if (isAtId(address, access)) return

@@ -32,7 +32,7 @@ export type Sides = AsyncDisposable & {
   controlPort: number
   /**
    * `asked`: the questions that the gate has sent to control, oldest first. `askedWith`: method, URL and Authorization
-   * header of each request.
+   * header of each of them.
    */
   asked: AccessQuestion[]
   askedWith: string[]
