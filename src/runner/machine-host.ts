@@ -506,8 +506,8 @@ class MachineHost implements Host {
   }
 
   /**
-   * Handles the end of a sandbox's first process. Waits for the sandbox's running verb, because a stop, for example, ends that
-   * process on purpose.
+   * Handles the end of a sandbox's first process. If a verb of the sandbox is running, waits until the verb has ended, because a
+   * stop, for example, ends that process on purpose.
    */
   async #ended(sandboxId: string) {
     const { spec, running } = this.#held.get(sandboxId) ?? {}

@@ -1,4 +1,5 @@
-// The SQL of deleted organizations. Their ids are kept until their last sandboxes and other rows are removed.
+// The SQL that records and finds deleted organizations. The id of a deleted organization is kept until its last
+// sandboxes and other rows are removed.
 import { deleteRegionsOf } from '../regions/service.ts'
 import type { Sql, Transaction } from '../storage/database.ts'
 

@@ -35,8 +35,8 @@ const markToken = ({ reply, publicUrl }: Delivery, token: string) => {
 }
 
 /**
- * Returns the session to a client that gets JSON. Redirects a browser to the dashboard, with the token in the fragment
- * of the URL (after `#`), which browsers never send to a server.
+ * Ends a sign-in. A client that asked for JSON gets the session in the reply. A browser is redirected to the dashboard,
+ * with the session's token in the fragment of the URL (after `#`), which browsers never send to a server.
  */
 export const deliverSession = (delivery: Delivery, session: Session): Session | undefined => {
   const { reply } = delivery

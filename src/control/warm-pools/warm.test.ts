@@ -67,8 +67,8 @@ suite('a warm pool', () => {
       [made.name, made.state, made.env, made.labels, made.cpu, made.autoStopInterval, made.warmPoolId],
       ['mine', 'started', { A: '1' }, { b: '2' }, 2, 7, undefined],
     )
-    // The create blocks the network, so control replied only after the runner had applied the sandbox's new settings.
-    // So `runner.asked` contains the assignment with these settings.
+    // This create asked for a sandbox without network. Control therefore replied only after the runner had applied the
+    // new settings, so `runner.asked` already contains the assignment with them.
     const [told] = runner.asked.slice(before).filter(({ sandboxId }) => sandboxId === made.id)
     assert.deepEqual([told?.env, told?.network.blockAll, told?.cpu, told?.isNew ?? false], [{ A: '1' }, true, 2, false])
     assert.deepEqual(await idsOf(app), [made.id])

@@ -1,5 +1,5 @@
 // Stores the files of base images in the object store, and fetches them from there (docs/adr/0046). The archive of a disk
-// contains the hash of the files of its base image, packed as a tar stream. Files with another hash are refused.
+// contains a hash of its base image: the hash of the tar stream of the image's files. Files with another hash are refused.
 import { createHash } from 'node:crypto'
 import { type BaseContent, nameOfContent } from '../images/base-identity.ts'
 import { manifestKey } from './keys.ts'

@@ -114,8 +114,8 @@ async function* fileRecords(source: CopySource, files: WantedFiles): AsyncGenera
 }
 
 /**
- * Yields the records and file contents from which the agent writes the files of unpacked archives. A file that is not an archive
- * is copied unchanged.
+ * Unpacks the archives of an ADD, and yields what the agent needs to write their files: for each file a record with its path,
+ * owner and mode, and then its content. A file that is not an archive is yielded unchanged.
  */
 async function* archiveRecords(
   source: CopySource,

@@ -89,8 +89,8 @@ export type ImageStore = {
    */
   relieve: Library['relieve']
   /**
-   * Called when a definition has been built on the base image `image`. From then on the runner lists the image under this name,
-   * with the configuration `config`.
+   * Called when a Dockerfile has been built on the base image that is stored here as `image`. From then on the runner lists the
+   * built image under that name, with the configuration `config`.
    */
   complete(image: string, config: ContainerConfig): Promise<void>
   /**
