@@ -77,7 +77,7 @@ export const meanings: Record<string, string> = {
   ALCOVE_REGISTRY_MIRRORS:
     'Mirrors of registries, as registry=mirror separated by commas, such as docker.io=mirror.corp:5000/hub. An image that the mirror lacks is pulled from the registry. Default: none.',
   ALCOVE_PRIVATE_REGISTRIES:
-    'Image registries that run on this machine or have a private address, and that images may still be pulled from, as host or host:port separated by commas. The runner reaches them through the network of the host. Default: none.',
+    'Image registries from which images may be pulled although they run on this machine or have a private address. Written as host or host:port, separated by commas. The runner reaches them through the network of the host. Default: none.',
   ALCOVE_OPEN_NETWORKS:
     "Networks that sandboxes can reach although they are private or attached to the host: IPv4 addresses or networks separated by commas, such as 10.1.0.0/16. Sandboxes can never reach the host's own addresses. Default: none.",
   ALCOVE_PLAIN_REGISTRIES:
