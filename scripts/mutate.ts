@@ -40,8 +40,8 @@ const tests = globSync('{src,test}/**/*.test.ts')
   .filter((path) => !values.pure || needsOf(path).size === 0)
   .sort()
 /**
- * Lists the test files for a source file in this order: the test file with its name, other tests in its folder, tests that import
- * the source file, and tests in the folders above it.
+ * Lists at most `mostFiles` test files that load a source file, in this order: test files with its name, others in its folder,
+ * those that import a file of its name, and those in the folder above.
  */
 const nearestTests = (source: string): string[] => {
   const [folder, name] = [dirname(source), basename(source, '.ts')]
