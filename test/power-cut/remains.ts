@@ -143,8 +143,9 @@ const concerns = (operation: Operation, directory: string): boolean =>
 export type Cut = { told: number; fate: Fate; remains: Map<string, Buffer | undefined>; after: string }
 
 /**
- * Returns all possible power cuts: one before the first operation and one after each operation, each repeated for every fate
- * of unsynced changes (`fates`). `told`: how many times the code had told its caller, before the cut, that work is done.
+ * Returns all possible power cuts: one before the first operation and one after each operation that concerns `directory`, each
+ * repeated for every fate of unsynced changes (`fates`). `told`: how many times the code had told its caller, before the cut, that
+ * work is done.
  */
 export function* cutsOf(operations: readonly Operation[], directory: string, disk = new Disk()): Generator<Cut> {
   let told = 0

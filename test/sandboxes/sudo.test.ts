@@ -212,8 +212,8 @@ print(p.wait())`
       execFileSync('nsenter', [...inside, `echo ${client - below} >/proc/sys/kernel/ns_last_pid`])
       await box.toolbox('POST', '/process/session', { sessionId: 'reused' })
       const { body } = await box.toolbox('POST', '/process/session/reused/exec', { command: 'echo $$' })
-      // Deletes the session, which ends its shell. If the shell had the pid of the ended sudo, the background command must still
-      // run.
+      // Deletes the session, which ends its shell and everything that the shell has started. If the shell had the pid of the ended
+      // sudo, the background command must still run.
       await box.toolbox('DELETE', '/process/session/reused')
       return Number(body['stdout'] ?? body['output']) === client
     })
