@@ -2,8 +2,8 @@ import { useEffect, useState } from 'react'
 import { loadTerminals, mostTerminals, newTerminal, type OpenTerminal, storeTerminals } from './open-terminals.ts'
 
 /**
- * The terminals of a sandbox that this page shows. The list is stored, so that the page shows them after a reload too. If the list
- * is empty, the page opens a new terminal.
+ * The terminals of a sandbox that this page shows. The list is stored, so that the page shows them after a reload too. If the
+ * stored list is empty when the page opens, the page begins with a new terminal.
  */
 export const useOpenTerminals = (sandboxId: string) => {
   const [open, setOpen] = useState<OpenTerminal[]>(() => {
