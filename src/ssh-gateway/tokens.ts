@@ -1,5 +1,5 @@
 // Asks control whether SSH tokens are valid. Open connections with the same token share control's answer for a second.
-// For a sign-in, control is always asked.
+// A sign-in never uses an earlier answer. It shares only a question about the same token that control has not answered yet.
 import { hash } from 'node:crypto'
 import { Pool } from 'undici'
 import { readWhole } from '#src/kit/read-whole.ts'
