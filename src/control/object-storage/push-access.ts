@@ -60,8 +60,8 @@ const readGrant = ({ encryption }: RunningParts, sessionToken: string): Grant | 
 }
 
 /**
- * Returns to the gate what it needs to check the signature of an upload. The gate asks for every upload, so revoked
- * credentials stop working within a second.
+ * Returns to the gate what it needs to check the signature of an upload. The gate asks for every call of an upload, also
+ * for each of its parts, so revoked credentials stop working within a second.
  */
 export const answerUpload = async (
   parts: RunningParts,
