@@ -34,8 +34,8 @@ export type Metrics = {
 }
 
 /**
- * Returns the verb during which a sandbox has this state, for example `start` for `starting`. Returns `none` if no verb
- * has this state.
+ * Returns the verb during which a sandbox has this state, for example `start` for `starting`. If several verbs have this
+ * state, returns the first one in `moves`: `create` for `creating`. Returns `none` if no verb has this state.
  */
 const verbOf = (state: SandboxState): string => moves.find(([, , through]) => through === state)?.[0] ?? 'none'
 
