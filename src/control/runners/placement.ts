@@ -294,7 +294,10 @@ const nobodyHas = async (transaction: Transaction, { regionId, image }: { region
   return new Problem('no_room', `No runner with this snapshot is ready now.${why}`)
 }
 
-/** Checks that a sandbox fits on the runner that has its disk already. Throws if it does not fit. */
+/**
+ * Throws if a sandbox does not fit on the runner `runnerId`, which has its disk already. For a fork, this is the runner
+ * with the disk of the parent.
+ */
 export const checkRoom = async (
   transaction: Transaction,
   runnerId: string | null,
