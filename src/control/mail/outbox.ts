@@ -1,6 +1,6 @@
-// Sends the mails of the outbox. A mail is deleted only after a mail server has accepted it, so a crash loses no mail.
-// At worst a mail is sent twice, with the same Message-ID. Several processes may send at the same time: each claims its
-// own mails.
+// Sends the mails of the outbox. A mail that is sent stays in the outbox until a mail server has accepted it, so a crash
+// loses no mail. It is dropped if the server refuses it permanently, or after the last retry. At worst a mail is sent
+// twice, with the same Message-ID. Several processes may send at the same time: each claims its own mails.
 import { setTimeout as pause } from 'node:timers/promises'
 import { repeat } from '#src/kit/repeat.ts'
 import type { Parts } from '../parts.ts'
