@@ -9,15 +9,18 @@ import type { AccessDesk } from './access.ts'
  * delay, so the interval must be much shorter.
  */
 const presenceMs = 20_000
-/** Milliseconds until the gate asks control again about an open call, if control could not be reached. */
+/**
+ * Milliseconds until the gate asks control again about an open call, if control could not be reached, or answered with
+ * an error that does not end the call.
+ */
 const againMs = 3_000
 
 const ends = new Set(['unauthorized', 'forbidden', 'not_found'])
 
 /**
  * Asks control at intervals whether an open call is still allowed. Control then also records activity of the sandbox,
- * if the call counts as activity. `onRefused` runs if control refuses, but not if control cannot be reached. Returns a
- * function that stops the questions.
+ * if the call counts as activity. `onRefused` runs if control refuses with 401, 403 or 404, but not if control cannot
+ * be reached or answers with another error. Returns a function that stops the questions.
  */
 export const keepPresent = (
   access: AccessDesk,

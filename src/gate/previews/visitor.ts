@@ -47,7 +47,8 @@ export const isFramedElsewhere = (request: IncomingMessage): boolean =>
 
 /**
  * Whether the browser makes the request because the visitor follows a link. The link may be on a page of any site,
- * because that page cannot read the answer.
+ * because that page cannot read the answer. Without `Sec-Fetch-Site`, this cannot be seen: then every request without
+ * `Origin` counts.
  */
 const isLink = ({ method, headers }: IncomingMessage): boolean =>
   headers.origin === undefined &&
