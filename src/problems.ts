@@ -73,7 +73,7 @@ export const isProblemCode = (word: unknown): word is ProblemCode =>
 
 /**
  * Codes of status 500 and above that do not mean a failure of Alcove. Their cause is a caller, a sandbox, or a server
- * that a caller runs.
+ * that a caller has chosen: an identity provider, or the remote of a git repository.
  */
 const notOurs: ReadonlySet<ProblemCode> = new Set([
   'sandbox_silent',

@@ -235,9 +235,9 @@ suite('what each part of the code may import, and which database tables it may w
     const reading = programs.filter((file) => /\bprocess\s*\.\s*env\b/.test(textOf(file)))
     const allowed = [
       'src/kit/log.ts', // the level of every program's log
-      'src/cli/command-line.ts', // 'src/cli/command-line.ts', // passes the environment to the settings of `up`
+      'src/cli/command-line.ts', // passes the environment to the settings of `up`
       'client/src/main.ts', // passes the environment to the commands
-      'src/up/system-packages.ts', // 'src/up/system-packages.ts', // passes the environment to the package manager
+      'src/up/system-packages.ts', // passes the environment to the package manager
     ]
     assert.deepEqual(
       reading.filter((file) => !file.startsWith('bin/') && !file.endsWith('/config.ts') && !allowed.includes(file)),
