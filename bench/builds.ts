@@ -1,6 +1,5 @@
 // Measures builds of Dockerfiles by the runner, without control and gate: with no cached lines, with all lines cached, and with a
-// changed last line. Also measures how long the runner takes to store the cached disk of a line. Needs root. The images come from a
-// registry on loopback.
+// changed last line. Needs root. The images come from a registry on loopback.
 //
 //   node bench/builds.ts [ROUNDS]
 import { mkdirSync, writeFileSync } from 'node:fs'
