@@ -64,8 +64,8 @@ class Machines {
       await all.#start()
       return all
     } catch (error) {
-      // If the start fails, ends the programs that have already started. Otherwise PostgreSQL would keep the process of the test
-      // running.
+      // If the start fails, stops PostgreSQL, which would otherwise keep the process of the test running. The programs on the
+      // simulated hosts end with the network.
       await all[Symbol.asyncDispose]()
       throw error
     }

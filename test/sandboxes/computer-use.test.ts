@@ -308,7 +308,7 @@ Gtk.main()
     assert.equal((await computerUse.getStatus()).status, 'active')
   })
 
-  test('in a sandbox without a desktop, computer-use calls answer 422 and name the missing program', async () => {
+  test('without a desktop, computer-use calls answer 422 and name the missing program and the right snapshot', async () => {
     const box = await createBox(alcove)
     try {
       for (const [method, path, program] of [
