@@ -6,7 +6,7 @@ import type { paths } from './toolbox.d.ts'
 
 export type ToolboxOwner = Pick<Sandbox, 'id' | 'toolboxProxyUrl'>
 
-/** The port of the toolbox in each sandbox. The preview token of this port gives access to the toolbox. */
+/** The port in the request for a preview token. The token gives access to the toolbox and to all ports of the sandbox. */
 const toolboxPort = 2280
 
 /** A header for calls that must not count as activity. Without it an open page would keep an idle sandbox running. */

@@ -22,8 +22,8 @@ const ssoErrors: Record<string, string> = {
 }
 
 /**
- * Returns the message for an error code in the page's address. The message contains no text from the address, because anybody can
- * make a link with any text.
+ * Returns the message for an error code in the page's address. Of the address, the message contains at most an unknown code that is
+ * a short word, because anybody can make a link with any text.
  */
 const sentenceOf = (code = ''): string =>
   Object.hasOwn(ssoErrors, code)
