@@ -185,7 +185,7 @@ suite('access to the toolbox through the gate', () => {
     assert.deepEqual(sides.asked, [])
   })
 
-  test('a path that names no sandbox gets 404, even if it contains `..`', async () => {
+  test('a path that names no sandbox, or that contains `..`, gets 404', async () => {
     await using sides = await startSides()
     const ask = (path: string) =>
       new Promise<number>((resolve, reject) => {

@@ -40,7 +40,7 @@ const sandbox: SandboxHere = {
 }
 
 suite('a call that the gate passes to a toolbox', () => {
-  test('the toolbox gets only the SDK’s name and version from the caller’s headers', () => {
+  test('of credentials and X-Daytona headers, the toolbox gets only the SDK’s name and version', () => {
     const call = request({
       Authorization: 'Bearer secret',
       'X-Daytona-SDK-Version': '0.216.0',

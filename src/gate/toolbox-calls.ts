@@ -31,7 +31,10 @@ export const isForToolbox = (name: string): boolean =>
 
 const letIn = new WeakMap<IncomingMessage, { entering: Entering; path: string }>()
 
-/** Prepares the call for the toolbox: removes the caller's credentials and all other headers that the toolbox does not need. */
+/**
+ * Prepares the call for the toolbox: removes the caller's credentials, and those headers of Daytona and of gates that are
+ * not for the toolbox.
+ */
 const admit = (request: IncomingMessage, entering: Entering, rest: string) => {
   const { headers } = request
   for (const name of Object.keys(headers)) if (!isForToolbox(name)) delete headers[name]
