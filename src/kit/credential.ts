@@ -4,8 +4,8 @@ import { CertificateFiles } from './certificate-files.ts'
 
 export type Credential = {
   /**
-   * Headers that the program sends to control with each request. They contain the program's key, unless the program has
-   * a certificate.
+   * Headers that the program sends to control with each request. They contain the program's key, unless the program
+   * shows a certificate.
    */
   headers: Record<string, string>
   /**

@@ -122,7 +122,7 @@ export class LastingSocket implements Disposable {
     socket.on('message', (data) => onText(String(data)))
     socket.on('error', (error) => {
       // The server may start later than this program, so a few failures in a row are normal. The fourth failure
-      // is logged as a warning, and after it every tenth one.
+      // is logged as a warning, and after it every tenth one. The loss of an open connection counts as a failure.
       log[this.#failures % 10 === 3 ? 'warn' : 'debug']({ err: error }, `the link to ${name} failed`)
     })
     socket.once('close', (code, reason) => this.#lost(code, String(reason)))
