@@ -69,7 +69,7 @@ suite('settings of the runner', () => {
     assert.throws(() => loadConfig(withoutKey), /ALCOVE_RUNNER_KEY is missing/)
   })
 
-  test('the settings name the gate of a runner’s sandboxes; a wrong address or URL of it is reported', () => {
+  test('the settings name the gate of a runner’s sandboxes; a wrong address or URL of the gate is an error', () => {
     const gate = { ALCOVE_GATE_ID: 'second', ALCOVE_GATE_ADDRESS: '10.0.0.7:4604' }
     assert.equal(loadConfig(told).gate, undefined)
     assert.deepEqual(loadConfig({ ...told, ...gate, ALCOVE_GATE_PUBLIC_URL: 'https://two.example.com/' }).gate, {

@@ -31,7 +31,7 @@ suite('the sandboxes of a host', { skip: needsRoot }, () => {
     assert.deepEqual(said, { exitCode: 0, output: `${hostname}\n${hostname}\nnameserver 192.0.2.53\n644` })
   })
 
-  test('when a warm sandbox starts, its agent runs a command; other sandboxes start without a command', async () => {
+  test('at the start of a warm sandbox, its agent runs one command as a trial; other sandboxes skip that', async () => {
     const firstPid = async (isWarm?: true) => {
       const { sandboxId } = await box.started(isWarm ? { isWarm } : {})
       return Number((await box.run(sandboxId, 'echo $$')).output)

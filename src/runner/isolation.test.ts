@@ -77,7 +77,7 @@ suite('the isolation of a sandbox', { skip: needsRoot }, () => {
     assert.equal(await statusOf('CapBnd'), '00000000800405fb')
   })
 
-  test('PID 1 of a sandbox is under the system call filter, too', () => {
+  test('PID 1 of a sandbox is under the system call filter', () => {
     assert.match(readFileSync(`/proc/${box.pidOf(id)}/status`, 'utf8'), /^Seccomp:\s+2$/m)
   })
 
@@ -302,7 +302,7 @@ suite('the isolation of a sandbox', { skip: needsRoot }, () => {
     assert.equal((await box.run(id, 'ls -A /.alcove')).exitCode, 2)
   })
 
-  test('one sandbox cannot use up the kernel limits that all sandboxes of a host share', () => {
+  test('one sandbox cannot use up kernel limits, such as of terminals, that all sandboxes of a host share', () => {
     const shared = (path: string) => Number(readFileSync(`/proc/sys/${path}`, 'utf8'))
     for (const path of ['fs/inotify/max_user_instances', 'fs/file-max', 'kernel/pid_max', 'kernel/threads-max'])
       assert.ok(shared(path) > pidsLimit({ memoryGiB: 1 }) * 128, `${path} is ${shared(path)}`)

@@ -45,7 +45,7 @@ const launcherSuite = (kindOfProcess: string, open: (launcher: string) => Dispos
     const failsWith = (steps: Parameters<typeof runSteps>[1], message: RegExp) =>
       assert.rejects(runSteps(launcher, steps), (error) => error instanceof LaunchFailed && message.test(error.message))
 
-    test('the launcher runs its steps in order; calling it again with the same steps succeeds, too', async () => {
+    test('the launcher runs its steps in order, and can run the same steps again', async () => {
       const inner = join(directory, 'inner')
       const steps = [
         step.directory(inner, self, 0o750),
@@ -105,7 +105,7 @@ const launcherSuite = (kindOfProcess: string, open: (launcher: string) => Dispos
       await failsWith([step.sharedMemory(process.pid, 4096)], /^shm: this is no sandbox$/)
     })
 
-    test('`bindMapped` shows each owner in the id map as the mapped owner, and every other owner as nobody', {
+    test('`bindMapped` mounts files with each owner mapped by the id map; owners not in the map become nobody', {
       skip: needsRoot,
     }, async (t) => {
       const at = (name: string) => join(directory, name)
@@ -241,7 +241,7 @@ suite('commands that a permanent launcher process starts (`serveCommands`)', () 
 })
 
 suite('preparing the launcher for a sandbox start (`expectStart`)', () => {
-  test('`expectStart` makes the launcher move a process into the runner’s cgroup; commands run as before', async () => {
+  test('`expectStart` lets the launcher write to the cgroup’s process list; later commands run as before', async () => {
     const directory = mkdtempSync(join(tmpdir(), 'alcove-launch-'))
     const procs = join(directory, 'procs')
     writeFileSync(procs, '')

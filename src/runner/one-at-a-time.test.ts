@@ -3,7 +3,7 @@ import { suite, test } from 'node:test'
 import { oneAtATime } from './one-at-a-time.ts'
 
 suite('`oneAtATime` runs only one piece of work per key at a time', () => {
-  test('work for one key runs in order, even after a failure, without waiting for work for other keys', async () => {
+  test('`oneAtATime` runs work for one key in order, even after a failure; work for other keys need not wait', async () => {
     const line = oneAtATime()
     const gate = Promise.withResolvers<void>()
     const did: string[] = []

@@ -99,7 +99,7 @@ const roundTrip = (open: () => StoreAddress) => {
     assert.deepEqual(await objects(store), ofSandbox)
   })
 
-  test('`removeArchives` removes nothing if the archive `keep` is missing; without `keep` it removes all', async () => {
+  test('`removeArchives` removes nothing if the archive to `keep` is missing; without `keep` it removes all', async () => {
     const all = await objects(store)
     await assert.rejects(removeArchives({ store, sandboxId, keep: 'a3' }), fails('missing', /to stay is missing/))
     assert.deepEqual(await objects(store), all)
@@ -161,7 +161,7 @@ suite('a damaged archive', { skip: needsRoot }, () => {
     writeFileSync(path, content)
   }
 
-  test('unpacking refuses a chunk with one changed bit and leaves no half-restored disk', async () => {
+  test('unpacking an archive fails if one bit of a chunk has changed, and leaves no half-restored disk', async () => {
     const chunks = filesOf(root, 'chunks')
     assert.ok(chunks.length >= 3)
     for (const path of chunks) await harmed(path, flip(1000), fails('damaged', /^A part of the archive .* is damaged/))
@@ -175,14 +175,14 @@ suite('a damaged archive', { skip: needsRoot }, () => {
     )
   })
 
-  test('unpacking refuses a chunk that is too short, too large, or the content of another chunk', async () => {
+  test('unpacking an archive fails if a chunk is too short, too large, or has the content of another chunk', async () => {
     const [one, other] = filesOf(root, 'chunks')
     await harmed(one!, (path) => truncateSync(path, 100), fails('damaged', /is damaged/))
     await harmed(one!, (path) => truncateSync(path, 64 * 1024 * 1024), fails('damaged', /larger than it can be/))
     await harmed(one!, (path) => writeFileSync(path, readFileSync(other!)), fails('damaged', /is damaged/))
   })
 
-  test('unpacking refuses an archive whose manifest is truncated, changed or missing', async () => {
+  test('unpacking an archive fails if its manifest is truncated, changed or missing', async () => {
     const [manifest] = filesOf(root, 'archives')
     const notWritten = fails('damaged', /not the one that was written/)
     await harmed(manifest!, (path) => truncateSync(path, 200), notWritten)
@@ -200,13 +200,13 @@ suite('a damaged archive', { skip: needsRoot }, () => {
     assert.deepEqual(listDisk(directory), withoutSockets(listDisk(scratch.at('disk'))))
   })
 
-  test('packing detects a store that returns other bytes than it was given', async () => {
+  test('packing a disk fails if the store returns other bytes than were written to it', async () => {
     const lying = { ...bound(store), put: async () => {}, get: async () => Buffer.from('something') }
     const packing = packDisk({ store: lying, sandboxId, archiveId: 'a9', disk })
     await assert.rejects(packing, fails('damaged', /did not give back what it was given/))
   })
 
-  test('unpacking never overwrites an existing disk', async () => {
+  test('unpacking an archive never overwrites an existing disk', async () => {
     const there = listDisk(scratch.at('disk'))
     await assert.rejects(unpackDisk({ launcher, store, sandboxId, archive, disk }), fails('disk', /a disk already/))
     assert.deepEqual(listDisk(scratch.at('disk')), there)
@@ -226,7 +226,7 @@ suite('a damaged archive', { skip: needsRoot }, () => {
     }
   })
 
-  test('a sandbox id that would name a file outside of the store is refused', async () => {
+  test('packing a disk is refused if the sandbox id or archive id would name a file outside of the store', async () => {
     for (const id of ['../other', '', 'a/b', '.', 'a\0b', 'x'.repeat(200)]) {
       await assert.rejects(packDisk({ store, sandboxId: id, archiveId: 'a1', disk }), TypeError)
       await assert.rejects(packDisk({ store, sandboxId, archiveId: id, disk }), TypeError)

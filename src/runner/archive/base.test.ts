@@ -92,7 +92,7 @@ suite('base images that move between hosts through the store', { skip: needsRoot
     scratch[Symbol.dispose]()
   })
 
-  test('a host that has fetched the base of a disk makes new sandboxes from its own default image', async () => {
+  test('a host that has fetched the base of a disk still makes new sandboxes from its own default image', async () => {
     const identity = await identityOf(one)
     let changes = 0
     const two = await host('two', { onBases: () => changes++ })
@@ -165,7 +165,7 @@ suite('base images that move between hosts through the store', { skip: needsRoot
     await assert.rejects(bring(one, { ...everywhere, digest }), says(/another version of its base image/))
   })
 
-  test('if a runner dies while fetching a base, the next one removes the incomplete files and fetches again', async () => {
+  test('if a runner dies while fetching a base, the next runner removes incomplete files and fetches again', async () => {
     const identity = await identityOf(one)
     const six = await host('six')
     await six.bring({ image: 'empty', source: { kind: 'scratch' } as never, maxGiB: 1 })
@@ -214,7 +214,7 @@ suite('base images that move between hosts through the store', { skip: needsRoot
     hours = 0
   })
 
-  test('after `images renew`, the older default image keeps its identity, and the new image has another one', async () => {
+  test('after `images renew`, the old default image keeps its identity; the new image has another identity', async () => {
     const eight = await host('eight')
     const older = await identityOf(eight)
     const renewed = await host('eight', {}, 'default.2')
@@ -253,7 +253,7 @@ suite('base images that move between hosts through the store', { skip: needsRoot
     assert.deepEqual([await identityOf(eleven, below), await identityOf(eleven, other)], [pulled, built])
   })
 
-  test('a copy of a base image’s files has another identity than the base image', async () => {
+  test('an image made of a copy of a base image’s files has another identity than the base image', async () => {
     const nine = await host('nine')
     await nine.bring({ image: 'empty', source: { kind: 'scratch' } as never, maxGiB: 1 })
     const identity = await identityOf(nine, 'empty')

@@ -115,7 +115,7 @@ suite('packing and unpacking, interrupted', { skip: needsRoot }, () => {
     return seen
   }
 
-  test('if a packer is killed, none of its processes are left, and the next packer reuses its stored chunks', async () => {
+  test('if a process that packs a disk is killed, no subprocess is left; its stored chunks are used later', async () => {
     const program = join(import.meta.dirname, 'testing/killable-packer-program.ts')
     const child = spawn(process.execPath, [program, scratch.at('resumed'), scratch.at('disk')], {
       stdio: ['ignore', 'pipe', 'inherit'],
@@ -136,7 +136,7 @@ suite('packing and unpacking, interrupted', { skip: needsRoot }, () => {
     assert.deepEqual(listDisk(directory), withoutSockets(listDisk(scratch.at('disk'))))
   })
 
-  test('tar has at most 1 GiB of address space while packing and while unpacking a disk of many files', async () => {
+  test('while a disk of many files is packed or unpacked, tar has at most 1 GiB of address space', async () => {
     const bounds = await lookAtBoth('bounded', (pid) =>
       /^Max address space +(\S+) +(\S+) +bytes/m.exec(textOf(pid, 'limits'))?.slice(1).map(Number),
     )
@@ -146,7 +146,7 @@ suite('packing and unpacking, interrupted', { skip: needsRoot }, () => {
     ])
   })
 
-  test('tar sees only one disk and programs of the host; it cannot gain rights, mount or write to the disk', async () => {
+  test('tar sees only the disk that it packs or unpacks, and programs of the host; it cannot gain rights', async () => {
     // Bits of capabilities(7): chown, dac_override, dac_read_search, fowner, fsetid, sys_admin, mknod, setfcap.
     const allowed = [0, 1, 2, 3, 4, 21, 27, 31].reduce((bits, bit) => bits + 2 ** bit, 0)
     const seen = await lookAtBoth('confined', (pid) => {
@@ -173,7 +173,7 @@ suite('packing and unpacking, interrupted', { skip: needsRoot }, () => {
     assert.deepEqual(seen, [expected('ro,nosuid,nodev'), expected('rw,nosuid,nodev')])
   })
 
-  test('after an abort, packing and unpacking reject with the abort’s reason; no manifest or files are left', async () => {
+  test('an aborted packing or unpacking of a disk fails with the abort’s reason, and leaves no files', async () => {
     const store = storeAt('stopped')
     const reason = new Error('the sandbox is being destroyed')
     const stopping = () => {
@@ -190,7 +190,7 @@ suite('packing and unpacking, interrupted', { skip: needsRoot }, () => {
     assert.deepEqual(working(), [])
   })
 
-  test('packing into a full store fails with the reason that it is full, and stored objects are not damaged', async () => {
+  test('packing a disk into a full store fails with an error that says so, and damages no stored object', async () => {
     const store = openStore({ kind: 'directory', path: scratch.small('full', 6) })
     await assert.rejects(packDisk({ store, sandboxId, archiveId: 'a1', disk }), fails('store full', /is full/))
     assert.equal(await findArchive(store, sandboxId, 'a1'), undefined)
@@ -279,7 +279,7 @@ suite('packing and unpacking, interrupted', { skip: needsRoot }, () => {
     await assert.rejects(packing, fails('disk', /a path of more than 4095 bytes/))
   })
 
-  test('`extentOf` counts all directories of a disk in `upper` and `etc`, also names with a newline', async () => {
+  test('`extentOf` counts the directories in a disk’s `upper` and `etc`, even if a name has a newline', async () => {
     const disk = diskIn(scratch.make('counted'))
     const made = ['upper/a/b', 'upper/c\nd 1', 'etc']
     for (const name of made) mkdirSync(join(scratch.at('counted'), name), { recursive: true })

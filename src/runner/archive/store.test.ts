@@ -51,19 +51,19 @@ const promises = (open: () => ObjectStore) => {
     assert.equal(await store.get('a/chunks/one', limit), undefined)
   })
 
-  test('for a missing object, `get` returns undefined, lists do not contain it, and `remove` succeeds', async () => {
+  test('for an object that is not in the store, `get` returns undefined, and `remove` succeeds', async () => {
     assert.equal(await store.get('never/was', limit), undefined)
     assert.deepEqual(await keysBelow(store, 'never/'), [])
     await store.remove('never/was')
   })
 
-  test('`get` refuses an object that is larger than its argument `limit`, without reading the object', async () => {
+  test('`get` refuses a stored object that is larger than the argument `limit`, without reading the object', async () => {
     await store.put('large', Buffer.alloc(limit + 1))
     await assert.rejects(store.get('large', limit), fails('damaged', /larger than it can be/))
     await store.remove('large')
   })
 
-  test('a list returns every object even if the caller removes each object during the list', async () => {
+  test('a list of a store’s objects is complete even if the caller removes each object once it is listed', async () => {
     const keys = Array.from({ length: 30 }, (_, at) => `many/${at}`)
     await Promise.all(keys.map((key) => store.put(key, Buffer.from(key))))
     const seen: string[] = []
@@ -75,7 +75,7 @@ const promises = (open: () => ObjectStore) => {
     assert.deepEqual(await keysBelow(store, 'many/'), [])
   })
 
-  test('with an aborted signal, put, get and remove each fail with the signal’s reason', async () => {
+  test('if the caller’s abort signal is aborted, a store’s put, get and remove fail with the signal’s reason', async () => {
     const reason = new Error('no more')
     const signal = AbortSignal.abort(reason)
     await assert.rejects(store.put('x', Buffer.from('x'), signal), reason)
@@ -135,7 +135,7 @@ suite('a store in a directory', () => {
 })
 
 suite('a store in a directory, with power cuts at any moment', { skip: needsRoot }, () => {
-  test('after a power cut, a stored object is complete; one that was being written is complete or missing', () => {
+  test('an object that was being written to the store at a power cut is complete or missing afterwards', () => {
     const keys = ['one/manifest', `one/chunks/${hash}`]
     return cutEverywhere(
       async (directory, mark) => {
@@ -275,7 +275,7 @@ suite('an S3 store that fails', () => {
     assert.equal(s3.asked(), 3)
   })
 
-  test('an abort during the pause before a retry ends the call immediately, with the abort’s reason', async () => {
+  test('an abort before a call to S3 is retried ends the call immediately, with the abort’s reason', async () => {
     const s3 = patient(new S3Store(addressOf(1)), [60_000])
     const abort = new AbortController()
     const asking = s3.get('k', limit, abort.signal)

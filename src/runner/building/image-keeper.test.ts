@@ -98,7 +98,7 @@ const startKeeper = (lanes: ImageKeeperParts['lanes'] = {}) => {
 }
 
 suite('the keeper of images on a runner', () => {
-  test('a requested image is fetched once; after each list from control it is reported again', async () => {
+  test('an image that control requests is fetched once, and reported again after each list from control', async () => {
     using kept = startKeeper()
     kept.keeper.take(wanted('tool'))
     kept.keeper.takeAll([wanted('tool')])
@@ -109,7 +109,7 @@ suite('the keeper of images on a runner', () => {
     assert.deepEqual(kept.reports, Array(2).fill({ image: 'tool', state: 'present', sizeBytes: 7 }))
   })
 
-  test('a requested image that is already on the runner is reported without being fetched or built', async () => {
+  test('an image that control requests and the runner already has is reported, not fetched or built again', async () => {
     using kept = startKeeper()
     kept.images.here.set('tool', { digest: 'sha256:abc' })
     kept.keeper.takeAll([wanted('tool')])
@@ -118,7 +118,7 @@ suite('the keeper of images on a runner', () => {
     assert.deepEqual(kept.reports, [{ image: 'tool', state: 'present', digest: 'sha256:abc' }])
   })
 
-  test('if control asks for it, a snapshot is put into the object store once, and its hash there is reported', async () => {
+  test('if control asks for a copy of a snapshot in the object store, the runner stores and reports it once', async () => {
     using kept = startKeeper()
     kept.images.here.set('copy', { sizeBytes: 3 })
     const asked = wanted('copy', { source: { kind: 'sandbox', sandboxId: 'box', isMade: true }, toStore: true })
@@ -180,7 +180,7 @@ suite('the keeper of images on a runner', () => {
     assert.deepEqual(kept.images.asked, ['bring copy'])
   })
 
-  test('an image’s error is reported again after each list from control; only a new assignment retries it', async () => {
+  test('a failed fetch of an image is reported after each list from control; a new assignment retries it', async () => {
     using kept = startKeeper()
     kept.images.before = () => {
       throw new Error('There is no such image.')

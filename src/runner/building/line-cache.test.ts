@@ -222,7 +222,7 @@ suite('a line of a Dockerfile that has not changed', { skip }, () => {
     assert.deepEqual([third.cached, third.output], [[2], first.output])
   })
 
-  test('each build downloads the URL of an ADD; the line is cached if the downloaded content is unchanged', async () => {
+  test('each build downloads the URL of an ADD again; the cached line is used if the content is unchanged', async () => {
     let [content, asked] = ['one', 0]
     registry.onRequest = (path, answer) => {
       if (path !== '/file') return answer
@@ -251,7 +251,7 @@ suite('a line of a Dockerfile that has not changed', { skip }, () => {
     assert.deepEqual([second.cached, second.output], [[2, 6, 7], first.output])
   })
 
-  test('if a URL’s content changes during a build, later builds with the old content run the lines again', async () => {
+  test('if the content of an ADD’s URL changes during a build, a build with the old content runs lines again', async () => {
     let answers = ['zero']
     registry.onRequest = (path, answer) => {
       if (path !== '/file') return answer
@@ -379,7 +379,7 @@ suite('a line of a Dockerfile that has not changed', { skip }, () => {
     assert.ok(bytes - (base?.sizeBytes ?? 0) >= 6 * 4 * MiB, `${bytes} bytes`)
   })
 
-  test('cached lines are evicted if an organization has too many, all have too many, or the disk fills', async () => {
+  test('cached lines are evicted if one organization or all together have too many lines, or the disk fills', async () => {
     const many = (...more: string[]) => [`FROM ${from}`, stamp('/a'), stamp('/b'), ...more]
     const kept = await wantedOf([...many(), 'RUN echo > /kept'], { organizationId: 'one' })
     await bring(kept)

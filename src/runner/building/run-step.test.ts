@@ -20,7 +20,7 @@ suite('the output of a failed RUN in its error', () => {
     assert.equal(lastLines(Buffer.from(`before\n${line}`)), line)
   })
 
-  test('if a line of output is longer than the limit, the error quotes only its end', () => {
+  test('the error of a failed RUN quotes only the end of a line of output that is longer than the limit', () => {
     assert.equal(lastLines(Buffer.from('x'.repeat(5000))), 'x'.repeat(1200))
     assert.match(lastLines(Buffer.from(`${'x'.repeat(5000)}\n`)), /^x{1199}$/)
   })

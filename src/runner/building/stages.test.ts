@@ -89,7 +89,7 @@ suite('a definition with several stages', { skip }, () => {
     )
   }
 
-  test('a definition may create files that belong to user ids above 65535, and may set such an id with USER', async (t) => {
+  test('a Dockerfile may create files that belong to user ids above 65535, and may set such an id with USER', async (t) => {
     if (!(await box.mapsOwners())) return t.skip(cannotMapOwners)
     const lines = [
       `FROM ${from} AS first`,
@@ -106,7 +106,7 @@ suite('a definition with several stages', { skip }, () => {
     assert.deepEqual(output.split('\n'), ['2000000 95607', '1000660000 0', '1000660000 0', '1000660000 0'])
   })
 
-  test('a stage can copy from stages and images, or be built on a stage; unneeded stages are not built', async () => {
+  test('a stage can copy from other stages or images, or be built on a stage; unneeded stages are not built', async () => {
     const lines = [
       'ARG VERSION=7',
       `FROM --platform=$BUILDPLATFORM ${from} AS deps`,
@@ -137,7 +137,7 @@ suite('a definition with several stages', { skip }, () => {
     await leavesNothing()
   })
 
-  test('every user of a definition may use sudo, but COPY does not copy the sudo program that Alcove adds', async () => {
+  test('in a build, each user set by USER may use sudo; COPY does not copy the sudo program that Alcove adds', async () => {
     const lines = [
       `FROM ${from} AS first`,
       'USER app',
@@ -152,7 +152,7 @@ suite('a definition with several stages', { skip }, () => {
     await leavesNothing()
   })
 
-  test('at most two independent stages run at the same time, and each log line names its stage', async () => {
+  test('a build runs at most two independent stages at the same time, and each log line names its stage', async () => {
     const names = ['one', 'two', 'three']
     const stages = names.flatMap((name) => [`FROM ${from} AS ${name}`, `RUN echo begin; sleep 1; printf end`])
     const { image, log } = await build([
@@ -249,7 +249,7 @@ suite('a definition with several stages', { skip }, () => {
     await leavesNothing()
   })
 
-  test('here-documents work as scripts, input and files; a stage inherits SHELL and ONBUILD of its base', async () => {
+  test('a Dockerfile may have here-documents; a stage inherits SHELL and ONBUILD of its base', async () => {
     const output = await said(
       [
         `FROM ${from} AS base`,
@@ -357,7 +357,7 @@ suite('a definition with several stages', { skip }, () => {
     await leavesNothing()
   })
 
-  test('ADD downloads URLs, verifies checksums, and unpacks local archives', async () => {
+  test('ADD downloads URLs, verifies checksums, and unpacks archives that come with the Dockerfile', async () => {
     const content = Buffer.from('from the web\n')
     const digest = createHash('sha256').update(content).digest('hex')
     registry.onRequest = (path, answer) => {

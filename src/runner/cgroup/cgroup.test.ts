@@ -54,7 +54,7 @@ class Occupied {
 
 for (const layout of needsRoot ? [] : layouts())
   suite(`a cgroup of version ${layout.version}`, () => {
-    test('`kill` ends all processes of a cgroup, even frozen ones; a second `kill` or `remove` does no harm', async () => {
+    test('`kill` ends all processes of a cgroup, even if frozen; a second `kill` or `remove` does no harm', async () => {
       await using occupied = new Occupied(layout, 'sleep', '1000')
       const { cgroup, process: child } = occupied
       const exited = once(child, 'exit')
@@ -120,7 +120,7 @@ suite('limits of a cgroup while its processes run', {
 })
 
 suite('memory on cgroup v2', () => {
-  test('a memory limit below the memory in use is refused without being written; all other limits stay', async () => {
+  test('a memory limit below a cgroup’s memory in use is refused, and none of the cgroup’s limits change', async () => {
     // The kernel of the test machine may have no memory controller for v2, so the test uses plain files instead of the cgroup's
     // files.
     const root = mkdtempSync(join(tmpdir(), 'alcove-cgroup-'))

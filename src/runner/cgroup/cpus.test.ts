@@ -15,7 +15,7 @@ suite('the processors that sandboxes are assigned', () => {
     assert.equal(spread.take('c', 64).length, 4)
   })
 
-  test('a new sandbox gets the processors that are assigned least; `release` frees those of a sandbox', () => {
+  test('a new sandbox gets the processors that fewest sandboxes have; `release` frees a sandbox’s processors', () => {
     const spread = new CpuSpread([0, 1, 2])
     assert.deepEqual(spread.take('a', 1), [0])
     assert.deepEqual(spread.take('b', 1), [1])

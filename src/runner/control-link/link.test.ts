@@ -96,7 +96,7 @@ const startLink = (url: URL, heard: string[] = [], onHeard: () => void = () => u
 }
 
 suite('the link to control', () => {
-  test('the link opens with the runner’s key, and the first message describes the runner', async () => {
+  test('the runner connects to control with its key, and its first message describes the runner', async () => {
     await using control = await startControl()
     using _link = startLink(control.url)
     await control.until(() => control.linked[0]?.said.length === 1)
@@ -104,7 +104,7 @@ suite('the link to control', () => {
     assert.deepEqual(control.linked[0]?.said, [hello])
   })
 
-  test('if control refuses a runner’s version, the runner gets the reason and does not open the link again', async () => {
+  test('if control refuses a runner’s version, the runner gets the reason and does not connect again', async () => {
     await using control = await startControl()
     const { promise, resolve } = Promise.withResolvers<void>()
     const heard: string[] = []
@@ -116,7 +116,7 @@ suite('the link to control', () => {
     assert.deepEqual([heard, control.linked.length, link.isOpen], [['refused too far apart'], 1, false])
   })
 
-  test('reports are sent over the link; while it is not connected, `say` returns false', async () => {
+  test('`say` sends a report over the link to control; while the link is not connected, `say` returns false', async () => {
     await using control = await startControl()
     using link = startLink(control.url)
     const report = { sandboxId: 'a', generation: 1, state: 'started' } as const
@@ -186,7 +186,7 @@ suite('the link to control', () => {
 })
 
 suite('HTTP calls from the runner to control', () => {
-  test('`list` rejects a damaged list of sandboxes; if only the id of an entry is valid, it returns the id', async () => {
+  test('`list` rejects a damaged list of sandboxes; for an entry that has only a valid id it returns the id', async () => {
     await using control = await startControl()
     await using client = new ControlClient({ controlUrl: control.url, credential, log: silentLog() })
     const record = { id: 'box', state: 'started', assignment: assigned('box', 1) }
@@ -215,7 +215,7 @@ suite('HTTP calls from the runner to control', () => {
     )
   })
 
-  test('if an assignment has no `env`, `list` takes it from the sandbox’s entry in control’s list', async () => {
+  test('if an assignment in control’s list has no `env`, `list` uses the `env` of the sandbox’s entry there', async () => {
     await using control = await startControl()
     await using client = new ControlClient({ controlUrl: control.url, credential, log: silentLog() })
     const env = { HELLO: 'world' }
@@ -258,7 +258,7 @@ suite('HTTP calls from the runner to control', () => {
     await assert.rejects(client.list(), /500/)
   })
 
-  test('`tell` sends a report: `taken` if control answers 200, `refused` for 400, 404, 409, else an error', async () => {
+  test('`tell` sends a report, and returns `taken` if control answers 200, `refused` if 400, 404 or 409', async () => {
     await using control = await startControl()
     await using client = new ControlClient({ controlUrl: control.url, credential, log: silentLog() })
     const report = { sandboxId: 'box', generation: 3, state: 'error', errorReason: 'why' } as const

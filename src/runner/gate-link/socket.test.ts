@@ -46,13 +46,13 @@ const startGates = async () => {
 const upload = { organizationId: 'o', hash: 'a'.repeat(32), uploadId: 'b'.repeat(32) }
 
 suite('the runner’s socket for requests from gates', { skip: needsRoot }, () => {
-  test('only root and one group can open the runner’s socket, even if an earlier runner left one there', async () => {
+  test('only root and one group can open the runner’s socket, even if an earlier runner left a socket there', async () => {
     await using runner = await startGates()
     const { mode, gid, uid } = statSync(runner.path)
     assert.deepEqual([(mode & 0o777).toString(8), uid, gid], ['660', 0, 4242])
   })
 
-  test('a gate gets reports of all sandboxes at once, but later of one whose image cannot be read', {
+  test('a gate does not wait for the report of a sandbox whose image cannot be read; that report comes later', {
     timeout: 20_000,
   }, async () => {
     await using runner = await startGates()
@@ -70,7 +70,7 @@ suite('the runner’s socket for requests from gates', { skip: needsRoot }, () =
     assert.equal((await next()).sandbox.id, 'bad')
   })
 
-  test('a gate gets reports of all sandboxes, then a message that these are all, and after that each change', async () => {
+  test('when a gate connects to a runner, it gets reports of all sandboxes, and after that of each change', async () => {
     await using runner = await startGates()
     runner.host.hold(assigned('one', 3, { otelEndpoint: 'http://o' }), 'started')
     runner.host.hold(assigned('two', 1), 'stopped')
@@ -159,7 +159,7 @@ suite('the runner’s socket for requests from gates', { skip: needsRoot }, () =
     assert.deepEqual(await next(), { value: { count: 0, spans: [] } })
   })
 
-  test('of 30 concurrent compilations at most 8 run at a time; other requests do not wait for them', async () => {
+  test('a runner runs at most 8 TypeScript compilations at a time; other requests do not wait for them', async () => {
     await using runner = await startGates()
     const program = [frameOf(Buffer.from('export const a: number = 1')), frameOf(Buffer.alloc(0))]
     const asked = Array.from({ length: 30 }, () => {

@@ -21,7 +21,7 @@ suite('images of registries, handled as Docker handles them', { skip: cannotRun 
   const room = libraryRoom()
   const { open, from, bring, fails, rootfs, read } = room
 
-  test('if an image name has both a tag and a digest, the digest decides which image is pulled', async () => {
+  test('if an image name has both a tag and a digest, the image with that digest is pulled', async () => {
     const [old, moved] = ['old', 'new'].map((text) => makeImage({ layers: [layer(file('a', text))] }))
     assert.ok(old && moved)
     const reference = room.registry.put('team/app:1', moved, old)

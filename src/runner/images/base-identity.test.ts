@@ -8,7 +8,7 @@ const built: BaseIdentity = { tree: 'c'.repeat(64), content, config, largeIds: [
 const pulled: BaseIdentity = { digest: `sha256:${'d'.repeat(64)}`, config, largeIds: [] }
 
 suite('the identity of a base image', () => {
-  test('the identity of a base image stays the same when it is written as JSON and read again', () => {
+  test('a base image’s identity stays the same if the identity is written as JSON and read again', () => {
     for (const identity of [built, pulled])
       assert.deepEqual(readIdentity(JSON.parse(JSON.stringify(identity))), identity)
   })

@@ -9,7 +9,7 @@ import { Blobs } from './blobs.ts'
 import { ImageFailed } from './image-failed.ts'
 
 suite('downloaded layers', { skip: needsRoot }, () => {
-  test('a layer that two images download at the same time is stored for both', async () => {
+  test('a layer that several images download at the same time is stored once', async () => {
     const directory = await mkdtemp(join(tmpdir(), 'alcove-blobs-'))
     try {
       const kept = new Blobs(join(directory, 'blobs'))

@@ -49,7 +49,7 @@ suite('a build of the default image', { skip: needs }, () => {
     return { server, url: `http://127.0.0.1:${port}/debian` }
   }
 
-  test('if the mirror fails, the build of the default image fails with the last lines of its own output', async () => {
+  test('if the package mirror fails, the error of the default image’s build has the build’s last output', async () => {
     const { server, url } = await silentMirror()
     server.close()
     const steps: string[] = []
@@ -61,7 +61,7 @@ suite('a build of the default image', { skip: needs }, () => {
     assert.ok(!(await readdir(directory)).includes('work'))
   })
 
-  test('a build of the default image first removes a killed build’s files, and retries until that succeeds', async () => {
+  test('a build of the default image first removes the files of a killed build, and retries if that fails', async () => {
     const { server, url } = await silentMirror()
     server.close()
     using _ = makeBusy(join(directory, 'work/root'))
@@ -73,7 +73,7 @@ suite('a build of the default image', { skip: needs }, () => {
     assert.deepEqual(steps, ['reading package lists'])
   })
 
-  test('a build of the default image ends at its time limit if the mirror never answers', async () => {
+  test('a build of the default image ends at its time limit if the package mirror never answers', async () => {
     const { server, url } = await silentMirror()
     await assert.rejects(buildImage({ ...parts(url, 5000), onProgress: () => {} }), /not built within 5 s/)
     server.close()

@@ -119,7 +119,7 @@ suite('generations (versions) of the default image', { skip: needsRoot }, () => 
     assert.equal(await madeIn(store, store.newest('default')), '1')
   })
 
-  test('two runners on one host: the second uses the default image that the first has built', async () => {
+  test('the second runner on a host uses the default image that the first runner has built', async () => {
     const first = await opened()
     const second = await opened({ poolDir: join(directory, 'second') })
     await renew(first)

@@ -31,7 +31,7 @@ suite('a download that is interrupted', { skip: cannotRun }, () => {
     }
   }
 
-  test('after a broken connection a download is retried, and complete layers are not downloaded twice', async () => {
+  test('an image download is retried after a broken connection; complete layers are not downloaded twice', async () => {
     const reference = room.registry.put('x:1', image)
     lastIsCut(1)
     const library = open()
@@ -40,7 +40,7 @@ suite('a download that is interrupted', { skip: cannotRun }, () => {
     assert.equal(read(library, 'one', 'c').length, 300_000)
   })
 
-  test('after a failed download, the next download from the repository reuses layers that were complete', async () => {
+  test('after a failed image download, the next download from the repository reuses the complete layers', async () => {
     const reference = room.registry.put('x:1', image)
     lastIsCut()
     const library = open()
@@ -56,7 +56,7 @@ suite('a download that is interrupted', { skip: cannotRun }, () => {
     assert.deepEqual(below('image-downloads'), [])
   })
 
-  test('if a runner is killed during a download, the next runner reuses the layers that were complete', async () => {
+  test('if a runner is killed during an image download, the next runner reuses the complete layers', async () => {
     const reference = room.registry.put('x:1', image)
     room.registry.onRequest = (path, answer) => (path.endsWith(last) ? new Promise(() => {}) : answer)
     const program =

@@ -109,7 +109,7 @@ suite('which images share files and downloaded layers on a runner', { skip: cann
     assert.deepEqual([room.read('one', 'a'), room.read('one', 'b')], ['a', 'b'])
   })
 
-  test('files unpacked by an older version of the runner are used only for the image that they belong to', async () => {
+  test('an image’s files that an older version of the runner unpacked are used for no other image', async () => {
     await using room = await openRoom()
     const { registry, library, pool, put, bring, below, rootfs } = room
     const image = makeImage({ layers: [layer('a')] })

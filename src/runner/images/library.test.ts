@@ -50,7 +50,7 @@ suite('images from registries and files', { skip: cannotRun }, () => {
     assert.deepEqual(open().list(), ['again', 'moved', 'one'])
   })
 
-  test('layers are applied in order: deleted files are gone; owners, modes and links are kept', async () => {
+  test('an image’s layers are unpacked in order: deleted files are gone; owners, modes and links are kept', async () => {
     const image = makeImage({
       layers: [
         layer(
@@ -323,7 +323,7 @@ suite('images from registries and files', { skip: cannotRun }, () => {
     await assert.rejects(bring(library, 'four', from(room.registry.put('x:4', bomb)), small), { failure: 'too-large' })
   })
 
-  test('a shared download continues if one caller cancels, and ends when all callers have cancelled', async () => {
+  test('an image download that several callers share continues until all of them have cancelled', async () => {
     const reference = room.registry.put('x:1', makeImage({ layers: [layer(file('a'))] }))
     const asked = Promise.withResolvers<void>()
     const goOn = Promise.withResolvers<void>()
@@ -356,7 +356,7 @@ suite('images from registries and files', { skip: cannotRun }, () => {
     await fails('cancelled', /cancelled/, cancelled)
   })
 
-  test('after a kill during a download or unpacking, the next runner removes what is incomplete', async () => {
+  test('if a runner is killed while it downloads or unpacks an image, the next runner removes partial files', async () => {
     const big = noise(500_000)
     const image = makeImage({ layers: [layer(...Array.from({ length: 8 }, (_, at) => file(`f${at}`, big)))] })
     const reference = room.registry.put('x:1', image)

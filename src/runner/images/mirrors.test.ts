@@ -75,7 +75,7 @@ suite('images of a registry with a mirror', { skip: cannotRun }, () => {
 suite('a registry that limits the rate of calls', { skip: cannotRun }, () => {
   const room = libraryRoom()
 
-  test('a pull fails if the registry answers 429 until the timeout; the error names settings that help', async () => {
+  test('a pull fails if the registry answers 429 until the timeout; the error names the registry settings', async () => {
     const reference = room.registry.put('x/y:1', makeImage({ layers: [layer(file('a'))] }))
     room.registry.onRequest = (_path, answer) => ({ ...answer, status: 429, body: Buffer.from('slow down') })
     const library = room.open({ answerTimeoutMs: 3000 })

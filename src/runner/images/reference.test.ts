@@ -23,7 +23,7 @@ suite('names of images', () => {
     for (const [name, expected] of Object.entries(names)) assert.equal(whole(name), expected)
   })
 
-  test('if an image name has both a tag and a digest, the digest decides', () => {
+  test('if an image name has both a tag and a digest, the digest says which image is meant', () => {
     assert.equal(whole(`alpine:3.20@${digest}`), `docker.io/library/alpine@${digest}`)
     assert.equal(formatReference(pinned(parseReference('a.b/c:1'), digest)), `a.b/c@${digest}`)
   })

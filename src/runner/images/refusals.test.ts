@@ -160,7 +160,7 @@ suite('image pulls that are refused', { skip: cannotRun }, () => {
     assert.equal((await bring(library, 'two', source, { maxGiB: 2 })).image, 'two')
   })
 
-  test('a pull is refused if the organization’s images would exceed its share of the disk; others can pull', async () => {
+  test('an organization whose images would exceed its share of the disk cannot pull; other organizations can', async () => {
     const { blocks, bsize } = statfsSync(room.directory)
     const library = open({ shareOfOrganization: 5e6 / (blocks * bsize) })
     const image = (name: string) => makeImage({ layers: [layer(file(name, noise(3_000_000)))] })
@@ -192,7 +192,7 @@ suite('image pulls that are refused', { skip: cannotRun }, () => {
     await assert.rejects(bring(open(), '../one', from('x')), ImageFailed)
   })
 
-  test('an image file outside the operator’s directory is refused', async () => {
+  test('an image file is refused if it is outside the directory that the operator chose for image files', async () => {
     writeLayout(makeImage({ layers: [layer(file('a'))] }), join(room.directory, 'outside'))
     await symlink(join(room.directory, 'outside'), join(room.directory, 'in/link'))
     for (const path of ['../outside', 'link', join(room.directory, 'outside'), '.', '', 'none', 'a\0b', '/etc'])

@@ -55,7 +55,7 @@ suite('images that share layers', { skip: cannotRun || (isThere ? false : 'needs
     await library.close()
   })
 
-  test('to use a stored layer, a repository’s image must deliver the layer; naming its digest is not enough', async () => {
+  test('a stored layer is used for an image only if the image’s own repository can deliver the layer, too', async () => {
     const library = openSharing()
     const [secret, installed] = layersOfBase() as [Buffer, Buffer]
     const theirs = makeImage({ layers: [secret, installed] })

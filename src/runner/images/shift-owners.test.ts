@@ -58,7 +58,7 @@ suite('shifting the owners in a tar stream', { skip: needsRoot }, () => {
     await assert.rejects(lstat(join(target, 'null')), { code: 'ENOENT' })
   })
 
-  test('shifting the owners in a tar stream has the same result whatever the sizes of the chunks', async () => {
+  test('shifting the owners in a tar stream has the same result wherever the stream is cut into chunks', async () => {
     const whole = await shifted(archive, archive.length)
     for (const size of [97, 511, 512, 513, 4096])
       assert.ok(whole.equals(await shifted(archive, size)), `cut at ${size}`)

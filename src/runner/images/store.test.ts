@@ -80,7 +80,7 @@ suite('the image store of a runner', { skip: needsRoot }, () => {
     assert.ok(existsSync(`${second.rootfsOf('default')}/etc/motd`))
   })
 
-  test('two runners started at the same time build the default image once; the second reports that it waits', async () => {
+  test('two runners started at the same time build the default image once; one waits for the other', async () => {
     const steps: string[] = []
     const isBuilding = Promise.withResolvers<void>()
     const mayGoOn = Promise.withResolvers<void>()

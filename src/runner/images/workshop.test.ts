@@ -31,7 +31,7 @@ suite('helper programs that the runner starts in namespaces of their own', { ski
     }
   })
 
-  test('if the runner has to end a job, the error of the job says why', async () => {
+  test('if the runner ends a job on the host, such as a download, the job’s error says why', async () => {
     const scratch = await mkdtemp(join(tmpdir(), 'alcove-workshop-'))
     const sleep = (changes: Partial<Job>) =>
       runJob(scratch, {

@@ -7,7 +7,7 @@ import { gate, startKeeper } from '#src/runner/testing/test-keeper.ts'
 const minutes = 60_000
 
 suite('keeper: assignments are carried out', () => {
-  test('if an archived sandbox is not on this host, the keeper reports `archived`, and refuses to stop it', async () => {
+  test('if a sandbox is archived and not on the host, the runner reports `archived`, and refuses to stop it', async () => {
     using kept = startKeeper()
     const archive = { id: 'first', sha256: 'a'.repeat(64) }
     kept.keeper.take(assigned('box', 1, { target: 'archived', archive }))
@@ -98,7 +98,7 @@ suite('keeper: assignments are carried out', () => {
     assert.deepEqual([kept.host.asked, kept.host.list()], [['start box 1', 'destroy box'], []])
   })
 
-  test('if the host refuses an assignment, the report contains the reason and the sandbox’s real state', async () => {
+  test('if an assignment is refused on the host, the report has the reason and the sandbox’s real state', async () => {
     using kept = startKeeper()
     kept.keeper.take(assigned('box', 1))
     await kept.reported(1)
@@ -191,13 +191,13 @@ suite('keeper: assignments are carried out', () => {
     assert.equal(kept.host.get('box')?.status, 'stopped')
   })
 
-  test('a destroy of a sandbox that this host does not have is immediately reported as done', async () => {
+  test('a runner that does not have a sandbox immediately reports the destroy of the sandbox as done', async () => {
     using kept = startKeeper()
     kept.keeper.take(assigned('box', 7, { target: 'destroyed' }))
     assert.deepEqual([kept.said(), kept.host.asked], [['box 7 destroyed'], []])
   })
 
-  test('a stop reports `destroyed` if the sandbox is not on this host, but `stopped` if its start was queued', async () => {
+  test('a stop reports `destroyed` if the sandbox is not on the host, but `stopped` if its start was queued', async () => {
     using kept = startKeeper({ atOnce: { work: 1, stops: 1, transfers: 1 } })
     kept.keeper.take(assigned('lost', 2, { target: 'stopped' }))
     assert.deepEqual(kept.said(), ['lost 2 destroyed'])
@@ -225,7 +225,7 @@ suite('keeper: failed verbs', () => {
     assert.deepEqual([kept.host.asked.length, kept.said()], [3, ['box 1 started']])
   })
 
-  test('after three failures a verb is reported as an error; it is tried again only for a newer generation', async () => {
+  test('a verb that fails three times is reported as an error, and tried again only for a newer generation', async () => {
     using kept = startKeeper()
     kept.host.before = () => {
       throw new Error('The disk is full.')

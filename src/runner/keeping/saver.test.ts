@@ -38,7 +38,7 @@ const listed = (...assignments: Assignment[]) =>
   assignments.map((assignment) => ({ assignment, state: 'stopped' as const }))
 
 suite('saves of stopped disks', () => {
-  test('a save is made once; its report is repeated each time that control requests the save', async () => {
+  test('a save is made once, even if control requests it again; then only the report is repeated', async () => {
     using kept = startSaver()
     kept.host.hold(stopped('box'), 'stopped')
     kept.saver.take(stopped('box', 'one'))
@@ -71,7 +71,7 @@ suite('saves of stopped disks', () => {
     assert.equal(kept.host.mostRunning, 2)
   })
 
-  test('a failed save is reported once, and is retried after a pause until it succeeds', async () => {
+  test('a failed save of a sandbox is reported once, and is retried after a pause until it succeeds', async () => {
     using kept = startSaver()
     kept.host.hold(stopped('box'), 'stopped')
     let failures = 3

@@ -40,7 +40,7 @@ suite('the lanes of verbs on a runner', () => {
     await kept.reported(21)
   })
 
-  test('at most 8 starts run at a time, at most 6 of one organization, and all of them run in the end', async () => {
+  test('a runner runs at most 8 starts at a time, at most 6 of one organization; further starts wait', async () => {
     using kept = startKeeper()
     const { passed, open } = gate()
     kept.host.before = () => passed
@@ -76,7 +76,7 @@ suite('the lanes of verbs on a runner', () => {
     assert.ok(kept.host.list().every(({ status }) => status === 'archived'))
   })
 
-  test('a destroy aborts the running verb of its sandbox at once, even if the lane for destroys is full', async () => {
+  test('a destroy aborts its sandbox’s running verb at once, even if as many destroys as allowed are running', async () => {
     using kept = startKeeper(oneLane)
     const { passed, open } = gate()
     for (const id of ['first', 'second']) kept.host.hold(assigned(id, 1), 'started')
@@ -109,7 +109,7 @@ suite('the lanes of verbs on a runner', () => {
 suite('lanes for the copies of disks that forks need', () => {
   const fork = (id: string, generation = 1) => assigned(id, generation, { isNew: true, forkOf: 'parent' })
 
-  test('while 30 forks wait until one parent can be copied, another sandbox can start', async () => {
+  test('while 30 forks wait until the disk of their parent can be copied, another sandbox can start', async () => {
     using kept = startKeeper(oneLane)
     const { passed, open } = gate()
     kept.host.hold(assigned('parent', 1), 'started')

@@ -28,7 +28,7 @@ const openKeeper = () => {
 }
 
 suite('the removal of volumes', () => {
-  test('a volume’s removal is not started twice, and is reported when it is done', async () => {
+  test('a volume that control asks twice to remove is removed once, and then reported as removed', async () => {
     const { keeper, asked, told, ends, settle } = openKeeper()
     keeper.takeAll([removalOf('one')])
     keeper.takeAll([removalOf('one')])
@@ -43,7 +43,7 @@ suite('the removal of volumes', () => {
     assert.deepEqual(asked, ['one', 'one'])
   })
 
-  test('a failed removal of a volume is not reported, delays no other, and is retried at control’s next list', async () => {
+  test('a failed removal of a volume delays no other removal, and is retried when control’s next list comes', async () => {
     const { keeper, asked, told, ends, settle } = openKeeper()
     keeper.takeAll([removalOf('bad'), removalOf('good')])
     await settle()
@@ -66,7 +66,7 @@ suite('the removal of volumes', () => {
     assert.deepEqual(asked, ['a', 'b', 'disk'])
   })
 
-  test('at most two volumes are removed at a time, and no removal begins after the keeper is closed', async () => {
+  test('a runner removes at most two volumes at a time', async () => {
     const { keeper, asked, ends, settle } = openKeeper()
     keeper.takeAll(['a', 'b', 'c'].map(removalOf))
     await settle()

@@ -59,7 +59,7 @@ suite('the experiment that finds the sandbox that makes kernel memory grow', () 
     assert.equal(await findGrower(after.parts, ['two']), 'two')
   })
 
-  test('if the host itself makes memory grow, `findGrower` finds no sandbox and releases all frozen ones', async () => {
+  test('if the host itself makes memory grow, `findGrower` finds no sandbox and thaws all frozen sandboxes', async () => {
     const { parts, held, everHeld } = hostWith({ busy: 0, other: 0 }, 200)
     assert.equal(await findGrower(parts, ['busy', 'other']), undefined)
     assert.equal(everHeld.size, 2)
@@ -96,7 +96,7 @@ suite('the experiment that finds the sandbox that makes kernel memory grow', () 
     assert.equal(await findGrower({ ...parts, uncharged, delay: wait }, ['busy', 'attacker']), undefined)
   })
 
-  test('`findGrower` does not blame a sandbox whose memory is freed when it is frozen, and releases it', async () => {
+  test('`findGrower` does not blame a sandbox whose memory is freed when it is frozen, and thaws the sandbox', async () => {
     const { parts, held, unreleased } = hostWith({ busy: 0 })
     let bytes = 0
     const wait = async () => {

@@ -9,7 +9,7 @@ import {
 } from './host-memory.ts'
 
 suite('the kernel’s own memory on a host', () => {
-  test('`unreclaimable` memory is all memory except free memory, pages of programs and files, and caches', () => {
+  test('`unreclaimable` counts all of a host’s memory except free memory, programs’ pages, files and caches', () => {
     const meminfo = `MemTotal:       1000 kB
 MemFree:         100 kB
 MemAvailable:    600 kB

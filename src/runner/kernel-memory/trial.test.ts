@@ -67,7 +67,7 @@ suite('the trial that finds a sandbox whose kernel memory grows slowly', () => {
     assert.equal((await hostWith({ ...innocents(3), attacker: 0.5 }).findIn(60)).grower, 'attacker')
   })
 
-  test('if two sandboxes make kernel memory grow, one `Trial` finds the first and the next finds the second', async () => {
+  test('if two sandboxes make kernel memory grow, one `Trial` finds one, the next `Trial` finds the other', async () => {
     const { grower } = await hostWith({ ...innocents(6), one: 1, two: 1 }).findIn(60)
     assert.match(String(grower), /^(one|two)$/)
     const other = grower === 'one' ? 'two' : 'one'

@@ -17,7 +17,7 @@ suite('the runner’s journal', () => {
   const spec = { assignment: { sandboxId: 'a' }, status: 'started' } as Spec
   const run = { bootId: 'b', slot: 's' }
 
-  test('`read` returns the entry of the journal that was written last, and no unfinished file is left', async () => {
+  test('`read` returns a sandbox’s journal as it was written last, and no unfinished file is left', async () => {
     await journal.writeSpec('a', { ...spec, status: 'stopped' })
     await journal.rewriteSpec('a', spec)
     await journal.writeRun('a', run)
@@ -56,7 +56,7 @@ suite('the runner’s journal', () => {
     assert.ok((await journal.list()).includes('torn'))
   })
 
-  test('`disown` moves a sandbox from `list` to `listGone`, and `forget` removes it; each may be repeated', async () => {
+  test('`disown` moves a sandbox in the journal from `list` to `listGone`, and `forget` removes the sandbox', async () => {
     await journal.writeSpec('going', spec)
     await journal.disown('going')
     await journal.disown('going')

@@ -25,7 +25,7 @@ suite('measurements of what a sandbox uses', { skip: needsRoot }, () => {
   /** Makes the kernel update its counters of disk use immediately. Otherwise it does that twice a minute. */
   const settle = () => execFileSync('btrfs', ['filesystem', 'sync', join(box.directory, 'runner/pool')])
 
-  test('a measurement shows a sandbox’s own limits and its own use, not the host’s', async () => {
+  test('a sandbox’s measurement contains the limits and the use of that sandbox, not of the host', async () => {
     const before = await measure()
     assert.deepEqual([before.cpuCount, before.memTotal, before.diskTotal], [1, 0.25 * GiB, GiB])
     assert.ok(before.memUsed < 32 * MiB && before.cpuUsedPct < 50, JSON.stringify(before))

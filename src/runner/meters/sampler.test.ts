@@ -71,7 +71,7 @@ suite('samples of what sandboxes use', () => {
     )
   })
 
-  test('a sample that could not be sent, or of a sandbox that was restarted, is sent at the next reading', async () => {
+  test('a sample is sent at the next reading if it could not be sent, or if the sandbox was stopped before', async () => {
     using sampling = start()
     const { state, lookAfter } = sampling
     state.readings.set('a', idle)

@@ -7,7 +7,7 @@ import { toDotted } from './names.ts'
 const parsed = (text: string) => parseCidr(text) as Cidr
 
 suite('IPv4 blocks (CIDR)', () => {
-  test('`parseCidr` accepts blocks and single addresses, and sets the address bits after the prefix to 0', () => {
+  test('`parseCidr` reads an IPv4 block or a single address, and sets the bits after the prefix to 0', () => {
     assert.deepEqual(parseCidr('10.0.0.0/8'), { base: 10 * 2 ** 24, bits: 8 })
     assert.deepEqual(parseCidr(' 255.255.255.255 '), { base: 2 ** 32 - 1, bits: 32 })
     assert.deepEqual(parseCidr('192.168.3.77/16'), parseCidr('192.168.0.0/16'))
@@ -37,7 +37,7 @@ suite('IPv4 blocks (CIDR)', () => {
     assert.ok(!overlap(parsed('10.0.0.0/9'), parsed('10.128.0.0/9')))
   })
 
-  test('`withoutNested` returns blocks that do not overlap and contain every address of the given blocks', () => {
+  test('`withoutNested` returns blocks that do not overlap, with all addresses of the blocks in its argument', () => {
     const block = fc
       .tuple(fc.integer({ min: 0, max: 2 ** 32 - 1 }), fc.integer({ min: 0, max: 32 }))
       .map(([address, bits]) => parsed(`${toDotted(address)}/${bits}`))

@@ -115,7 +115,7 @@ if (!isPrivateHost) {
       assert.equal(await ask(slot.name, dns, 'none.example.com'), 'ENOTFOUND')
     })
 
-    test('DNS never opens addresses of the host, other sandboxes, metadata or private networks to a sandbox', async () => {
+    test('no DNS answer lets a sandbox reach the host, other sandboxes, metadata or private networks', async () => {
       const sibling = await slotWith({ blockAll: false, allowList: null })
       await using _listening = await listenIn(sibling.name, [80])
       await using _host = await listenIn(undefined, [80])
@@ -129,7 +129,7 @@ if (!isPrivateHost) {
       await Promise.all([metadata, lan, sibling.address, slot.gateway, wayOut].map((to) => isClosed(slot, to)))
     })
 
-    test('a sandbox with both lists may reach their CIDRs and domains; `block all` closes all of them', async () => {
+    test('a sandbox with lists of CIDRs and domains may reach both; with `block all` it reaches none of them', async () => {
       const both = { blockAll: false, allowList: [`${web.other}/32`], domains: ['api.example.com'] }
       const slot = await slotWith(both)
       await isOpen(slot, web.other)
@@ -141,7 +141,7 @@ if (!isPrivateHost) {
       assert.notDeepEqual(await askOnce(slot.name, dns, 'api.example.com'), [web.api])
     })
 
-    test('after a change of a domain list, allowed connections continue, and all others are cut immediately', async () => {
+    test('when a sandbox’s list of domains changes, connections that are not allowed any more are cut at once', async () => {
       const slot = await slotWith(named('api.example.com', '*.example.com', 'other.test'))
       await ask(slot.name, dns, 'www.example.com')
       await ask(slot.name, dns, 'other.test')
@@ -185,7 +185,7 @@ if (!isPrivateHost) {
       assert.equal(await from(slot.name), 'ECONNREFUSED', 'and these by port 53 only')
     })
 
-    test('an address that DNS opened is closed when its time is over, but not while a connection uses it', async () => {
+    test('an address that a DNS answer opened to a sandbox is closed later, but not while a connection uses it', async () => {
       await pool.close()
       pool = await openPool({ openTime: { leastSeconds: 1, graceSeconds: 1 } })
       const slot = await slotWith(named('api.example.com', 'other.test'))
@@ -207,7 +207,7 @@ if (!isPrivateHost) {
       slots.length = 0
     })
 
-    test('a firewall table that was deleted on the host is loaded again with all addresses that DNS had opened', async () => {
+    test('a firewall table deleted on the host is loaded again, with all addresses that DNS answers had opened', async () => {
       const slot = await slotWith(named('api.example.com'))
       await ask(slot.name, dns, 'api.example.com')
       await runCommand(['nft', 'delete', 'table', 'inet', `alcove_${instance}`])
@@ -229,7 +229,7 @@ if (!isPrivateHost) {
       assert.deepEqual(answer, [web.api])
     })
 
-    test('addresses that DNS opened stay open if the runner is killed; the next runner’s DNS opens new ones', async () => {
+    test('if the runner is killed, addresses that DNS answers opened stay open, and the next runner opens more', async () => {
       await pool.close()
       const script =
         `import { openNetworkPool } from ${JSON.stringify(import.meta.resolve('./pool.ts'))}\n` +

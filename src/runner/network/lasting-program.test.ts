@@ -41,7 +41,7 @@ const startProgram = async (limitMiB = 1024) => {
 }
 
 suite('`LastingProgram` keeps a helper program of the runner running', { skip: needsRoot }, () => {
-  test('if a program ends, it is started again, and the new process gets the same first messages', async () => {
+  test('a `LastingProgram` that ends is started again, and the new process gets the same first messages', async () => {
     await using started = await startProgram()
     const { program, hear, pid } = started
     const again = hear('first')
@@ -53,7 +53,7 @@ suite('`LastingProgram` keeps a helper program of the runner running', { skip: n
     assert.equal(await answer, await again)
   })
 
-  test('a program that exceeds its memory limit, even outside of its heap, ends and is started again', async () => {
+  test('a `LastingProgram` that exceeds its memory limit, inside or outside of its heap, is started again', async () => {
     await using started = await startProgram(256)
     const { program, hear, pid } = started
     program.say({ type: 'take', bytes: 64 * MiB })
@@ -65,7 +65,7 @@ suite('`LastingProgram` keeps a helper program of the runner running', { skip: n
     assert.notEqual(await again, pid)
   })
 
-  test('`close` ends a program, which then cannot be started again', async () => {
+  test('`close` ends a `LastingProgram`, which then cannot be started again', async () => {
     const { program, pid } = await startProgram()
     await program.close()
     assert.throws(() => process.kill(pid, 0), { code: 'ESRCH' })

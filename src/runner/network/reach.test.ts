@@ -114,7 +114,7 @@ if (!isPrivateHost) {
       only(`${metadata}/32`, `${azure}/32`, `${lan}/32`, `${wayOut}/32`, '10.0.0.0/8'),
     ]) {
       const allowedNetworks = policy.allowList === null ? 'no list' : `the list ${policy.allowList.join(' ')}`
-      test(`a policy with ${allowedNetworks} opens neither the host nor sandboxes, metadata or private networks`, async () => {
+      test(`with ${allowedNetworks} a sandbox reaches neither the host, metadata nor other or private networks`, async () => {
         const slot = await slotWith(policy)
         const sibling = await slotWith(policy)
         await using _listening = await listenIn(sibling.name, [80])
@@ -195,7 +195,7 @@ if (!isPrivateHost) {
       assert.equal((await runCommand([...enter, 'cat', '/proc/sys/net/ipv4/ip_unprivileged_port_start'])).trim(), '0')
     })
 
-    test('a sandbox reaches networks that the operator has opened, but never metadata or other sandboxes', async () => {
+    test('a sandbox can connect to networks that the operator allows, but never to metadata or other sandboxes', async () => {
       await pool.close()
       pool = await openPool({ opened: [internet, '192.168.77.0/24', '169.254.0.0/16', '10.0.0.0/8'] })
       const slot = await slotWith(everything)

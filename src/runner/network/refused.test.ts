@@ -93,7 +93,7 @@ if (!isPrivateHost) {
       assert.equal(await tcp(slot, web.listed), 'open')
     })
 
-    test('addresses outside a list of CIDRs or domains are refused, and with `block all` every address', async () => {
+    test('connections to addresses outside a list of CIDRs or domains are refused; with `block all` all are', async () => {
       for (const policy of [only(web.listed), named('listed.test'), nothing]) {
         const slot = await slotWith(policy)
         await isRefused(slot, web.other)
@@ -129,7 +129,7 @@ if (!isPrivateHost) {
       assert.notEqual(await tcp(slot, web.listed, 53), 'silence')
     })
 
-    test('networks and gateways are refused to sandboxes only while the host is connected to them', async () => {
+    test('connections of sandboxes to the host’s networks are refused only while the host has these networks', async () => {
       const slot = await slotWith(everything)
       for (const to of Object.values(later)) assert.equal(await tcp(slot, to), 'open', to)
       const soon = async (to: string, word: string) => {
@@ -190,7 +190,7 @@ if (!isPrivateHost) {
       assert.equal((await from(users.resolver, web.other, 53)).trim(), 'open')
     })
 
-    test('connections above an organization’s limit are refused; another organization can still connect', async () => {
+    test('connections above an organization’s limit are refused; other organizations’ sandboxes can connect', async () => {
       await pool.close()
       const { organization } = connectionBounds(4096)
       pool = await openNetworkPool({

@@ -12,7 +12,7 @@ suite('the DNS resolvers that sandboxes use', () => {
     )
   })
 
-  test('if the host’s resolver is on loopback, sandboxes use the resolvers that it asks', () => {
+  test('if the host’s resolver is on loopback, sandboxes use the resolvers that the host’s resolver asks', () => {
     const files = {
       '/etc/resolv.conf': 'nameserver 127.0.0.53\n',
       '/run/systemd/resolve/resolv.conf': 'nameserver 192.168.1.1\n',
@@ -28,7 +28,7 @@ suite('the DNS resolvers that sandboxes use', () => {
     ])
   })
 
-  test('loopback, link-local, IPv6 and invalid resolvers are skipped, and at most three are used', () => {
+  test('sandboxes use at most three of the host’s resolvers, and none at loopback, link-local or IPv6', () => {
     const text = [
       '::1',
       'fe80::1%eth0',

@@ -92,7 +92,7 @@ suite('the configuration for the sandbox runtime', () => {
     assert.deepEqual(cgroups(2), [[false, true]])
   })
 
-  test('a limit of the disk’s speed applies to reads and writes; if none is given, there is no limit', () => {
+  test('a limit of a sandbox’s disk speed applies to reads and writes; by default there is no limit', () => {
     const blockIOAt = (
       diskSpeed: typeof sandbox.diskSpeed | { major: number; minor: number; bytesPerSecond: number },
     ) => makeConfig({ ...sandbox, diskSpeed }).linux.resources.blockIO

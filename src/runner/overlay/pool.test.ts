@@ -64,7 +64,7 @@ for (const useBtrfs of [true, false])
       assert.equal(statSync(join(pool.diskOf('a').upper, '../..')).mode & 0o077, 0)
     })
 
-    test('a copied disk has all files except machine ids and random seeds; later changes affect only one disk', async () => {
+    test('a copied disk has all files except machine ids and random seeds; changes do not affect the original', async () => {
       const { upper, etc, work } = pool.diskOf('a')
       mkdirSync(join(upper, 'var/lib/systemd'), { recursive: true })
       writeFileSync(join(upper, 'var/lib/systemd/random-seed'), 'secret')
@@ -169,7 +169,7 @@ for (const useBtrfs of [true, false])
       assert.deepEqual(await pool.list(), ['a'])
     })
 
-    test('`remove` leaves nothing of a disk, and may be called again', async () => {
+    test('`remove` removes all files of a disk in the pool, and may be called again', async () => {
       await pool.remove('a')
       await pool.remove('a')
       assert.equal(await pool.exists('a'), false)
@@ -178,7 +178,7 @@ for (const useBtrfs of [true, false])
   })
 
 suite('the image file of a storage pool', { skip: needsRoot }, () => {
-  test('if a pool image cannot be mounted, opening it fails, and no empty pool is made instead', async () => {
+  test('if the pool’s file cannot be mounted, the pool does not open, and no empty pool is made instead', async () => {
     const directory = mkdtempSync(join(tmpdir(), 'alcove-pool-'))
     try {
       writeFileSync(join(directory, 'pool.img'), 'no file system')
@@ -190,7 +190,7 @@ suite('the image file of a storage pool', { skip: needsRoot }, () => {
     }
   })
 
-  test('if a runner was killed while it made a pool image, the image is made again', async () => {
+  test('if a runner was killed while it made the pool’s file, the next runner makes the file again', async () => {
     const directory = mkdtempSync(join(tmpdir(), 'alcove-pool-'))
     try {
       writeFileSync(join(directory, 'pool.img.new'), 'half')
@@ -204,7 +204,7 @@ suite('the image file of a storage pool', { skip: needsRoot }, () => {
     }
   })
 
-  test('if a pool was remounted read-only, opening it mounts it writable again', async () => {
+  test('if a pool was remounted read-only, a runner that opens the pool makes it writable again', async () => {
     const directory = mkdtempSync(join(tmpdir(), 'alcove-pool-'))
     const parts = { directory, launcher: builtLauncher(), log: silentLog(), imageBytes: GiB }
     try {
@@ -220,7 +220,7 @@ suite('the image file of a storage pool', { skip: needsRoot }, () => {
     }
   })
 
-  test('if a pool is read-only after a disk error, opening it fails with an error that says what to do', async () => {
+  test('if a pool is read-only after a disk error, it cannot be opened, and the error says what to do', async () => {
     const directory = mkdtempSync(join(tmpdir(), 'alcove-pool-'))
     const image = join(directory, 'pool.img')
     const place = join(directory, 'pool')

@@ -51,11 +51,11 @@ for (const useBtrfs of [true, false])
       scratch[Symbol.dispose]()
     })
 
-    test('if a template is packed twice, both archives are equal', async () => {
+    test('if a template is packed into the store twice, both archives are equal', async () => {
       assert.deepEqual(await packTemplate({ pool: one!, store, image }), packed)
     })
 
-    test('a template with a damaged archive or a wrong hash is not unpacked, and no file of it is left', async () => {
+    test('if a template’s archive is damaged or has a wrong hash, unpacking fails, and no file is left', async () => {
       await assert.rejects(bring('0'.repeat(64)), fails('damaged', /not the one that was written/))
       const [chunk] = await Array.fromAsync(store.list(`images/${image}/chunks/`))
       assert.ok(chunk)

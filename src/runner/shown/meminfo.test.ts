@@ -11,7 +11,7 @@ const read = (text: string) =>
   )
 
 suite('the meminfo that a sandbox sees', () => {
-  test('MemTotal is the sandbox’s limit; MemFree is unused memory; MemAvailable includes what can be freed', () => {
+  test('in a sandbox, MemTotal is its memory limit, and MemAvailable includes memory that can be freed', () => {
     const use = { ...noMemoryUse, used: 300 * MiB, cached: 120 * MiB, activeFile: 40 * MiB, inactiveFile: 60 * MiB }
     const shown = read(renderMeminfo(1, use))
     assert.deepEqual(
@@ -20,12 +20,12 @@ suite('the meminfo that a sandbox sees', () => {
     )
   })
 
-  test('no value in a sandbox’s meminfo is negative or above the sandbox’s memory limit', () => {
+  test('no value in a sandbox’s /proc/meminfo is negative or above the sandbox’s memory limit', () => {
     assert.equal(read(renderMeminfo(1, { ...noMemoryUse, used: 1100 * MiB }))['MemFree'], 0)
     assert.equal(read(renderMeminfo(1, { ...noMemoryUse, activeFile: 10 * MiB }))['MemAvailable'], 1024)
   })
 
-  test('a sandbox’s meminfo has lines of the kernel’s format; its first five lines are those of the kernel', () => {
+  test('a sandbox’s /proc/meminfo has the kernel’s format, and its first five lines have the kernel’s names', () => {
     const own = readFileSync('/proc/meminfo', 'utf8').split('\n')
     const shown = renderMeminfo(2, noMemoryUse).trimEnd().split('\n')
     const nameOf = (line: string) => line.split(':')[0]

@@ -18,7 +18,7 @@ const fakeCgroup = () => {
 }
 
 suite('`Refresher` reads the memory use and the out-of-memory kills of running sandboxes at intervals', () => {
-  test('a new memory limit of a sandbox loses no out-of-memory kills: the next read reports them', async () => {
+  test('out-of-memory kills before a sandbox’s memory limit is changed are still reported afterwards', async () => {
     const { fake, cgroup } = fakeCgroup()
     const told: [string, number][] = []
     const refresher = new Refresher({

@@ -44,7 +44,7 @@ suite('the limits that a sandbox sees', { skip: needsRoot }, () => {
     return promise.finally(() => clearTimeout(late))
   }
 
-  test('a sandbox sees its own limits, not the host’s, also right after a resize and a runner restart', async () => {
+  test('programs in a sandbox see its CPU and memory, not the host’s, also right after a resize', async () => {
     const assignment = await box.started({ cpu: 1, memoryGiB: 0.25 })
     const { sandboxId } = assignment
     assert.equal(await memoryOf(sandboxId, 'MemTotal'), 256)
@@ -77,7 +77,7 @@ suite('the limits that a sandbox sees', { skip: needsRoot }, () => {
     await box.host.destroy(sandboxId)
   })
 
-  test('root in a sandbox can write neither meminfo, nor cpuinfo, nor the list of processors', async () => {
+  test('root in a sandbox cannot write to /proc/meminfo, /proc/cpuinfo or the list of processors', async () => {
     const { sandboxId } = await box.started()
     for (const path of ['/proc/meminfo', '/proc/cpuinfo', '/sys/devices/system/cpu/online'])
       assert.notEqual((await box.run(sandboxId, `echo x > ${path}`)).exitCode, 0, path)

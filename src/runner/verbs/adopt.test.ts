@@ -91,7 +91,7 @@ suite('a runner that starts after another runner has ended or was killed', { ski
     await box.host.destroy(sandboxId)
   })
 
-  test('a sandbox that ran with the user ids of all sandboxes gets user ids of its own at its next start', async (t) => {
+  test('a sandbox that shared its user ids with other sandboxes gets ids of its own at its next start', async (t) => {
     if (!(await box.mapsOwners())) return t.skip(cannotMapOwners)
     await box.close()
     box.use(await openTestHostIn(box.instance, box.directory, { mapsOwners: false }))

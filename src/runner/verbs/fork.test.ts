@@ -23,7 +23,7 @@ suite('forks of a sandbox', { skip: needsRoot }, () => {
     box.assignment({ isNew: true, forkOf: sandboxId, ...changes })
   const said = async ({ sandboxId }: Assignment, line: string) => (await box.run(sandboxId, line)).output
 
-  test('a fork has its parent’s disk and its own host name; later changes affect only one of the disks', async () => {
+  test('a fork has a copy of its parent’s disk and its own host name; its changes do not affect the parent', async () => {
     const parent = await box.started()
     await said(parent, 'rm /bin/tail; echo one > /root/file; echo 192.0.2.1 friend >> /etc/hosts; echo x > /dev/shm/x')
     const pid = box.pidOf(parent.sandboxId)
@@ -62,7 +62,7 @@ suite('forks of a sandbox', { skip: needsRoot }, () => {
     assert.equal(box.host.get(parent.sandboxId)?.status, 'stopped')
   })
 
-  test('a fork made while a program writes lines has all lines up to one moment; its parent loses no line', async () => {
+  test('a fork made while a program writes lines has all lines up to one moment; the parent has all lines', async () => {
     const parent = await box.started()
     await said(parent, '(i=0; while [ ! -e /dev/shm/end ]; do i=$((i+1)); echo $i; done > /root/log) 2>&1 &')
     const children = Array.from({ length: 6 }, () => childOf(parent))

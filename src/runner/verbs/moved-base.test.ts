@@ -66,7 +66,7 @@ suite('a disk that moves to a host with another base image of the same name', { 
     generation += 1
     await host.host.start({ ...assignment, isNew: false, generation, archive: { id, sha256 } })
   }
-  test('a disk keeps the files of its own base when it is restored on another host, and back on the first', async () => {
+  test('a disk restored on another host, and later on the first host again, keeps the files of its base', async () => {
     const assignment = await one.started({ image: 'default' })
     const { sandboxId } = assignment
     await one.run(sandboxId, 'echo own > /root/file')
@@ -102,7 +102,7 @@ suite('a disk that moves to a host with another base image of the same name', { 
     await two.host.destroy(own.sandboxId)
   })
 
-  test('a snapshot keeps its own base on another host, and so do the sandboxes made of it and their saves', async () => {
+  test('a snapshot on another host keeps its base; so do sandboxes made of the snapshot, and their saves', async () => {
     const assignment = await one.started({ image: 'default' })
     await one.run(assignment.sandboxId, 'echo copied > /root/file')
     await one.host.snapshot(assignment.sandboxId, 'made')

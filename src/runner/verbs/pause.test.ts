@@ -55,7 +55,7 @@ suite('pausing a sandbox', { skip: needsRoot }, () => {
     assert.deepEqual(new Set(await box.cgroupOf(assignment.sandboxId).pids()), new Set(pids))
   })
 
-  test('a command that streams its output neither loses nor repeats any of it over 50 pauses', async () => {
+  test('if a sandbox is paused 50 times, the streamed output of its command is complete and has no repeats', async () => {
     const assignment = await box.started()
     const { sandboxId } = assignment
     const command = await agentAt(box.host.get(sandboxId)!.socketPath).exec({

@@ -72,7 +72,7 @@ suite('saving the disk of a stopped sandbox', { skip: needsRoot }, () => {
     assert.equal(existsSync(store(assignment)), false)
   })
 
-  test('after a small change, a save writes few chunks, and removes chunks that only the older save needed', async () => {
+  test('after a small change of a disk, a save writes few chunks, and removes chunks that it does not need', async () => {
     const assignment = await makeStopped()
     const first = await box.host.save(stopped(assignment, 2, 'one'))
     const chunks = new Set(chunksOf(assignment))

@@ -179,7 +179,7 @@ suite('a volume on the disk of the runner', { skip: needsRoot }, () => {
     assert.equal(await run(one, 'cat /data/file'), 'kept\nforked')
   })
 
-  test('a start fails if a used volume is missing, and completes a new volume that a killed runner began', async () => {
+  test('a start fails if a volume that was used before is missing; an incomplete new volume is completed', async () => {
     const gone = volumeAt('/data')
     await assert.rejects(startWith(box, [used(gone, '/data')]), /is not where it was/)
     assert.equal(existsSync(pathOf(gone)), false)
@@ -216,7 +216,7 @@ suite('a volume on the disk of the runner', { skip: needsRoot }, () => {
 suite('a volume in a directory of the operator', { skip: needsRoot }, () => {
   // ramfs is tested in place of NFS: on both, mounts cannot map the owners of files.
   for (const type of ['tmpfs', 'ramfs'])
-    test(`hosts that mount one directory share its volumes; without the mount no volume is made: ${type}`, async () => {
+    test(`hosts that mount the same directory share its volumes; without the mount no volume is made: ${type}`, async () => {
       await using ends = new AsyncDisposableStack()
       const shared = mkdtempSync(join(tmpdir(), 'alcove-volumes-'))
       ends.defer(() => rmSync(shared, { recursive: true }))

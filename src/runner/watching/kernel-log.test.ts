@@ -16,7 +16,7 @@ suite('the kernel log about a process that has ended', () => {
     assert.equal(findKernelWord('[ 1600.1] traps: agent[812] general protection fault ip:0', init), 'crashed')
   })
 
-  test('kernel log lines about other processes, or about an earlier process with the same id, are ignored', () => {
+  test('`findKernelWord` ignores log lines about other processes or an earlier process with the same id', () => {
     const killed = (pid: number, name = 'agent') =>
       `Memory cgroup out of memory: Killed process ${pid} (${name}) total-vm:1kB`
     assert.equal(findKernelWord(`[ 1600.1] ${killed(8120)}\n[ 1600.2] ${killed(81)}`, init), undefined)

@@ -76,7 +76,7 @@ const codeOf = (answer: Buffer) => (answer[3] ?? 0) & 15
 const countOf = (answer: Buffer) => answer.readUInt16BE(6)
 
 suite('the resolver for sandboxes with a list of domains', () => {
-  test('the resolver answers only with addresses that the firewall has opened, and a TTL of at most 300 s', async () => {
+  test('Alcove’s resolver answers only with addresses that the firewall has opened, and a TTL up to 300 s', async () => {
     const opened: unknown[] = []
     using server = await serve({
       open: async (...all) => {
@@ -94,7 +94,7 @@ suite('the resolver for sandboxes with a list of domains', () => {
     assert.deepEqual([...answer.subarray(-4)], [203, 0, 113, 5])
   })
 
-  test('the resolver answers NXDOMAIN for a name that is not listed, and does not ask another resolver', async () => {
+  test('Alcove’s resolver answers NXDOMAIN for a domain that is not allowed, and asks no other resolver', async () => {
     using server = await serve({ lookup: () => assert.fail('somebody was asked') })
     for (const name of ['a.test', 'example.com', 'api.example.com.evil.test']) {
       assert.equal(codeOf(await askUdp(server, question(name))), 3, name)
@@ -102,7 +102,7 @@ suite('the resolver for sandboxes with a list of domains', () => {
     assert.deepEqual([codeOf(await askUdp(server, question('api.example.com', 28)))], [0], 'AAAA is empty')
   })
 
-  test('if the upstream resolver fails, the resolver’s answer has the DNS code for that failure', async () => {
+  test('if another resolver that Alcove’s resolver asks fails, Alcove’s answer has the DNS code for failure', async () => {
     for (const [code, expected] of [
       ['ENOTFOUND', 3],
       ['ENODATA', 0],
