@@ -41,7 +41,7 @@ const heldHere = () => {
 }
 
 suite('request bodies of calls that wait for their sandbox', () => {
-  test('a request body that was passed on to its sandbox does not count as waiting, and its memory is freed', async () => {
+  test('a request body that the gate has passed on does not count as waiting, and its memory is freed', async () => {
     await using box = await startToolbox()
     const stop = new AbortController()
     const begin = (path: string, body: () => object, headers = {}) => {
@@ -74,7 +74,7 @@ suite('request bodies of calls that wait for their sandbox', () => {
     stop.abort()
   })
 
-  test('the request bodies of callers that stopped waiting for their sandbox are removed from memory', async () => {
+  test('if a call times out while it waits for a sandbox, the memory of the call’s request body is freed', async () => {
     await using box = await startToolbox()
     await box.post(execute, { command: 'true' })
     using _ = deafen(box)
@@ -107,7 +107,7 @@ suite('request bodies of calls that wait for their sandbox', () => {
     assert.equal(heldBodies.has('box-1'), false)
   })
 
-  test('a call answers 429 above 256 MiB of waiting bodies in total, but each sandbox may always have 64 KiB', async (t) => {
+  test('above 256 MiB of waiting request bodies in total, calls get 429; each sandbox may always have 64 KiB', async (t) => {
     await using box = await startToolbox()
     for (let other = 0; other < 16; other++) {
       assert.ok(heldBodies.take(`other-${other}`, 16 * MiB))

@@ -52,7 +52,7 @@ suite('the working directory of an image', () => {
     assert.equal((await ok(box.post('/process/interpreter/context', {})))['cwd'], directory)
   })
 
-  test('relative paths of file calls start in the image’s working directory', async () => {
+  test('relative paths in file calls start in the image’s working directory', async () => {
     const at = (path: string) => encodeURIComponent(path)
     const listed = (await ok(box.get(`/files?path=${at('.')}`))) as unknown as { name: string; path: string }[]
     assert.deepEqual(
@@ -88,7 +88,7 @@ suite('the working directory of an image', () => {
     assert.match(body.message, /"\/nowhere\/at\/all" cannot be used/)
   })
 
-  test('GET /work-dir and relative paths of files start at the home if the image has no working directory', async () => {
+  test('GET /work-dir returns the home if the image has no working directory; relative paths start there', async () => {
     await using other = await startToolbox({}, { config: configWith('/') })
     assert.deepEqual((await other.get('/work-dir')).body, { dir: homedir() })
     assert.deepEqual((await other.get('/files/info?path=.')).body.path, homedir())

@@ -36,7 +36,7 @@ suite('an operation of `Agent` resolves before it closes its connection', { time
     await until(() => sockets() <= before, `at most ${before} sockets`)
   }
 
-  test('operations on commands and jobs, and `info`, resolve before they close their connection', async (t) => {
+  test('a call to the agent about commands or jobs, or `info`, resolves before its connection is closed', async (t) => {
     await using native = await NativeAgent.start()
     const { agent } = native
     const { jobs } = agent
@@ -64,7 +64,7 @@ suite('an operation of `Agent` resolves before it closes its connection', { time
     })
   })
 
-  test('operations on sessions and their commands resolve before they close their connection', async (t) => {
+  test('a call to the agent about sessions or their commands resolves before its connection is closed', async (t) => {
     await using native = await NativeAgent.start()
     const { sessions } = native.agent
     const none = new AbortController().signal
@@ -86,7 +86,7 @@ suite('an operation of `Agent` resolves before it closes its connection', { time
     })
   })
 
-  test('operations on files resolve before they close their connection', async (t) => {
+  test('a call to the agent about files resolves before its connection is closed', async (t) => {
     await using native = await NativeAgent.start()
     const files = native.agent.files(user)
     const at = (name: string) => join(native.directory, name)

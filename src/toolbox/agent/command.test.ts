@@ -46,7 +46,7 @@ suite('`exec` of the agent', () => {
     })
   }
 
-  test('the lines of standard output and standard error keep their order if the streams are merged', async () => {
+  test('a command’s lines of standard output and standard error keep their order if the streams are merged', async () => {
     await using native = await NativeAgent.start()
     const spec = { ...shell('for i in 1 2 3 4 5; do echo o$i; echo e$i >&2; done'), mergeOutput: true }
     const { stdout, stderr } = await read(await native.agent.exec(spec))
@@ -158,7 +158,7 @@ suite('`exec` of the agent', () => {
     assert.equal((await read(await native.agent.exec({ ...command('cat'), stdin }))).stdout.length, stdin.length)
   })
 
-  test('`write` passes input to a running command; `unsentBytes` counts what the command has not read yet', async () => {
+  test('`write` passes input to a running command; `unsentBytes` counts input that waits for the command', async () => {
     await using native = await NativeAgent.start()
     const running = await native.agent.exec({
       ...shell('read first; read second; echo "$first $second"'),
@@ -186,14 +186,14 @@ suite('`exec` of the agent', () => {
     assert.equal((await read(stuck)).signal, 15)
   })
 
-  test('a request to the agent that is split into several frames is handled as one request', async () => {
+  test('the agent handles a request that is split into several frames as one request', async () => {
     await using native = await NativeAgent.start()
     const long = Array.from({ length: 20 }, () => 'y'.repeat(100_000))
     const { stdout } = await read(await native.agent.exec(command('/bin/sh', '-c', 'echo $#', 'sh', ...long)))
     assert.equal(stdout, '20\n')
   })
 
-  test('a slow reader gets 64 MiB of output completely and in order, and the agent’s memory stays small', async () => {
+  test('a slow reader gets 64 MiB of a command’s output completely, and the agent’s memory stays small', async () => {
     await using native = await NativeAgent.start('release')
     const running = await native.agent.exec(shell('seq 1 9000000 | head -c 67108864'))
     const hash = createHash('sha256')
@@ -239,7 +239,7 @@ suite('`exec` of the agent', () => {
     await until(() => existsSync(trace) && readFileSync(trace, 'utf8') === 'a\nb\nc\n', 'the child writing on')
   })
 
-  test('all output written before a command’s exit arrives, even if a background child keeps the pipe open', async () => {
+  test('all output that a command writes before its exit arrives, even if a child keeps the pipe open', async () => {
     await using native = await NativeAgent.start()
     for (let round = 0; round < 20; round++) {
       const { stdout } = await read(await native.agent.exec(shell('sleep 5 & head -c 50000 /dev/zero')))

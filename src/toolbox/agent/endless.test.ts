@@ -63,14 +63,14 @@ suite('an agent that sends answers without end', () => {
     }
   const isBad = { name: 'BadFrame' }
 
-  test('`jobs.list` refuses a list with a job that is too large, or with too many jobs', async () => {
+  test('`jobs.list` refuses an agent’s list of jobs that is too long, or in which one job is too large', async () => {
     await assert.rejects(saying(forEver(job(4096))).jobs.list(), isBad)
     assert.ok(said < 16 * 1024 * 1024)
     await assert.rejects(saying(forEver(job(100_000))).jobs.list(), isBad)
     assert.ok(said < 1024 * 1024)
   })
 
-  test('`sessions.list` shortens command texts at the end of a long list, and refuses a very long list', async () => {
+  test('`sessions.list` shortens commands at the end of an agent’s long list, and refuses a very long list', async () => {
     const text = 'x'.repeat(4096)
     const few = Array.from({ length: 1500 }, () => command(5000, text))
     const [listed] = await saying(() => [session('s'), ...few, encodeFrame(kinds.end)]).sessions.list()
@@ -95,7 +95,7 @@ suite('an agent that sends answers without end', () => {
     await assert.rejects(saying(forEver(encodeFrame(kinds.text), [command(1)])).sessions.command('s', 'c'), isBad)
   })
 
-  test('an agent’s frames LOST and CREDIT with the number 0 are refused, as they could come without end', async () => {
+  test('the gate refuses an agent’s frames LOST and CREDIT with the number 0, as they could come without end', async () => {
     const lost = encodeFrame(kinds.lost, new FieldWriter().u64(0).done())
     const follow = async () => {
       for await (const _ of saying(forEver(lost)).jobs.attach('j', 0));

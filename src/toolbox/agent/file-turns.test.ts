@@ -3,7 +3,7 @@ import { suite, test } from 'node:test'
 import { takeTurn } from './file-turns.ts'
 
 suite('the queue of file operations of a sandbox', () => {
-  test('64 writes of a sandbox run and 1,000 wait; the next write is refused as busy, but a read still runs', async () => {
+  test('if 64 file writes of a sandbox run and 1,000 wait, another write is refused, but a read still runs', async () => {
     const first = await Promise.all(Array.from({ length: 64 }, () => takeTurn('write', 'box')))
     const waiting = Array.from({ length: 1000 }, () => takeTurn('write', 'box'))
     await assert.rejects(takeTurn('write', 'box'), { name: 'AgentRefused', stage: 'busy', errno: 'EAGAIN' })

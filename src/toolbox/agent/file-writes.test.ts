@@ -35,7 +35,7 @@ suite('writing files through the agent', () => {
     await assert.rejects(box.files.write(box.at('no', 'parent'), []), refused('ENOENT'))
   })
 
-  test('`write` writes 60 MiB completely', async () => {
+  test('`write` writes a file of 60 MiB completely', async () => {
     await using box = await startWithFiles()
     const piece = Buffer.alloc(3 * 1024 * 1024, 'piece ')
     await box.files.write(box.at('large'), Array(20).fill(piece))
@@ -221,7 +221,7 @@ suite('unpacking a stream of files through the agent', { skip: needsRoot }, () =
       Buffer.from(contents),
     ])
 
-  test('`unpack` makes files, directories, links and missing parents, however the stream is split', async () => {
+  test('`unpack` makes files, directories and links from a stream, wherever the stream is cut into chunks', async () => {
     await using box = await startWithFiles()
     const large = 'x'.repeat(700_000)
     const stream = Buffer.concat([

@@ -122,7 +122,7 @@ suite('reading files through the agent', () => {
     assert.match(await content(await box.files.read('/proc/self/status')), /^Name:\talcove-agent/)
   })
 
-  test('`read` of a file in sysfs, or of a file that shrinks, reports the number of bytes really read', async () => {
+  test('`read` of a file in sysfs, or of a file that was cut short, reports the number of bytes really read', async () => {
     await using box = await startWithFiles()
     const mtu = readFileSync(loopbackMtu, 'utf8')
     assert.notEqual(statSync(loopbackMtu).size, mtu.length)
@@ -185,7 +185,7 @@ suite('reading files through the agent', () => {
     await assert.rejects(stream.toArray(), { name: 'AgentGone' })
   })
 
-  test('the agent’s process for a `read` ends when the reader closes the stream', async () => {
+  test('the agent’s process that reads a file ends when the caller closes the stream', async () => {
     await using box = await startWithFiles()
     writeFileSync(box.at('large'), '')
     truncateSync(box.at('large'), 64 * 1024 * 1024)
@@ -209,7 +209,7 @@ suite('reading files through the agent', () => {
 })
 
 suite('changing files through the agent', () => {
-  test('`mkdir` makes missing parents, and returns whether it made the directory', async () => {
+  test('`mkdir` makes missing parents, and returns false if the directory already exists', async () => {
     await using box = await startWithFiles()
     assert.equal(await box.files.mkdir(box.at('a', 'b', 'c'), 0o700), true)
     assert.equal(statSync(box.at('a', 'b', 'c')).mode & 0o7777, 0o700)

@@ -84,7 +84,7 @@ suite('frames between the gate and the agent', () => {
 })
 
 suite('fields in the payload of a frame', () => {
-  test('`word` reads a number and returns the word at that position of a list; refuses a too large number', () => {
+  test('`word` reads a number and returns the word at that position of a list, and refuses a larger number', () => {
     const words = ['waiting', 'running'] as const
     assert.equal(new FieldReader(Buffer.of(1)).word(words), 'running')
     assert.throws(() => new FieldReader(Buffer.of(2)).word(words), BadFrame)

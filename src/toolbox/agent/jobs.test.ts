@@ -38,7 +38,7 @@ const untilOutput = async (jobs: Jobs, id: string, wanted: RegExp, from = 0): Pr
 }
 
 suite('`attach` to a job of the agent, and other calls for jobs', () => {
-  test('`attach` returns a job’s output in order from any offset, and its exit, during and after the job', async () => {
+  test('`attach` returns a job’s output in order from any offset, and its exit, even after the job has ended', async () => {
     await using native = await NativeAgent.start()
     const { jobs } = native.agent
     await jobs.spawn(job('a', 'for i in 1 2 3; do echo o$i; sleep 0.02; echo e$i >&2; sleep 0.02; done; exit 3'))
@@ -140,7 +140,7 @@ suite('`attach` to a job of the agent, and other calls for jobs', () => {
     assert.equal(text(events), all.slice(-10_000))
   })
 
-  test('a slow client does not slow a job; each byte of output reaches it or is reported as lost', async () => {
+  test('a slow client does not slow a job; each byte of the job’s output arrives or is reported as lost', async () => {
     await using native = await NativeAgent.start('release')
     const { jobs } = native.agent
     const total = 32 * 1024 * 1024
@@ -161,7 +161,7 @@ suite('`attach` to a job of the agent, and other calls for jobs', () => {
     assert.ok(native.residentKiB < 6144, `the agent grew to ${native.residentKiB} KiB`)
   })
 
-  test('two clients that follow one job both get all 16 MiB of its output', async () => {
+  test('two clients that follow one job each get all 16 MiB of the job’s output', async () => {
     await using native = await NativeAgent.start()
     const { jobs } = native.agent
     await jobs.spawn(job('twice', 'seq 1 9000000 | head -c 16777216', { ringBytes: 1 << 25 }))
@@ -262,7 +262,7 @@ suite('`attach` to a job of the agent, and other calls for jobs', () => {
     assert.deepEqual(await jobs.list(), [])
   })
 
-  test('`pour` passes on the output that exists so far, or with `follow` all output until the job ends', async () => {
+  test('`pour` passes on a job’s output so far, or with `follow` the job’s output until the job ends', async () => {
     await using native = await NativeAgent.start()
     const { jobs } = native.agent
     const poured = async (follow: boolean): Promise<string> => {
@@ -289,7 +289,7 @@ suite('`attach` to a job of the agent, and other calls for jobs', () => {
     )
   })
 
-  test('calls for a missing job, an id in use or an invalid job fail with an errno', async () => {
+  test('a call about a missing job, or to start a job that is invalid or has a used id, fails with an errno', async () => {
     await using native = await NativeAgent.start()
     const { jobs } = native.agent
     await jobs.spawn(job('twin', 'sleep 1000'))
@@ -445,7 +445,7 @@ suite('jobs with a terminal', () => {
     }
   })
 
-  test('a job’s terminal belongs to the job’s user', { skip: needsRoot }, async () => {
+  test('a job’s terminal device belongs to the job’s user', { skip: needsRoot }, async () => {
     await using native = await NativeAgent.start()
     const { jobs } = native.agent
     await jobs.spawn(

@@ -40,7 +40,7 @@ suite('many sessions in one agent, and random requests', () => {
     await sessions.open(spec('s'))
   })
 
-  test('`remove` of a session kills processes that ignore SIGTERM, and other calls are answered meanwhile', async () => {
+  test('`remove` of a session kills processes that ignore SIGTERM; the agent meanwhile answers other calls', async () => {
     await using native = await NativeAgent.start()
     const { sessions } = native.agent
     await sessions.open(spec('deaf'))

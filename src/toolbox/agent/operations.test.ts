@@ -35,7 +35,7 @@ suite('`dial` to a server in a sandbox', () => {
     await native.downTo(before)
   })
 
-  test('a server reached by `dial` may end its output first, and still receives input', async () => {
+  test('a server reached by `dial` still receives input after it has ended its output', async () => {
     await using native = await NativeAgent.start()
     const heard = Promise.withResolvers<string>()
     await using server = await listen((socket) => {
@@ -112,7 +112,7 @@ suite('`info` and `shutdown` of the agent', () => {
     assert.notEqual((await second.agent.info()).bootId, bootId)
   })
 
-  test('`shutdown` sends SIGTERM, kills processes that do not end, and reports how running commands ended', async () => {
+  test('`shutdown` of an agent sends SIGTERM to all processes, and kills processes that do not end', async () => {
     await using native = await NativeAgent.start()
     const spec = { env: {}, user: userInfo().username, mergeOutput: false }
     const polite = await native.agent.exec({ ...spec, argv: ['sleep', '1000'] })
@@ -130,7 +130,9 @@ suite('`info` and `shutdown` of the agent', () => {
     else assert.ok(end.reason instanceof AgentGone)
   })
 
-  test('`shutdown` sends SIGHUP to an interactive shell, which ignores SIGTERM', { timeout: 120_000 }, async () => {
+  test('`shutdown` of an agent sends SIGHUP to an interactive shell, because the shell ignores SIGTERM', {
+    timeout: 120_000,
+  }, async () => {
     await using native = await NativeAgent.start()
     const terminal = { cols: 80, rows: 24 }
     const argv = ['bash', '--norc', '-i']

@@ -56,7 +56,7 @@ suite('an answer of the agent that arrives in pieces', { timeout: 30_000 }, () =
     tunnel.destroy()
   })
 
-  test('a refusal by the agent is read completely, however its bytes are split', async () => {
+  test('an agent’s refusal is read completely, however its bytes are split', async () => {
     for (const cut of [2, 5, 7]) {
       answer = inPieces(refused, cut)
       await assert.rejects(agent.dial(80), AgentRefused)
@@ -64,7 +64,7 @@ suite('an answer of the agent that arrives in pieces', { timeout: 30_000 }, () =
     }
   })
 
-  test('an agent that closes in the middle of an answer causes AgentGone; a too long answer causes BadFrame', async () => {
+  test('an answer that the agent does not finish causes the error AgentGone; a too long answer BadFrame', async () => {
     for (const cut of [2, 7]) {
       answer = async (socket) => void socket.end(refused.subarray(0, cut))
       await assert.rejects(agent.dial(80), AgentGone)

@@ -30,7 +30,7 @@ const startServer = async () => {
 }
 
 suite('connections to an agent that the gate opens before a call needs them', () => {
-  test('a socket that was opened before a call serves one call, and is replaced when that call has ended', async () => {
+  test('a socket that the gate opens to an agent ahead of calls serves one call, and is then replaced', async () => {
     await using native = await NativeAgent.start('release')
     using sockets = new ReadySockets()
     using _ahead = openAhead(sockets)
@@ -54,7 +54,7 @@ suite('connections to an agent that the gate opens before a call needs them', ()
     assert.equal(sockets.take(server.path), undefined)
   })
 
-  test('sockets that were opened before a call are limited in number, and closed if unused for a while', async () => {
+  test('sockets that the gate opens to agents before a call are limited, and closed if unused for a while', async () => {
     await using server = await startServer()
     using sockets = new ReadySockets({ each: 2, all: 3, idleMs: 200 })
     sockets.fill(server.path, server.open)

@@ -147,7 +147,7 @@ for (const shell of ['bash', 'sh'] as const) {
 }
 
 suite('sessions of the agent', () => {
-  test('a session runs its commands one after the other, in order of arrival, and lists their states', async () => {
+  test('a session runs its commands one after the other, in order of arrival, and lists each one’s state', async () => {
     await using native = await NativeAgent.start()
     const { sessions } = native.agent
     await sessions.open(spec('s'))
@@ -209,7 +209,7 @@ suite('sessions of the agent', () => {
     assert.ok(lost < total / 2, `${lost} bytes were lost`)
   })
 
-  test('large output of a session command is complete and in order, if a client reads it at once or later', async () => {
+  test('large output of a session command is complete and in order, whether a client reads at once or later', async () => {
     await using native = await NativeAgent.start()
     const { sessions } = native.agent
     // The ring buffer is large enough for all output, so no output is lost even on a slow machine.
@@ -259,7 +259,7 @@ suite('sessions of the agent', () => {
     assert.equal((await read(sessions.attach('s', 'c', 0))).stdout, 'hello\ngot hello\n')
   })
 
-  test('input for a slow session command is buffered up to a limit, and refused above it', async () => {
+  test('input for a session command that reads slowly is buffered up to a limit; more input is refused', async () => {
     await using native = await NativeAgent.start()
     const { sessions } = native.agent
     await sessions.open(spec('s'))
@@ -272,7 +272,7 @@ suite('sessions of the agent', () => {
     assert.equal((await read(sessions.attach('s', id, 0))).stdout, '3\n')
   })
 
-  test('calls for a missing session or command, an id in use or a shell that cannot start fail with an errno', async () => {
+  test('session calls with an id that is missing or in use, or a shell that cannot start, fail with an errno', async () => {
     await using native = await NativeAgent.start()
     const { sessions } = native.agent
     await sessions.open(spec('s'))

@@ -15,14 +15,14 @@ const sieved = (pieces: readonly (string | Buffer)[]) => {
 }
 
 suite('lines with charts in the output of a program', () => {
-  test('lines with charts are removed from the output and collected, and other lines keep their order', () => {
+  test('lines with charts are taken out of a program’s output and collected; other lines keep their order', () => {
     assert.deepEqual(sieved([`a\n${chartLine({ n: 1 })}b\n${chartLine({ n: 2 })}c`]), {
       text: 'a\nb\nc',
       charts: [{ n: 1 }, { n: 2 }],
     })
   })
 
-  test('charts are found in the output no matter where the output is cut into pieces', () => {
+  test('charts are found in a program’s output wherever the output is cut into pieces', () => {
     const whole = Buffer.from(`dtn_\n${chartLine({ n: 'é' })}x dtn_artifact_k39fd2:{}\n\n${chartLine({ n: 2 })}dtn_art`)
     const expected = { text: 'dtn_\nx dtn_artifact_k39fd2:{}\n\ndtn_art', charts: [{ n: 'é' }, { n: 2 }] }
     fc.assert(
@@ -34,7 +34,7 @@ suite('lines with charts in the output of a program', () => {
     )
   })
 
-  test('malformed lines with charts are removed from the output and ignored', () => {
+  test('malformed lines with charts are removed from a program’s output and ignored', () => {
     const bad = [
       '',
       '{',
@@ -48,11 +48,11 @@ suite('lines with charts in the output of a program', () => {
     assert.deepEqual(sieved(bad.map((text) => `${chartMark}${text}\n`)), { text: '', charts: [] })
   })
 
-  test('a chart in the last line of the output is collected even if that line has no newline', () => {
+  test('a chart in the last line of a program’s output is collected even if that line has no newline', () => {
     assert.deepEqual(sieved([chartLine({ n: 1 }).trimEnd()]), { text: '', charts: [{ n: 1 }] })
   })
 
-  test('a chart that is too large is dropped, and so are charts above the limits of one program', () => {
+  test('a program’s chart is dropped if it is too large, or if all charts so far are too many or too large', () => {
     const long = chartLine({ long: 'x'.repeat(9 * 1024 * 1024) })
     assert.deepEqual(sieved([long, 'text\n', chartLine({ n: 1 })]), { text: 'text\n', charts: [{ n: 1 }] })
     assert.equal(sieved(Array.from({ length: 100 }, (_, n) => chartLine({ n }))).charts.length, 64)

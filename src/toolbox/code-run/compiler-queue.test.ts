@@ -24,7 +24,7 @@ const start = (atOnce: number) => {
 }
 
 suite('the queue of TypeScript compilations', () => {
-  test('the organization with the fewest running compilations is next, even if others queue many more', async () => {
+  test('the organization with the fewest running compilations is served next, even if others queue many more', async () => {
     const { take, endOne, order } = start(2)
     await Promise.all([take('a'), take('a')])
     const waiting = [take('a'), take('a'), take('b'), take('c')]
@@ -33,7 +33,7 @@ suite('the queue of TypeScript compilations', () => {
     assert.deepEqual(order, ['a', 'a', 'b', 'a', 'c', 'a'])
   })
 
-  test('a compilation is refused with 429 if too many wait, but one per organization may always wait', async () => {
+  test('a TypeScript compilation is refused with 429 if too many wait; one per organization may always wait', async () => {
     const { take } = start(1)
     await take('a')
     for (let call = 0; call < 3; call++) take('a')

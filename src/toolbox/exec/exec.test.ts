@@ -101,12 +101,12 @@ suite('POST /process/execute', () => {
     assert.equal((await box.post(execute, { command: 'x'.repeat(9 * 1024 * 1024) })).status, 413)
   })
 
-  test('POST /process/execute replaces invalid UTF-8 in the output', async () => {
+  test('POST /process/execute answers with U+FFFD in place of invalid UTF-8 in the output', async () => {
     await using box = await startToolbox()
     assert.equal((await box.post(execute, { command: "printf 'a\\377b\\0c'" })).body.result, 'a\ufffdb\0c')
   })
 
-  test('1 GiB of output is cut to its beginning and end with a note about the gap, and memory stays small', async () => {
+  test('1 GiB of a command’s output is cut to its beginning and end, and the gate’s memory stays small', async () => {
     await using box = await startToolbox()
     const before = process.memoryUsage.rss()
     const { status, body } = await box.post(execute, {
@@ -250,7 +250,7 @@ suite('POST /process/execute: Idempotency-Key', () => {
 suite('stored answers of commands with an Idempotency-Key', () => {
   const answer = (bytes: number) => async () => ({ exitCode: 0, result: 'x'.repeat(bytes) })
 
-  test('above 256 KiB the oldest stored answers are evicted; a retry gets 409 if its answer was too long', async () => {
+  test('a sandbox’s stored answers have at most 256 KiB; a retry gets 409 if the answer was too long', async () => {
     const answers = new Answers()
     for (const key of ['a', 'b', 'c']) await answers.once(key, key, answer(100 * 1024))
     let again = 0
@@ -266,7 +266,7 @@ suite('stored answers of commands with an Idempotency-Key', () => {
     await assert.rejects(answers.once('long', 'long', rerun), { status: 409 })
   })
 
-  test('the memory of a stored answer is freed when the answer is evicted', async () => {
+  test('when the stored answer for an Idempotency-Key is evicted, its memory is freed', async () => {
     setFlagsFromString('--expose-gc')
     const collect = runInNewContext('gc') as () => void
     const answers = new Answers()
@@ -277,7 +277,7 @@ suite('stored answers of commands with an Idempotency-Key', () => {
     assert.equal(first.deref(), undefined)
   })
 
-  test('more than 256 commands with an Idempotency-Key at the same time are refused with 429', async () => {
+  test('if 256 commands with an Idempotency-Key run in a sandbox, another one is refused with 429', async () => {
     const answers = new Answers()
     const going = Promise.withResolvers<{ exitCode: number; result: string }>()
     for (let key = 0; key < 256; key++) answers.once(String(key), key, () => going.promise)

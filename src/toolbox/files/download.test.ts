@@ -95,7 +95,7 @@ suite('GET /files/download', () => {
     assert.match(reply.body.message, /too large/)
   })
 
-  test('closing a download ends the process that reads the file', async () => {
+  test('if a caller closes a download, the process in the sandbox that reads the file ends', async () => {
     await using room = await FilesRoom.start()
     writeFileSync(room.at('large'), '')
     truncateSync(room.at('large'), 256 * 1024 * 1024)
@@ -111,7 +111,7 @@ suite('GET /files/download', () => {
 })
 
 suite('POST /files/bulk-download', () => {
-  test('closing a bulk download closes a file that was opened and not yet sent', async () => {
+  test('if a caller closes a bulk download, a file that was opened for it and not yet sent is closed', async () => {
     const stream = Readable.from([Buffer.from('x')])
     const files = { read: async () => ({ length: 1, stream }) } as unknown as Files
     const reply = { header: () => reply } as unknown as FastifyReply

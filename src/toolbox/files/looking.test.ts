@@ -91,7 +91,7 @@ suite('GET /files/find', () => {
     assert.deepEqual(await answersOf(busy), expected)
   })
 
-  test('GET /files/find cuts long lines; above 10000 matches it drops the others and sets X-Alcove-Truncated', async () => {
+  test('GET /files/find cuts long lines, returns 10000 matches at most, and sets X-Alcove-Truncated if cut', async () => {
     await using room = await FilesRoom.start()
     writeFileSync(room.at('many'), 'match\n'.repeat(10_001))
     const { body, headers } = await room.get('/find', { path: room.directory, pattern: 'match' })

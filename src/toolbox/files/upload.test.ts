@@ -126,7 +126,7 @@ suite('POST /files/upload-v2, POST /files/upload', () => {
     assert.deepEqual(readdirSync(room.directory), ['hosts', 'own'])
   })
 
-  test('a caller receives the refusal of its upload while it is still sending', async () => {
+  test('a caller whose upload is refused receives the refusal while still sending the upload', async () => {
     await using room = await FilesRoom.start()
     mkdirSync(room.at('directory'))
     for (const type of ['application/octet-stream', 'multipart/form-data; boundary=b']) {
@@ -180,7 +180,7 @@ suite('POST /files/bulk-upload', () => {
       ),
     )
 
-  test('an upload answers 400 to a directory, 403 without permission, 404 below /proc, 422 on a full disk', {
+  test('an upload to a directory answers 400, without permission 403, below /proc 404, to a full disk 422', {
     skip: needsRoot,
   }, async () => {
     await using room = await FilesRoom.start({ user: 'nobody' })
@@ -283,7 +283,7 @@ suite('uploads over an existing file', () => {
     }
   })
 
-  test('an upload never shows a temporary name in the directory', async () => {
+  test('during an upload, no temporary name appears in the directory', async () => {
     await using room = await FilesRoom.start()
     writeFileSync(room.at('old'), 'x')
     const seen = new Set<string | null>()
@@ -315,7 +315,7 @@ suite('uploads over an existing file', () => {
     assert.deepEqual(readdirSync(room.directory), ['program'])
   })
 
-  test('24 uploads of one file at the same time leave the contents of one of them, never a mixture', async () => {
+  test('after 24 uploads to one path at the same time, the file has the contents of just one upload', async () => {
     await using room = await FilesRoom.start()
     writeFileSync(room.at('file'), 'x'.repeat(500_000))
     const contents = Array.from({ length: 24 }, (_, at) => String.fromCharCode(97 + at).repeat(1 + at * 11_000))

@@ -76,7 +76,9 @@ suite('GET /git/branches, POST /git/branches, DELETE /git/branches, POST /git/ch
     assert.equal((await room.get('/branches', { path })).body.current, 'main')
   })
 
-  test('git calls in a repository of another user answer 403, as git refuses them', { skip: needsRoot }, async () => {
+  test('git calls in a repository that belongs to another user answer 403, because git refuses them', {
+    skip: needsRoot,
+  }, async () => {
     await using room = await GitRoom.start()
     const path = await room.clone()
     chownSync(path, 4242, 4242)

@@ -8,7 +8,7 @@ import { GitRoom, refusal } from './testing/git-room.ts'
 const author = { author: 'Ada Lovelace', email: 'ada@example.com' }
 
 suite('POST /git/add, POST /git/commit', () => {
-  test('POST /git/commit stores the staged changes in the author’s name, and returns the hash', async () => {
+  test('POST /git/commit commits the staged changes in the author’s name, and returns the commit’s hash', async () => {
     await using room = await GitRoom.start()
     const path = await room.clone()
     writeFileSync(join(path, 'a'), '1')
@@ -100,7 +100,7 @@ suite('POST /git/add, POST /git/commit', () => {
 })
 
 suite('a caller that hangs up during a commit', () => {
-  test('a caller that closes its connection during a commit ends git and its hook; no lock stays behind', async () => {
+  test('if a caller closes its connection during a commit, git and its hook end, and no lock file is left', async () => {
     await using room = await GitRoom.start()
     const path = await room.clone()
     const pidFile = join(room.home, 'pid')

@@ -166,7 +166,7 @@ suite('credentials in git URLs', () => {
     }
   })
 
-  test('the origin of a git URL is the scheme, host and port of an HTTP URL', () => {
+  test('the origin of a git server is the scheme, host and port of its HTTP URL', () => {
     assert.equal(originOf('https://Host:443/a/b'), 'https://host')
     assert.equal(originOf('http://[::1]:80/a'), 'http://[::1]')
     assert.equal(originOf('ssh://host/a'), undefined)

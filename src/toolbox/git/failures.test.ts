@@ -21,11 +21,11 @@ suite('errors of git', () => {
     ['conflict', 'fatal: refusing to merge unrelated histories'],
     ['bad_request', 'fatal: something that nobody has met'],
   ] as const) {
-    test(`an error has the code ${code} if git prints: ${stderr.split('\n')[0]}`, () =>
+    test(`the error of a git call has the code ${code} if git prints: ${stderr.split('\n')[0]}`, () =>
       assert.equal(failed(stderr).code, code))
   }
 
-  test('an error quotes git’s message, shortened and without hints, prefixes and control characters', () => {
+  test('the error of a git call has git’s message, shortened, without hints, prefixes and control characters', () => {
     assert.equal(failed('hint: try\nfatal: it \x1b[31mfailed\x1b[0m\x07\r\nhint: again\n').message, 'it failed')
     assert.equal(failed('', 'On branch main\n').message, 'On branch main')
     assert.equal(failed('').message, 'Git ended with exit code 1.')

@@ -23,7 +23,7 @@ suite('GET /git/status', () => {
     })
   })
 
-  test('GET /git/status has a word for each kind of change, in the index and in the work tree', async () => {
+  test('GET /git/status names the kind of each file’s change, in the index and in the work tree', async () => {
     await using room = await GitRoom.start()
     room.advance({ changed: '1', deleted: '1', moved: 'a long text\nthat git knows again\n', link: '1', mode: '1' })
     const path = await room.clone()

@@ -113,7 +113,7 @@ suite('POST /git/push', () => {
     assert.equal(room.git(room.upstream, 'branch', '--list', 'feature').trim(), 'feature')
   })
 
-  test('POST /git/push answers 409 if the remote has newer commits, or refuses the push', async () => {
+  test('POST /git/push answers 409 if the remote has newer commits or refuses the push', async () => {
     await using room = await GitRoom.start()
     const path = await room.clone()
     const theirs = room.advance({ readme: 'theirs\n' })

@@ -57,7 +57,7 @@ suite('the timeout of interpreter code', () => {
 })
 
 suite('the end of an interpreter context’s Python', () => {
-  test('if Python itself ends, the caller gets an error and close code 1011; the next run gets a new Python', async () => {
+  test('if interpreter code ends its Python, the caller gets close code 1011; the next run gets a new Python', async () => {
     await using box = await startToolbox()
     const contextId = await newContext(box, { cwd: '/tmp' })
     for (const [code, words] of [
@@ -156,7 +156,7 @@ print("x" * 40_000_000)
 fill = "head -c 40000000 /dev/zero | tr '\\\\0' x; touch " + ${JSON.stringify(file)}
 subprocess.Popen(["sh", "-c", fill], start_new_session=True)`
 
-  test('an interpreter run ends and reports a loss if its last message was overwritten; the next run works', async () => {
+  test('an interpreter run whose last message was overwritten reports the loss and ends; the next run works', async () => {
     await using box = await startToolbox()
     const [begun, filled] = [join(box.directory, 'begun'), join(box.directory, 'filled')]
     const run = start(box, `print("runs", flush=True)\n${waitFor(begun)}${loseEnd(filled)}`)

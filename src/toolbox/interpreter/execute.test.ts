@@ -84,7 +84,7 @@ suite('GET /process/interpreter/execute', () => {
     }
   })
 
-  test('notebook commands such as `%pip` and `!ls` are refused; the error says what to use instead', async () => {
+  test('notebook commands (`%pip`, `!ls`) in interpreter code are refused; the error names an alternative', async () => {
     await using box = await startToolbox()
     const lines = [
       '%pip install x',
@@ -193,7 +193,7 @@ suite('GET /process/interpreter/execute', () => {
     ['a variable with a NUL', '{"code":"1","envs":{"x":"a\\u0000"}}', 1008],
     ['a frame beyond 4 MiB', `{"code":"${'x'.repeat(5 * 1024 * 1024)}"}`, 1009],
   ] as const) {
-    test(`an interpreter socket closes with ${code} for ${what}, and nothing runs`, async () => {
+    test(`an interpreter run’s WebSocket closes with ${code} for ${what}, and nothing runs`, async () => {
       await using box = await startToolbox()
       const outcome = await new Run(box, frame).outcome
       assert.deepEqual([outcome.code, outcome.messages], [code, []])
@@ -202,7 +202,7 @@ suite('GET /process/interpreter/execute', () => {
     })
   }
 
-  test('an interpreter socket closes with 1002 if its client sends no request within a minute', async () => {
+  test('the WebSocket of an interpreter run closes with 1002 if the client sends no request within a minute', async () => {
     await using box = await startToolbox()
     using timers = holdLongTimers()
     const socket = box.socket('/process/interpreter/execute')
@@ -222,7 +222,7 @@ suite('GET /process/interpreter/execute', () => {
     assert.equal(await printed(box, `x = '${'y'.repeat(3 * 1024 * 1024)}'; print(len(x))`, more), '3145728\n')
   })
 
-  test('an interpreter socket ignores all frames after the first', async () => {
+  test('the WebSocket of an interpreter run ignores all frames of the client after the first', async () => {
     await using box = await startToolbox()
     const run = start(box, 'print("one")')
     run.socket.on('open', () => {
@@ -253,7 +253,7 @@ suite('GET /process/interpreter/execute', () => {
     assert.deepEqual(order, [1, 2, 3, 4, 5])
   })
 
-  test('an interpreter socket closes with 1013 if 16 MiB of code wait in the sandbox’s contexts', async () => {
+  test('a new interpreter run is closed with 1013 if 16 MiB of code already wait in the sandbox’s contexts', async () => {
     await using box = await startToolbox()
     const file = join(box.directory, 'go')
     const contexts = [undefined, await newContext(box)].map((contextId) => (contextId ? { contextId } : {}))
@@ -269,7 +269,7 @@ suite('GET /process/interpreter/execute', () => {
     assert.equal(await printed(box, comment), 'long\n')
   })
 
-  test('above 256 MiB of code in all runs, a new run is closed with 1013; each sandbox may have 64 KiB', async (t) => {
+  test('if code of all interpreter runs exceeds 256 MiB, new runs get 1013; each sandbox may have 64 KiB', async (t) => {
     await using box = await startToolbox()
     const most = 16 * 1024 * 1024
     for (let other = 0; other < 16; other++) {
@@ -281,7 +281,7 @@ suite('GET /process/interpreter/execute', () => {
       assert.equal(await printed(box, `print("short") # ${'x'.repeat(40_000)}`), 'short\n')
   })
 
-  test('an interpreter socket closes with 1013 if 64 runs already wait for its context', async () => {
+  test('a new interpreter run is closed with 1013 if 64 runs already wait for its context', async () => {
     await using box = await startToolbox()
     const file = join(box.directory, 'go')
     const blocking = start(box, `print("runs")\n${waitFor(file)}n = 0`)
@@ -327,7 +327,7 @@ suite('GET /process/interpreter/execute', () => {
     assert.match(run.text(), /end\n$/)
   })
 
-  test('a huge exception in interpreter code, or one without a text, is still reported as an error', async () => {
+  test('an exception in interpreter code is reported as an error even if it is huge or has no text', async () => {
     await using box = await startToolbox()
     const { messages } = await start(box, 'raise ValueError("x" * 10_000_000)').outcome
     assert.match(messages[0]!['value']!, /^x{16384}… \(10000000 characters\)$/)

@@ -6,7 +6,7 @@ const lines = (...texts: string[]) => Buffer.from(texts.map((text) => `${text}\n
 const done = '{"id": null, "type": "done"}'
 
 suite('the output of an interpreter’s worker', () => {
-  test('`MessageReader` finds the messages in any pieces of a worker’s output, and skips all other lines', () => {
+  test('`MessageReader` finds an interpreter’s messages, however the output is cut, and skips other lines', () => {
     const all = lines('', '{}', 'x'.repeat(30), '{"id"'.padEnd(30, 'x'), done, '{"id": 7, "type": "done"}', done)
     const expected = [
       { id: null, type: 'done' },
@@ -21,7 +21,7 @@ suite('the output of an interpreter’s worker', () => {
     assert.deepEqual(lastMessage(Buffer.concat([all, lines('', '{}')])), { id: null, type: 'done' })
   })
 
-  test('`MessageReader` skips a line that is too long or incomplete, and reads the line after it', () => {
+  test('`MessageReader` skips an interpreter’s line that is too long or incomplete, and reads the next line', () => {
     const torn = new MessageReader()
     assert.deepEqual(torn.push(Buffer.from('{"id": 7, ')), [])
     torn.skip()
@@ -31,7 +31,7 @@ suite('the output of an interpreter’s worker', () => {
     assert.deepEqual(endless.push(lines(done, done)), [{ id: null, type: 'done' }])
   })
 
-  test('`MessageReader` does not parse a line that cannot be a message', ({ mock }) => {
+  test('`MessageReader` does not parse a line of an interpreter’s output that cannot be a message', ({ mock }) => {
     const { mock: parsing } = mock.method(JSON, 'parse')
     const hostile = lines('', '{', '{}', '[{"id": null, "type": "done"}]', 'x'.repeat(100), '')
     assert.deepEqual(new MessageReader().push(hostile), [])

@@ -219,7 +219,7 @@ suite('language servers', () => {
     ['endless stderr', /writes more than 16777216 bytes/],
   ] as const) {
     const problem = name.includes(' ') ? `sends: ${name}` : name
-    test(`a call answers 422 if its language server ${problem}; another server still answers`, async () => {
+    test(`an LSP call answers 422 if its language server ${problem}; another server still answers`, async () => {
       const other = await started('beside it')
       const work = await started(name)
       const [pid] = work.pids()

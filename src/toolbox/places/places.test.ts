@@ -4,13 +4,13 @@ import { suite, test } from 'node:test'
 import { startToolbox } from '../testing/toolbox.ts'
 
 suite('GET /user-home-dir, GET /work-dir, GET /version', () => {
-  test('GET /user-home-dir and GET /work-dir return {dir}', async () => {
+  test('GET /user-home-dir and GET /work-dir return the directory as {dir}', async () => {
     await using box = await startToolbox()
     assert.deepEqual(await box.get('/user-home-dir'), { status: 200, body: { dir: homedir() } })
     assert.deepEqual(await box.get('/work-dir'), { status: 200, body: { dir: homedir() } })
   })
 
-  test('GET /version returns {version}', async () => {
+  test('GET /version returns Alcove’s version as {version}', async () => {
     await using box = await startToolbox()
     const { status, body } = await box.get('/version')
     assert.equal(status, 200)

@@ -23,7 +23,7 @@ suite('GET /process/pty/{sessionId}/connect', () => {
     assert.equal((await box.get(`${pty}/create-connect?id=a`)).status, 400)
   })
 
-  test('if a client offers several subprotocols, a terminal’s socket chooses the one with exit messages', async () => {
+  test('if a client offers several subprotocols, a terminal’s WebSocket uses the one with exit messages', async () => {
     await using box = await startBox()
     await box.post(pty, { id: 'a' })
     for (const [offered, selected] of [
@@ -39,7 +39,7 @@ suite('GET /process/pty/{sessionId}/connect', () => {
     }
   })
 
-  test('a connection to an unknown or ended terminal gets status 101, then an error message and a close', async () => {
+  test('a WebSocket to an unknown or ended terminal is accepted, then gets an error message and is closed', async () => {
     await using box = await startBox()
     await box.post(pty, { id: 'a' })
     const client = await connect(box, 'a')
@@ -106,7 +106,7 @@ suite('GET /process/pty/{sessionId}/connect', () => {
     client.hangUp()
   })
 
-  test('every client of a terminal sees all output and may type; the terminal stays if a client disconnects', async () => {
+  test('each client of a terminal sees the output and may type; the terminal stays if a client disconnects', async () => {
     await using box = await startBox()
     await box.post(pty, { id: 'a' })
     const clients = await Promise.all([1, 2, 3, 4].map(() => connect(box, 'a')))

@@ -36,7 +36,7 @@ suite('POST /process/pty', () => {
     assert.equal((await box.post(pty, { id: 'a', cwd: '.' })).body.cwd, homedir())
   })
 
-  test('POST /process/pty uses the caller’s TERM', async () => {
+  test('POST /process/pty gives the shell the variable TERM that the caller sets', async () => {
     await using box = await startBox()
     await box.post(pty, { id: 'a', envs: { TERM: 'vt100' } })
     const client = await connect(box, 'a')

@@ -53,7 +53,7 @@ const start = (bound?: Budget, sandboxId = 'box') => {
 }
 
 suite('typing into a terminal that accepts nothing', () => {
-  test('a client is paused after more than a megabyte of typed input, in one frame or in thousands', async () => {
+  test('a terminal client is paused after more than 1 MB of typed input, in one frame or in thousands', async () => {
     for (const [size, most] of [
       [1024 * 1024, 1],
       [1024, 1024],
@@ -69,7 +69,7 @@ suite('typing into a terminal that accepts nothing', () => {
     }
   })
 
-  test('a client is closed with 1013 if typed input of its sandbox, or of all sandboxes, exceeds the limit', async () => {
+  test('a terminal client is closed with 1013 if typed input of its sandbox or of all exceeds the limit', async () => {
     const bound = new Budget({ each: 10_000, all: 15_000, sure: 2000 })
     const [one, two, three] = [start(bound, 'a'), start(bound, 'a'), start(bound, 'b')]
     for (const { find } of [one, two, three]) find()
@@ -86,7 +86,7 @@ suite('typing into a terminal that accepts nothing', () => {
     assert.equal(next.closed(), undefined)
   })
 
-  test('a sandbox can always buffer some typed input, even if other sandboxes have used up the total limit', () => {
+  test('a sandbox can always buffer some input for terminals, even if others have used up the total limit', () => {
     const bound = new Budget({ each: 10_000, all: 10_000, sure: 2000 })
     start(bound, 'a').type(Buffer.alloc(9000), 1)
     const little = start(bound, 'b')
@@ -96,7 +96,7 @@ suite('typing into a terminal that accepts nothing', () => {
     assert.equal(little.closed(), 1013)
   })
 
-  test('a client is closed with 1013 if a piece of its typed input is lost, and later input is not typed', async () => {
+  test('a terminal client is closed with 1013 if a piece of its input is lost; later input is not typed', async () => {
     const bound = new Budget({ each: 10_000, all: 10_000 })
     const { type, takeAll, fail, find, closed } = start(bound)
     find()

@@ -3,20 +3,20 @@ import { suite, test } from 'node:test'
 import { BoundedOutput } from './output.ts'
 
 suite('the limited output of a command', () => {
-  test('output below its limit is stored completely', () => {
+  test('a command’s output below the limit is stored completely', () => {
     using output = new BoundedOutput('o', 10)
     for (const byte of 'abcdefghij') output.add(Buffer.from(byte))
     assert.deepEqual([output.text(), output.droppedBytes], ['abcdefghij', 0])
   })
 
-  test('output above its limit is cut to its beginning and end, with a line about the missing bytes', () => {
+  test('a command’s output above the limit is cut to its beginning and end, with a line about the gap', () => {
     using output = new BoundedOutput('o', 32)
     for (let n = 0; n < 100; n++) output.add(Buffer.from(`${n} `))
     assert.equal(output.text(), '0 1 2 3 4 5 6 7 8 9 10 11 12 1\n[output truncated: 258 bytes were left out here]\n9 ')
     assert.deepEqual([output.keptBytes, output.droppedBytes], [32, 258])
   })
 
-  test('output is never cut in the middle of a character', () => {
+  test('a command’s output is never cut in the middle of a character', () => {
     using output = new BoundedOutput('o', 48)
     output.add(Buffer.from('€'.repeat(20)))
     assert.equal(output.text(), `${'€'.repeat(15)}\n[output truncated: 12 bytes were left out here]\n€`)
@@ -25,7 +25,7 @@ suite('the limited output of a command', () => {
     assert.equal(odd.text(), `a${'€'.repeat(9)}\n[output truncated: 29 bytes were left out here]\n`)
   })
 
-  test('the last line of a long output is stored, whether it arrives in one piece or in many', () => {
+  test('the last line of a command’s long output is stored, whether it arrives in one piece or in many', () => {
     for (const size of [1, 1000, 65_536, 2_500_000]) {
       using output = new BoundedOutput('o', 1_000_000)
       const piece = Buffer.alloc(size, 'x')
@@ -36,7 +36,7 @@ suite('the limited output of a command', () => {
     }
   })
 
-  test('output whose JSON text would be too long is shortened, with a line about the missing bytes', () => {
+  test('a command’s output whose JSON text would be too long is shortened, with a line about the gap', () => {
     using output = new BoundedOutput('o', 16)
     for (const piece of ['ab', '\x01\x01', '\x01\x01\x01\x01', '\x01\x01']) output.add(Buffer.from(piece))
     assert.equal(output.text(), 'ab\x01\x01\x01\x01\n[output truncated: 4 bytes were left out here]\n')
@@ -45,7 +45,7 @@ suite('the limited output of a command', () => {
     assert.equal(text.droppedBytes, 0)
   })
 
-  test('all outputs share a memory limit, and the outputs of one owner use at most half of what is free', () => {
+  test('all stored outputs of commands share a memory limit; one owner may use at most half of what is free', () => {
     const piece = Buffer.alloc(16 * 1024 * 1024, 'x')
     const keptBy = (owner: string) => {
       const many = Array.from({ length: 40 }, () => new BoundedOutput(owner))

@@ -44,7 +44,7 @@ suite('a command that runs to its end', () => {
     assert.deepEqual(heard, ['kill 9', 'close'])
   })
 
-  test('a refusal of the agent becomes an error for the caller, never a 500', async () => {
+  test('if the agent refuses or fails, the caller gets an error that fits, never a 500', async () => {
     const refusing = (error: Error) => async () => {
       throw error
     }

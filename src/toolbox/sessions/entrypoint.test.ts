@@ -67,7 +67,7 @@ suite('GET /process/session/entrypoint', () => {
     assert.equal((await box.get('/process/pty')).body.sessions.length, 0)
   })
 
-  test('the entrypoint has the sandbox’s user and environment, the given directory, and no input', async () => {
+  test('the entrypoint has the sandbox’s user and environment, the directory set for it, and no input', async () => {
     await using box = await boxWith(script('id -un; echo $OWN $DAYTONA_SANDBOX_ID; pwd; cat; echo end'), '/tmp')
     await ended(box)
     const { stdout } = (await box.get(`${session}/logs`)).body
@@ -81,7 +81,7 @@ suite('GET /process/session/entrypoint', () => {
     assert.equal((await box.get(`${session}/logs`)).body.stdout, "<a b><><it's><$HOME>")
   })
 
-  test('a long entrypoint is shown up to 4 KiB, without cutting a character in two', async () => {
+  test('the session of the entrypoint shows at most 4 KiB of a long entrypoint, and cuts no character in two', async () => {
     await using box = await boxWith(['true', 'ü'.repeat(4000)])
     await ended(box)
     const shown: string = (await box.get(command)).body.command

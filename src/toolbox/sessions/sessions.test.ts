@@ -69,7 +69,7 @@ suite('sessions', () => {
       assert.equal((await box.delete(path)).status, 204)
     })
 
-    test('a session’s shell has the sandbox’s environment, user and home', async () => {
+    test('the shell of a session has the sandbox’s environment and user, and starts in the user’s home', async () => {
       const id = await open()
       const { body } = await exec(id, 'echo $DAYTONA_SANDBOX_ID; id -un; [ "$PWD" = ~ ] && echo home')
       assert.equal(body.stdout, `box-1\n${box.assignment.user}\nhome\n`)
@@ -294,7 +294,7 @@ suite('sessions', () => {
       assert.deepEqual(body, { output: 'one\ntwo\none+two\n', stdout: 'one\ntwo\none+two\n', stderr: '' })
     })
 
-    test('`suppressInputEcho` leaves the input of a session command out of its log', async () => {
+    test('with `suppressInputEcho`, the input of a session command does not appear in the command’s log', async () => {
       const id = await open()
       const command = await execAsync(id, 'read a; echo got', { suppressInputEcho: true })
       await input(id, command, 'secret')
@@ -302,7 +302,7 @@ suite('sessions', () => {
       assert.equal((await box.get(`${commandAt(id, command)}/logs`)).body.output, 'got\n')
     })
 
-    test('input for an ended session command answers 410, for an unknown one 404, without data 400', async () => {
+    test('sending input answers 410 for an ended session command, 404 for an unknown command, 400 without data', async () => {
       const id = await open()
       const command = await execAsync(id, 'true')
       await ended(id, command)
@@ -368,7 +368,7 @@ suite('sessions', () => {
     const logs = (id: string, command: string, query = '?follow=true') =>
       box.socket(`${commandAt(id, command)}/logs${query}`)
 
-    test('a log socket sends earlier output first, then new output, with markers, and closes with 1000', async () => {
+    test('a WebSocket of a log sends earlier output, then new output, with markers, and closes with 1000', async () => {
       const id = await open()
       const command = await execAsync(id, 'echo one; echo err >&2; read x; echo two', { suppressInputEcho: true })
       await seen(id, command, /one\n[\s\S]*err\n|err\n[\s\S]*one\n/)
@@ -381,7 +381,7 @@ suite('sessions', () => {
       for (const frame of frames) assert.ok(['010101', '020202'].includes(frame.subarray(0, 3).toString('hex')))
     })
 
-    test('a log socket without `follow`, or of an ended command, sends the output so far and closes', async () => {
+    test('a log’s WebSocket without `follow`, or of an ended command, sends the output so far and closes', async () => {
       const id = await open()
       const { body } = await exec(id, 'echo all')
       for (const query of ['', '?follow=true', '?follow=false']) {
@@ -394,14 +394,14 @@ suite('sessions', () => {
       assert.deepEqual([stdout.toString(), code], ['now\n', 1000])
     })
 
-    test('a log socket is refused with 404 for an unknown command, and with 400 for an invalid `follow`', async () => {
+    test('a log’s WebSocket is refused with 404 for an unknown command, and with 400 for an invalid `follow`', async () => {
       const id = await open()
       assert.equal(await refusalOf(logs(id, 'none')), 404)
       assert.equal(await refusalOf(logs('none', 'none')), 404)
       assert.equal(await refusalOf(logs('none', 'none', '?follow=maybe')), 400)
     })
 
-    test('a log socket sends bytes of every value unchanged', async () => {
+    test('a WebSocket of a session command’s log sends bytes of every value unchanged', async () => {
       const id = await open()
       const command = await execAsync(id, "printf '\\377\\000\\200'; head -c 100000 /dev/zero | tr '\\0' '\\203'")
       const { stdout, code } = await follow(logs(id, command))
@@ -409,7 +409,7 @@ suite('sessions', () => {
       assert.ok(stdout.equals(Buffer.concat([Buffer.of(0xff, 0, 0x80), Buffer.alloc(100_000, 0x83)])))
     })
 
-    test('a log socket sends messages that are small enough for the SDK', async () => {
+    test('a WebSocket of a session command’s log sends messages that are small enough for the SDK', async () => {
       const id = await open()
       const { body } = await exec(id, "head -c 3000000 /dev/zero | tr '\\0' x; echo end >&2")
       const { stdout, stderr, frames } = await follow(logs(id, body.cmdId))
@@ -417,7 +417,7 @@ suite('sessions', () => {
       assert.ok(Math.max(...frames.map(({ length }) => length)) <= 33 * 1024)
     })
 
-    test('a client that reads a log socket slowly delays no other call, and gets the number of missed bytes', async () => {
+    test('a slow client of a log’s WebSocket delays no other call, and gets the number of missed bytes', async () => {
       const id = await open()
       const command = await execAsync(id, 'read x; seq 1 9000000 | head -c 60000000; echo; echo the-end')
       const socket = logs(id, command)
@@ -439,7 +439,7 @@ suite('sessions', () => {
       assert.ok(stdout.toString('latin1').endsWith('\nthe-end\n'))
     })
 
-    test('100 log sockets of busy commands need little memory, even if their clients do not read', async () => {
+    test('100 WebSockets of busy commands’ logs need little memory, even if their clients do not read', async () => {
       const resident = () => Number(/VmRSS:\s+(\d+)/.exec(readFileSync('/proc/self/status', 'utf8'))![1]) / 1024
       const ids = await Promise.all(Array.from({ length: 100 }, open))
       const commands = await Promise.all(ids.map((id) => execAsync(id, 'head -c 3000000 /dev/zero; echo done')))

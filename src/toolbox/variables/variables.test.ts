@@ -84,7 +84,7 @@ suite('the environment of a process in a sandbox', () => {
     assert.deepEqual([A, B, IS_SANDBOX, DAYTONA_REGION_ID], ['call', undefined, '2', 'mine'])
   })
 
-  test('`inheritedBy` returns variables of the image and about the sandbox, but none that users set', () => {
+  test('`inheritedBy` returns variables of the image and Alcove’s own, but none that users set', () => {
     const { assignment } = known({ A: '1' })
     assert.deepEqual(Object.keys(inheritedBy(assignment, { LANG: 'C' })).sort(), [
       'DAYTONA_ORGANIZATION_ID',
