@@ -23,7 +23,7 @@ suite('the image of Alcove', { skip: needsRoot }, () => {
   })
   after(() => rmSync(code, { recursive: true, force: true }))
 
-  test('the image has Alcove’s programs and the dashboard, and no tools that only build or test', () => {
+  test('the container image has Alcove’s programs and the dashboard, and no tools that only build or test', () => {
     const needed = ['agent/build/alcove-agent', 'native/build/launch', 'native/build/confine', 'client/dist/alcove.js']
     for (const file of [...needed, 'dashboard/pages/index.html', 'bin/runner.ts', 'LICENSE']) {
       assert.ok(existsSync(join(code, file)), file)
@@ -35,7 +35,7 @@ suite('the image of Alcove', { skip: needsRoot }, () => {
     assert.ok(!debianPackages.includes('gcc') && debianPackages.includes('crun'))
   })
 
-  test('control in the image serves the API and dashboard without privileges or writable directories', async () => {
+  test('control in the container image serves API and dashboard without privileges or writable directories', async () => {
     await using opened = await openTestDatabase('empty')
     const address = `127.0.0.1:${await freePorts(1)}`
     const readOnly = 'mount --bind "$0" "$0" && mount -o remount,bind,ro "$0"'

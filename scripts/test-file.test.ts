@@ -19,7 +19,7 @@ suite('running one test file', () => {
     return runTestFile(file, { scratch, env, timeoutSeconds, name })
   }
 
-  test('a run counts tests but not suites, and the name of a test contains the names of its suites', async () => {
+  test('a test run counts tests but not suites; the full name of a test contains the names of its suites', async () => {
     const { results, output } = await run(`
       suite('suite around a suite', () => {
         suite('suite in a suite', () => { test('a test that passes', () => { console.log('said aloud') }) })
@@ -172,7 +172,7 @@ suite('running several test files in one process', () => {
     ])
   })
 
-  test('of test files in one process, those fail that throw when loaded or have no tests; the others pass', async () => {
+  test('of the test files in one process, only files that throw when loaded or have no tests fail', async () => {
     const outcomes = await run({ first: passes, second: `throw new Error('at load')`, third: '' })
     assert.deepEqual(
       outcomes.map(([file, results]) => [file, (results as string[]).map((result) => result.split(' ').at(-1))]),

@@ -140,7 +140,7 @@ const pulled = async () => {
 }
 
 suite('the launcher', { timeout: 60_000 }, () => {
-  test('`up`, `test` and `runner --join` install packages if the lock file changed; other commands do not', async () => {
+  test('`alcove up`, `test` and `runner --join` install changed npm packages; other commands install none', async () => {
     using checkout = await pulled()
     for (const asking of [
       'down',
@@ -212,7 +212,7 @@ suite('the launcher', { timeout: 60_000 }, () => {
     assert.deepEqual(readdirSync(join(checkout.home, '.alcove')), ['install.lock'])
   })
 
-  test('without npm, apt downloads the Node and npm of the lock file, and the launcher checks their SHA-512', {
+  test('on a machine without npm, `./alcove` downloads Node and npm with apt, and their SHA-512 is checked', {
     skip: needsDebian,
   }, async () => {
     using checkout = new Checkout()
@@ -226,14 +226,14 @@ suite('the launcher', { timeout: 60_000 }, () => {
     assert.deepEqual(readdirSync(join(checkout.home, '.alcove')), ['install.lock'])
   })
 
-  test('if an install is killed while it replaces node_modules, the next command restores the old packages', async () => {
+  test('if an npm install is killed while it replaces node_modules, the next command restores the old folder', async () => {
     using checkout = await pulled()
     renameSync(join(checkout.home, 'node_modules'), join(checkout.home, '.alcove', 'old-packages'))
     assert.equal(await checkout.run('down'), 'old down')
     assert.equal(checkout.installs, 1)
   })
 
-  test('if two commands start at the same time, only one of them installs the packages', async () => {
+  test('if two `alcove` commands start at the same time, only one of them installs the npm packages', async () => {
     using checkout = await pulled()
     checkout.npmIs('slow')
     const both = [checkout.run('up', '1'), checkout.run('up', '2')]

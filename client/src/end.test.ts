@@ -14,7 +14,7 @@ const printsToFullDisk = (more = '') => {
 }
 
 suite('output that cannot be written', () => {
-  test('if its output cannot be written, the program shows an error and does not exit with code 0', () => {
+  test('if `alcove` cannot write its output, it shows an error and does not exit with code 0', () => {
     const said = 'alcove: The output could not be written: ENOSPC.\n'
     assert.deepEqual(printsToFullDisk(), { status: 74, said })
     assert.deepEqual(printsToFullDisk('process.exitCode = 3'), { status: 3, said })

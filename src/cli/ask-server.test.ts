@@ -67,7 +67,7 @@ suite('a command that cannot reach the server tells the reason', {
     chmodSync(scratch, 0o755)
   })
 
-  test('in a joined runner’s data directory, CLI commands that need the admin key say which server has it', async () => {
+  test('in a joined runner’s data directory, commands that need the admin key name the control that has it', async () => {
     rmSync(join(data.secrets, 'admin.key'))
     runs('runner')
     const elsewhere = complains(/is of a runner only.* http:\/\/127\.0\.0\.1:1/)
@@ -77,7 +77,7 @@ suite('a command that cannot reach the server tells the reason', {
     assert.equal(sandboxesUnknown, 'this is a runner of the server at http://127.0.0.1:1')
   })
 
-  test('in the data directory of a stopped runner, `alcove key` says which server makes keys', () => {
+  test('run in the data directory of a stopped runner, `alcove key` names the control that makes keys', () => {
     ran('runner')
     const elsewhere = complains(/is of a runner only, which joined http:\/\/127\.0\.0\.1:1; keys are made there$/)
     assert.throws(() => key(data.path), elsewhere)

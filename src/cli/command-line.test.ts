@@ -60,11 +60,11 @@ suite('the command line', () => {
     assert.match(run('login', '--data', '/nowhere', '--url', 'http://127.0.0.1:9').stderr, /cannot be used with option/)
   })
 
-  test('`--version` prints only the version', () => {
+  test('`alcove --version` prints only the version', () => {
     assert.match(run('--version').stdout, /^\d+\.\d+\.\d+\n$/)
   })
 
-  test('each command has `--help`, which prints what the command does', () => {
+  test('each `alcove` command has an option `--help`, which prints what the command does', () => {
     const names = (text: string) => [...text.matchAll(/^ {2}([a-z]+) [^\n]*/gm)].map(([, name]) => name!)
     const commandsOf = (...words: string[]): string[] => {
       const { status, stdout } = run(...words, '--help')

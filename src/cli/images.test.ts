@@ -26,7 +26,7 @@ suite('the default image in alcove status', () => {
     assert.equal(line.slice(-command.length), command)
   })
 
-  test('if the default image is complete, `alcove status` shows only the day on which it was made', () => {
+  test('if the default image is complete, `alcove status` shows only the day on which the image was made', () => {
     writeFileSync(join(programs, 'uv'), '')
     assert.equal(describeDefaultImage(data), 'of 2026-01-02')
   })

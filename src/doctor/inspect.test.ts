@@ -85,7 +85,7 @@ suite('the system packages that Alcove needs', () => {
   })
 })
 
-test('`ageOf` returns an age in years, or in months if it is below one year', () => {
+test('`ageOf` returns the time since a date in years, or in months if less than a year has passed', () => {
   const now = new Date('2026-06-01')
   assert.equal(ageOf(new Date('2023-05-01'), now), '3 years')
   assert.equal(ageOf(new Date('2025-05-01'), now), '1 year')

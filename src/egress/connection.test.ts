@@ -76,7 +76,7 @@ suite('the proxy for secrets', () => {
   })
 
   for (const version of ['1.1', '2']) {
-    test(`over HTTP/${version}, a secret is put into headers, Basic credentials, path and query, not the body`, async () => {
+    test(`over HTTP/${version}, the proxy for secrets puts a secret into headers, path and query, not the body`, async () => {
       const body = `{"key":"${api.placeholder}"}`
       const got = await get(
         ...[`--http${version}`, `https://api.test/bot${api.placeholder}/x?key=${api.placeholder}`],
@@ -115,7 +115,7 @@ suite('the proxy for secrets', () => {
     await assert.rejects(get('https://a.b.wild.test/'), /certificate/i)
   })
 
-  test('the proxy for secrets decrypts nothing for a host without a secret: clients see its certificate', async () => {
+  test('for a host without a secret, the proxy for secrets decrypts nothing: clients get its certificate', async () => {
     const url = ['https://plain.test/', ...auth(api.placeholder)]
     await assert.rejects(get(...url), /certificate/i)
     const got: Received = JSON.parse(await curl(...trusting('world'), ...url))
@@ -272,7 +272,7 @@ suite('the proxy for secrets', () => {
     'no HTTP/2 at all': { protocol: 'h2', reply: 'HTTP/1.1 200 OK\r\n\r\n' },
     'an early end': { protocol: 'h2', reply: '' },
   }))
-    test(`if a server answers with ${name}, its connection ends, and the proxy for secrets serves the next`, async () => {
+    test(`if a server answers with ${name}, its connection ends, and the proxy for secrets serves the next call`, async () => {
       const { certificate: cert, privateKey: key } = makeServerCertificate(
         { name: 'The world', ...world },
         ['api.test'],
@@ -303,7 +303,7 @@ suite('the proxy for secrets', () => {
       )
   })
 
-  test('if a server’s port is closed, a sandbox with a secret for it gets an error answer, others a reset', async () => {
+  test('the proxy for secrets answers with an error if the port of a secret’s host is closed', async () => {
     const closed = createServer()
     await once(closed.listen(0, '127.0.0.1'), 'listening')
     destination = { address: '127.0.0.1', port: (closed.address() as AddressInfo).port }

@@ -13,7 +13,7 @@ const takeAll = (places: Places, sandbox: string, owner: string) => {
 const sandboxesOf = (owner: string, count: number) => Array.from({ length: count }, (_, n) => `${owner}-${n}`)
 
 suite('connections to the proxy for secrets', () => {
-  test('one sandbox gets at most 512 connections at a time, and 512 again after these have ended', () => {
+  test('a sandbox has at most 512 connections to the proxy for secrets, and 512 again after these have ended', () => {
     const places = new Places()
     const taken = takeAll(places, 'a-0', 'a')
     assert.equal(taken.length, 512)
@@ -22,7 +22,7 @@ suite('connections to the proxy for secrets', () => {
     assert.equal(takeAll(places, 'a-0', 'a').length, 512)
   })
 
-  test('one organization gets at most half of all connections to the proxy for secrets; others still get 512', () => {
+  test('one organization gets at most half of the connections of the proxy for secrets, so others get some', () => {
     const places = new Places()
     const taken = sandboxesOf('many', 40).flatMap((sandbox) => takeAll(places, sandbox, 'many'))
     assert.equal(taken.length, 4096)
@@ -37,7 +37,7 @@ suite('connections to the proxy for secrets', () => {
     assert.equal(takeAll(places, 'late-0', 'late').length, 32)
   })
 
-  test('a refused connection uses up nothing: its sandbox can later have the full 512 connections', () => {
+  test('a refused connection to the proxy for secrets does not count towards its sandbox’s limit of 512', () => {
     const places = new Places()
     const [first] = sandboxesOf('many', 8).map((sandbox) => takeAll(places, sandbox, 'many'))
     assert.deepEqual(takeAll(places, 'many-8', 'many'), [])

@@ -23,7 +23,7 @@ const yes: Omit<Access, 'isBearerOurs' | 'warnsVisitors'> = {
 }
 
 suite('how the gate asks control whether a call is allowed', () => {
-  test('calls within a second of a pending request to control share it; a later call causes a new request', async (t) => {
+  test('if control answers slowly, calls within a second share one request to control; later calls do not', async (t) => {
     const control = createServer().listen(0, '127.0.0.1')
     await once(control, 'listening')
     const calls = on(control, 'request')

@@ -31,7 +31,7 @@ suite('access answers that control sends to the gate before a call', () => {
     assert.equal(sides.asked.length, 1)
   })
 
-  test('an access answer that control sent before a call is valid for a second from the time it contains', async (t) => {
+  test('an access answer that control sends ahead of a call is valid for a second from the time it names', async (t) => {
     await using sides = await startSides()
     sides.control.answer = () => ({ status: 401, body: {} })
     const [now, date] = [performance.now(), Date.now()]
@@ -44,7 +44,7 @@ suite('access answers that control sends to the gate before a call', () => {
     assert.equal((await call(sides)).status, 401)
   })
 
-  test('the gate ignores an answer sent ahead that is old, from the future, wrong or of a stopped sandbox', async () => {
+  test('the gate ignores an access answer sent ahead that is too old, wrong or of a stopped sandbox', async () => {
     await using sides = await startSides()
     const { at } = ahead(sides)
     const stopped = sides.access({ isStarted: false, state: 'stopped' }).body as Access

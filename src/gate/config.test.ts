@@ -25,7 +25,7 @@ suite('settings of the gate', () => {
     )
   })
 
-  test('a gate with certificates needs no key if control’s address is https; if it is http, a key is needed', () => {
+  test('a gate with certificates needs a key only if the address of control is http and not https', () => {
     const { ALCOVE_PROXY_KEY: _key, ...withoutKey } = { ...needed, ALCOVE_CERTIFICATES_DIR: '/certificates' }
     const { certificatesDirectory, proxyKey } = loadConfig({
       ...withoutKey,

@@ -49,7 +49,7 @@ const startForwarding = async (destinationOf: (request: IncomingMessage) => Omit
 }
 
 suite('forwarding to a server that answers and closes at the last byte of a request’s body', () => {
-  test('the caller gets the answer of a server that closes at the last byte of the request’s body', async () => {
+  test('the caller gets the answer of a server that disconnects at the last byte of the request’s body', async () => {
     using proxy = await startForwarding(({ headers }) => ({
       send: ({ method, path, headers }) =>
         httpRequest({ method, path, headers, createConnection: () => closesAtOnce('last') as Socket }),

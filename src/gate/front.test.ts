@@ -88,7 +88,7 @@ suite('access to the toolbox through the gate', () => {
     assert.deepEqual([sides.asked.length, sides.seen.length], [0, 0])
   })
 
-  test('a refusal by control is passed on with its status and message, and the call reaches no sandbox', async () => {
+  test('if control refuses a call, the gate passes on status and message, and the call reaches no sandbox', async () => {
     await using sides = await startSides()
     for (const [status, code, message] of [
       [401, 'UNAUTHORIZED', 'unauthorized: Invalid credentials'],
@@ -167,7 +167,7 @@ suite('access to the toolbox through the gate', () => {
     for (let seen = 429; seen !== 200; ) seen = await status('/toolbox/a-4/x')
   })
 
-  test('a call gets 503 if control’s answer is malformed', async () => {
+  test('a call to the gate gets 503 if control’s answer about the caller’s access is malformed', async () => {
     await using sides = await startSides()
     sides.control.answer = () => ({ status: 200, body: { sandboxId: 7 } })
     assert.equal((await fetch(`${sides.url}/toolbox/box/x`, { headers: bearer })).status, 503)
@@ -206,7 +206,7 @@ suite('access to the toolbox through the gate', () => {
 })
 
 suite('how often the gate asks control', () => {
-  test('20 calls at the same time with one key cause one request to control; a second key causes another', async () => {
+  test('20 simultaneous calls with one key cause one request to control; a second key causes another request', async () => {
     await using sides = await startSides()
     const call = (key: string) => fetch(`${sides.url}/toolbox/box/x`, { headers: { authorization: `Bearer ${key}` } })
     await Promise.all(Array.from({ length: 20 }, () => call('one')))
@@ -247,7 +247,7 @@ suite('how often the gate asks control', () => {
     assert.ok(sides.asked.every(({ countsAsActivity }) => countsAsActivity))
   })
 
-  test('an open call continues while control does not answer', async () => {
+  test('an open call continues while control does not answer whether the call is still allowed', async () => {
     await using sides = await startSides({ presenceMs: 5 })
     const askedAgain = Promise.withResolvers<void>()
     sides.toolbox.call = async (_request, response) => {
@@ -276,7 +276,7 @@ suite('how often the gate asks control', () => {
 })
 
 suite('how the toolbox receives a call from the gate', () => {
-  test('the gate removes credentials and the caller’s identity, and passes on the SDK’s name and version', async () => {
+  test('the gate removes a caller’s credentials and identity from a call, but not the SDK’s name and version', async () => {
     await using sides = await startSides()
     await new Promise((resolve, reject) => {
       httpRequest(
@@ -310,7 +310,7 @@ suite('how the toolbox receives a call from the gate', () => {
     assert.doesNotMatch(JSON.stringify(sides.seen), /s3cret|key-1/)
   })
 
-  test('a request body without a known length arrives completely at the toolbox', async () => {
+  test('the body of a call arrives completely at the toolbox, even if no length was sent', async () => {
     await using sides = await startSides()
     const body = new Blob(['part one, ', 'part two']).stream()
     await fetch(`${sides.url}/toolbox/box/x`, { method: 'POST', headers: bearer, body, duplex: 'half' } as RequestInit)
@@ -414,7 +414,7 @@ suite('how the toolbox receives a call from the gate', () => {
     })
   }
 
-  test('a caller that reads nothing is disconnected after a while; a slow reader is not', async () => {
+  test('the gate disconnects a caller that reads nothing for a while, but not a caller that reads slowly', async () => {
     // The gate's idle timeout. A caller that reads slowly must be able to read some bytes in this time, even on a busy machine.
     const idleMs = 1500
     await using sides = await startSides({ idleMs })

@@ -136,7 +136,7 @@ suite('a connection to a port inside a sandbox', () => {
     await ended
   })
 
-  test('connecting into a sandbox fails with 502 if nothing listens, and with 409 if the sandbox is stopped', async () => {
+  test('a connection into a sandbox fails with 502 if nothing listens there, 409 if the sandbox is stopped', async () => {
     await using sides = await startSides()
     const free = createServer().listen(0, '127.0.0.1')
     await once(free, 'listening')
@@ -163,7 +163,7 @@ suite('a connection to a port inside a sandbox', () => {
     ;(await sides.dial()).destroy()
   })
 
-  test('if a connection to a sandbox closes before use, the call gets 409 and counts towards no limit', async () => {
+  test('if a connection to a sandbox closes before its use, the call gets 409, and no limit counts it', async () => {
     const held: SandboxHere = { id: 'box', assignment: assignmentWith({}), status: 'started', socketPath: '/agent' }
     const find = async () => ({ sandbox: held, link: {} as RunnerLink })
     const over = new PassThrough()

@@ -17,7 +17,7 @@ const startRunner = () => {
 }
 
 suite('asking the runner how many processes were killed for lack of memory (memory kills)', () => {
-  test('callers that come during a request for memory kills share the next request, not the pending one', async () => {
+  test('callers that ask about kills for lack of memory while a question is pending share the next question', async () => {
     const { questions, link } = startRunner()
     const kills = new MemoryKillQuestions(link)
     const first = kills.find('box')
@@ -34,7 +34,7 @@ suite('asking the runner how many processes were killed for lack of memory (memo
     assert.deepEqual(await last, killsOf(3))
   })
 
-  test('a request for one sandbox’s memory kills does not wait for the request for another sandbox', () => {
+  test('the gate asks at the same time for two sandboxes whether processes were killed for lack of memory', () => {
     const { questions, link } = startRunner()
     const kills = new MemoryKillQuestions(link)
     void kills.find('one')
@@ -45,7 +45,7 @@ suite('asking the runner how many processes were killed for lack of memory (memo
     )
   })
 
-  test('a runner that does not answer delays a caller by one timeout; the next caller asks it again', async () => {
+  test('if a runner does not answer a question about kills for lack of memory, its caller waits one timeout', async () => {
     const { questions, link } = startRunner()
     const kills = new MemoryKillQuestions(link, 20)
     // Node ends the process of the test if only the timer of a question is left. This interval prevents that.

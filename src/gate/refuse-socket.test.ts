@@ -97,7 +97,7 @@ suite('refused WebSockets', () => {
     })
   }
 
-  test('a refused caller that first sends 3 MiB still gets the reason', async () => {
+  test('a refused WebSocket caller that first sends 3 MiB still gets the reason for the refusal', async () => {
     await using sides = await startSides()
     sides.control.answer = () => sides.access({ isStarted: false, state: 'stopped' })
     const { code, reason } = await converse(sides.port, interpreter, bearer, {
@@ -122,7 +122,7 @@ suite('refused WebSockets', () => {
     }
   })
 
-  test('a refused log stream gets a plain HTTP error, and so does a client that shows such errors to users', async () => {
+  test('a refused WebSocket gets a plain HTTP error if it follows a log or if its client shows such errors', async () => {
     await using sides = await startSides()
     const statusOf = async (path: string, headers: Record<string, string>) => {
       const client = new WebSocket(`ws://127.0.0.1:${sides.port}${path}`, { headers })

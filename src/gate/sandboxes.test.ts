@@ -61,7 +61,7 @@ suite('the sandboxes of this host that the gate knows', () => {
     await until(() => sides.link.get('box') === undefined)
   })
 
-  test('a call waits until the runner reports the generation that control named, and not for a newer one', async () => {
+  test('a call waits until the runner reports the generation that control named, or a later generation', async () => {
     await using sides = await startSides()
     sides.host.hold(assigned('box', 5), 'started')
     const waiting = sides.find(sides.wanted({ leastGeneration: 6 }))

@@ -20,7 +20,7 @@ suite('signed file URLs at the gate', () => {
     }
   })
 
-  test('a signed file URL gets 401 for another call, and with repeated or missing fields', async () => {
+  test('a signed file URL that is used for another call, or has repeated or missing fields, gets 401', async () => {
     await using sides = await startSides()
     for (const [method, path] of [
       ['POST', '/files/download'],

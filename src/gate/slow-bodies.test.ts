@@ -19,7 +19,7 @@ suite('slow request bodies at the gate', () => {
       ...more,
     }).on('error', () => undefined)
 
-  test('a toolbox call gets 408 if its body is below the minimum speed; for a preview there is no minimum', async () => {
+  test('a toolbox call gets 408 if its body comes below a minimum speed; a preview call has no minimum speed', async () => {
     await using sides = await startSides({ slow: { spanMs: 300 } })
     const cutOff = Promise.withResolvers<void>()
     sides.toolbox.call = (incoming, response) => {

@@ -34,7 +34,7 @@ const clockOf = (t: { mock: typeof test.mock }) => {
 }
 
 suite('the gate’s tickets and control’s keys', () => {
-  test('a ticket is accepted for many calls, and control is asked for its keys once', async () => {
+  test('the gate accepts a ticket for many calls, and asks control only once for the keys of tickets', async () => {
     const signer = newSigner()
     const { control, tickets } = startSides(signer.key)
     const text = signer.sign()
@@ -44,7 +44,7 @@ suite('the gate’s tickets and control’s keys', () => {
     assert.equal(control.asked, 1)
   })
 
-  test('a ticket for one sandbox is refused for another sandbox, even after it was accepted', async () => {
+  test('the gate refuses a ticket of another sandbox, even if the ticket was accepted for its own sandbox', async () => {
     const signer = newSigner()
     const { tickets } = startSides(signer.key)
     const text = signer.sign()
@@ -53,7 +53,7 @@ suite('the gate’s tickets and control’s keys', () => {
     await assert.rejects(tickets.check(text, { sandboxId: 'box-id', port: 3000 }), { status: 403 })
   })
 
-  test('a ticket is refused after it has expired, even if it was accepted before', async (t) => {
+  test('the gate refuses an expired ticket, even if the gate accepted that ticket before', async (t) => {
     const signer = newSigner()
     const { tickets } = startSides(signer.key)
     const text = signer.sign()
@@ -63,7 +63,7 @@ suite('the gate’s tickets and control’s keys', () => {
     await assert.rejects(tickets.check(text, need), { status: 401 })
   })
 
-  test('a new key is accepted with its first ticket; tickets of a key that control removed are refused', async (t) => {
+  test('the gate accepts the first ticket of a new key, and refuses tickets of a key that control removed', async (t) => {
     const clock = clockOf(t)
     const [former, next] = [newSigner('former'), newSigner('next')]
     const { control, tickets } = startSides(former.key)
@@ -91,7 +91,7 @@ suite('the gate’s tickets and control’s keys', () => {
     assert.equal(control.asked, 2)
   })
 
-  test('a ticket check fails with 503 if control does not list its keys; keys known before stay valid', async () => {
+  test('the check of a ticket fails with 503 if control does not list its keys; known keys stay valid', async () => {
     const signer = newSigner()
     const { control, tickets } = startSides(signer.key)
     control.answers = false

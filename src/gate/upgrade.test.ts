@@ -101,7 +101,7 @@ suite('WebSocket upgrades at the gate', () => {
     })
   }
 
-  test('after an upgrade, if the caller or the server closes, the connection to the other one ends too', async () => {
+  test('after an upgrade, if caller or server disconnects, the gate ends its connection to the other side', async () => {
     await using sides = await startSides()
     const inside = Promise.withResolvers<import('node:stream').Duplex>()
     let next = inside
@@ -124,7 +124,7 @@ suite('WebSocket upgrades at the gate', () => {
     await closed
   })
 
-  test('after an upgrade, the last bytes of a failing side arrive, even if the other side keeps sending', async () => {
+  test('after an upgrade, a failing server’s last bytes reach the caller, even if the caller keeps sending', async () => {
     await using sides = await startSides()
     sides.inside.upgrade = (_request, socket) => {
       socket.write('HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n\r\n')

@@ -179,7 +179,7 @@ suite('limits of the connections of a server', () => {
     assert.equal(await countSockets(), before)
   })
 
-  test('if connections without a credential reach their limit, the one that was silent longest is closed', async () => {
+  test('if connections without a credential reach their limit, the server closes the longest silent one', async () => {
     await using server = await start({ most: 8, mostUnknownOfOne: 4 })
     const sockets: Socket[] = []
     for (let index = 2; index < 10; index++) sockets.push(await server.open(`127.0.0.${index}`))

@@ -96,7 +96,7 @@ const isCutOff = async (socket: Socket): Promise<true> => {
 }
 
 suite('request bodies and WebSocket frames that have not arrived completely', () => {
-  test('a body below the minimum speed gets 408; a faster one is read; a WebSocket may be silent', async () => {
+  test('a call gets 408 if its body comes below the minimum speed; a WebSocket may be silent', async () => {
     await using server = await serving({ slow: { spanMs: 300 } })
     const silent = await server.body('a', MiB)
     silent.write(Buffer.alloc(1000))
@@ -156,7 +156,7 @@ suite('request bodies and WebSocket frames that have not arrived completely', ()
     for (const whole of [frugal, second, newcomer]) assert.match((await answerTo(whole, MiB)) ?? '', /3145728 bytes/)
   })
 
-  test('a body or frame no longer counts towards the limit of bytes when it is complete', async () => {
+  test('a complete body or WebSocket frame no longer counts towards the limit of bytes of unfinished bodies', async () => {
     await using server = await serving({ mostBytes: 3 * MiB })
     const socket = await server.socket('a')
     for (let round = 0; round < 4; round++) {

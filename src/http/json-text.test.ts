@@ -5,7 +5,7 @@ import { deepest, findTooMuch, mostValues } from './json-text.ts'
 const long = 'x'.repeat(mostValues)
 
 suite('the limits of a JSON text', () => {
-  test('a JSON text may have as many values as the limit says, and no more', () => {
+  test('the server accepts a JSON text with at most as many values as the limit allows', () => {
     const list = (length: number) => JSON.stringify(Array.from({ length }, (_, index) => index))
     assert.equal(findTooMuch(list(mostValues + 1)), undefined)
     assert.match(findTooMuch(list(mostValues + 2))!, /^body must not hold more than 10000 values$/)
@@ -13,7 +13,7 @@ suite('the limits of a JSON text', () => {
     assert.match(findTooMuch(twice)!, /values/)
   })
 
-  test('a JSON text may be nested as deep as the limit says, and no deeper', () => {
+  test('the server accepts a JSON text that is nested at most as deep as the limit allows', () => {
     const nested = (depth: number) => `${'['.repeat(depth)}"${long}"${']'.repeat(depth)}`
     assert.equal(findTooMuch(nested(deepest)), undefined)
     assert.match(findTooMuch(nested(deepest + 1))!, /^body must not be nested deeper than 64 levels$/)

@@ -49,7 +49,7 @@ suite('a server with TLS', () => {
     for (const sent of ['', beginning]) assert.equal(await answerTo(server.port, sent), '')
   })
 
-  test('a call without TLS gets no HTTP answer, and its connection is closed at once', async () => {
+  test('a call without TLS to a port with TLS gets no HTTP answer, and its connection is closed at once', async () => {
     await using server = await start(60_000)
     assert.doesNotMatch(await answerTo(server.port, 'GET / HTTP/1.1\r\nHost: a.test\r\n\r\n'), /HTTP/)
   })

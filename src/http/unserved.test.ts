@@ -37,7 +37,7 @@ suite('calls of Daytona’s API that a server does not serve', () => {
     }
   })
 
-  test('an unserved call /things/all gets its reason, and the call /things/one reaches its own route', async () => {
+  test('an unserved call answers with the reason, even if the route of a served call would fit its path', async () => {
     const server = await start()
     const ask = (url: string) => server.inject({ method: 'GET', url })
     assert.match(

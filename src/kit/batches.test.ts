@@ -19,7 +19,7 @@ suite('running items of work in batches', () => {
     return { begun, batches, finish }
   }
 
-  test('the first item runs immediately; items that are added while it runs form batches of limited size', async () => {
+  test('the first item of a queue runs immediately; items added meanwhile run in batches of limited size', async () => {
     const { begun, batches, finish } = held(2)
     const all = ['a', 'b', 'c', 'd'].map((item) => batches.run(item))
     assert.deepEqual(begun, [['a']])

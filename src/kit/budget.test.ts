@@ -29,7 +29,7 @@ suite('a budget that several owners share', () => {
     assert.ok(budget.take('b', 7))
   })
 
-  test('`takeUpTo` takes what is allowed; with `ofFree: 1`, an owner may hold at most as much as stays free', () => {
+  test('`takeUpTo` gives an owner only what is allowed: with `ofFree: 1`, at most as much as then stays free', () => {
     const budget = new Budget({ all: 100, ofFree: 1 })
     assert.equal(budget.takeUpTo('a', 80), 50)
     assert.equal(budget.takeUpTo('a', 80), 0)

@@ -56,7 +56,7 @@ suite('a reader of bytes', { timeout: 20_000 }, () => {
     await assert.rejects(waiting, { name: 'BrokenStream', cause: new Error('given up') })
   })
 
-  test('after `ByteReader` is released, another reader gets the remaining bytes, and its listeners are gone', async () => {
+  test('after `ByteReader` is released, the next reader of the stream gets the remaining bytes', async () => {
     using pair = await openPair()
     const before = pair.near.eventNames().map((name) => [name, pair.near.listenerCount(name)])
     const bytes = new ByteReader(pair.near)

@@ -14,7 +14,7 @@ const logOf = (level = 'info') => {
 }
 
 suite('the limit of log lines of one cause', () => {
-  test('after 30 log lines of one cause in a minute, more are suppressed; one line then tells how many', () => {
+  test('of one cause, at most 30 log lines a minute are written; one line then counts the suppressed lines', () => {
     const { log, lines, endMinute } = logOf()
     const fail = (n: number) => new Error(`no answer from 10.0.0.${n}`)
     for (let n = 0; n < 20; n += 1) log.child({ reqId: n }).warn({ err: fail(n), sandboxId: n }, 'could not be asked')

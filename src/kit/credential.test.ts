@@ -51,7 +51,7 @@ suite('the credential that a program shows to control', () => {
     return directory
   }
 
-  test('without certificates, or without https, a program sends its key', () => {
+  test('a program that has no certificates, or calls control without https, sends its key to control', () => {
     const bearer = { headers: { authorization: 'Bearer secret' } }
     const url = new URL('https://control.example')
     assert.deepEqual(credentialFor(url, { key: 'secret', controlName }), bearer)

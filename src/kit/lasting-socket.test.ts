@@ -5,7 +5,7 @@ import { LastingSocket } from './lasting-socket.ts'
 import type { Logger } from './log.ts'
 
 suite('the WebSocket that connects again', () => {
-  test('the fourth failure in a row is logged as a warning, and then every tenth one, without end', async () => {
+  test('the fourth failed connection in a row is logged as a warning, and then every tenth failure', async () => {
     // The server closes every connection at once, so each attempt fails.
     const server = createServer((socket) => socket.destroy())
     await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))

@@ -20,7 +20,7 @@ const openPair = async (): Promise<[Socket, Socket, () => void]> => {
 }
 
 suite('freeing memory of buffers (`giveBack`)', () => {
-  test('`giveBack` frees memory that no other buffer uses', () => {
+  test('`giveBack` frees the memory of a large buffer if no other buffer uses that memory', () => {
     const bytes = Buffer.allocUnsafeSlow(65_536)
     giveBack(bytes)
     assert.equal(bytes.length, 0)
@@ -39,7 +39,7 @@ suite('freeing memory of buffers (`giveBack`)', () => {
 })
 
 suite('copying from stream to stream (`pour`)', () => {
-  test('`pour` passes on every byte in order, and then ends the target', async () => {
+  test('`pour` passes on every byte of a stream in order to a target stream, and then ends the target', async () => {
     const [giving, from, closeOne] = await openPair()
     const [to, taking, closeOther] = await openPair()
     pour(from, to)

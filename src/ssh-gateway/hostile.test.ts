@@ -141,7 +141,7 @@ suite('hostile SSH clients after the sign-in', () => {
     await serves()
   })
 
-  test('an SSH client that sends more than its window allows is disconnected', async () => {
+  test('an SSH client that sends more than SSH’s flow control allows is disconnected', async () => {
     using client = await gateway.connect()
     const channel = await client.start('exec sleep 60')
     // The library `ssh2` drops data that arrives while the window of the channel is exactly 0. With pieces of this

@@ -188,7 +188,7 @@ suite('the data directory', { skip: needsRoot }, () => {
     }
   })
 
-  test('a file is refused as a data directory', () => {
+  test('the path of a file is refused as a data directory', () => {
     const file = join(scratch, 'file')
     writeFileSync(file, '')
     assert.throws(() => prepareDataDirectory(file), /is not a directory/)

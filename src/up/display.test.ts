@@ -7,7 +7,7 @@ import { suite, test } from 'node:test'
 import { createDisplay } from './display.ts'
 
 suite('the output of alcove up for people', () => {
-  test('without a terminal, `up` prints a step at its start, at every 25 % of it, and at least every 30 s', (context) => {
+  test('without a terminal, `up` prints a step’s progress at its start, at every 25 %, and every 30 s', (context) => {
     context.mock.timers.enable({ apis: ['setInterval'] })
     let text = ''
     const output = new Writable({

@@ -74,7 +74,7 @@ suite('a runner that has joined', { skip: process.getuid?.() === 0 ? false : 'ne
     return { ended, stop, kill: () => kill(), serves, isThere: () => existsSync(`/proc/${pid}`), said }
   }
 
-  test('a joined runner whose token is refused ends with a reason and a remedy; `alcove status` shows both', async () => {
+  test('a joined runner that the server refuses ends with a reason and a remedy; `alcove status` shows both', async () => {
     const { ended, isThere } = start({ refuse: true })
     await assert.rejects(
       ended,

@@ -6,7 +6,7 @@ import { suite, test } from 'node:test'
 import { readSshHostKey } from './ssh-host-key.ts'
 
 suite('the host key of the SSH gateway', () => {
-  test('an unreadable host key causes an error that names the file and says what to do', () => {
+  test('an unreadable SSH host key causes an error that names the file and says what to do', () => {
     const secrets = mkdtempSync(join(tmpdir(), 'alcove-host-key-'))
     try {
       writeFileSync(join(secrets, 'ssh-host.key'), 'no key')
@@ -16,7 +16,7 @@ suite('the host key of the SSH gateway', () => {
     }
   })
 
-  test('the host key is made only once; later calls return the same key', () => {
+  test('the SSH host key is made only once; later calls return the same key', () => {
     const secrets = mkdtempSync(join(tmpdir(), 'alcove-host-key-'))
     try {
       const first = readSshHostKey({ secrets })

@@ -9,7 +9,7 @@ suite('the state file of `up`', () => {
   const directory = mkdtempSync(join(tmpdir(), 'alcove-state-'))
   after(() => rmSync(directory, { recursive: true, force: true }))
 
-  test('if the disk is full, the state file keeps its last content, and the failed writes are logged once', () => {
+  test('if the disk is full, the state file of `up` keeps its content, and the failed writes are logged once', () => {
     const path = join(directory, 'up.json')
     const said: string[] = []
     const write = upStateWriter(path, (line) => said.push(line))

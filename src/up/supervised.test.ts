@@ -35,7 +35,7 @@ const observe = () => {
 }
 
 suite('a program that `up` keeps running', () => {
-  test('a program that was killed is started again as a new process, and its state says why it ended', async () => {
+  test('`up` starts a killed program again as a new process, and the program’s state says why it ended', async () => {
     const { note, until } = observe()
     const program = new Supervised({ name: 'sleeper', start: startSleeper }, note, quick)
     program.begin()
@@ -69,7 +69,7 @@ suite('a program that `up` keeps running', () => {
     assert.deepEqual(new Set(seen.map((each) => each.pid)), new Set([pid]))
   })
 
-  test('a program that was asked to stop is not started again', async () => {
+  test('`up` does not start a program again that it has asked to stop', async () => {
     let starts = 0
     const { note, until } = observe()
     const start = () => {
@@ -84,7 +84,7 @@ suite('a program that `up` keeps running', () => {
     assert.equal(program.state.pid, 0)
   })
 
-  test('a program that does not end after it was asked to stop is killed', async () => {
+  test('`up` kills a program that does not end after `up` has asked it to stop', async () => {
     const { note, until } = observe()
     let pid = 0
     const start = async (): Promise<Running> => {
@@ -146,7 +146,7 @@ suite('a program that `up` keeps running', () => {
     )
   })
 
-  test('a program can be stopped while its start waits for something', async () => {
+  test('`up` can stop a program whose start still waits for something', async () => {
     const program = new Supervised({ name: 'waiting', start: () => new Promise<Running>(() => {}) }, () => {}, quick)
     program.begin()
     const keepAlive = setInterval(() => {}, 1000)

@@ -28,7 +28,7 @@ const hostWith = ({ isDebian = true, lists = true, installWorks = () => true }: 
 }
 
 suite('installing system packages', () => {
-  test('missing system packages are installed on Debian, and each is shown with the reason for it', () => {
+  test('on Debian, missing system packages are installed, and each package is shown with why it is needed', () => {
     const { host, asked } = hostWith({})
     const said: string[] = []
     ensurePackages((line) => said.push(line), host)

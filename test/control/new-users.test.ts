@@ -21,7 +21,7 @@ const answered = async (status: number, asked: ReturnType<Client['get']>) => {
 const names = (items: { name: string }[]) => items.map(({ name }) => name).sort()
 
 suite('the first steps of new users', { timeout: 120_000 }, () => {
-  test('members of an organization see nothing of other organizations, and a key permits only what it names', async () => {
+  test('a member sees nothing of other organizations, and an API key gives only its own permissions', async () => {
     await using app = await startControl({ sandboxes: { createWaitSeconds: 20 } })
     await using _runner = await connectRunner(app)
     const [ada, bob, cleo] = [person('Ada'), person('Bob'), person('Cleo')]

@@ -7,7 +7,7 @@ import { call, startControl, startDatabase } from './hosts.ts'
 import { Network } from './namespaces.ts'
 
 suite('control processes on separate machines', { skip: needsRoot }, () => {
-  test('two control processes serve one database; if the machine of one dies, the other one goes on', async () => {
+  test('if the machine of one of two control processes dies, the second control process still serves calls', async () => {
     await using network = await Network.open()
     const [first, second, third] = [
       await network.addHost('first'),

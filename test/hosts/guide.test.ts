@@ -179,7 +179,7 @@ suite('the guide on many hosts', { skip: needsRoot }, () => {
     }
   })
 
-  test('these tests run every step of the guide on many hosts', () => {
+  test('the tests of this file run every step of the guide for a server with many hosts', () => {
     assert.equal(at, steps.length)
   })
 })

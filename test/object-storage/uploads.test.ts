@@ -80,7 +80,7 @@ suite('uploading the files of a definition', () => {
     assert.ok((await uploads.objects()).every((key) => !key.includes('/uploads/')))
   })
 
-  test('the gate stores uploads with the runner of its own host, and answers 503 if that host has no runner', async () => {
+  test('the gate passes uploads to its own host’s runner, and answers ServiceUnavailable if there is none', async () => {
     await using here = await startUploads({ elsewhere: { isRunnerHere: true } })
     const [client, name] = [here.client(), '5'.repeat(32)]
     await client.send(new PutObjectCommand({ ...keyIn('ours', name), Body: noise(2560) }))
@@ -90,7 +90,7 @@ suite('uploading the files of a definition', () => {
     await assert.rejects(refused, { name: 'ServiceUnavailable' })
   })
 
-  test('no organization can list or write the contexts of another, and nobody can download a context', async () => {
+  test('no organization can list or write another organization’s contexts; nobody can download a context', async () => {
     await using uploads = await startUploads()
     const [client, stranger] = [uploads.client(), uploads.client('ALCVTHEIRS')]
     await client.send(new PutObjectCommand({ ...keyIn('ours'), Body: 'ours' }))
@@ -117,7 +117,7 @@ suite('uploading the files of a definition', () => {
     assert.ok((await uploads.objects()).every((key) => key.startsWith(`contexts/ours/${hash}/`)))
   })
 
-  test('an upload is refused if its name is not the name of a context, even if the name is URL-encoded', async () => {
+  test('the gate refuses an upload that is not named like a context, even if the name is URL-encoded', async () => {
     await using uploads = await startUploads()
     const keys = ['ours/x/context.tar', `ours/${hash}/other`, `ours/${hash}/../../theirs/${hash}/context.tar`]
     for (const Key of [
@@ -141,7 +141,7 @@ suite('uploading the files of a definition', () => {
     assert.deepEqual(await uploads.objects(), [])
   })
 
-  test('a call that names an upload by a malformed id, such as one that aborts it, answers NoSuchUpload', async () => {
+  test('a call with a malformed upload id, for example to abort an upload, answers NoSuchUpload', async () => {
     await using uploads = await startUploads()
     const client = uploads.client()
     for (const UploadId of ['x', '../../theirs', 'A'.repeat(32), 'a'.repeat(33)]) {
@@ -160,7 +160,7 @@ suite('uploading the files of a definition', () => {
     assert.deepEqual(await uploads.objects(), [])
   })
 
-  test('an upload with an unknown or expired key, a wrong signature or a wrong date is refused', async () => {
+  test('the gate refuses an upload with an unknown or expired key, a wrong signature or a wrong date', async () => {
     await using uploads = await startUploads()
     const put = (client: S3Client) => codeOf(client.send(new PutObjectCommand({ ...keyIn('ours'), Body: 'x' })))
     assert.equal(await put(uploads.client('ALCVNOBODY')), 'InvalidAccessKeyId')
@@ -189,7 +189,7 @@ suite('uploading the files of a definition', () => {
     ])
   })
 
-  test('an upload whose body differs from its signed hash is refused, and a stored context never changes', async () => {
+  test('the gate refuses an upload whose body differs from its signed hash; a stored context never changes', async () => {
     await using uploads = await startUploads()
     const path = `/${contextBucket}/ours/${hash}/context.tar`
     const lied = await raw(uploads, { path, body: 'signed', sent: 'forged' })
@@ -229,7 +229,7 @@ suite('uploading the files of a definition', () => {
     }
   })
 
-  test('the S3 client can upload a stream whose hash it does not know yet; the stream is sent in chunks', async () => {
+  test('an S3 client can upload a stream to the gate before the stream’s hash is known', async () => {
     await using uploads = await startUploads()
     const content = randomBytes(300_000)
     await uploads
@@ -238,7 +238,7 @@ suite('uploading the files of a definition', () => {
     assert.ok(content.equals(await readBack(uploads)))
   })
 
-  test('an upload that exceeds a limit is refused, and does not count toward the organization’s limits', async () => {
+  test('the gate refuses an upload above a limit, and does not count it towards the organization’s limits', async () => {
     const limits = { largestBytes: 6 * MiB, bytesOfOrganization: 9 * MiB, contextsOfOrganization: 3, partsOfUpload: 2 }
     await using uploads = await startUploads({ limits })
     const client = uploads.client()
@@ -264,7 +264,7 @@ suite('uploading the files of a definition', () => {
     assert.deepEqual([await part(2), await part(3)], ['done', 'InvalidRequest'])
   })
 
-  test('a client that sends nothing for too long is disconnected, and does not block other clients', async () => {
+  test('the gate disconnects an upload that sends nothing for too long; other uploads are not blocked', async () => {
     await using uploads = await startUploads({ limits: { silentMs: 300, atOnceOfOrganization: 1 } })
     const path = `/${contextBucket}/ours/${hash}/context.tar`
     const silent = raw(uploads, { path, body: 'x'.repeat(1000), sent: 'x' })

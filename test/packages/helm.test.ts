@@ -111,7 +111,7 @@ suite('the Helm chart', () => {
     })
   }
 
-  test('the Helm chart passes settings and addresses to the programs as text', async () => {
+  test('the Helm chart passes settings and addresses to the programs as text, not as numbers', async () => {
     const values = { 'control.settings.ALCOVE_AUDIT_DAYS': '30', 'hosts.address': '198.51.100.7' }
     const containers = (await render(values)).filter(isWorkload).flatMap(({ spec }) => spec.template.spec.containers)
     const settingOf = (container: string, setting: string) =>

@@ -203,7 +203,7 @@ suite('what counts as activity', { timeout: 420_000 }, () => {
     })()
   }
 
-  test('a used sandbox keeps running; a sandbox that only works in the background is stopped as idle', async () => {
+  test('a sandbox that callers use keeps running; a sandbox with only background work is stopped as idle', async () => {
     const ending = new AbortController()
     const { signal } = ending
     const boxes: Box[] = []

@@ -62,7 +62,7 @@ suite('readers that are slower than the output', () => {
 
   const memory = async () => Promise.all(measured.map((program) => alcove.memoryOf(program)))
 
-  test('runner and gate need less than 50 MB more memory if slow clients read the output of busy commands', async () => {
+  test('slow readers of the output of busy commands add less than 50 MB to the memory of gate and runner', async () => {
     const sessions = Array.from({ length: readers }, (_, index) => `session-${index}`)
     for (const sessionId of sessions) {
       assert.equal((await box.toolbox('POST', '/process/session', { sessionId })).status, 201)

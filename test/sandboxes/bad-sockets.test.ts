@@ -64,7 +64,7 @@ suite('mistakes of clients with sockets', () => {
       socket.on('close', (code) => resolve({ code, heard }))
     })
 
-  test('a WebSocket for an unknown session answers 404; for an unknown terminal it opens and sends an error', async () => {
+  test('a WebSocket to an unknown session gets 404; one to an unknown terminal opens, and gets an error', async () => {
     for (const path of [
       '/process/session/nobody/command/x/logs?follow=true',
       '/process/session/s/command/x/logs?follow=true',
@@ -77,7 +77,7 @@ suite('mistakes of clients with sockets', () => {
     assert.match(heard, /^\{"type":"control","status":"error","error":"[^"]*no PTY session/)
   })
 
-  test('the toolbox answers 400 to an upgrade of a path without WebSocket, and to a GET of a WebSocket path', async () => {
+  test('the toolbox answers 400 to an upgrade of a path without WebSocket, or a GET of a WebSocket’s path', async () => {
     for (const path of ['/process/session', '/process/pty/p', '/files?path=/', '/work-dir'])
       assert.equal((await endOf(path)).status, 400, path)
     for (const path of [execute, '/process/pty/p/connect', '/process/pty/create-connect?id=q'])

@@ -142,7 +142,7 @@ suite('alcove exec', () => {
     assert.deepEqual([await code('exit 3'), await code('kill -9 $$')], [3, 137])
   })
 
-  test('each kind of failure of `alcove` has its own exit code, and its message contains the request id', async () => {
+  test('each kind of failure of `alcove` has an exit code of its own, and the error names the request id', async () => {
     const cases: [args: string[], env: NodeJS.ProcessEnv, code: number, sentence: RegExp][] = [
       [['exec', 'no-such-box', '--', 'true'], {}, 66, /^alcove: .*no-such-box not found.* \(request \S+\)\n$/],
       [['exec', 'desk-box', '--'], {}, 64, /There is no command/],
@@ -385,7 +385,7 @@ suite('alcove shell', () => {
     assert.doesNotMatch(out, / -icanon/)
   })
 
-  test('if its connection is lost, `alcove shell` says so, restores the terminal, and can attach again', async () => {
+  test('`alcove shell` reports a lost connection, restores the user’s terminal, and can attach again', async () => {
     using cutter = await startCutter()
     const shell = startShell('desk-box', { ALCOVE_API_URL: cutter.url })
     await shell.until('daytona@')
@@ -456,7 +456,7 @@ suite('the package of the command line', () => {
    */
   const otherNode = ['/usr/bin/node', '/usr/local/bin/node'].find(isRecent) ?? process.execPath
 
-  test('the npm package installs from its tarball without other packages, and runs with the machine’s Node', async () => {
+  test('the npm package of the command line needs no other packages, and runs with the machine’s Node', async () => {
     const empty = mkdtempSync(join(desk, 'empty-'))
     const packed = await npm('npm', ['pack', '--silent', '--pack-destination', empty], clientDirectory)
     const tarball = succeeds(packed).trim()
@@ -471,7 +471,7 @@ suite('the package of the command line', () => {
     assert.equal(succeeds(await ran.ended), '42\n')
   })
 
-  test('`npx --package` with the checkout’s client directory runs the program from any directory', async () => {
+  test('`npx --package` with the path of the folder `client` runs `alcove` from any working directory', async () => {
     const args = ['--yes', '--package', clientDirectory, 'alcove', 'run', '--', 'python3', '-c', 'print(6*7)']
     assert.equal(succeeds(await npm('npx', args, desk, '\n')), '42\n')
   })

@@ -96,7 +96,7 @@ suite('computerUse of the SDK', () => {
     await assert.rejects(computerUse.screenshot.takeRegion(outside), { statusCode: 400 })
   })
 
-  test('after `mouse.move`, the mouse is at that point; a point outside of the display is refused with 400', async () => {
+  test('`mouse.move` moves the mouse to the given point, and answers 400 for a point outside of the display', async () => {
     const { mouse } = sandbox.computerUse
     assert.deepEqual(await mouse.move(123, 456), { x: 123, y: 456 })
     assert.deepEqual(await mouse.getPosition(), { x: 123, y: 456 })
@@ -237,7 +237,7 @@ Gtk.main()
     assert.deepEqual(listening.split('\n').sort(), ['0100007F:170C', '0100007F:17C0'])
   })
 
-  test('a desktop program that dies is started again; each program has logs and can be restarted by a call', async () => {
+  test('a desktop program that dies is started again; a call can restart it, and another reads its logs', async () => {
     const { computerUse } = sandbox
     const pidOf = async () => (await computerUse.start()).status?.['x11vnc']?.pid
     const before = await pidOf()
@@ -270,7 +270,7 @@ Gtk.main()
     await assert.rejects(computerUse.getProcessStatus('xfce4'), { statusCode: 404 })
   })
 
-  test('the desktop and its windows keep running when the gate is killed', async () => {
+  test('the desktop of a sandbox and its windows keep running when the gate is killed', async () => {
     await open('xterm -T outlives -e sleep 600', 'outlives')
     await alcove.kill('gate')
     await until('the window is there', () =>
@@ -291,7 +291,7 @@ Gtk.main()
     await computerUse.mouse.move(9, 9)
   })
 
-  test('after `computerUse.stop` or a stop of the sandbox, calls answer 409 until `computerUse.start`', async () => {
+  test('after `computerUse.stop` or a sandbox’s stop, computer use answers 409 until `computerUse.start`', async () => {
     const { computerUse } = sandbox
     await computerUse.stop()
     assert.equal((await computerUse.getStatus()).status, 'inactive')

@@ -23,7 +23,7 @@ suite('accounts, sessions and members in the dashboard', () => {
     await browser.close()
   })
 
-  test('a one-time link signs a user in once, without a password, and stays in neither address nor history', async () => {
+  test('a one-time link signs in once, without a password; the browser’s address and history do not keep it', async () => {
     const { body } = await alcove.api('POST', '/admin/users/link', { email: ann.email })
     const { page } = visitor
     await page.goto(String(body['url']))
@@ -142,7 +142,7 @@ suite('accounts, sessions and members in the dashboard', () => {
     await page.getByLabel('Password').waitFor()
   })
 
-  test('in these tests the browser reported no errors and no violations of the content security policy', () => {
+  test('the tests of this file caused no errors or violations of the content security policy in the browser', () => {
     assert.deepEqual(visitor.complaints, [])
   })
 })

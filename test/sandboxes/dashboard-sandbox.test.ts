@@ -70,7 +70,7 @@ suite('the page of a sandbox', () => {
     await log.getByText('finished').waitFor()
   })
 
-  test('names, output and links of a hostile sandbox are shown as text, and run no script', async () => {
+  test('the dashboard shows names, output and links of a hostile sandbox as text, and runs no script in them', async () => {
     const { page } = visitor
     const evil = '<img src=x onerror=fetch("/stolen")>'
     await box.run(`touch '${evil.replaceAll('/', '_')}' $'two\\nlines' $'\\u202egnp.exe'`)
@@ -100,7 +100,7 @@ suite('the page of a sandbox', () => {
     assert.equal(page.context().pages().length, 1)
   })
 
-  test('if the sandbox is stopped, the terminal tab says so and offers to start it', async () => {
+  test('the terminal tab of a stopped sandbox says that the sandbox is stopped, and offers to start it', async () => {
     const { page } = visitor
     await open('terminal')
     await page.locator('.xterm-rows').getByText('$').first().waitFor()
@@ -115,7 +115,7 @@ suite('the page of a sandbox', () => {
     await visitor.page.getByText('by you').first().waitFor()
   })
 
-  test('in these tests the browser reported no errors and no violations of the content security policy', () => {
+  test('the tests of this file caused no errors or violations of the content security policy in the browser', () => {
     assert.deepEqual(visitor.complaints, [])
   })
 })

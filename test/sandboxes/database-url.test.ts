@@ -102,7 +102,7 @@ suite('a server with an external PostgreSQL and without sudo', () => {
     assert.deepEqual([exitCode, result.trim()], [1, 'sudo: this sandbox does not offer sudo'])
   })
 
-  test('with DATABASE_URL, sandboxes run, and the restarted server finds them in that database', async () => {
+  test('with the setting DATABASE_URL, a restarted server finds its sandboxes in that database', async () => {
     await assert.rejects(alcove.kill('postgres'), /postgres does not run/)
     const box = await createBox(alcove, { name: 'elsewhere' })
     assert.equal(await box.run('echo hello'), 'hello')

@@ -66,7 +66,7 @@ suite('PostgreSQL, MariaDB, Redis and SQLite in a sandbox', () => {
     assert.deepEqual((await where.run(read, { timeout: 60 })).split('\n'), [all, all, all, all])
   }
 
-  test('databases have all committed rows after a stop and a start', async () => {
+  test('databases in a sandbox have all committed rows after the sandbox is stopped and started', async () => {
     await commitOne()
     await ask(box, 'stop')
     await becomes(box, 'stopped')
@@ -75,7 +75,7 @@ suite('PostgreSQL, MariaDB, Redis and SQLite in a sandbox', () => {
     await holdsAll()
   })
 
-  test('databases have all committed rows after a forced stop and a start', async () => {
+  test('databases in a sandbox have all committed rows after the sandbox is stopped by force and started', async () => {
     await commitOne()
     await ask(box, 'stop?force=true')
     await becomes(box, 'stopped')
@@ -84,14 +84,14 @@ suite('PostgreSQL, MariaDB, Redis and SQLite in a sandbox', () => {
     await holdsAll()
   })
 
-  test('a fork made while databases run has their committed rows', async () => {
+  test('a fork of a sandbox in which databases run has the committed rows of these databases', async () => {
     await commitOne()
     await using fork = boxOf(alcove, await ask(box, 'fork', {}))
     await becomes(fork, 'started')
     await holdsAll(fork)
   })
 
-  test('a sandbox made from a snapshot has the committed rows of its databases', async () => {
+  test('a sandbox made from a snapshot has the committed rows of the databases in the snapshot', async () => {
     await commitOne()
     const name = `databases-${process.pid}`
     await ask(box, 'snapshot', { name })
@@ -105,7 +105,7 @@ suite('PostgreSQL, MariaDB, Redis and SQLite in a sandbox', () => {
     await alcove.api('DELETE', `/snapshots/${name}`)
   })
 
-  test('databases have all committed rows after an archive and a start', async () => {
+  test('databases in a sandbox have all committed rows after the sandbox is archived and started', async () => {
     await commitOne()
     await ask(box, 'stop')
     await becomes(box, 'stopped')

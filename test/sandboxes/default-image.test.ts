@@ -183,7 +183,7 @@ suite('the default image, used by the default user', () => {
     test(`a command prints what is expected in the default image: ${command.slice(0, 85)}`, async () =>
       assert.match(await box.run(command), answer))
 
-  test('`uv venv` makes an environment; skipped if the image has no uv, because PyPI was unreachable', async (context) => {
+  test('`uv venv` makes a Python environment in the default image; this test is skipped if uv is missing', async (context) => {
     if ((await box.try('command -v uv')).exitCode !== 0) return context.skip('the image has no uv')
     await box.run('uv --version && uv venv ~/by-uv && ~/by-uv/bin/python -c "print(1)"')
   })

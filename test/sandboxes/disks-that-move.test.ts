@@ -169,7 +169,7 @@ suite('an archive store that fails', () => {
     await ask(box, 'archive', 'archived')
   })
 
-  test('if its archive is damaged, a sandbox stays archived without a disk; it starts after the repair', async () => {
+  test('a sandbox whose archive is damaged stays archived, and starts after the archive is repaired', async () => {
     const chunk = filesInStore().find((path) => path.includes('/chunks/')) ?? ''
     const whole = readFileSync(chunk)
     const damaged = Buffer.from(whole)
@@ -190,7 +190,7 @@ suite('a storage pool that is full', () => {
   const templates = () => readdirSync(join(alcove.data, 'runner/pool/templates'))
   const disks = () => readdirSync(join(alcove.data, 'runner/pool/disks'))
 
-  test('if the pool is full, fork and snapshot fail and leave nothing; they succeed when there is space', async () => {
+  test('in a full pool, forks and snapshots fail and leave nothing; with free space again, both succeed', async () => {
     const parent = await createWithFile()
     fillPool(alcove.data)
     const forked = await alcove.api('POST', `/sandbox/${parent.id}/fork`, {})
@@ -257,7 +257,7 @@ suite('sandboxes that move between two runners', () => {
     return box
   }
 
-  test('new sandboxes are spread over two runners; each answers, and a delete leaves nothing on its host', async () => {
+  test('new sandboxes are spread over two runners; a deleted sandbox leaves nothing on its host', async () => {
     const boxes = await Promise.all([1, 2, 3, 4].map(() => createBox(alcove)))
     assert.deepEqual([...new Set(boxes.map(({ record }) => record['runnerId']))].sort(), ['local', 'second'])
     for (const box of boxes) assert.equal(await box.run('echo here'), 'here')
@@ -268,7 +268,7 @@ suite('sandboxes that move between two runners', () => {
     })
   })
 
-  test('a sandbox archived on one runner starts on the other if the first runner is drained', async () => {
+  test('a sandbox that was archived on one runner starts on another runner if the first runner is drained', async () => {
     const box = await createOn('local')
     await box.run('head -c 5M /dev/urandom > big; sha256sum big > sum; rm -rf ~/.cache; ln -s big link')
     await ask(box, 'archive', 'archived')
@@ -345,7 +345,7 @@ suite('sandboxes that move between two runners', () => {
     for (const { id } of [ran, stopped]) assert.equal((await alcove.api('DELETE', `/sandbox/${id}`)).status, 200)
   })
 
-  test('if the operator gives up a runner, its sandbox keeps running, and is usable when the runner is back', async () => {
+  test('a sandbox of a runner that the operator gave up keeps running, and is usable when the runner is back', async () => {
     const box = await createOn('second')
     const { result } = (
       await box.toolbox('POST', '/process/execute', {
@@ -414,7 +414,7 @@ suite('sandboxes that move between two runners', () => {
     assert.ok(!filesInStore().some((path) => path.includes(box.id)), 'nothing of it is left in the store')
   })
 
-  test('after a runner is removed by force, its archived sandboxes start elsewhere, all others get an error', async () => {
+  test('after a runner is removed by force, its archived sandboxes start elsewhere; the rest become errors', async () => {
     const archived = await createOn('second')
     await archived.run('echo safe > file')
     await ask(archived, 'archive', 'archived')

@@ -74,7 +74,7 @@ if (!isPrivateHost) {
     const isClosedSoon = (to: string) =>
       until(`${to} is closed`, async () => !(await reaches(to).catch(() => true)), 60)
 
-    test('with a domain list, a new sandbox reaches only the listed names, and never a forbidden address', async () => {
+    test('a sandbox with a domain list connects only to the listed domains, and never to a forbidden address', async () => {
       sandbox = await daytona.create({ domainAllowList: 'API.example.com,rebind.example.com' })
       assert.equal(sandbox.domainAllowList, 'api.example.com,rebind.example.com')
       await isClosed(web.api)
@@ -83,7 +83,7 @@ if (!isPrivateHost) {
       for (const to of ['other.test', web.other, 'rebind.example.com', metadata]) await isClosed(to)
     })
 
-    test('a domain list stays in force after stop and start', async () => {
+    test('a domain list stays in force after a stop and a start of the sandbox', async () => {
       await sandbox.stop()
       await sandbox.start()
       await isClosed(web.api)

@@ -273,7 +273,7 @@ suite('files', () => {
     await until('room again', async () => (await makeFolder()).status === 201, 120)
   })
 
-  test('an upload keeps the file’s inode, so that `tail -f` sees it; a new file has no temporary name', async () => {
+  test('an upload to an existing file keeps the file’s inode, so that `tail -f` shows the new lines', async () => {
     await using box = await createBox(alcove)
     await box.run('echo one > log; ln log other; ls -i log > inode; mkdir watched')
     await box.run('(tail -n +1 -f log > seen 2>&1 & echo $! > tail) < /dev/null')

@@ -25,7 +25,7 @@ suite('the quickstart', () => {
   })
 
   for (const [name, command] of Object.entries(commands))
-    test(`${name} of the quickstart prints what the page shows below it`, async () => {
+    test(`${name} of the quickstart prints the output that the quickstart shows for that program`, async () => {
       const [setVariables] = blocksOf(page, 'sh')
       const program = programs.get(name)
       assert.ok(setVariables && program)
@@ -37,7 +37,7 @@ suite('the quickstart', () => {
       assert.equal(output, shown)
     })
 
-  test('this file runs every program of the quickstart', () => {
+  test('the tests of this file run every program of the quickstart', () => {
     assert.deepEqual([...programs.keys()].sort(), Object.keys(commands).sort())
   })
 })

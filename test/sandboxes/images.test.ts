@@ -64,7 +64,7 @@ suite('sandboxes from images', { skip: noBusybox }, () => {
     await sandbox.delete()
   })
 
-  test('POST /sandbox may name an image; a second create with that image works too', async () => {
+  test('POST /sandbox with the name of an image makes a sandbox, also a second time', async () => {
     for (const _ of [1, 2]) {
       const sandbox = await daytona.create({ image: reference, resources: { cpu: 1, memory: 1, disk: 1 } })
       assert.equal(sandbox.state, 'started')
@@ -392,7 +392,7 @@ suite('private images', { skip: noBusybox }, () => {
     return stateOf(name)
   }
 
-  test('snapshots and builds pull images with the organization’s registry account and its newest password', async () => {
+  test('snapshots and builds pull images with the organization’s registry account and the newest password', async () => {
     const [basic, token] = guarded as [GuardedRegistry, GuardedRegistry]
     const tool = basic.registry.put('team/tool:1', makeBusyboxImage())
     const other = token.registry.put('team/other:1', makeBusyboxImage())

@@ -100,7 +100,7 @@ suite('isolation of a sandbox', () => {
     assert.notEqual((await root.try('ls /proc/1/root/')).exitCode, 0)
   })
 
-  test('in a sandbox, mounts, new namespaces, tracing and other privileged operations are refused', async () => {
+  test('in a sandbox, mounts, new namespaces, tracing and other privileged operations fail', async () => {
     const refused = [
       'mount -t tmpfs none /mnt',
       'mount -o remount,rw /proc/sys',
@@ -178,7 +178,7 @@ suite('isolation of a sandbox', () => {
     }
   })
 
-  test('a process that uses too much memory is killed; its sandbox and other sandboxes go on', async () => {
+  test('a process that uses too much memory is killed; the process’s sandbox and other sandboxes go on', async () => {
     await using small = await createBox(alcove)
     const { exitCode } = await small.try('python3 -c "x=[bytearray(1<<20) for _ in range(1<<20)]"', { timeout: 120 })
     assert.notEqual(exitCode, 0)

@@ -30,7 +30,7 @@ suite('sandboxes that fill the kernel’s memory', { skip: needsRoot }, () => {
 
   suite('the runner’s `KernelMemoryWatch`', () => {
     for (const { name, object } of watchedAttacks)
-      test(`a sandbox that fills kernel memory with ${object} is ended, and other busy sandboxes keep running`, {
+      test(`the runner ends a sandbox that fills kernel memory with ${object}; other busy sandboxes keep running`, {
         timeout: 60_000,
       }, async () => {
         const attacker = await started()
@@ -53,7 +53,7 @@ suite('sandboxes that fill the kernel’s memory', { skip: needsRoot }, () => {
 
   suite('`KernelMemoryWatch`, which ends sandboxes that slowly fill the kernel’s memory', () => {
     for (const { name, object } of slowAttacks)
-      test(`among three busy sandboxes, KernelMemoryWatch finds the one that fills kernel memory with ${object}`, {
+      test(`among three busy sandboxes, the runner finds the one that fills kernel memory with ${object}`, {
         timeout: 120_000,
       }, async () => {
         const attacker = await started()

@@ -74,7 +74,7 @@ suite('createLspServer of the SDK', () => {
     await until('the server has ended', async () => (await run('pgrep -c pylsp || true')) === '0')
   })
 
-  test('if TypeScript is missing, the error names an install command; after the install, its server starts', async () => {
+  test('if a sandbox lacks TypeScript, the language server’s error names a command that installs TypeScript', async () => {
     await run('mkdir -p web')
     await upload('web/app.ts', 'export class Greeter { greet() { return 1 } }\nconst g = new Greeter()\ng.gr\n')
     await upload('web/app.js', 'const list = [1]\nlist.ma\n')

@@ -17,7 +17,7 @@ suite('the life of a sandbox', () => {
   const becomes = (id: string, state: string) =>
     until(`${id} is ${state}`, async () => (await stateOf(id)) === state, 60)
 
-  test('stop ends a sandbox’s processes and keeps its files; start runs it again', async () => {
+  test('a stop ends a sandbox’s processes and keeps its files; a start runs the sandbox again', async () => {
     await using box = await createBox(alcove)
     await box.run('echo kept > file; setsid sleep 5151 >/dev/null 2>&1 &')
     assert.equal((await alcove.api('POST', `/sandbox/${box.id}/stop`)).status, 200)

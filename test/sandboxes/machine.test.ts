@@ -115,7 +115,7 @@ except PermissionError: print("held", open("/tmp/f").read())
     assert.equal(await box.run('echo alive'), 'alive')
   })
 
-  test('the timeline says who killed PID 1, and does not name an earlier lack of memory as the cause', async () => {
+  test('the timeline says that PID 1 was killed from outside, and names no earlier lack of memory as cause', async () => {
     await using box = await createBox(alcove, { memory: 1 })
     assert.equal((await box.try('tail /dev/zero')).exitCode, 137)
     // The kernel ignores SIGKILL for PID 1 of a sandbox if a process in the sandbox sends it. So the test kills PID 1 from the

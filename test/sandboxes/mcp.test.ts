@@ -91,7 +91,7 @@ suite('the Model Context Protocol (POST /mcp), with its official clients', () =>
     }
   })
 
-  test('if an MCP tool call is refused, the error says what to do; invalid input does not reach a sandbox', async () => {
+  test('the error of a refused MCP tool call says what to do; invalid input does not reach a sandbox', async () => {
     const missing = await use('run_command', { sandbox: 'no-such-sandbox', command: 'true' })
     assert.deepEqual([missing.isError, /not found.*\(404 NOT_FOUND\)$/i.test(missing.text)], [true, true])
     const invalid = await use('run_command', { sandbox: 'x', command: 'true', timeoutSeconds: 0 }).catch(String)

@@ -77,7 +77,7 @@ suite('a process that is killed for lack of memory', () => {
     assert.match(await logsOf(id, { 'x-daytona-sdk-version': '0.143.0' }), line)
   })
 
-  test('the followed log of a command that ran out of memory ends with a line about it; other logs do not', async () => {
+  test('if a command ran out of memory, its followed log ends with a line that says so; other logs do not', async () => {
     await using daytona = connectTo(alcove)
     const { process } = await daytona.get(box.id)
     const { cmdId: before } = await process.executeSessionCommand('s', { command: 'sleep 0.1; (exit 5)' })

@@ -129,7 +129,7 @@ suite('previews in Chromium', () => {
       [url, { credentials: 'include', ...more }] as const,
     )
 
-  test('pages of a preview can call it with the visitor’s cookie; pages of another sandbox cannot', async () => {
+  test('a preview’s pages can call the preview with the visitor’s cookie; another sandbox’s pages cannot', async () => {
     await visitBoth(async (page) => {
       for (const more of [{}, { mode: 'no-cors' }, { method: 'POST', mode: 'no-cors', body: 'x' }]) {
         assert.doesNotMatch(await fetched(page, `${originOf(victim.id)}/fetched`, more), /secret/)
@@ -155,7 +155,7 @@ suite('previews in Chromium', () => {
     assert.doesNotMatch(await callsOf(victim), /formed/)
   })
 
-  test('pages of a preview can open its WebSocket with the visitor’s cookie; other sandboxes’ pages cannot', async () => {
+  test('a preview’s pages can open its WebSocket with the visitor’s cookie; other sandboxes’ pages cannot', async () => {
     const hear = (page: Page, url: string) =>
       page.evaluate(
         (at) =>

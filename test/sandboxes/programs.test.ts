@@ -141,7 +141,7 @@ suite('the programs of a running server', () => {
     }
   })
 
-  test('after TypeScript code has run, no process of the compiler is left', async () => {
+  test('after a `code-run` call with TypeScript, no process of the compiler is left on the host', async () => {
     const { body } = await box.toolbox('POST', '/process/code-run', {
       code: 'const four: number = 2 + 2\nconsole.log(four)',
       language: 'typescript',

@@ -20,7 +20,7 @@ suite('a default image that was replaced by a newer one', () => {
     await alcove?.[Symbol.asyncDispose]()
   })
 
-  test('after the default image is renewed, new sandboxes have the new image; old ones keep the old image', {
+  test('after a renewal of the default image, new sandboxes have the new image; older sandboxes do not', {
     timeout: 900_000,
   }, async () => {
     const images = join(alcove.data, 'runner/images')

@@ -21,7 +21,7 @@ suite('pause, resize, archive and snapshot', () => {
   const becomes = (id: string, state: string) =>
     until(`${id} is ${state}`, async () => (await recordOf(id))['state'] === state, 60)
 
-  test('while a sandbox is paused, its toolbox answers 409; its processes go on after the next start', async () => {
+  test('a paused sandbox’s toolbox answers 409; the sandbox’s processes go on after the next start', async () => {
     await using box = await createBox(alcove)
     await box.run(
       'setsid sh -c "i=0; while :; do i=\\$((i+1)); echo \\$i > /dev/shm/n; done" >/dev/null 2>&1 & sleep 0.2',
@@ -56,7 +56,7 @@ suite('pause, resize, archive and snapshot', () => {
     assert.equal(await box.run(limit), String(2 * 1024 ** 3))
   })
 
-  test('a start during an archive is accepted, and the started sandbox has all its files', async () => {
+  test('a sandbox can be started while it is being archived, and then has all its files', async () => {
     await using box = await createBox(alcove)
     await box.run('echo kept > file; head -c 40M /dev/urandom > big; sha256sum big > sum')
     for (let round = 0; round < 2; round++) {

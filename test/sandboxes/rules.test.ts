@@ -32,7 +32,7 @@ const execute = (body: object) => box.toolbox('POST', '/process/execute', body)
 const runCode = (body: object) => box.toolbox('POST', '/process/code-run', body)
 
 suite('command execution', () => {
-  test('a command is ended after 10 seconds, with the answer 408, if the call sets no timeout', async () => {
+  test('a call without a timeout answers 408 after 10 seconds, and its command is ended', async () => {
     const [ended, whole] = await Promise.all([
       execute({ command: 'sleep 30; echo whole' }),
       execute({ command: 'sleep 5; echo whole' }),
@@ -41,7 +41,7 @@ suite('command execution', () => {
     assert.deepEqual([whole.status, whole.body], [200, { exitCode: 0, result: 'whole\n' }])
   })
 
-  test('a cwd without a slash at its start is below the user’s home; one with a slash is absolute', async () => {
+  test('a `cwd` that begins with a slash is absolute; any other `cwd` is below the user’s home', async () => {
     await execute({ command: 'mkdir -p below' })
     const pwd = async (cwd: string) => (await execute({ command: 'pwd', cwd })).body['result']
     assert.deepEqual([await pwd('below'), await pwd('/tmp')], ['/home/daytona/below\n', '/tmp\n'])
@@ -84,7 +84,7 @@ suite('the interpreter, which keeps state', () => {
     await box.toolbox('DELETE', `/process/interpreter/context/${made.body['id']}`)
   })
 
-  test('an interpreter context keeps variables and imports; a call that names none uses the default context', async () => {
+  test('an interpreter context keeps variables and imports; a call without a context uses the default one', async () => {
     const { codeInterpreter } = sandbox
     const context = await codeInterpreter.createContext()
     await codeInterpreter.runCode('import math\nx = 20', { context })

@@ -68,7 +68,7 @@ if (!isPrivateHost) {
       await rm(scratch, { recursive: true, force: true })
     })
 
-    test('a sandbox gets a variable with a secret’s placeholder; its files and processes lack the value', async () => {
+    test('a sandbox gets a variable with a secret’s placeholder, and has the value in no file or process', async () => {
       const secret = await daytona.secret.create({ name: 'api-key', value, hosts: ['api.test'] })
       secretId = secret.id
       placeholder = secret.placeholder
@@ -156,7 +156,7 @@ if (!isPrivateHost) {
       assert.match(await inside(inspect), /schemaVersion/)
     })
 
-    test('a host that the secret does not list gets only the placeholder, over an unintercepted TLS connection', async () => {
+    test('a host that a secret does not list gets only the placeholder, over TLS that no proxy decrypts', async () => {
       const { text, exitCode } = await run('curl -sS https://other.test/ -H "Authorization: Bearer $TOKEN"')
       // curl must get the certificate of the simulated host itself, not one of the proxy for secrets. The sandbox does not trust
       // the host's certificate, so curl fails.
@@ -181,7 +181,7 @@ if (!isPrivateHost) {
       await until('the timeline says why', async () => /refused the certificate for api\.test/.test(await events()))
     })
 
-    test('a change of a secret’s value or hosts is in force in a running sandbox', async () => {
+    test('a change of a secret’s value or hosts takes effect in a running sandbox', async () => {
       await daytona.secret.update(secretId, { value: 'rotated-value' })
       await until('the new value is sent', async () => (await sentBy(sandbox)) === 'Bearer rotated-value')
       await daytona.secret.update(secretId, { hosts: ['elsewhere.test'] })
@@ -190,7 +190,7 @@ if (!isPrivateHost) {
       await until('the host is back', async () => (await sentBy(sandbox)) === `Bearer ${value}`)
     })
 
-    test('`updateSecrets` gives a running sandbox a secret, and takes it away again', async () => {
+    test('`updateSecrets` can give a running sandbox a secret, and can remove the secret again', async () => {
       const box = await daytona.create()
       await box.updateSecrets({ TOKEN: 'api-key' })
       assert.equal(await say('echo $TOKEN', { in: box }), placeholder)
@@ -248,7 +248,7 @@ if (!isPrivateHost) {
       assert.equal(printed.replace(/(alcove_secret_)\w+/, '$1…'), shown)
     })
 
-    test('if a secret is deleted, the sandboxes that have it lose its variable', async () => {
+    test('the variable of a deleted secret is removed from each sandbox that had the secret', async () => {
       await daytona.secret.delete(secretId)
       await until('the variable is gone', async () => (await say('echo "<$TOKEN>"')) === '<>')
       const env = { TOKEN: placeholder }

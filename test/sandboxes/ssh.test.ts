@@ -215,7 +215,7 @@ suite('programs that use ssh', () => {
     }
   })
 
-  test('sftp runs a batch of commands; if the image has no sftp-server, the error says so', async () => {
+  test('sftp runs a batch of commands in a sandbox; if the image lacks sftp-server, the error says so', async () => {
     const batch = 'put large sftp-large\nrename sftp-large sftp-renamed\nget sftp-renamed sftp-back\nls\n'
     const { code, out, err } = await run('sftp', ['-F', config, '-b', '-', 'box'], { input: batch })
     assert.equal(code, 0, err)

@@ -128,7 +128,7 @@ suite('kill -9 of gate, runner and control', () => {
     assert.equal((await again!.wait()).exitCode, 137)
   })
 
-  test('kill -9 of server programs does not end interpreter code that runs; the next code waits for its end', async () => {
+  test('kill -9 of server programs does not end running interpreter code; the next code waits for that end', async () => {
     const interpreter = sandbox.codeInterpreter
     const context = await interpreter.createContext('/tmp')
     const begin = 'import os, time\nstate = [os.getpid()]\nprint(state[0])'
@@ -255,7 +255,7 @@ suite('kill -9 of the server’s programs', () => {
     })
   }
 
-  test('if `up` is killed, its programs end; its sandbox keeps running, and the next `up` serves it', async () => {
+  test('if `up` is killed, the server’s programs end; a sandbox keeps running, and the next `up` serves it', async () => {
     const before = Number(await ask('cat /tmp/counter'))
     assert.ok(before > 0)
     const ending = programs().filter(({ name }) => name !== 'postgres')
@@ -273,7 +273,7 @@ suite('kill -9 of the server’s programs', () => {
     await countsOn(before)
   })
 
-  test('a confirmed change of variables stays in force if a program is killed directly after it', async () => {
+  test('a confirmed change of a sandbox’s variables is not lost if a server program is killed directly after', async () => {
     for (const [n, program] of (['runner', 'control', 'gate'] as const).entries()) {
       const change = { set: { KEPT: String(n) }, unset: ['IS_SANDBOX'] }
       // Repeats the call, because the program that the previous round killed may not have restarted yet. Until then, the answer is

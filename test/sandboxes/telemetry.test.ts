@@ -137,7 +137,7 @@ suite('telemetry of a server', { skip: needsRoot }, () => {
     assert.deepEqual([served?.parentSpanId, served?.attributes['alcove.sandbox']], [parentId, sandboxId])
   })
 
-  test('the metrics count each toolbox call once, and name its route (`http.route`)', async () => {
+  test('the telemetry metrics count each toolbox call once, and name the call’s route (`http.route`)', async () => {
     const rows = () =>
       receiver
         .metrics()
@@ -152,7 +152,7 @@ suite('telemetry of a server', { skip: needsRoot }, () => {
     assert.deepEqual(rows(), [[executeRoute, 1]])
   })
 
-  test('if the header `traceparent` of a call is invalid, it is ignored, and the gate begins a new trace', async () => {
+  test('the gate ignores an invalid header `traceparent` of a call, and begins a new trace', async () => {
     const before = new Set(receiver.spans().map(({ spanId }) => spanId))
     const { traceId } = await execute(`00-${'z'.repeat(32)}-nonsense-01`)
     const isNew = ({ service, name, spanId }: SeenSpan) =>
@@ -173,7 +173,7 @@ suite('telemetry of a server', { skip: needsRoot }, () => {
     assert.equal(refused?.isFailure, false)
   })
 
-  test('all metrics of /metrics are sent, including the durations of calls and of the runner’s verbs', async () => {
+  test('all metrics of /metrics are also sent as telemetry, with durations of calls and of a runner’s verbs', async () => {
     const reply = await fetch(`${server.url}/api/metrics`, { headers: { authorization: `Bearer ${server.key}` } })
     const printed = [...(await reply.text()).matchAll(/^# TYPE (\S+) (\w+)$/gm)].map(([, name]) => name!)
     assert.ok(printed.includes('alcove_sandboxes'))
@@ -196,7 +196,7 @@ suite('telemetry of a server', { skip: needsRoot }, () => {
     await receiver.until('the sandbox to be counted', () => started() === 1)
   })
 
-  test('every program sends its log, and nothing that is sent contains a secret', async () => {
+  test('every server program sends its log as telemetry, and no telemetry contains a secret', async () => {
     const programs = [control, gate, runner]
     const seen = () => new Set(receiver.lines().map(({ service }) => service))
     await receiver.until('lines of each program', () => programs.every((one) => seen().has(one)))

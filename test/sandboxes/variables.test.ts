@@ -28,7 +28,7 @@ suite('updateEnv of the SDK', () => {
   }
   const print = 'echo "$OF_CREATE,$COLOUR,$ADDED"'
 
-  test('commands, terminals, interpreters and `sudo -E` that start after `updateEnv` have its variables', async () => {
+  test('commands, terminals, interpreters and `sudo -E` that start after `updateEnv` have the new variables', async () => {
     await sandbox.process.createSession('before')
     await sandbox.updateEnv({ COLOUR: 'blue', ADDED: 'a b\n"c" $HOME' }, { unset: ['OF_CREATE'] })
     const expected = ',blue,a b\n"c" $HOME'

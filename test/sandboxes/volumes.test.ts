@@ -68,7 +68,7 @@ suite('volumes with the SDK', () => {
     return result.trim()
   }
 
-  test('two sandboxes share a volume that outlives both; deleting the volume leaves nothing on the host', async () => {
+  test('two sandboxes share a volume, which outlives both; a deleted volume leaves nothing on the host', async () => {
     await using daytona = connectTo(alcove)
     const name = `shared-${randomUUID().slice(0, 8)}`
     const volume = await daytona.volume.get(name, true)

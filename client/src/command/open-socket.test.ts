@@ -11,7 +11,7 @@ import { openSocket } from './open-socket.ts'
 const headReceived = 'http.client.response.finish'
 
 suite('the opening of a WebSocket', () => {
-  test('Ctrl-C ends the wait for an error answer whose body never ends', { timeout: 20_000 }, async () => {
+  test('Ctrl-C ends the wait for a server’s error answer whose body never ends', { timeout: 20_000 }, async () => {
     const stop = new AbortController()
     const interrupt = () => setImmediate(() => stop.abort(new Interrupted(130)))
     const server = createServer().listen(0, '127.0.0.1')

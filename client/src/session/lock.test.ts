@@ -12,7 +12,7 @@ suite('the lock of a session', () => {
   const scratch = mkdtempSync(join(tmpdir(), 'alcove-lock-'))
   after(() => rmSync(scratch, { recursive: true, force: true }))
 
-  test('if several processes wait for the lock, only one has it at a time, and each gets it in the end', async () => {
+  test('of the processes that wait for a lock, only one has it at a time, and each gets it in the end', async () => {
     const path = join(scratch, 'shared')
     let holders = 0
     let most = 0
@@ -27,7 +27,7 @@ suite('the lock of a session', () => {
     assert.deepEqual([most, holders, existsSync(path)], [1, 0, false])
   })
 
-  test('the lock of a process that has ended is taken over immediately', async () => {
+  test('if the process that had a lock has ended, the next process gets the lock immediately', async () => {
     const path = join(scratch, 'ended')
     writeFileSync(path, `${noPid} ${hostname()} x`)
     using _lock = await waitForLock(path, 1000)

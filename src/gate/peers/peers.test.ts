@@ -88,7 +88,7 @@ const callAs = async (
 }
 
 suite('calls that a gate passes on to the gate of the sandbox’s host', () => {
-  test('the other gate gets a toolbox call’s body but no credentials; the answer has each CORS header once', async () => {
+  test('a gate that passes a toolbox call to another host’s gate sends the body, but no credentials', async () => {
     await using two = await startTwo()
     const answer = await two.call('/process/execute?a=1', {
       method: 'POST',
@@ -105,7 +105,7 @@ suite('calls that a gate passes on to the gate of the sandbox’s host', () => {
     assert.deepEqual([kept, two.near.seen, two.far.asked], [[], [], []])
   })
 
-  test('consecutive calls share a connection; a renewed certificate is used and accepted immediately', async () => {
+  test('consecutive calls to another gate share a connection until one of the gates renews its certificate', async () => {
     await using two = await startTwo({}, { listener: { renewMs: 20 } })
     const ports = new Set<number | undefined>()
     two.far.toolbox.call = (request, response) => {
@@ -153,7 +153,7 @@ suite('calls that a gate passes on to the gate of the sandbox’s host', () => {
     assert.equal((await preview(two.near)).status, 409)
   })
 
-  test('the other gate’s toolbox waits while a caller does not read; if the caller leaves, the call ends', async () => {
+  test('through two gates, a toolbox waits while its caller reads nothing, and notices that the caller left', async () => {
     await using two = await startTwo()
     let sent = 0
     const ended = Promise.withResolvers<void>()
@@ -191,7 +191,7 @@ suite('calls that a gate passes on to the gate of the sandbox’s host', () => {
     assert.equal(await answer.text(), String(bytes))
   })
 
-  test('if the other gate dies, a running call ends and the next gets 503 with a sentence about the host', async () => {
+  test('if the gate of another host dies, calls through it end, and the next call gets 503 with a reason', async () => {
     await using two = await startTwo()
     two.far.toolbox.call = (_request, response) => void response.write('beginning')
     const answer = await two.call('/a')
@@ -219,7 +219,7 @@ suite('calls that a gate passes on to the gate of the sandbox’s host', () => {
     assert.deepEqual([status, /has not heard it since/.test(text)], [503, true])
   })
 
-  test('the gate notices that a host does not answer, when it connects and while a call is open', async () => {
+  test('a gate notices, at a connect and during an open call, that another host no longer answers', async () => {
     await using two = await startTwo({}, { peers: { connectMs: 300, beatMs: 50, silentMs: 300 } })
     const silent = createNetServer(() => {})
     await once(silent.listen(0, '127.0.0.1'), 'listening')
@@ -250,7 +250,7 @@ suite('calls that a gate passes on to the gate of the sandbox’s host', () => {
     middle.close()
   })
 
-  test('a gate with a wrong certificate is not called, and the caller gets the reason', async () => {
+  test('a gate sends no calls to a gate whose certificate is wrong, and tells its callers the reason', async () => {
     const stranger = new TestAuthority()
     for (const [far, sentence] of [
       [{ name: hostNameOf('gate', 'third') }, /certificate of another host/],
@@ -266,7 +266,7 @@ suite('calls that a gate passes on to the gate of the sandbox’s host', () => {
     }
   })
 
-  test('if a gate is refused because of its certificate, its own callers get the reason', async () => {
+  test('if a gate is refused by another gate because of its certificate, its callers get the reason', async () => {
     await using runner = await startTwo({ near: { name: hostNameOf('runner', 'near') } })
     const answer = await runner.call('/a')
     assert.equal(answer.status, 503)
@@ -287,7 +287,7 @@ suite('calls that a gate passes on to the gate of the sandbox’s host', () => {
     assert.deepEqual([expired.far.seen, expired.far.wanted], [[], []])
   })
 
-  test('a call to a gate that sends endless 1xx answers is closed', async () => {
+  test('a gate closes a call to another gate that sends endless interim answers (1xx)', async () => {
     await using two = await startTwo()
     const identity = two.authority.newCertificate(hostNameOf('gate', 'far'))
     const endless = createTlsServer(identity, (socket) => {
@@ -300,7 +300,7 @@ suite('calls that a gate passes on to the gate of the sandbox’s host', () => {
     endless.close()
   })
 
-  test('if the other gate’s address answers without HTTP or TLS, the caller gets 503 and not 500', async () => {
+  test('if the address of another gate answers without HTTP or TLS, the caller gets 503 and not 500', async () => {
     await using two = await startTwo()
     const identity = two.authority.newCertificate(hostNameOf('gate', 'far'))
     const rubbish = createTlsServer(identity, (socket) => {
@@ -326,7 +326,7 @@ suite('calls that a gate passes on to the gate of the sandbox’s host', () => {
     for (const socket of strangers) socket.destroy()
   })
 
-  test('if one gate opens too many connections, its oldest ones are closed, and other gates can connect', async () => {
+  test('if one gate opens too many connections, its oldest connections are closed; other gates can connect', async () => {
     await using two = await startTwo({}, { listener: { mostProved: 20 } })
     assert.equal((await two.call('/a')).status, 200)
     const identity = two.authority.newCertificate(hostNameOf('gate', 'evil'))
@@ -338,7 +338,7 @@ suite('calls that a gate passes on to the gate of the sandbox’s host', () => {
     for (const socket of greedy) socket.destroy()
   })
 
-  test('another gate reaches a sandbox only with a ticket for that sandbox and that call', async () => {
+  test('the gate of another host reaches a sandbox only with a ticket for that sandbox and that call', async () => {
     await using two = await startTwo()
     const ticket = two.signer.sign()
     const forged = newSigner().sign()

@@ -103,7 +103,7 @@ suite('Alcove’s cookies in previews', () => {
     ])
   })
 
-  test('a cookie with the __Host- prefix is tried first; the sandbox’s server gets no cookie of Alcove’s', async () => {
+  test('the gate tries a cookie with the prefix __Host- first; the sandbox’s server gets no Alcove cookie', async () => {
     await using sides = await startSides()
     const forged = Array.from({ length: 9 }, (_, at) => `daytona-sandbox-auth-box-id=forged${at}`).join('; ')
     const cookie = `${forged}; __Host-daytona-sandbox-auth-box-id=true-one; __HOST-alcove-preview-accepted-x=1; theirs=1`

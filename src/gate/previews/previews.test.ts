@@ -95,7 +95,7 @@ suite('addresses of previews', () => {
 })
 
 suite('access to previews', () => {
-  test('a preview’s credentials are sent to control in their documented order, cookies last', async () => {
+  test('the gate sends all credentials of a preview call to control in the documented order, cookies last', async () => {
     await using sides = await startSides()
     const headers = {
       ...key,
@@ -232,7 +232,7 @@ suite('the preview token in a query', () => {
     assert.match(String(headers['set-cookie']), /; Path=\/preview\/box-id\/80\/; .*; Secure$/)
   })
 
-  test('a program with a token in the query gets its answer directly; the sandbox’s server sees no token', async () => {
+  test('the gate does not redirect a program with a preview token in the query; the server sees no token', async () => {
     await using sides = await startSides()
     openedBy(sides, 'preview-query')
     const { text, headers } = await visit(sides, { path })
@@ -241,7 +241,7 @@ suite('the preview token in a query', () => {
     assert.equal(sides.seen[0]?.url, '/page?a=1&b=%20')
   })
 
-  test('the redirect that removes the token leads to no other host, however the path is written', async () => {
+  test('the redirect that removes a preview token from an address leads to no other host, whatever the path', async () => {
     await using sides = await startSides()
     openedBy(sides, 'preview-query')
     for (const start of ['//evil.test', '/\\evil.test', '///evil.test']) {
@@ -285,7 +285,7 @@ suite('how a sandbox’s server receives a preview call', () => {
     })
   })
 
-  test('Authorization headers for the sandbox’s server are passed on, unless they are Alcove’s', async () => {
+  test('the gate passes Authorization headers on to the sandbox’s server, unless they are for Alcove', async () => {
     await using sides = await startSides()
     const seen = async (authorization: string, access: Partial<Access>) => {
       openedBy(sides, 'public', access)
@@ -325,7 +325,7 @@ suite('how a sandbox’s server receives a preview call', () => {
     assert.equal(sides.dialled.length, 3)
   })
 
-  test('a preview call that offers HTTP/2 is answered with HTTP/1.1, also if it has a body', async () => {
+  test('the gate answers a preview call that offers HTTP/2 with HTTP/1.1, also if the call has a body', async () => {
     await using sides = await startSides()
     const headers = { connection: 'Upgrade, HTTP2-Settings', upgrade: 'h2c', 'http2-settings': 'AAMAAABk' }
     assert.equal((await visit(sides, { method: 'POST', headers, body: 'all of it' })).status, 200)

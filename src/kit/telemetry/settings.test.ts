@@ -63,7 +63,7 @@ suite('settings of telemetry', () => {
     assert.doesNotMatch(warnings.join(), /secret/)
   })
 
-  test('with OTEL_SDK_DISABLED no telemetry is sent, and there is no warning', () => {
+  test('with the setting OTEL_SDK_DISABLED, a program sends no telemetry and logs no warning about that', () => {
     const { send, warnings } = read({ ...endpoint, OTEL_SDK_DISABLED: 'TRUE', OTEL_PROPAGATORS: 'b3' })
     assert.deepEqual([send, warnings], [{}, []])
   })

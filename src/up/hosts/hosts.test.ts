@@ -135,7 +135,7 @@ suite('certificates of a host', needsRoot, () => {
     }
   })
 
-  test('if the server does not answer a renewal, the error says so in one sentence', async (context) => {
+  test('if the server does not answer a renewal of certificates, the error says so in one sentence', async (context) => {
     const { files } = makeFiles(context)
     const control = await startControl(context, () => [200, {}])
     const closed = new URL(control.url)
@@ -166,7 +166,7 @@ suite('renewal of a host’s certificates', () => {
     return { renewal, said, done: done.promise }
   }
 
-  test('a host without certificates asks until it gets some, and prints only once why it has none', async () => {
+  test('a host without certificates asks the server until it gets some, and prints only once why it has none', async () => {
     const steps = [...Array<string>(4).fill('control does not answer'), 86_400]
     const { renewal, said, done } = start(steps, [undefined])
     await done
@@ -178,7 +178,7 @@ suite('renewal of a host’s certificates', () => {
     ])
   })
 
-  test('two failed renewals print nothing; the third prints the time at which the certificates expire', async () => {
+  test('two failed renewals of certificates print nothing; the third prints when the certificates expire', async () => {
     const end = new Date(Date.now() + 48 * hour)
     const quiet = start(['a', 'b', 86_400], [end])
     await quiet.done
@@ -191,7 +191,7 @@ suite('renewal of a host’s certificates', () => {
     assert.ok(loud.said[0]?.includes(`could not be renewed: c. They last until ${end.toISOString()}`))
   })
 
-  test('if the renewal is stopped, a program that waits for certificates gets an error', async () => {
+  test('if the renewal of certificates is stopped, a program that waits for certificates gets an error', async () => {
     const { renewal } = start(['control does not answer'], [undefined])
     await renewal[Symbol.asyncDispose]()
     await assert.rejects(renewal.hasCertificates, /is ending/)

@@ -94,7 +94,7 @@ suite('joining a server over the network', { skip: needsRoot }, () => {
     assert.deepEqual(control.asked, ['POST /api/runners/join by nobody', again, again])
   })
 
-  test('if the server’s answer is lost, the next start sends the same token with the same keys', async (context) => {
+  test('if the server’s answer to a join is lost, the host’s next start sends the same token and keys', async (context) => {
     const control = await startControl(context)
     const host = makeHost(context)
     control.state.answer = 'loses'
