@@ -5,7 +5,7 @@ import { startControl } from '#test/control/harness.ts'
 import { openDatabase } from './storage/database.ts'
 
 suite('control as a server', () => {
-  test('every reply has headers with version and request id, even for refused calls and unknown paths', async () => {
+  test('every reply has headers with API version and request id, even for refused calls and unknown paths', async () => {
     await using app = await startControl()
     for (const path of ['/health', '/users/me', '/no-such-thing']) {
       const { headers } = await app.as('nobody').get(path)
@@ -14,7 +14,7 @@ suite('control as a server', () => {
     }
   })
 
-  test('the API answers below /api, and also at the root', async () => {
+  test('the API can be called at paths below /api, and at the same paths without /api', async () => {
     await using app = await startControl()
     for (const url of ['/api/health', '/health']) {
       assert.equal((await app.app.server.inject({ method: 'GET', url })).statusCode, 200, url)

@@ -16,7 +16,7 @@ const partsOf = (opened: Awaited<ReturnType<typeof openTestDatabase>>) => ({
 })
 
 suite('what control creates at its start', () => {
-  test('several starts make only one administrator, organization, region, runner, snapshot and key', async () => {
+  test('several starts of control make one administrator, organization, region, runner, snapshot and key', async () => {
     await using opened = await openTestDatabase('empty')
     await migrate(opened.database)
     const key = newKey()
@@ -47,7 +47,7 @@ suite('what control creates at its start', () => {
     assert.deepEqual({ ...counts }, { regions: 1, runners: 0 })
   })
 
-  test('a start without ALCOVE_FIRST_KEY makes no user; a later start with the setting makes one', async () => {
+  test('a start of control without ALCOVE_FIRST_KEY makes no user; a later start with this key makes a user', async () => {
     await using opened = await openTestDatabase('empty')
     await migrate(opened.database)
     assert.equal(await bootstrap(partsOf(opened), undefined), false)
@@ -91,7 +91,7 @@ suite('what control creates at its start', () => {
     assert.equal((await opened.database.sql`select 1 from api_keys`).length, 0)
   })
 
-  test('if the setting for the runner’s key changes, the new key replaces the former one at the next start', async () => {
+  test('if the setting for the runner’s key changes, the new key replaces the former one when control starts', async () => {
     await using opened = await openTestDatabase('empty')
     await migrate(opened.database)
     const parts = partsOf(opened)

@@ -62,7 +62,7 @@ suite('the settings of control', () => {
     }
   })
 
-  test('a rate limit is written as calls/seconds; by default there are no rate limits and no trusted proxies', () => {
+  test('a rate limit is set as calls/seconds; by default there are no rate limits and no trusted proxies', () => {
     assert.deepEqual([loadConfig(good).settings.rateLimits, loadConfig(good).settings.trustedProxies], [{}, 0])
     const told = { ALCOVE_RATE_LIMIT_SANDBOX_CREATE: '10/60', ALCOVE_TRUSTED_PROXIES: '2' }
     const { rateLimits, trustedProxies } = loadConfig({ ...good, ...told }).settings

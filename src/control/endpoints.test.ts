@@ -255,7 +255,7 @@ suite('the endpoints of control', () => {
   })
 
   suite('random requests', () => {
-    test('no generated path, query, header or body causes a 500', { timeout: 170_000 }, async () => {
+    test('no random path, query, header or body makes an endpoint answer 500', { timeout: 170_000 }, async () => {
       const runs = 60
       await walk(async (route) => {
         const parameters = route.path.match(/:\w+/g) ?? []

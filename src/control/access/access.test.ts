@@ -128,7 +128,7 @@ suite('POST /proxy/access', () => {
       assert.equal((await ask(app, id, { kind: 'preview-header', token: await tokenNow() })).status, 200)
     }))
 
-  test('POST /proxy/access needs no credential for ports of a public sandbox, by id; its toolbox needs one', () =>
+  test('POST /proxy/access answers 200 without a credential for a port of a public sandbox, but 401 for its toolbox', () =>
     withBox(async (app, id) => {
       assert.equal((await askPort(app, id, 80)).status, 401)
       await app.as('member').post('/sandbox/box/public/true')
@@ -176,7 +176,7 @@ suite('POST /proxy/access', () => {
       assert.equal((await askPort(app, token, 3000, [], { wasLetIn: true })).status, 200)
     }))
 
-  test('POST /proxy/access accepts a signed URL of a toolbox until it is revoked; no toolbox is public', () =>
+  test('POST /proxy/access accepts a signed toolbox URL until the URL is revoked; a public sandbox’s toolbox is not public', () =>
     withBox(async (app, id) => {
       const signed = '/sandbox/box/ports/2280/signed-preview-url'
       const { token } = (await app.as('member').get(signed)).body
@@ -228,7 +228,7 @@ suite('POST /proxy/access', () => {
       assert.equal((await ask(app, id, sign(await keyNow(), 'GET', '/x', '0'))).status, 200)
     }))
 
-  test('POST /proxy/access answers 401 to a key once it has expired, even for a connection admitted earlier', () =>
+  test('POST /proxy/access answers 401 to an expired API key, even for a connection that was admitted before the expiry', () =>
     withBox(async (app, id) => {
       const expiresAt = new Date(app.clock.now().getTime() + 60_000).toISOString()
       const made = await app.as('owner').post('/api-keys', { name: 'short', permissions: [], expiresAt })
@@ -247,7 +247,7 @@ suite('POST /proxy/access', () => {
       assert.deepEqual([body.isStarted, body.state], [false, 'stopped'])
     }))
 
-  test('POST /proxy/access answers 200 for a sandbox that has no runner yet, and 502 if a runner has no address', () =>
+  test('POST /proxy/access answers 200 for a sandbox that has no runner yet, and 502 if the sandbox’s runner has no address', () =>
     withBox(async (app, id) => {
       const buildInfo = { dockerfileContent: 'FROM alpine:3.20\n' }
       const waiting = (await app.as('member').post('/sandbox', { buildInfo })).body

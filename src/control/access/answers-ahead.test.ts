@@ -35,7 +35,7 @@ const asked = (sandboxId: string, headers: Record<string, string>) =>
   keyOfQuestion(questionOf(headers, readTarget(`/toolbox/${sandboxId}/process/execute`, 'POST')))
 
 suite('GET /proxy/link', () => {
-  test('a gate gets the access answer for a new sandbox before the caller gets the reply to the create', async () => {
+  test('control tells a gate who may reach a new sandbox before the caller gets the reply to the create', async () => {
     await using app = await startControl(waits)
     await using _runner = await connectRunner(app)
     await using proxy = await link(app, keys.proxy)
@@ -53,7 +53,7 @@ suite('GET /proxy/link', () => {
     assert.ok(!JSON.stringify(proxy.told).includes(keys.owner), 'no key goes over the link')
   })
 
-  test('control sends gates the access answers for a fork and for a restarted sandbox in advance', async () => {
+  test('control tells gates in advance who may reach a fork or a restarted sandbox', async () => {
     await using app = await startControl(waits)
     await using _runner = await connectRunner(app)
     const { body: made } = await app.as('owner').post('/sandbox', {})
@@ -74,7 +74,7 @@ suite('GET /proxy/link', () => {
     )
   })
 
-  test('control sends gates no access answer in advance for a sandbox that does not run yet', async () => {
+  test('control tells gates nothing in advance about a sandbox that does not run yet', async () => {
     await using app = await startControl({ sandboxes: { createWaitSeconds: 0 } })
     await using runner = await connectRunner(app)
     runner.behave(() => ({ type: 'silent' }))

@@ -8,7 +8,7 @@ import { GateLinks } from './gate-links.ts'
 const message = { type: 'access', question: 'q', at: 0 } as AccessAhead
 
 suite('the WebSockets of gates, over which control sends access answers', () => {
-  test('control sends a message only to gates of the server’s machine and to the gate of the sandbox’s host', () => {
+  test('control sends a message about a sandbox only to gates of control’s machine and of the sandbox’s host', () => {
     const links = new GateLinks()
     const told: string[] = []
     const add = (name: string, gateId?: string) => {

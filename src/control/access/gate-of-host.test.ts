@@ -16,7 +16,7 @@ const addRunner = async (app: TestControl): Promise<string> =>
   (await app.as('admin').post('/runners', { name: 'other', regionId: 'local' })).body.apiKey
 
 suite('the gate of a sandbox’s host', () => {
-  test('POST /proxy/access names the gate of the sandbox’s host; sandboxes in replies have its public URL', async () => {
+  test('POST /proxy/access names the gate of the sandbox’s host; replies with a sandbox contain this gate’s public URL', async () => {
     await using app = await startControl(waits)
     const token = await addRunner(app)
     const gate = { id: 'other', address: '198.51.100.7:4604', publicUrl: 'https://other.example.com' }
@@ -37,7 +37,7 @@ suite('the gate of a sandbox’s host', () => {
     assert.deepEqual(unlabelled, { labels: {} })
   })
 
-  test('if a runner reports the gate of another host, control closes its link and stores no gate address', async () => {
+  test('if a runner reports another host’s gate, control closes the runner’s link and stores no gate address', async () => {
     await using app = await startControl(waits)
     const token = await addRunner(app)
     await assert.rejects(connectRunner(app, { token, gate: { id: 'third', address: '198.51.100.9:4604' } }), /closed/)

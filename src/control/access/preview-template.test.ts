@@ -13,7 +13,7 @@ suite('the URL of a preview', () => {
     assert.equal(previewTemplate('http://localhost:4601'), 'http://{{PORT}}-{{sandboxId}}.localhost:4601')
   })
 
-  test('a preview has a path instead of a host name if the gate has only an IP address', () => {
+  test('if a gate has only an IP address, the URL of a preview names the sandbox in its path', () => {
     assert.equal(previewUrl('http://203.0.113.5:4601', 'box', 3000), 'http://203.0.113.5:4601/preview/box/3000')
     assert.equal(previewUrl('http://[2001:db8::1]:4601', 'box', 3000), 'http://[2001:db8::1]:4601/preview/box/3000')
   })

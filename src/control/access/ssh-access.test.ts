@@ -94,7 +94,7 @@ suite('POST /sandbox/{sandboxIdOrName}/ssh-access', () => {
 })
 
 suite('DELETE /sandbox/{sandboxIdOrName}/ssh-access', () => {
-  test('revoking SSH access revokes the token in the query, or, without one, all tokens; returns the sandbox', () =>
+  test('if the query names a token, revoking SSH access revokes that token, else all tokens of the sandbox', () =>
     withBox(async (app, id) => {
       await app.as('member').post('/sandbox', { name: 'other' })
       const [one, two, three] = [await make(app), await make(app), await make(app)]
@@ -130,7 +130,7 @@ suite('GET /sandbox/ssh-access/validate', () => {
       assert.equal((await app.as('member').get('/sandbox/ssh-access/validate')).status, 400)
     }))
 
-  test('the SSH gateway gets the sandbox’s state and the token’s expiry; an expired token is invalid', () =>
+  test('the SSH gateway gets a sandbox’s state and the expiry of its token; an expired token is invalid', () =>
     withBox(async (app, id) => {
       const { token, expiresAt } = await make(app)
       const opened = { valid: true, sandboxId: id, expiresAt }
@@ -142,7 +142,7 @@ suite('GET /sandbox/ssh-access/validate', () => {
       assert.deepEqual(await validate(app, token, 'ssh-gateway'), noToken)
     }))
 
-  test('a region’s SSH gateway can validate only tokens of its region, and only until its key is replaced', () =>
+  test('a region’s SSH gateway can validate only tokens of its region, until the gateway’s key is replaced', () =>
     withBox(async (app, id) => {
       const region = (await app.as('owner').post('/regions', { name: 'cellar', sshGatewayUrl: 'http://10.0.0.5:22' }))
         .body
@@ -172,7 +172,7 @@ suite('POST /proxy/access with an SSH token', () => {
       ...(port === undefined ? {} : { port }),
     })
 
-  test('an SSH token opens its sandbox’s toolbox, but no port, and is refused as an API key', () =>
+  test('an SSH token gives access to its sandbox’s toolbox, but to no port, and is refused as an API key', () =>
     withBox(async (app, id) => {
       const other = (await app.as('member').post('/sandbox', { name: 'other' })).body
       const { token } = await make(app)
@@ -184,7 +184,7 @@ suite('POST /proxy/access with an SSH token', () => {
       assert.equal((await ask(app, id, { kind: 'ssh', token: keys.owner })).status, 401)
     }))
 
-  test('a revoked or expired SSH token answers 401, even for a connection that was admitted before', () =>
+  test('a revoked or expired SSH token gets 401, even for a connection that was admitted before', () =>
     withBox(async (app, id) => {
       const still = async (token: string) => {
         const question = { sandboxIdOrName: id, credentials: [{ kind: 'ssh', token }], countsAsActivity: false }

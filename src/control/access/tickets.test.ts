@@ -125,7 +125,7 @@ suite('the keys of tickets', () => {
     assert.match(row!.private_key, /^v1\.[0-9a-f]{8}\./)
   })
 
-  test('keys that sign tickets are replaced after a month; a ticket of the old key is valid for one more day', async () => {
+  test('keys that sign tickets are replaced after a month; a replaced key is still accepted for one day', async () => {
     await using sides = await setUp()
     const [tickets, other] = [await Tickets.open(sides.parts), await Tickets.open(sides.parts)]
     const former = tickets.sign(box)
@@ -146,7 +146,7 @@ suite('the keys of tickets', () => {
     assert.ok(readBy(tickets.sign(box), await other.listKeys()))
   })
 
-  test('a process with another encryption key makes its own ticket key; gates accept tickets of both keys', async () => {
+  test('a control process with another encryption key makes its own ticket key; gates accept both keys', async () => {
     await using sides = await setUp()
     const right = await Tickets.open(sides.parts)
     const wrong = await Tickets.open({ ...sides.parts, encryption: newEncryption() })

@@ -27,7 +27,7 @@ const change = async (app: TestControl, id: string, wanted: object) =>
     .post('/proxy/env', { ticket: await ticketFor(app, id), inherited, set: {}, unset: [], ...wanted })
 
 suite('POST /proxy/env', () => {
-  test('POST /proxy/env changes a sandbox’s stored variables; later calls wait until its runner has them', () =>
+  test('POST /proxy/env changes a sandbox’s stored variables; later calls to the sandbox wait until its runner has them', () =>
     withBox(async (app, id, runner) => {
       const { status, body } = await change(app, id, { set: { B: '2' }, unset: ['LANG'] })
       assert.deepEqual([status, body], [200, { generation: 2 }])
@@ -74,7 +74,7 @@ suite('POST /proxy/env', () => {
       assert.deepEqual([forked.env, forked.unsetEnv], [{ A: '1', B: '2' }, ['LANG']])
     }))
 
-  test('POST /proxy/env answers 401 for an invalid ticket, 404 for a deleted sandbox, 400 for an invalid name', () =>
+  test('POST /proxy/env answers 401 for an invalid ticket, 404 for a deleted sandbox, 400 for a variable’s invalid name', () =>
     withBox(async (app, id, runner) => {
       const ticket = await ticketFor(app, id)
       const statusFor = async (more: object) =>

@@ -48,7 +48,7 @@ suite('an API key that was made with another API key', () => {
     )
   })
 
-  test('if an API key is deleted, keys made with it, and keys made with those, are invalid immediately', async () => {
+  test('if an API key is deleted, keys made with it, directly or through other keys, are invalid immediately', async () => {
     await using app = await startControl()
     const maker = await make(app, 'maker')
     const child = await make(app, 'child', { by: maker.value })
@@ -61,7 +61,7 @@ suite('an API key that was made with another API key', () => {
     assert.deepEqual(await statuses(), [401, 401, 401, 200])
   })
 
-  test('an API key that was just deleted cannot make another key, even if it is still in the cache', async () => {
+  test('a deleted API key cannot make another key, even if a cache still has the deleted key as valid', async () => {
     await using app = await startControl()
     const maker = await make(app, 'maker')
     const { sql } = app.database
@@ -117,7 +117,7 @@ suite('credentials that end with the API key that requested them', () => {
     ['it expires', async (app) => app.clock.advance({ seconds: 300 })],
   ]
   for (const [how, end] of ends) {
-    test(`a webhook portal link and its session end with the API key that requested them: ${how}`, async () => {
+    test(`a webhook portal link and its session become invalid together with their API key: ${how}`, async () => {
       await using app = await startControl()
       const { value } = await make(app, 'maker', { expiresAt: inMinutes(app, 5) })
       const openLink = async () =>
@@ -131,7 +131,7 @@ suite('credentials that end with the API key that requested them', () => {
       assert.deepEqual([(await visit(unused)).status, await statusInside()], [401, 401])
     })
 
-    test(`a signed preview URL ends with the API key that requested it: ${how}`, async () => {
+    test(`a signed preview URL becomes invalid together with the API key that requested it: ${how}`, async () => {
       await using app = await startControl({ sandboxes: { createWaitSeconds: 20 } })
       await using _runner = await connectRunner(app)
       const { value } = await make(app, 'maker', { expiresAt: inMinutes(app, 5) })
@@ -166,7 +166,7 @@ suite('credentials that end with the API key that requested them', () => {
       assert.deepEqual([await isValid(ofMaker), await isValid(ofOther)], [false, true])
     })
 
-    test(`a preview token requested with an API key ends with that key, for ports and toolbox: ${how}`, async () => {
+    test(`a preview token becomes invalid, for ports and toolbox, together with its API key: ${how}`, async () => {
       await using app = await startControl({ sandboxes: { createWaitSeconds: 20 } })
       await using _runner = await connectRunner(app)
       const { value } = await make(app, 'maker', { expiresAt: inMinutes(app, 5) })
@@ -191,7 +191,7 @@ suite('credentials that end with the API key that requested them', () => {
       assert.deepEqual(await statuses(ofOther, false), all(200))
     })
 
-    test(`credentials to upload files end with the API key that requested them: ${how}`, async () => {
+    test(`credentials to upload files become invalid together with the API key that requested them: ${how}`, async () => {
       await using app = await startControl({ sandboxes: { createWaitSeconds: 20 } })
       await using _runner = await connectRunner(app)
       const { value } = await make(app, 'maker', { expiresAt: inMinutes(app, 5) })
@@ -230,7 +230,7 @@ suite('a key that expires cannot give access that lasts longer than the key', ()
     }
   })
 
-  test('an API key that expires cannot invite a user; one that does not expire can', async () => {
+  test('an API key that expires cannot invite a user; an API key that does not expire can', async () => {
     await using app = await startControl()
     const { value } = await make(app, 'lasting')
     const invitations = `/organizations/${organizations.ours}/invitations`
@@ -321,7 +321,7 @@ suite('a key that expires cannot give access that lasts longer than the key', ()
     'POST /runners/:runnerId/lost',
   ]
 
-  test('each endpoint that changes who has access declares `givesAccess`, or is in the list of exceptions', async () => {
+  test('each endpoint that changes who has access is marked as `givesAccess`, or listed as an exception', async () => {
     await using app = await startControl()
     const isOfAccess = ({ path, needs }: { path: string; needs: string }) =>
       needs !== 'runner' &&

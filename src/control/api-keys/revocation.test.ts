@@ -138,7 +138,7 @@ suite('an API key that becomes invalid is refused within a second', () => {
     pass: (milliseconds: number) => void
   }
 
-  test('a gate refuses a deleted API key within a second, even if it asks another control process', (context) =>
+  test('if one control process removes a member, a gate that asks another process soon refuses their API key', (context) =>
     setUp(context, async ({ app, second, desk, question, person, pass }) => {
       assert.equal((await desk.ask(question)).isStarted, true)
       assert.equal((await app.as('owner').delete(`${organization}/users/${person.id}`)).status, 204)
@@ -151,7 +151,7 @@ suite('an API key that becomes invalid is refused within a second', () => {
       await assert.rejects(desk.ask(question), { code: 'unauthorized' })
     }))
 
-  test('a control process that misses a notification refuses a deleted key within a second', (context) =>
+  test('a control process that is not notified refuses a removed member’s API key within a second', (context) =>
     setUp(context, async ({ app, second, person, pass }) => {
       const me = () => second.statusOf(person.key, 'GET', '/users/me')
       assert.equal(await me(), 200)

@@ -264,7 +264,7 @@ suite('GET /api-keys/{name}', () => {
 })
 
 suite('DELETE /api-keys/{name}', () => {
-  test('DELETE /api-keys/{name} ends the key immediately; other keys still work', async () => {
+  test('DELETE /api-keys/{name} makes the key invalid immediately; other keys still work', async () => {
     await using app = await startControl()
     const value = await makeKey(app, 'doomed', [])
     const reply = await app.as('owner').delete('/api-keys/doomed')
@@ -289,7 +289,7 @@ suite('DELETE /api-keys/{name}', () => {
 })
 
 suite('DELETE /api-keys/{userId}/{name}', () => {
-  test('DELETE /api-keys/{userId}/{name} ends another user’s key immediately, if the caller is an owner', async () => {
+  test('DELETE /api-keys/{userId}/{name} makes another user’s key invalid immediately, if the caller is an owner', async () => {
     await using app = await startControl()
     assert.equal((await app.as('member').get('/users/me')).status, 200)
     assert.equal((await app.as('owner').delete(`/api-keys/${userId('member')}/member`)).status, 204)

@@ -232,7 +232,7 @@ suite('the audit row that precedes a write', () => {
     assert.deepEqual(told(await read(app.as('owner'))), [['DELETE /api-keys/{userId}/{name}', 204]])
   })
 
-  test('if the audit row cannot be written, the call fails and changes nothing', async () => {
+  test('if the audit row of a call cannot be written, the call fails and changes nothing', async () => {
     await using app = await startControl()
     await app.database.sql`alter table audit_log rename to elsewhere`
     const reply = await app.as('owner').post('/api-keys', { name: 'robot', permissions: [] })
@@ -240,7 +240,7 @@ suite('the audit row that precedes a write', () => {
     assert.equal((await app.as('owner').get('/api-keys/robot')).status, 404)
   })
 
-  test('if the audit row cannot be written, calls that read before they write change nothing either', async () => {
+  test('if its audit row cannot be written, even a call that reads before it writes changes nothing', async () => {
     await using app = await startControl({ sandboxes: { createWaitSeconds: 20 } })
     await using _runner = await connectRunner(app)
     const { id } = (await app.as('owner').post('/sandbox', { name: 'box' })).body
@@ -468,7 +468,7 @@ suite('GET /audit', () => {
 })
 
 suite('old audit rows', () => {
-  test('audit rows are deleted when they are older than the operator’s setting', async () => {
+  test('audit rows are deleted when they are older than the operator’s setting allows', async () => {
     await using app = await startControl({ settings: { auditDays: 2 } })
     await app.as('owner').post('/api-keys', { name: 'old', permissions: [] })
     app.clock.advance({ hours: 24 })

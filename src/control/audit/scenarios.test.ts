@@ -9,7 +9,7 @@ import { leavesRow } from './trail.ts'
 const pages = ['GET /auth/sso/callback', 'GET /oidc/interaction']
 
 suite('GET /audit/scenarios', () => {
-  test('`auditedCalls` lists exactly the calls that leave an audit row', async () => {
+  test('the list `auditedCalls` contains exactly the calls that leave an audit row', async () => {
     await using app = await startControl()
     const calls = app.app.routes.filter(leavesRow).map((route) => subjectOf(route, {}).action)
     assert.deepEqual([...calls, ...pages].sort(), [...auditedCalls].sort())

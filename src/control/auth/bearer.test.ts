@@ -16,7 +16,7 @@ suite('the credential and the organization of a request', () => {
     assert.ok(!isJwt(`dtn_${'0'.repeat(64)}`))
   })
 
-  test('a request may name its organization in either of two headers; different values are refused', () => {
+  test('a request may name its organization in either of two headers; different names in both are refused', () => {
     assert.equal(readOrganizationHeader({}), undefined)
     assert.equal(readOrganizationHeader({ 'x-service-organization-id': 'a' }), 'a')
     assert.equal(readOrganizationHeader({ 'x-daytona-organization-id': 'b' }), 'b')

@@ -32,7 +32,7 @@ suite('the guard of every endpoint', () => {
     assert.equal((await app.as('member').get('/users/me')).status, 401)
   })
 
-  test('a 403 names the permission that the caller lacks', async () => {
+  test('a reply 403 names the permission that the caller lacks', async () => {
     await using app = await startControl()
     const reply = await app.as('viewer').post('/api-keys', { name: 'x', permissions: [] })
     assert.deepEqual([reply.status, reply.body.message], [403, 'This needs the permission manage:api_keys.'])
@@ -87,7 +87,7 @@ suite('the cached permissions of an API key', () => {
     assert.equal((await app.with(made.body.value).get('/users/me')).status, 401)
   })
 
-  test('after a notification from another process, the next request checks its API key in the database', async () => {
+  test('if another process deletes an API key and notifies control, control soon refuses the key', async () => {
     await using app = await startControl()
     assert.equal((await app.as('member').get('/users/me')).status, 200)
     const other = openDatabase(app.url, { max: 1 })

@@ -61,7 +61,7 @@ suite('a valid JWT', () => {
     assert.equal(await statusOf(app, token), 401)
   })
 
-  test('after an issuer replaces its key, JWTs of the new key are accepted and JWTs of the old key refused', async () => {
+  test('after an issuer replaces its key, JWTs signed with the new key are accepted, others are refused', async () => {
     await using issuer = await startIssuer()
     await using app = await believing([issuer])
     const before = await issuer.token(ada)
@@ -261,7 +261,7 @@ suite('the organization of a signed-in user', () => {
   const { ours, theirs } = organizations
   const ask = async (client: ReturnType<TestControl['asUser']>, path: string) => (await client.get(path)).status
 
-  test('a signed-in user acts in the organization that path or header names; default: the personal one', async () => {
+  test('a signed-in user acts in the organization that path or header names, or else in the personal one', async () => {
     await using app = await startControl()
     const personal = await app.asNewcomer(ada).get('/organizations')
     assert.deepEqual(

@@ -75,7 +75,7 @@ suite('the dashboard', () => {
     assert.equal((await ask('/', { accept: html }, 'POST')).status, 404)
   })
 
-  test('every address below /dashboard/ that is not a file answers with the page, which is never cached', async () => {
+  test('each path below /dashboard/ that names no file returns the dashboard’s page, which is never cached', async () => {
     for (const path of [
       '',
       'sandboxes',
@@ -101,7 +101,7 @@ suite('the dashboard', () => {
     assert.deepEqual([head.status, head.text], [200, ''])
   })
 
-  test('each page has a new nonce; its security policy allows connections only to this server and its gate', async () => {
+  test('each dashboard page has a new nonce, and may connect only to this server, its gate and the issuer', async () => {
     const [one, other] = [await ask('/dashboard/'), await ask('/dashboard/x')]
     const policy = policyOf(one.headers['content-security-policy'])
     const [, nonce = ''] = /'nonce-([^']+)'/.exec(policy['style-src'] ?? '') ?? []
@@ -130,7 +130,7 @@ suite('the dashboard', () => {
       assert.equal(one.headers[name], value)
   })
 
-  test('a file is sent with its type, in an encoding that the browser accepts, and may be cached forever', async () => {
+  test('a dashboard file has its type, an encoding that the browser accepts, and may be cached forever', async () => {
     const path = '/dashboard/assets/index-abc.js'
     const plain = await ask(path)
     assert.deepEqual([plain.status, plain.text], [200, script])
@@ -162,7 +162,7 @@ suite('the dashboard', () => {
     )
   })
 
-  test('only files of the build are served: no symbolic links, unknown file types or files outside the build', async () => {
+  test('only files of the dashboard’s build are served: no symbolic links, unknown file types or other files', async () => {
     for (const path of [
       'assets/unknown.js',
       'assets/passwd.txt',
@@ -206,7 +206,7 @@ suite('the dashboard', () => {
       assert.doesNotMatch(await send('/dashboard/', host), /^location/im)
   })
 
-  test('pages count towards the rate limit for anonymous calls; files that pages load do not count', async () => {
+  test('dashboard pages count towards the rate limit for anonymous calls; files that the pages load do not', async () => {
     const rateLimits = { anonymous: { limit: 2, ttlSeconds: 60 } }
     await using limited = await startControl({ settings: { dashboardDirectory: directory, rateLimits } })
     const get = async (url: string) => (await limited.app.server.inject({ url })).statusCode
@@ -215,7 +215,7 @@ suite('the dashboard', () => {
     assert.equal(await get('/dashboard/'), 429)
   })
 
-  test('`/dashboard/` shows why there are no pages yet, and serves the pages when their build is finished', async () => {
+  test('while the dashboard is not built, `/dashboard/` shows why; after the build, it serves the pages', async () => {
     const coming = join(scratch, 'coming')
     const settings = { dashboardDirectory: coming, publicUrl: 'http://127.0.0.1:3000' }
     await using other = await startControl({ settings })

@@ -172,7 +172,7 @@ suite('GET {prefix}/socket.io/', () => {
     assert.deepEqual([name, sandbox.id, sandbox.state], ['sandbox.created', id, 'started'])
   })
 
-  test('a Socket.IO client that does not read gets no replies to its pings, so they cannot fill the memory', async ({
+  test('a Socket.IO client that does not read gets no replies to its pings, so these replies fill no memory', async ({
     mock,
   }) => {
     await using app = await startControl()
@@ -185,7 +185,7 @@ suite('GET {prefix}/socket.io/', () => {
     assert.ok(!client.heard.includes('3'))
   })
 
-  test('Socket.IO answers a ping, and ends a connection after a disconnect or an oversized message', async () => {
+  test('the Socket.IO endpoint answers pings; a disconnect message or an oversized one ends the connection', async () => {
     await using app = await startControl()
     const base = await app.listen()
     using client = await signedIn(base, keys.member)

@@ -15,7 +15,7 @@ const fill = (take: ReturnType<typeof createTurns>, organizationId: string, work
 }
 
 suite('the queue of events that are to be sent to Socket.IO clients', () => {
-  test('the events of one organization fill at most a tenth of the queue, so other organizations have room', async () => {
+  test('one organization’s events fill at most a tenth of the event queue, so other organizations have room', async () => {
     const take = createTurns(1000)
     const { work, letGo } = held()
     assert.equal(fill(take, 'loud', work), 100)
@@ -33,7 +33,7 @@ suite('the queue of events that are to be sent to Socket.IO clients', () => {
     letGo()
   })
 
-  test('a slow event delays only its organization’s later events; a finished or failed event frees its place', async () => {
+  test('a slow event delays only its organization’s later events; finished or failed ones leave the queue', async () => {
     const take = createTurns(10)
     const { work, letGo } = held()
     assert.equal(take('slow', work), true)

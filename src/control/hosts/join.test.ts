@@ -21,7 +21,7 @@ suite('exchanging the token of a runner for certificates', () => {
   const current = async ({ body }: Answer, key: string) =>
     (await control.ask('GET', '/runners/current', { shown: { cert: body.certificates.runner, key } })).status
 
-  test('a machine may repeat its join until it has used a certificate; no other machine may use the token', async () => {
+  test('a machine may repeat its join until it uses a certificate; no other machine may use the same token', async () => {
     const token = await control.add('again')
     const machine = newMachine()
     assert.equal((await control.trade(token, machine)).status, 200)
@@ -157,7 +157,7 @@ suite('joins and the certificate authority of a server', () => {
     assert.ok(Number(headers['retry-after']) > 800)
   })
 
-  test('control processes that start at the same time make one authority; its key is stored encrypted', async () => {
+  test('control processes that start at the same time make one certificate authority; its key is encrypted', async () => {
     await using control = await startControl()
     const opened = await Promise.all(Array.from({ length: 5 }, () => HostAuthority.open(control.parts)))
     assert.equal(new Set(opened.map(({ hash }) => hash)).size, 1)

@@ -66,7 +66,7 @@ suite('POST /runners/certificates, POST /runners/{runnerId}/token', () => {
     )
   })
 
-  test('POST /runners/{runnerId}/token makes a new token; old certificates are valid until a machine joins with it', async () => {
+  test('POST /runners/{runnerId}/token makes a new token; old certificates are valid until a machine joins with the new token', async () => {
     const { shows } = await control.join('two')
     const { status, body } = await control.as('admin').post('/runners/two/token')
     assert.deepEqual([status, body.id, body.regionId], [201, 'two', 'local'])

@@ -47,12 +47,12 @@ suite('the port for hosts', () => {
     assert.equal((await control.with(keys.runner).get('/runners/current')).status, 200)
   })
 
-  test('a certificate of another authority is refused, even if the authority has the same name', async () => {
+  test('the port for hosts refuses a certificate of another authority, even of one with the same name', async () => {
     for (const name of ['Alcove hosts', 'Somebody'])
       assert.equal(await statusOf(forged({ name, ...makeAuthority(name, spanOf(9)) }, 9)), 401)
   })
 
-  test('an expired certificate is refused, and so is a certificate for a key that no host has', async () => {
+  test('the port for hosts refuses an expired certificate, and a certificate for a key that no host has', async () => {
     const { publicKey, privateKey } = newKeyPair()
     const valid = control.authority.certifyHost('runner', 'one', createPublicKey(publicKey))
     assert.equal(await statusOf({ cert: valid, key: privateKey }), 401)
@@ -60,7 +60,7 @@ suite('the port for hosts', () => {
     assert.equal(await statusOf({ cert: ended, key: host.privateKeys.runner }), 401)
   })
 
-  test('gates may not use endpoints of runners; runners may not use endpoints of gates', async () => {
+  test('gates may not use endpoints for runners, and runners may not use endpoints for gates', async () => {
     assert.equal(await statusOf(host.shows('gate')), 403)
     assert.equal(await statusOf(host.shows('runner'), '/proxy/ticket-keys'), 403)
     assert.equal(await statusOf(host.shows('gate'), '/proxy/ticket-keys'), 200)
@@ -174,12 +174,12 @@ suite('the port for hosts', () => {
     return { ...row }
   }
 
-  test('if a joined runner reports no gate, control stores that the gate of the same host belongs to it', async () => {
+  test('if a joined runner reports no gate, control assigns the gate of the same host to the runner', async () => {
     const told = await greet(await control.join('silent'))
     assert.deepEqual(told, { gate_id: 'silent', address: 'unix:/tmp/a.sock', url: null })
   })
 
-  test('control stores only the public URL that a host reports first after it has joined', async () => {
+  test('after a host has joined, control stores only the first public URL that the host reports', async () => {
     const named = await control.join('named')
     const urlOf = async (joined: Joined, publicUrl?: string) =>
       (await greet(joined, { id: joined.answer.runnerId, ...(publicUrl && { publicUrl }) }))['url']

@@ -25,7 +25,7 @@ suite('which versions of a host work with a version of control', () => {
       assert.notEqual(refusalOfVersion(version, '1.2.3'), undefined, version)
   })
 
-  test('the reason for a refusal names both versions, and is short enough for a WebSocket close frame', () => {
+  test('the reason why control refuses a host’s version names both versions and fits a WebSocket close frame', () => {
     assert.equal(
       refusalOfVersion('0.1.0', '0.9.0'),
       'this host has version 0.1.0, the server 0.9.0: they may be at most one release apart',

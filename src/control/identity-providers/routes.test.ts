@@ -173,7 +173,7 @@ suite('POST /organizations/{organizationId}/identity-providers', () => {
     )
   })
 
-  test('a personal organization gets 403 for identity providers, even if all others may have single sign-on', async () => {
+  test('even if all organizations may have identity providers, a personal organization gets 403 for them', async () => {
     await using app = await startControl({ settings: { ssoForAll: true } })
     const [own] = await app.database.sql<[{ id: string }]>`select id from organizations where personal limit 1`
     assert.equal((await app.as('admin').get(pathOf(own.id))).status, 403)
@@ -244,7 +244,7 @@ suite('the domains of an identity provider', () => {
     assert.deepEqual([reply.status, reply.body.code], [400, 'IDENTITY_PROVIDER_DOMAIN_UNVERIFIED'])
   })
 
-  test('a domain becomes free if its provider is deleted or gives it up, not if the provider is disabled', async () => {
+  test('a domain becomes free if its identity provider is deleted or loses the domain, not if disabled', async () => {
     await using app = await start()
     const { id } = await create(app)
     const claim = async () => (await app.as('stranger').post(theirs, body)).status
@@ -261,7 +261,7 @@ suite('the domains of an identity provider', () => {
 })
 
 suite('the default roles of an identity provider', () => {
-  test('default roles of an identity provider must be global or the organization’s own; others answer 400', async () => {
+  test('default roles of an identity provider must be global or of its organization; other roles answer 400', async () => {
     await using app = await start()
     const role = { name: 'Own', description: 'x', permissions: ['write:sandboxes'] }
     const own = (await app.as('owner').post(`/organizations/${organizations.ours}/roles`, role)).body.id
@@ -278,7 +278,7 @@ suite('the default roles of an identity provider', () => {
     assert.deepEqual(await kept(), [developer])
   })
 
-  test('a caller gets 403 for default roles that have a permission which the caller lacks', async () => {
+  test('a caller gets 403 for an identity provider’s default roles with a permission that the caller lacks', async () => {
     await using app = await start()
     const admin = app.with((await addPerson(app, { roleIds: [ssoAdmin], permissions: ['manage:sso'] })).key)
     const more = { ...body, defaultAssignedRoleIds: [superAdmin] }

@@ -59,7 +59,7 @@ const archiveBox = async (app: TestControl, runner: SimulatedRunner) => {
 }
 
 suite('bases in the store', () => {
-  test('control has a base deleted from the store only when no archive needs it and no runner has it', async () => {
+  test('a base is deleted from the store only when no archive needs the base and no runner has the base', async () => {
     await using app = await startControl()
     await using first = await connectRunner(app, { capabilities: shared })
     const token = (await app.as('admin').post('/runners', { name: 'second' })).body.apiKey
@@ -138,7 +138,7 @@ suite('bases in the store', () => {
     await until('it is to be removed', async () => (await listOf(app))[0]?.target === 'absent')
   })
 
-  test('a base that an archive needs stays in the store, even if a runner reports that it cannot make it', async () => {
+  test('a base that an archive needs stays in the store, even if a runner reports an error about the base', async () => {
     await using app = await startControl()
     await using first = await connectRunner(app, { capabilities: shared })
     const { box, report } = await archiveBox(app, first)

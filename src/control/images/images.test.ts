@@ -217,7 +217,7 @@ suite('DELETE /snapshots/{idOrName}', () => {
     assert.deepEqual(await listed(app), [])
   })
 
-  test('DELETE /snapshots/{idOrName} answers 403 for a snapshot of the server, 404 for another organization’s snapshot', async () => {
+  test('DELETE /snapshots/{idOrName} answers 403 for a general snapshot, 404 for another organization’s snapshot', async () => {
     await using app = await startControl()
     await make(app)
     assert.equal((await app.as('owner').delete('/snapshots/default')).status, 403)
@@ -295,7 +295,7 @@ suite('POST /snapshots/{idOrName}/deactivate, POST /snapshots/{idOrName}/activat
 })
 
 suite('GET /runners/images', () => {
-  test('GET /runners/images answers 403 to users; a report about an unassigned image changes nothing', async () => {
+  test('GET /runners/images answers 403 to users; a runner’s report about an image that it was not assigned changes nothing', async () => {
     await using app = await startControl()
     await make(app)
     const image = await imageOf(app)

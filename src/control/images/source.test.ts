@@ -59,7 +59,7 @@ suite('the source of a snapshot', () => {
     assert.throws(() => readSource({ name: 'n', imageName: 'a', buildInfo }, 'ours'), /one of them/)
   })
 
-  test('a definition of a snapshot names its uploaded files by their hashes; other names are refused', () => {
+  test('a snapshot’s definition names uploaded files by their hashes; any other name of a file is refused', () => {
     const [one, two] = ['a'.repeat(32), 'b'.repeat(32)]
     const read = (...contextHashes: string[]) =>
       readSource({ name: 'n', buildInfo: { dockerfileContent: 'FROM x', contextHashes } }, 'ours')

@@ -41,7 +41,7 @@ const makeSnapshot = async (app: TestControl, runner: SimulatedRunner): Promise<
 const waiting = { sandboxes: { createWaitSeconds: 10 } }
 
 suite('snapshots of sandboxes on several runners', () => {
-  test('the runner of a snapshot copies it to the store; another runner fetches it from there and uses it', async () => {
+  test('the runner that has a snapshot copies it to the store; another runner fetches the copy and uses it', async () => {
     await using app = await startControl(waiting)
     await using first = await connectRunner(app, { capabilities: shared })
     const token = await addRunner(app, 'second')

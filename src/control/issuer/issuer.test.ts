@@ -211,7 +211,7 @@ suite('signing in at the embedded issuer', () => {
     }
   })
 
-  test('a wrong password and an unknown e-mail address get the same 401; its page escapes the address', async () => {
+  test('a wrong password and an unknown e-mail address get the same 401 page, which escapes the address', async () => {
     const { challenge } = startPkce()
     const browser = openBrowser(base)
     const form = await browser.follow(await browser.get(authorizeUrl(challenge)))
@@ -252,7 +252,7 @@ suite('signing in at the embedded issuer', () => {
     assert.equal(form.headers.get('referrer-policy'), 'same-origin')
   })
 
-  test('a sign-in form is accepted only from the browser that received it, and only from our own pages', async () => {
+  test('a sign-in form is accepted only from the browser that received it, and only from the issuer’s page', async () => {
     const { challenge } = startPkce()
     const victim = openBrowser(base)
     const attacker = openBrowser(base)
@@ -368,7 +368,7 @@ suite('signing in at the embedded issuer', () => {
     assert.ok((await lengthFor('x'.repeat(8000))) < short + 1000)
   })
 
-  test('an IP address gets 429 for the 301st sign-in begun in a minute; its earlier sign-ins can be finished', async () => {
+  test('an IP address gets 429 for the 301st sign-in begun in a minute, but can finish its earlier sign-ins', async () => {
     await using other = await startControl({ settings: { identity: testSettings.identity } })
     const ask = async (method: 'GET' | 'POST', path: string) => {
       const { statusCode, headers } = await other.app.server.inject({ method, url: `/oidc/${path}` })

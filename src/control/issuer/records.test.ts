@@ -6,7 +6,7 @@ import { beginFrom } from './record-source.ts'
 import { recordsIn } from './records.ts'
 
 suite('the stored records of the embedded issuer', () => {
-  test('above the limit, the oldest sign-in record without an account is deleted, but none with an account', async () => {
+  test('if too many sign-in records have no account, the oldest of these is deleted; other records stay', async () => {
     await using app = await startControl()
     const { database, encryption } = app.parts
     const records = recordsIn(database, encryption, 2)('Session')
@@ -53,7 +53,7 @@ suite('the stored records of the embedded issuer', () => {
     assert.deepEqual([...rows], [{ source: '198.51.100.7' }])
   })
 
-  test('a sign-in that begins is refused if the data to store for it is larger than the limit', async () => {
+  test('a new sign-in is refused if the data that control must store for it is larger than the limit', async () => {
     await using app = await startControl()
     const records = recordsIn(app.parts.database, app.parts.encryption)('Interaction')
     const params = { state: 'x'.repeat(16 * 1024) }

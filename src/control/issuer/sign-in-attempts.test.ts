@@ -49,7 +49,7 @@ suite('`createSignInAttempts`', () => {
     assert.equal(await fail({ address: '2001:db8:2:1::1' }), true)
   })
 
-  test('a known browser has its own allowance of wrong passwords, and then uses that of its IP address', async () => {
+  test('a known browser has its own allowance of wrong passwords, then uses the allowance of its IP address', async () => {
     const { failTimes } = startAttempts()
     const address = '192.0.2.1'
     await failTimes(40, (n) => ({ address, name: `${n}@example.com` }))

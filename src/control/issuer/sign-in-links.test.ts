@@ -119,7 +119,7 @@ suite('one-time links', () => {
     assert.equal(await userOf(filled), userId('owner'))
   })
 
-  test('a one-time link stays usable after a sign-in with `prompt=none` or a HEAD request for the form', async () => {
+  test('a one-time link stays usable after a sign-in with `prompt=none` or a HEAD request for its page', async () => {
     const link = await make()
     const silent = await open(openBrowser(base), link, { prompt: 'none' })
     assert.match(silent.location ?? '', /error=login_required/)

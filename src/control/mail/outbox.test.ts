@@ -117,7 +117,7 @@ suite('mail by SMTP', () => {
     assert.deepEqual([await post.waiting(), server.received.length], [0, 0])
   })
 
-  test('a mail waits while the mail server is down or hangs up, and is sent when the server is back', async () => {
+  test('a mail waits while the mail server is down or disconnects, and is sent when the server is back', async () => {
     await using server = await startMailServer()
     await using post = await openPost(transportTo(server))
     await post.queue()
@@ -131,7 +131,7 @@ suite('mail by SMTP', () => {
     assert.deepEqual([await post.waiting(), server.received.length], [0, 2])
   })
 
-  test('a mail that the server refuses permanently is dropped immediately, and the next mail is sent', async () => {
+  test('a mail that the mail server refuses for good is dropped immediately, and the next mail is sent', async () => {
     await using server = await startMailServer()
     await using post = await openPost(transportTo(server))
     await post.queue()
@@ -144,7 +144,7 @@ suite('mail by SMTP', () => {
     assert.equal(server.received.length, 1)
   })
 
-  test('if a process dies while it sends a mail, another process sends it after two minutes with the same id', async () => {
+  test('if a process dies while it sends a mail, another sends the mail after two minutes with the same id', async () => {
     await using server = await startMailServer()
     const asked: string[] = []
     const dying: MailTransport = {

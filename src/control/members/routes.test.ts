@@ -76,7 +76,7 @@ suite('GET /organizations/{organizationId}/users', () => {
 suite('POST /organizations/{organizationId}/users/{userId}/access', () => {
   const access = (who: string) => `${users}/${who}/access`
 
-  test('POST /organizations/{organizationId}/users/{userId}/access returns the member, and changes the member’s keys immediately', async () => {
+  test('POST /organizations/{organizationId}/users/{userId}/access returns the member, and changes the permissions of the member’s keys immediately', async () => {
     await using app = await startControl()
     const reply = await app
       .as('owner')

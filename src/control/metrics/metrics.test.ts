@@ -49,7 +49,7 @@ suite('GET /metrics', () => {
     assert.deepEqual(runners, [1, 0, 0])
   })
 
-  test('GET /metrics shows the disk space that a runner’s images use, and that their removal has freed', async () => {
+  test('GET /metrics shows the disk space that a runner’s images use, and how much their removal has freed', async () => {
     await using app = await startControl()
     await using runner = await connectRunner(app)
     const saying = async (message: object, isThere: boolean) => {

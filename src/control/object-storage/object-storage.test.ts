@@ -89,7 +89,7 @@ suite('POST /proxy/object-storage', () => {
 suite('GET /runners/contexts', () => {
   const dockerfileContent = 'FROM x\nCOPY a /a\n'
 
-  test('GET /runners/contexts lists the hashes of a definition’s files as long as its image exists', () =>
+  test('GET /runners/contexts lists the hashes of a definition’s files as long as the definition’s image exists', () =>
     withRunner(async (app) => {
       const inUse = async () => (await app.as('runner').get('/runners/contexts')).body.inUse
       assert.deepEqual(await inUse(), [])

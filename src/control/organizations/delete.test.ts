@@ -34,7 +34,7 @@ const untilForgotten = async (app: TestControl) => {
 }
 
 suite('DELETE /organizations/{organizationId}', () => {
-  test('DELETE /organizations/{organizationId} ends all credentials immediately, then destroys the sandboxes', async () => {
+  test('DELETE /organizations/{organizationId} makes all the organization’s credentials invalid immediately, then destroys its sandboxes', async () => {
     await using app = await startControl(patient)
     await using runner = await connectRunner(app)
     const { sql } = app.database

@@ -12,7 +12,7 @@ const masked = { ...config, headers: { 'x-api-key': '******', 'X-Tenant': '*****
 const asCollector = async (app: TestControl) => (await app.as('collector').get(path)).body
 
 suite('PUT /organizations/{organizationId}/otel-config', () => {
-  test('PUT /organizations/{organizationId}/otel-config encrypts the setting; only a collector can read its header values', async () => {
+  test('PUT /organizations/{organizationId}/otel-config encrypts the telemetry setting; only a telemetry collector gets the values of its headers', async () => {
     await using app = await startControl()
     const put = await app.as('owner').put(path, config)
     assert.deepEqual([put.status, put.text], [204, ''])
@@ -23,7 +23,7 @@ suite('PUT /organizations/{organizationId}/otel-config', () => {
     assert.deepEqual(await asCollector(app), config)
   })
 
-  test('PUT /organizations/{organizationId}/otel-config keeps a stored header value if the body has asterisks for it', async () => {
+  test('PUT /organizations/{organizationId}/otel-config keeps a stored header value if the body has asterisks instead of the value', async () => {
     await using app = await startControl()
     await app.as('owner').put(path, config)
     const headers = { 'X-Api-Key': '******', 'X-Tenant': 'eight', 'x-new': 'a*b' }
@@ -38,7 +38,7 @@ suite('PUT /organizations/{organizationId}/otel-config', () => {
     }
   })
 
-  test('PUT /organizations/{organizationId}/otel-config replaces a stored setting that cannot be decrypted', async () => {
+  test('PUT /organizations/{organizationId}/otel-config replaces a stored telemetry setting that cannot be decrypted', async () => {
     await using app = await startControl()
     await app.database.sql`update organizations set otel_config = 'v1.00000000.AAAA' where id = ${ours}`
     assert.equal((await app.as('owner').get(`/organizations/${ours}`)).body.otelConfig, null)
@@ -74,7 +74,7 @@ suite('PUT /organizations/{organizationId}/otel-config', () => {
     assert.equal((await app.as('owner').get(path)).status, 404)
   })
 
-  test('PUT /organizations/{organizationId}/otel-config answers 403 to members and the collector, 404 to strangers', async () => {
+  test('PUT /organizations/{organizationId}/otel-config answers 403 to members, 401 to a telemetry collector and 404 to strangers', async () => {
     await using app = await startControl()
     assert.equal((await app.as('member').put(path, config)).status, 403)
     assert.equal((await app.as('collector').put(path, config)).status, 401)
@@ -83,13 +83,13 @@ suite('PUT /organizations/{organizationId}/otel-config', () => {
 })
 
 suite('GET /organizations/{organizationId}/otel-config', () => {
-  test('GET /organizations/{organizationId}/otel-config answers 404 without a setting or for an unknown organization', async () => {
+  test('GET /organizations/{organizationId}/otel-config answers 404 if the organization is unknown or has no telemetry setting', async () => {
     await using app = await startControl()
     for (const who of ['owner', 'collector'] as const) assert.equal((await app.as(who).get(path)).status, 404)
     assert.equal((await app.as('collector').get('/organizations/no-such/otel-config')).status, 404)
   })
 
-  test('GET /organizations/{organizationId}/otel-config answers 403 to members, 404 to strangers, 401 to a collector if control has no collector key', async () => {
+  test('GET /organizations/{organizationId}/otel-config answers 403 to members, 404 to strangers, 401 to telemetry collectors if control has no key of one', async () => {
     await using app = await startControl({ settings: { collectorKeyHash: undefined } })
     await app.as('owner').put(path, config)
     assert.equal((await app.as('member').get(path)).status, 403)
@@ -110,7 +110,7 @@ suite('GET /organizations/{organizationId}/otel-config', () => {
 })
 
 suite('DELETE /organizations/{organizationId}/otel-config', () => {
-  test('DELETE /organizations/{organizationId}/otel-config answers 204 whether or not there is a setting', async () => {
+  test('DELETE /organizations/{organizationId}/otel-config answers 204 whether or not there is a telemetry setting', async () => {
     await using app = await startControl()
     await app.as('owner').put(path, config)
     for (const _ of [1, 2]) assert.equal((await app.as('owner').delete(path)).status, 204)
@@ -121,7 +121,7 @@ suite('DELETE /organizations/{organizationId}/otel-config', () => {
 })
 
 suite('GET /organizations/otel-config/by-sandbox-auth-token/{authToken}', () => {
-  test('GET /organizations/otel-config/by-sandbox-auth-token/{authToken} returns the setting of the sandbox’s organization', async () => {
+  test('GET /organizations/otel-config/by-sandbox-auth-token/{authToken} returns the telemetry setting of the sandbox’s organization', async () => {
     await using app = await startControl({ sandboxes: { createWaitSeconds: 20 } })
     await using _runner = await connectRunner(app)
     await app.as('owner').put(path, config)
@@ -139,7 +139,7 @@ suite('GET /organizations/otel-config/by-sandbox-auth-token/{authToken}', () => 
     assert.equal((await app.as('collector').get(at)).status, 404)
   })
 
-  test('GET /organizations/otel-config/by-sandbox-auth-token/{authToken} answers 404 for an unknown token, 401 without a collector key', async () => {
+  test('GET /organizations/otel-config/by-sandbox-auth-token/{authToken} answers 404 for an unknown token, and 401 without a telemetry collector’s key', async () => {
     await using app = await startControl()
     const at = '/organizations/otel-config/by-sandbox-auth-token/no-such'
     assert.equal((await app.as('collector').get(at)).status, 404)

@@ -28,7 +28,7 @@ suite('PATCH /organizations/{organizationId}/default-region', () => {
     assert.equal((await see(app)).defaultRegionId, 'local')
   })
 
-  test('PATCH /organizations/{organizationId}/default-region can change the region only if the operator allows that; else 409', async () => {
+  test('PATCH /organizations/{organizationId}/default-region can change the default region only if the operator allows that; else it answers 409', async () => {
     const ask = async (defaultRegionMayChange: boolean) => {
       await using app = await startControl({ settings: { defaultRegionMayChange } })
       await app.database.sql`
@@ -67,7 +67,7 @@ suite('PATCH /organizations/{organizationId}/default-region', () => {
 suite('PUT /organizations/{organizationId}/experimental-config', () => {
   const path = at('experimental-config')
 
-  test('PUT /organizations/{organizationId}/experimental-config replaces the whole value; null or no body clears it', async () => {
+  test('PUT /organizations/{organizationId}/experimental-config replaces the whole value; null or no body clears the value', async () => {
     await using app = await startControl()
     for (const config of [{ a: { deep: [1, null, 'ü'] }, __proto: 1 }, { b: true }, {}]) {
       const reply = await app.as('owner').put(path, config)
@@ -108,7 +108,7 @@ suite('PUT /organizations/{organizationId}/experimental-config', () => {
 })
 
 suite('POST /organizations/{organizationId}/suspend', () => {
-  test('POST /organizations/{organizationId}/suspend makes creates and starts fail immediately, but not reads', async () => {
+  test('POST /organizations/{organizationId}/suspend makes creates and starts of sandboxes fail immediately, but not reads', async () => {
     await using app = await startControl()
     // Makes control cache the caller and the organization, which is not suspended yet.
     assert.equal((await see(app)).suspended, false)
@@ -176,7 +176,7 @@ suite('POST /organizations/{organizationId}/suspend', () => {
 })
 
 suite('POST /organizations/{organizationId}/unsuspend', () => {
-  test('POST /organizations/{organizationId}/unsuspend ends a suspension, and answers 204 even if there is none', async () => {
+  test('POST /organizations/{organizationId}/unsuspend ends a suspension, and answers 204 even if the organization is not suspended', async () => {
     await using app = await startControl()
     const until = new Date(app.clock.now().getTime() + 3_600_000).toISOString()
     await app.as('admin').post(at('suspend'), { reason: 'x', until, suspensionCleanupGracePeriodHours: 1 })

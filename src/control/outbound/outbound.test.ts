@@ -252,7 +252,7 @@ suite('the limits of an outbound call', () => {
     await new Promise((resolve) => server.close(resolve))
   })
 
-  test('while 64 outbound calls run, another one fails immediately; after they ended, calls are made again', async () => {
+  test('while 64 outbound calls run, another call fails immediately; after their end, new calls are made', async () => {
     const { send } = createOutbound({ allowed: loopback, resolve: () => new Promise(() => {}) })
     const request: OutboundRequest = { method: 'GET', url: 'https://lost.test/', timeoutMilliseconds: 50 }
     const waiting = Array.from({ length: 64 }, () => reasonOf(send(request)))
@@ -280,7 +280,7 @@ suite('the URLs that outbound calls accept', () => {
     }
   })
 
-  test('a URL with another scheme, with credentials, without a host or above the length limit is refused', () => {
+  test('a URL that is not http(s), has credentials or no host, or is too long is refused for outbound calls', () => {
     const long = `https://example.com/${'x'.repeat(2048)}`
     for (const given of [
       '',

@@ -84,7 +84,7 @@ suite('PATCH /organizations/{organizationId}/quota', () => {
 })
 
 suite('PATCH /organizations/{organizationId}/quota/{regionId}', () => {
-  test('PATCH /organizations/{organizationId}/quota/{regionId} makes a quota, and later changes only the given fields', async () => {
+  test('PATCH /organizations/{organizationId}/quota/{regionId} makes the quota of a region; later calls change only the given fields', async () => {
     await using app = await startControl()
     await setQuota(
       app,

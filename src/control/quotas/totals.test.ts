@@ -282,7 +282,7 @@ suite('`checkTotals`', () => {
 })
 
 suite('the limits of one sandbox', () => {
-  test('POST /sandbox answers 403 above the region’s limit per sandbox, else above the organization’s limit', async () => {
+  test('POST /sandbox answers 403 above the region’s limit per sandbox or, without such a limit, above the organization’s', async () => {
     await using app = await startControl(waiting)
     await using _runner = await connectRunner(app)
     await app.as('admin').patch(`/organizations/${ours}/quota`, { maxCpuPerSandbox: 2, maxMemoryPerSandbox: 2 })
@@ -297,7 +297,7 @@ suite('the limits of one sandbox', () => {
     assert.equal((await ask(app, 'one/fork', {})).status, 403)
   })
 
-  test('POST /sandbox answers 403 for too large a disk, but not with `autoDeleteInterval: 0`', async () => {
+  test('POST /sandbox answers 403 for too large a disk, unless `autoDeleteInterval` is 0', async () => {
     await using app = await startControl(waiting)
     await using _runner = await connectRunner(app)
     await setQuota(app, { maxDiskPerNonEphemeralSandbox: 5 })
@@ -315,7 +315,7 @@ suite('the limits of one sandbox', () => {
     assert.equal((await ask(app, 'kept/autodelete/5')).status, 200)
   })
 
-  test('if a region limits the lifespan of sandboxes, the limit is the default, and a longer one answers 400', async () => {
+  test('if a region limits the lifespan of sandboxes, the limit is the default; a longer lifespan gets 400', async () => {
     await using app = await startControl(waiting)
     await using _runner = await connectRunner(app)
     const eternal = await create(app, 'eternal')

@@ -104,7 +104,7 @@ suite('rate limits', () => {
     assert.equal((await app.as('member').get('/sandbox')).status, 200)
   })
 
-  test('an IP address with many 401 replies gets 429, even with a user’s key; runners and gateways get 200', async () => {
+  test('an IP address with many 401 replies gets 429, even with a valid API key, but runners still get 200', async () => {
     await using app = await startLimited({ 'failed-auth': minute(2) })
     assert.equal((await app.with('dtn_wrong').get('/sandbox')).status, 401)
     const second = await app.as('nobody').get('/sandbox')

@@ -19,7 +19,7 @@ const untilCount = async (counter: SharedCounter, key: string, points: number): 
 }
 
 suite('counters of several control processes', () => {
-  test('what one control process adds to a counter, or subtracts from it, the other processes do as well', async () => {
+  test('if one control process adds to a shared counter or subtracts from it, all processes do the same', async () => {
     await using opened = await openTestDatabase('empty')
     const databases = [openDatabase(opened.url), openDatabase(opened.url)]
     const all = databases.map((database) =>
@@ -43,7 +43,7 @@ suite('counters of several control processes', () => {
     }
   })
 
-  test('if calls to one control process have reached a limit, another control process refuses calls too', async () => {
+  test('if calls to one control process have reached a rate limit, other control processes refuse calls too', async () => {
     const rateLimits = { anonymous: { limit: 5, ttlSeconds: 60 } }
     await using app = await startControl({ settings: { rateLimits } })
     const database = openDatabase(app.url)

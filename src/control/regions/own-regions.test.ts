@@ -67,7 +67,7 @@ suite('POST /regions', () => {
     })
   })
 
-  test('POST /regions makes no credential for a service without a URL', async () => {
+  test('POST /regions makes no credential for a service of the region that has no URL', async () => {
     await using app = await startControl()
     for (const body of [
       { name: 'a1' },
@@ -118,7 +118,7 @@ suite('POST /regions', () => {
     }
   })
 
-  test('POST /regions answers 403 without write:regions, and for more than a hundred regions', async () => {
+  test('POST /regions answers 403 without write:regions, and for an organization’s 101st region', async () => {
     await using app = await startControl()
     assert.equal((await app.as('member').post('/regions', { name: 'cellar' })).status, 403)
     await app.database.sql`
@@ -271,7 +271,7 @@ suite('POST /regions/{id}/regenerate-snapshot-manager-credentials', () => {
 })
 
 suite('DELETE /regions/{id}', () => {
-  test('DELETE /regions/{id} deletes a region; if it was the default region, the organization has none afterwards', async () => {
+  test('DELETE /regions/{id} deletes a region; if it was the default region, the organization has no default region afterwards', async () => {
     await using app = await startControl()
     const { id } = await make(app)
     await app.database.sql`update organizations set default_region_id = ${id} where id = ${ours}`

@@ -42,7 +42,7 @@ suite('checking an account at an image registry', () => {
     ])
   })
 
-  test('an account is checked even if its registry allows anonymous access', async () => {
+  test('an account for a registry is checked even if the registry allows anonymous access', async () => {
     const { said, error } = await ask([{ status: 200 }, { status: 401 }], 'a.example:5000')
     assert.deepEqual(said, [
       ['https://a.example:5000/v2/', undefined],
@@ -51,7 +51,7 @@ suite('checking an account at an image registry', () => {
     assert.match(String(error), /does not accept this username and password/)
   })
 
-  test('an account is accepted only if the registry’s answers prove it valid; no error quotes the answers', async () => {
+  test('a registry account is accepted only if the registry’s answers prove it; no error quotes the answers', async () => {
     const refused: [RegExp, readonly (Answer | Error)[]][] = [
       [/does not answer like a registry/, [hub, { status: 200, body: 'secret' }]],
       [/does not answer like a registry/, [hub, { status: 200, body: '{"token":"a\\r\\nx: y"}' }]],
@@ -76,7 +76,7 @@ suite('checking an account at an image registry', () => {
     }
   })
 
-  test('all requests of one account check share a limit of 15 seconds', async () => {
+  test('all requests that check one registry account share a time limit of 15 seconds', async () => {
     const { sent } = await ask([hub, { status: 200, body: '{"token":"abc"}' }, { status: 200 }])
     assert.ok(sent.every(({ timeoutMilliseconds = 0 }) => timeoutMilliseconds > 0 && timeoutMilliseconds <= 15_000))
   })

@@ -167,7 +167,7 @@ suite('image registries of an organization', () => {
       assert.match(noteOf(reply), /^400 Images from the registry quay\.io are not allowed here/)
     })
 
-    test('POST /docker-registry answers 403 without write:registries or for too many registries, 409 for a second one of a project', async () => {
+    test('POST /docker-registry answers 403 without write:registries or for too many registries, 409 for a host and project in use', async () => {
       const body = { name: 'Ours', url: basic.host, ...account }
       assert.equal((await app.as('member').post('/docker-registry', body)).status, 403)
       assert.equal((await create()).status, 201)
@@ -232,7 +232,7 @@ suite('image registries of an organization', () => {
       await removeAll()
     })
 
-    test('PATCH /docker-registry/{id} answers 400 for a new host without a password, so the stored password is never sent there', async () => {
+    test('PATCH /docker-registry/{id} answers 400 for a new host without a password, so the new host never gets the stored password', async () => {
       const { body } = await create()
       const received = token.received.length
       const reply = await app.as('owner').patch(`/docker-registry/${body.id}`, { url: token.host })
@@ -243,7 +243,7 @@ suite('image registries of an organization', () => {
   })
 
   suite('DELETE /docker-registry/{id}', () => {
-    test('DELETE /docker-registry/{id} answers 204, then 404; 404 to strangers, and 403 without delete:registries', async () => {
+    test('DELETE /docker-registry/{id} answers 204, the second time and to strangers 404, and without delete:registries 403', async () => {
       const { body } = await create()
       const path = `/docker-registry/${body.id}`
       assert.equal((await app.as('stranger').delete(path)).status, 404)

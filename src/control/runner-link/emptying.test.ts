@@ -132,7 +132,7 @@ suite('PATCH /runners/{runnerId}/scheduling with `move: true`', () => {
     assert.deepEqual(new Set(targetsOf(local, id)), new Set(['started']))
   })
 
-  test('a sandbox that cannot be archived runs on its emptied host again, and is listed as staying there', async () => {
+  test('a sandbox that cannot be archived starts again on the emptied host, and is listed as staying there', async () => {
     let id = ''
     await using server = await startWith(async (app) => {
       id = await make(app, { autoDeleteInterval: 0 })
@@ -208,7 +208,7 @@ suite('PATCH /runners/{runnerId}/scheduling with `move: true`', () => {
     await sweepUntil(app, async () => (await look(app, id)).runnerId === 'other')
   })
 
-  test('if the other host refuses to restore a moved sandbox, control tries again after a minute', async () => {
+  test('if a host refuses to restore a sandbox that is moved to it, control tries again after a minute', async () => {
     let id = ''
     await using server = await startWith(async (app) => {
       id = await make(app)
@@ -267,7 +267,7 @@ suite('PATCH /runners/{runnerId}/scheduling with `move: true`', () => {
     assert.deepEqual(targetsOf(other, id), [])
   })
 
-  test('if an operator undoes a drain, no more sandboxes are moved, and those being moved run again', async () => {
+  test('if an operator undoes a host’s drain, no more sandboxes are moved, and those being moved run again', async () => {
     const ids: string[] = []
     await using server = await startWith(async (app) => {
       for (let count = 0; count < 6; count++) ids.push(await make(app))

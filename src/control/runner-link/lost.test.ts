@@ -235,7 +235,7 @@ suite('a lost host', () => {
 })
 
 suite('silence that is not the fault of the host', () => {
-  test('while most hosts of a region are silent, none becomes lost, and that time does not count later', async () => {
+  test('while most hosts of a region are silent, no host becomes lost, and this silence is not counted later', async () => {
     await using app = await startControl(options)
     await using local = await connectRunner(app)
     await using far = await join(app, 'far')

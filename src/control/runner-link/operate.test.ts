@@ -132,7 +132,7 @@ suite('PATCH /runners/{runnerId}/scheduling while the runner is not connected', 
 })
 
 suite('DELETE /runners/{runnerId}', () => {
-  test('DELETE /runners/{runnerId} answers 409 for a runner with sandboxes; with force, unarchived ones are lost', async () => {
+  test('DELETE /runners/{runnerId} answers 409 for a runner with sandboxes; with force, its unarchived sandboxes are lost', async () => {
     await using app = await startControl(waiting)
     const added = await app.as('admin').post('/runners', { name: 'second' })
     const token = added.body.apiKey as string

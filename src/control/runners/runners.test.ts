@@ -41,7 +41,7 @@ suite('GET /sandbox/for-runner', () => {
     assert.deepEqual(await told(''), [{ HELLO: 'world' }, { HELLO: 'world' }, 'started'])
   })
 
-  test('GET /sandbox/for-runner filters by state, and leaves out sandboxes under way if asked to', async () => {
+  test('GET /sandbox/for-runner filters by state, and leaves out sandboxes under way if the runner requests that', async () => {
     await using app = await startControl(waiting)
     await using runner = await connectRunner(app)
     const id = await create(app)

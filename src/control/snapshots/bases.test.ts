@@ -16,7 +16,7 @@ const sourceOf = async (app: TestControl, name: string, dockerfileContent: strin
 }
 
 suite('a definition that uses a snapshot as a base', () => {
-  test('a name in FROM, --from or --mount means the snapshot of that name or, if there is none, an image', async () => {
+  test('a Dockerfile’s FROM, --from or --mount names a snapshot or, if no snapshot has that name, an image', async () => {
     await using app = await startControl()
     // A connected runner that reports that it has the built-in image.
     await using _ = await connectRunner(app)
@@ -32,7 +32,7 @@ suite('a definition that uses a snapshot as a base', () => {
     assert.equal((await sourceOf(app, 'two', 'FROM docker.io/library/default\n')).snapshots, undefined)
   })
 
-  test('POST /snapshots and POST /sandbox answer 400 if FROM names a snapshot that is not active', async () => {
+  test('POST /snapshots and POST /sandbox answer 400 if the Dockerfile’s FROM names a snapshot that is not active', async () => {
     await using app = await startControl()
     await sourceOf(app, 'unready', 'FROM alpine\n')
     const buildInfo = { dockerfileContent: 'FROM unready\n' }
@@ -42,7 +42,7 @@ suite('a definition that uses a snapshot as a base', () => {
     assert.equal((await app.as('owner').post('/sandbox', { buildInfo })).status, 400)
   })
 
-  test('a build ignores another organization’s snapshot, as if it did not exist', async () => {
+  test('a build ignores another organization’s snapshot, as if that snapshot did not exist', async () => {
     await using app = await startControl()
     await sourceOf(app, 'ours', 'FROM alpine\n')
     const buildInfo = { dockerfileContent: 'FROM ours\n' }

@@ -138,7 +138,7 @@ suite('the states of a snapshot', () => {
     assert.deepEqual([state, reason], ['pending', null])
   })
 
-  test('an event has at most one move from a state; a snapshot that is being made can succeed and fail', () => {
+  test('an event has at most one move from a snapshot’s state; a snapshot being made can succeed or fail', () => {
     const pairs = snapshotMoves.map(([on, from]) => `${on} ${from}`)
     assert.equal(new Set(pairs).size, pairs.length)
     assert.deepEqual(

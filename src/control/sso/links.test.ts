@@ -67,7 +67,7 @@ suite('GET /users/me/pending-sso-links', () => {
 suite('POST /users/me/pending-sso-links/{id}/confirm', () => {
   const confirm = (id: string) => `${pending}/${id}/confirm`
 
-  test('after POST /users/me/pending-sso-links/{id}/confirm, the next sign-in is that of the existing user', async () => {
+  test('after POST /users/me/pending-sso-links/{id}/confirm, the next single sign-on signs in the existing user', async () => {
     await using sso = await startSso(provider)
     const { app } = sso
     const before = (await app.as('member').get('/users/me')).body

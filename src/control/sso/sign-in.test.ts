@@ -225,7 +225,7 @@ suite('every error of a sign-in', () => {
     assert.equal((await sso.signIn('eve')).status, 200)
   })
 
-  test('a sign-in fails with provider_disabled if the identity provider is disabled before or during it', async () => {
+  test('SSO fails with provider_disabled if the identity provider is disabled before or during the sign-in', async () => {
     await using sso = await startSso(provider)
     const browser = new Browser(sso.app)
     const back = await sso.comeBack('ada', browser)
@@ -239,7 +239,7 @@ suite('every error of a sign-in', () => {
     assert.deepEqual(errorOf(await browser.go(sso.startUrl)), [403, 'provider_disabled'])
   })
 
-  test('a sign-in fails with provider_unavailable if the identity provider is down before or during it', async () => {
+  test('SSO fails with provider_unavailable if the identity provider is down before or during the sign-in', async () => {
     const other = await startProvider()
     await other.setAccounts({ ada })
     await using sso = await startSso(other)
@@ -250,7 +250,7 @@ suite('every error of a sign-in', () => {
     assert.deepEqual(errorOf(await browser.go(sso.startUrl)), [502, 'provider_unavailable'])
   })
 
-  test('a sign-in fails with provider_unavailable, without a call, if the provider has a private IP address', async () => {
+  test('if a provider has a private IP address, sign-ins fail with provider_unavailable, and no call is made', async () => {
     await using sso = await startSso(provider, {}, { settings: { privateTargets: { check: () => false } } })
     const page = await new Browser(sso.app).go(sso.startUrl)
     assert.deepEqual(errorOf(page), [502, 'provider_unavailable'])
@@ -445,7 +445,7 @@ suite('a sign-in at providers that behave differently', () => {
     await refused(sso, 'eve', 'email_not_verified')
   })
 
-  test('control sends the client secret in the body if the identity provider supports only that', async () => {
+  test('control sends the client secret in the body if the identity provider accepts the secret only there', async () => {
     await using other = await startProvider({ authMethod: 'client_secret_post' })
     await other.setAccounts({ ada })
     await using sso = await startSso(other)

@@ -105,7 +105,7 @@ suite('the database connections of control', () => {
     assert.equal(limit?.['timeout'], '15s')
   })
 
-  test('a listener gets notifications of other processes, even after its connection was cut', async () => {
+  test('a listener of the database gets notifications of other processes, even after its connection was cut', async () => {
     await using opened = await openTestDatabase('empty')
     const { database } = opened
     const heard = new EventEmitter()

@@ -83,7 +83,7 @@ suite('`migrate`', () => {
     assert.deepEqual(snapshots.map(({ name }) => name.length).sort(), [16, 36 + 13])
   })
 
-  test('if two processes migrate at the same time, one does the work and the other waits', async () => {
+  test('if two processes migrate a database at the same time, one applies the migrations and the other waits', async () => {
     await using opened = await openTestDatabase('empty')
     const other = openDatabase(opened.url, { max: 1 })
     try {

@@ -18,7 +18,7 @@ const narrowing = /\bdrop\s+(table|column)|\brename\b|\bset\s+not\s+null\b|\balt
 const needsValue = /\badd\s+column\b[^,;]*\bnot\s+null\b(?![^,;]*\bdefault\b)/i
 
 suite('migrations', () => {
-  test('a migration removes nothing, or explains after "-- Safe:" why the previous release works with it', () => {
+  test('a migration removes nothing, or explains after "-- Safe:" why the previous release still works', () => {
     const wrong = readdirSync(directory)
       .filter((name) => Number.parseInt(name, 10) > lastOfBefore)
       .filter((name) => {

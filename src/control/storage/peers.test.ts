@@ -63,7 +63,7 @@ suite('messages between control processes', () => {
     assert.deepEqual(await younger.until(1), [2])
   })
 
-  test('a control process sends no news while no other control process exists', async (t) => {
+  test('a control process sends no messages while no other control process exists', async (t) => {
     await using opened = await openTestDatabase('empty')
     t.mock.timers.enable({ apis: ['setInterval'] })
     let now = performance.now()

@@ -91,7 +91,7 @@ suite('a person who signs in for the first time', () => {
     assert.equal(count, 1)
   })
 
-  test('if another user has the e-mail address, a first sign-in is refused until that user changes it', async () => {
+  test('a first sign-in gets 403 if another user has the e-mail address, until that user changes the address', async () => {
     await using app = await startControl()
     const claims = { sub: 'late', email: 'viewer@example.com' }
     assert.equal(await statusOf(app, claims), 403)
@@ -102,7 +102,7 @@ suite('a person who signs in for the first time', () => {
 })
 
 suite('an e-mail address that only an organization’s identity provider has verified', () => {
-  test('a new user with a verified e-mail address takes it from a user for whom only SSO verified it', async () => {
+  test('a new user gets a verified e-mail address even if another user has it, verified only by SSO', async () => {
     await using app = await startControl()
     const squatter = await addPerson(app, { email: 'ADA@example.com', emailVerifiedBy: 'sso' })
     assert.equal(await statusOf(app, { ...ada, email_verified: false }), 403)
@@ -115,7 +115,7 @@ suite('an e-mail address that only an organization’s identity provider has ver
     assert.match(left.email, /^[0-9a-f-]{36}@sso\.invalid$/)
   })
 
-  test('a known user with a newly verified e-mail address takes it from a user for whom only SSO verified it', async () => {
+  test('a known user gets a verified e-mail address even if another user has it, verified only by SSO', async () => {
     await using app = await startControl()
     await meOf(app, ada)
     await addPerson(app, { email: 'ada@new.example', emailVerifiedBy: 'sso' })
@@ -144,7 +144,7 @@ suite('a person who has signed in before', () => {
     assert.equal(await verifiedBy(app, 'ada@new.example'), null)
   })
 
-  test('a token that is older than the last one changes neither name nor e-mail address', async () => {
+  test('a token older than the user’s last token changes neither name nor e-mail address', async () => {
     await using app = await startControl()
     const old = await app.issuer.token({ ...ada, name: 'Old' }, { now: app.clock.now() })
     app.clock.advance({ seconds: 10 })
@@ -152,7 +152,7 @@ suite('a person who has signed in before', () => {
     assert.equal((await app.with(old).get('/users/me')).body.name, 'Ada')
   })
 
-  test('a known user keeps the old e-mail address if another user has the new one', async () => {
+  test('a known user keeps the old e-mail address if another user has the new address', async () => {
     await using app = await startControl()
     await meOf(app, ada)
     app.clock.advance({ seconds: 10 })

@@ -3,7 +3,7 @@ import { suite, test } from 'node:test'
 import { movesOn, namedStates, volumeEvents, volumeMoves, volumeStates } from './lifecycle.ts'
 
 suite('the states of a volume', () => {
-  test('each state of a volume can be reached, and each event has a move', () => {
+  test('each state of a volume can be reached, and each event of a volume has a move', () => {
     assert.deepEqual(new Set(volumeMoves.map(([, , to]) => to)), new Set(volumeStates))
     assert.deepEqual(new Set(volumeMoves.map(([on]) => on)), new Set(volumeEvents))
   })

@@ -9,7 +9,7 @@ const at = (mountPath: string, subpath?: string) => ({
 })
 
 suite('the mounts of a sandbox', () => {
-  test('an absolute mount path is accepted unchanged, without a slash at its end', () => {
+  test('an absolute mount path is accepted; only a slash at its end is removed', () => {
     assert.deepEqual(readMounts([at('/data'), at('/home/daytona/work/', 'users/alice/')]), [
       { volumeId: 'v', mountPath: '/data' },
       { volumeId: 'v', mountPath: '/home/daytona/work', subpath: 'users/alice' },

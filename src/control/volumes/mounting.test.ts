@@ -22,7 +22,7 @@ const addRunner = async (app: TestControl, id: string, options: RunnerOptions = 
 }
 
 suite('POST /sandbox with volumes', () => {
-  test('POST /sandbox with volumes lists them by id, and its runner makes each volume once and mounts it', async () => {
+  test('POST /sandbox with volumes returns their ids, and the sandbox’s runner makes each volume once and mounts it', async () => {
     await using app = await startControl(waiting)
     await using runner = await connectRunner(app)
     const id = await makeVolume(app, 'data')

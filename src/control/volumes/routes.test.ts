@@ -105,7 +105,7 @@ suite('the endpoints of volumes', () => {
     assert.deepEqual(await all(), ['new'])
   })
 
-  test('a webhook is sent for each new volume, and for each change of its state', async () => {
+  test('a webhook is sent for each new volume, and for each change of a volume’s state', async () => {
     await using app = await startControl()
     await app.database.sql`
       insert into webhook_applications (organization_id, is_listening, provider, retry_count, created_at, updated_at)

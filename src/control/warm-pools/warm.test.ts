@@ -264,7 +264,7 @@ suite('a warm pool', () => {
     assert.equal((await app.as('admin').delete('/runners/second')).status, 204)
   })
 
-  test('while its only runner is drained, a warm pool is empty and says why; after the drain it is filled', async () => {
+  test('while its only runner is drained, a warm pool is empty and shows why; after the drain, it is filled', async () => {
     await using app = await startControl({ sandboxes: waits })
     await using _runner = await connectRunner(app)
     await pool(app, 2)

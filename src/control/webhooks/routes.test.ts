@@ -53,7 +53,7 @@ suite('POST /webhooks/organizations/{organizationId}/initialize', () => {
     assert.deepEqual([again.retryCount, again.svixApplicationId], [1, svixApplicationId])
   })
 
-  test('POST /webhooks/organizations/{organizationId}/initialize answers 403 to members, 503 without a provider', async () => {
+  test('POST /webhooks/organizations/{organizationId}/initialize answers 403 to members, 503 if the server has no webhook provider', async () => {
     await using app = await startControl()
     assert.equal((await app.as('member').post(`${base}/initialize`)).status, 403)
     await using bare = await withoutProvider()
@@ -92,7 +92,7 @@ suite('POST /webhooks/organizations/{organizationId}/refresh-endpoints', () => {
 })
 
 suite('POST /webhooks/organizations/{organizationId}/endpoints', () => {
-  test('POST /webhooks/organizations/{organizationId}/endpoints returns the secret once; it is stored encrypted', async () => {
+  test('POST /webhooks/organizations/{organizationId}/endpoints returns the endpoint’s secret once; the stored secret is encrypted', async () => {
     await using app = await startControl()
     const { status, body } = await add(app, {
       url,
@@ -182,7 +182,7 @@ suite('the calls about a single endpoint', () => {
     assert.equal((await as('stranger').get(`${foreign}/${id}`)).body.disabled, false)
   })
 
-  test('PATCH /webhooks/organizations/{organizationId}/endpoints/{endpointId} changes the given fields; invalid ones answer 400', async () => {
+  test('PATCH /webhooks/organizations/{organizationId}/endpoints/{endpointId} changes the given fields; invalid fields answer 400', async () => {
     await using app = await startControl()
     const { id } = (await add(app, { url, events: ['snapshot.removed'] })).body
     const at = `${base}/endpoints/${id}`
@@ -217,7 +217,7 @@ suite('the calls about a single endpoint', () => {
     assert.equal((await app.as('member').post(`${base}/endpoints/${id}/rotate-secret`)).status, 403)
   })
 
-  test('GET /webhooks/organizations/{organizationId}/endpoints/{endpointId}/attempts returns pages of attempts; a bad cursor answers 400', async () => {
+  test('GET /webhooks/organizations/{organizationId}/endpoints/{endpointId}/attempts returns pages of delivery attempts; a bad cursor answers 400', async () => {
     await using app = await startControl()
     const { id } = (await add(app)).body
     const { sql } = app.database

@@ -80,7 +80,7 @@ suite('the sending of webhook messages', () => {
     assert.throws(() => verify(secret, third), /No matching signature/)
   })
 
-  test('an endpoint gets only the event types that its owner chose, and none while it is disabled', async () => {
+  test('a webhook endpoint gets only the event types that its owner chose, and none while it is disabled', async () => {
     await using app = await start()
     await using receiver = await startReceiver()
     await addEndpoint(app, `${receiver.url}/all`)
@@ -157,7 +157,7 @@ suite('the sending of webhook messages', () => {
     assert.deepEqual(statesOf(receiver, 'broken'), ['pending', 'pending', 'pulling', 'active'])
   })
 
-  test('a reply 410 disables an endpoint immediately; redirects and private addresses are never called', async () => {
+  test('a reply 410 disables a webhook endpoint at once; redirects and private addresses are never called', async () => {
     await using app = await start()
     await using receiver = await startReceiver()
     receiver.answer(({ path }) => (path === '/gone' ? 410 : 302))
@@ -179,7 +179,7 @@ suite('the sending of webhook messages', () => {
     }
   })
 
-  test('an endpoint that answered 410 gets no more webhooks, even if deliveries to it are still waiting', async () => {
+  test('a webhook endpoint that answered 410 gets no more webhooks, even those that already wait', async () => {
     await using app = await start()
     await using receiver = await startReceiver()
     receiver.answer(() => 410)
@@ -311,7 +311,7 @@ suite('the sending of webhook messages', () => {
     await receiver.until(200, ({ path }) => path === '/slow')
   })
 
-  test('an endpoint with too many queued webhooks is disabled, and these webhooks fail', async () => {
+  test('a webhook endpoint with too many queued webhooks is disabled, and these webhooks fail', async () => {
     await using app = await start()
     await using receiver = await startReceiver()
     const { id } = await addEndpoint(app, receiver.url)

@@ -192,7 +192,7 @@ suite('GET /sandbox', () => {
     for (const item of items) for (const field of ['env', 'volumes', 'buildInfo']) assert.equal(field in item, false)
   })
 
-  test('GET /sandbox sorts by newest activity; paging by any sort key lists each sandbox once', async () => {
+  test('GET /sandbox sorts by newest activity by default; with any sort key, the pages list each sandbox once', async () => {
     await using app = await startControl()
     for (let n = 0; n < 23; n++) {
       await insert(app, {

@@ -115,7 +115,7 @@ suite('a change of the network rules of a sandbox', () => {
     })
   })
 
-  test('a change of the network without any field answers 400', () => {
+  test('a change of a sandbox’s network settings without any field answers 400', () => {
     assert.throws(() => networkChange({}), { status: 400 })
   })
 })

@@ -10,14 +10,14 @@ const change = (before: Partial<Variables>, wanted: Partial<VariableChange>) =>
   changeVariables({ ...none, ...before }, inherited, { set: {}, unset: [], ...wanted })
 
 suite('a change of the variables of a sandbox', () => {
-  test('a change of variables sets and overwrites those it names, and keeps all others', () => {
+  test('a change of variables sets or overwrites the variables that it names, and keeps all others', () => {
     assert.deepEqual(change({ env: { A: '1', B: '2' } }, { set: { B: '', C: '3' } }), {
       env: { A: '1', B: '', C: '3' },
       unset_env: [],
     })
   })
 
-  test('a variable that a change both removes and sets is set afterwards', () => {
+  test('if one change both removes and sets a variable, the variable is set afterwards', () => {
     const before = { env: { A: '1', B: '2' } }
     assert.deepEqual(change(before, { unset: ['A', 'B'], set: { B: '3' } }), { env: { B: '3' }, unset_env: [] })
   })

@@ -146,7 +146,7 @@ suite('a region that saves stopped sandboxes', () => {
     assert.equal((await listed()).save, undefined)
   })
 
-  test('a start cancels a save: late messages about it change nothing, and the next stop makes a new save', async () => {
+  test('a start cancels a save: late reports of this save change nothing, and the next stop makes a new save', async () => {
     await using app = await startControl(options)
     await using runner = await connectRunner(app, shared)
     await setSaving(app, true)
@@ -189,7 +189,7 @@ suite('a region that saves stopped sandboxes', () => {
     assert.notEqual(again.archive?.id, saveId)
   })
 
-  test('timeline and metric `saves` show a failed save; a delete also deletes what the save has stored', async () => {
+  test('timeline and metric `saves` show a failed save; a delete of the sandbox also deletes the saved data', async () => {
     await using app = await startControl(options)
     await using runner = await connectRunner(app, shared)
     await setSaving(app, true)

@@ -158,7 +158,7 @@ suite('the timers of a sandbox', () => {
     assert.equal(await stateOf(app, spared), 'started')
   })
 
-  test('a sandbox that is stuck becomes `error` with a readable reason, and can be recovered', async () => {
+  test('a sandbox that is `creating` for too long becomes `error` with a reason, and can be recovered', async () => {
     await using app = await startControl({ sandboxes: { createWaitSeconds: 0 } })
     await using runner = await connectRunner(app)
     runner.behave(() => ({ type: 'silent' }))
@@ -175,7 +175,7 @@ suite('the timers of a sandbox', () => {
     await untilState(app, id, 'started')
   })
 
-  test('after a delete, callers get 404, and control asks the runner again until it confirms the delete', async () => {
+  test('a deleted sandbox answers 404; control asks its runner again until the runner confirms the delete', async () => {
     await using app = await startControl(waiting)
     await using runner = await connectRunner(app)
     const id = await create(app)
@@ -212,7 +212,7 @@ suite('the timers of a sandbox', () => {
     assert.equal(await stateOf(app, id), undefined)
   })
 
-  test('when several sweeps run at the same time, no timer of a sandbox stays due', async () => {
+  test('if several sweeps run at the same time, no due timer of a sandbox is left over', async () => {
     await using app = await startControl(waiting)
     await using _runner = await connectRunner(app)
     await create(app, { autoStopInterval: 1 })

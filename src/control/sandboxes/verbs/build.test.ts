@@ -179,7 +179,7 @@ suite('POST /sandbox with buildInfo', () => {
     await untilState(app, next.id, 'started')
   })
 
-  test('if control was killed when an image was finished, a sweep starts the sandboxes that wait for it', async () => {
+  test('if control is killed when an image is finished, a sweep starts the sandboxes that wait for the image', async () => {
     await using app = await startControl()
     await using _runner = await connectRunner(app)
     const [placed, doomed] = [await create(app), await create(app)]
@@ -249,7 +249,7 @@ suite('POST /sandbox with buildInfo', () => {
     assert.deepEqual(await listed(app), [])
   })
 
-  test('POST /sandbox answers 403 while 1000 sandboxes of the organization wait for an image or have failed', async () => {
+  test('POST /sandbox answers 403 while 1000 sandboxes of the organization wait for an image or are `build_failed`', async () => {
     await using app = await startControl()
     const made = await create(app)
     const { sql } = app.database
@@ -263,7 +263,7 @@ suite('POST /sandbox with buildInfo', () => {
     assert.equal((await another()).status, 200)
   })
 
-  test('a sweep keeps 500 built images per organization; at 1000, a create that needs a build answers 403', async () => {
+  test('a sweep keeps 500 built images per organization; at 1000 images, a create with a build answers 403', async () => {
     await using app = await startControl()
     const { sql } = app.database
     const made = await create(app)

@@ -139,7 +139,7 @@ suite('POST /sandbox', () => {
     assert.equal(theirs.status, 200)
   })
 
-  test('six simultaneous creates on a runner with room for two sandboxes: two answer 200 and four answer 503', async () => {
+  test('of six simultaneous creates on a runner with room for two sandboxes, two answer 200, the others 503', async () => {
     await using app = await startControl({
       sandboxes: { createWaitSeconds: 20, overcommit: { cpu: 1, memory: 1, disk: 1 } },
     })
@@ -148,7 +148,7 @@ suite('POST /sandbox', () => {
     assert.deepEqual(replies.map(({ status }) => status).sort(), [200, 200, 503, 503, 503, 503])
   })
 
-  test('an Idempotency-Key makes one sandbox, however often and quickly the create is repeated', async () => {
+  test('a create with an Idempotency-Key makes one sandbox, however often and quickly the create is repeated', async () => {
     await using app = await startControl(waiting)
     await using runner = await connectRunner(app)
     const again = { headers: { 'idempotency-key': 'attempt-1' } }

@@ -121,7 +121,7 @@ suite('POST /sandbox/:sandboxIdOrName/fork', () => {
 })
 
 suite('the tree of forks', () => {
-  test('GET /sandbox/:sandboxIdOrName/forks returns children, newest first, and destroyed ones only if asked', async () => {
+  test('GET /sandbox/:sandboxIdOrName/forks returns a sandbox’s forks, newest first, and destroyed forks only on request', async () => {
     await using app = await startControl(waiting)
     await using _runner = await connectRunner(app)
     const id = await create(app)
@@ -141,7 +141,7 @@ suite('the tree of forks', () => {
     assert.equal((await app.as('viewer').get('/sandbox/box/forks?includeDestroyed=perhaps')).status, 400)
   })
 
-  test('GET /sandbox/{id}/parent answers 404 for a destroyed parent; GET /sandbox/{id}/ancestors omits it', async () => {
+  test('GET /sandbox/{id}/parent answers 404 for a destroyed parent; GET /sandbox/{id}/ancestors omits the destroyed parent', async () => {
     await using app = await startControl(waiting)
     await using _runner = await connectRunner(app)
     const chain = [await create(app, { name: 'n0' })]
@@ -162,7 +162,7 @@ suite('the tree of forks', () => {
 })
 
 suite('POST /sandbox/:sandboxId/evict', () => {
-  test('POST /sandbox/:sandboxId/evict destroys a sandbox; for a day, GET by its id says that it was evicted', async () => {
+  test('POST /sandbox/:sandboxId/evict destroys a sandbox; for a day, its record with the time of eviction can be read by its id', async () => {
     await using app = await startControl(waiting)
     await using runner = await connectRunner(app)
     const id = await create(app)

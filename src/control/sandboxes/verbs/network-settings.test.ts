@@ -60,7 +60,7 @@ suite('POST /sandbox/:sandboxIdOrName/network-settings', () => {
       assert.deepEqual([status, body.networkBlockAll], [200, true])
     }))
 
-  test('a change of network settings reaches the runner, even if another control process has its link', () =>
+  test('a change of network settings reaches a runner that is linked to another control process', () =>
     withBox(async (app, _id, runner) => {
       const other = await createApp(app.parts, { sweepSeconds: 0 })
       try {
@@ -78,7 +78,7 @@ suite('POST /sandbox/:sandboxIdOrName/network-settings', () => {
       }
     }))
 
-  test('POST /sandbox/:sandboxIdOrName/network-settings keeps absent fields; `networkBlockAll: false` alone clears lists', () =>
+  test('POST /sandbox/:sandboxIdOrName/network-settings keeps absent fields; `networkBlockAll: false` alone removes both lists', () =>
     withBox(async (app) => {
       const after = async (settings: object) => {
         const { body } = await app.as('member').post(path, settings)

@@ -39,7 +39,7 @@ suite('POST /sandbox/:sandboxIdOrName/pause', () => {
     assert.equal((await post(app, 'start')).body.state, 'started')
   })
 
-  test('if a runner cannot pause a sandbox, it stays `started`, and its record says why', async () => {
+  test('if a runner cannot pause a sandbox, the sandbox stays `started`, and its record says why', async () => {
     await using app = await startControl(waiting)
     await using runner = await connectRunner(app)
     const id = await create(app)
@@ -256,7 +256,7 @@ suite('POST /sandbox/:sandboxIdOrName/archive', () => {
     assert.equal((await get(app, id)).state, 'archived')
   })
 
-  test('if the archive store is away, a sandbox stays stopped with the reason; a later archive succeeds', async () => {
+  test('if the archive store is unreachable, a sandbox stays stopped with the reason; a later try succeeds', async () => {
     await using app = await startControl(waiting)
     await using runner = await connectRunner(app)
     const id = await create(app, { autoArchiveInterval: 10 })
@@ -349,7 +349,7 @@ suite('POST /sandbox/:sandboxIdOrName/archive', () => {
     await untilState(app, id, 'archived')
   })
 
-  test('recover restores a sandbox whose restore failed; with skipStart it stays archived', async () => {
+  test('recover restores a sandbox whose restore failed; with skipStart, the sandbox stays archived', async () => {
     await using app = await startControl({
       sandboxes: { createWaitSeconds: 20, overcommit: { cpu: 1, memory: 1, disk: 1 } },
     })
@@ -471,7 +471,7 @@ suite('POST /sandbox/:sandboxIdOrName/autopause/:interval', () => {
     assert.deepEqual([pause?.by_id, pause?.reason], ['auto-pause', 'Paused after 5 minutes without activity.'])
   })
 
-  test('autopause with autostop or an immediate autodelete answers 400, in either order; 0 is always valid', async () => {
+  test('autopause cannot be combined with autostop or an immediate autodelete (400), whichever is set first', async () => {
     await using app = await startControl(waiting)
     await using _runner = await connectRunner(app)
     await create(app)

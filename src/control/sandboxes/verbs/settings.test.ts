@@ -100,7 +100,7 @@ suite('settings of a sandbox that a caller may change', () => {
       assert.equal((await app.as('member').post('/sandbox/box/stop')).body.state, 'stopping')
     }))
 
-  test('POST /sandbox/:sandboxIdOrName/ttl/:ttlMinutes destroys the sandbox that many minutes after the call; 0: never', () =>
+  test('POST /sandbox/:sandboxIdOrName/ttl/:ttlMinutes destroys the sandbox that many minutes after the call; with 0 minutes, never', () =>
     withBox(async (app) => {
       app.clock.advance({ minutes: 7 })
       const reply = await app.as('member').post('/sandbox/box/ttl/10')

@@ -89,7 +89,7 @@ suite('assignments for the runner', () => {
 })
 
 suite('POST /sandbox/:sandboxIdOrName/stop', () => {
-  test('POST /sandbox/:sandboxIdOrName/stop answers `stopping`; the runner gets one assignment to stop it', async () => {
+  test('POST /sandbox/:sandboxIdOrName/stop answers `stopping`; the runner gets one assignment to stop the sandbox', async () => {
     await using app = await startControl(waiting)
     await using runner = await connectRunner(app)
     const id = await create(app)
@@ -143,7 +143,7 @@ suite('POST /sandbox/:sandboxIdOrName/stop', () => {
 })
 
 suite('POST /sandbox/:sandboxIdOrName/start', () => {
-  test('POST /sandbox/:sandboxIdOrName/start answers `starting`; for a started sandbox it changes nothing', async () => {
+  test('POST /sandbox/:sandboxIdOrName/start answers `starting`; for a started sandbox, the call changes nothing', async () => {
     await using app = await startControl(waiting)
     await using runner = await connectRunner(app)
     const id = await create(app)
@@ -310,7 +310,7 @@ suite('DELETE /sandbox/:sandboxIdOrName', () => {
 })
 
 suite('opposite verbs at the same time', () => {
-  test('twenty simultaneous starts and stops run one after another, and then no move is under way', async () => {
+  test('twenty simultaneous starts and stops of a sandbox run one after another, and none stays under way', async () => {
     await using app = await startControl(waiting)
     await using runner = await connectRunner(app)
     const id = await create(app)
@@ -330,7 +330,7 @@ suite('opposite verbs at the same time', () => {
     )
   })
 
-  test('a delete succeeds although twenty starts and stops run at the same time', async () => {
+  test('a delete of a sandbox succeeds although twenty starts and stops of the sandbox run at the same time', async () => {
     await using app = await startControl(waiting)
     await using runner = await connectRunner(app)
     const id = await create(app)

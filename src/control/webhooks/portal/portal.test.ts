@@ -76,7 +76,7 @@ suite('the portal page', () => {
     assert.equal(headers['content-type'], 'text/html; charset=utf-8')
   })
 
-  test('a user may have 100 portal links and sessions together; the next link deletes the oldest', async () => {
+  test('a user may have 100 webhook portal links and sessions together; the next link deletes the oldest', async () => {
     await using app = await startControl()
     const other = await openLink(app, 'stranger', theirs)
     const first = await openLink(app)
