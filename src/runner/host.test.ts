@@ -31,7 +31,7 @@ suite('the sandboxes of a host', { skip: needsRoot }, () => {
     assert.deepEqual(said, { exitCode: 0, output: `${hostname}\n${hostname}\nnameserver 192.0.2.53\n644` })
   })
 
-  test('at the start of a warm sandbox, its agent runs one command as a trial; other sandboxes skip that', async () => {
+  test('the agent of a warm sandbox runs a first command during the start; agents of other sandboxes do not', async () => {
     const firstPid = async (isWarm?: true) => {
       const { sandboxId } = await box.started(isWarm ? { isWarm } : {})
       return Number((await box.run(sandboxId, 'echo $$')).output)
@@ -42,7 +42,7 @@ suite('the sandboxes of a host', { skip: needsRoot }, () => {
     assert.equal(box.host.get(odd.sandboxId)?.status, 'started')
   })
 
-  test('the files and the identity of a sandbox survive a stop and a start', async () => {
+  test('a sandbox has the same files and machine id after a stop and a start', async () => {
     const assignment = await box.started()
     const { sandboxId } = assignment
     await box.run(sandboxId, 'echo kept > /home/daytona/file; echo 192.0.2.1 friend >> /etc/hosts')
@@ -55,7 +55,7 @@ suite('the sandboxes of a host', { skip: needsRoot }, () => {
     assert.equal(after.output, `kept\n192.0.2.1 friend\n${before.output}`)
   })
 
-  test('start, stop and destroy may be requested twice, also at the same time', async () => {
+  test('a second start, stop or destroy of a sandbox does no harm, even at the same time as the first', async () => {
     const assignment = box.assignment()
     const { sandboxId } = assignment
     await Promise.all([box.host.start(assignment), box.host.start(assignment)])
@@ -267,7 +267,7 @@ suite('the sandboxes of a host', { skip: needsRoot }, () => {
     assert.equal(box.host.get(sandboxId)?.assignment.generation, 2)
   })
 
-  test('a process is identified by its pid and start time together', () => {
+  test('the runner identifies a process by its pid and start time together', () => {
     assert.equal(isAlive({ pid: process.pid, startTime: '1' }), false)
   })
 })

@@ -57,7 +57,7 @@ suite('decompressing hostile data', () => {
     })
   }
 
-  test('an unprivileged process decompresses the data; it ends when its output is no longer read', {
+  test('the process that decompresses data is unprivileged, and ends when its output is no longer read', {
     skip: needsRoot,
   }, async () => {
     const piece = zstdCompressSync(Buffer.alloc(1024 ** 2))

@@ -241,7 +241,7 @@ suite('commands that a permanent launcher process starts (`serveCommands`)', () 
 })
 
 suite('preparing the launcher for a sandbox start (`expectStart`)', () => {
-  test('`expectStart` lets the launcher write to the cgroup’s process list; later commands run as before', async () => {
+  test('`expectStart` makes a helper process of the launcher join its cgroup again; commands run as before', async () => {
     const directory = mkdtempSync(join(tmpdir(), 'alcove-launch-'))
     const procs = join(directory, 'procs')
     writeFileSync(procs, '')

@@ -3,7 +3,7 @@ import { suite, test } from 'node:test'
 import { BuildLog } from './build-log.ts'
 
 suite('the log of a build', () => {
-  test('the log of a build is sent in order, in few pieces, and completely before the build’s result', () => {
+  test('a runner sends the log of a build in order and in few pieces, and its last part before the result', () => {
     const told: string[] = []
     {
       using log = new BuildLog((text) => told.push(text))

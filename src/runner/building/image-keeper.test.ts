@@ -213,7 +213,7 @@ suite('the keeper of images on a runner', () => {
     assert.deepEqual(kept.images.passwords, [['old'], ['new'], undefined])
   })
 
-  test('an image in use is not removed; when it is unused, the next list from control removes it', async () => {
+  test('an image in use is not removed; once it is unused, it is removed at the next list from control', async () => {
     using kept = startKeeper()
     kept.images.here.set('tool', {})
     kept.images.inUse.add('tool')
@@ -439,7 +439,7 @@ suite('images of all kinds on a runner', () => {
     assert.equal(images.find('mine'), undefined)
   })
 
-  test('a pulled image reports its digest, and cannot be removed while a disk is based on it', async () => {
+  test('a pulled image has its registry’s digest, and cannot be removed while a disk is based on it', async () => {
     const { images: opening, removed } = open()
     const images = await opening
     assert.deepEqual(await images.bring(wanted('tool'), bringing), { digest: 'sha256:tool' })

@@ -279,7 +279,7 @@ suite('HTTP calls from the runner to control', () => {
     }
   })
 
-  test('a failed request for a list is repeated, and two requests for lists never run at the same time', async () => {
+  test('a runner repeats a failed request for control’s list, and never has two such requests at a time', async () => {
     let reading = 0
     let asked = 0
     const taken = Promise.withResolvers<void>()

@@ -106,7 +106,7 @@ suite('reports from the runner to control', () => {
     assert.deepEqual(told, ['a 1 started'])
   })
 
-  test('if sending a report fails, it is repeated until control accepts the report', async () => {
+  test('a report that could not be sent is sent again until control accepts the report', async () => {
     using parts = startReporter()
     const { reporter, told, side } = parts
     side.isLinked = false
@@ -123,7 +123,7 @@ suite('reports from the runner to control', () => {
     assert.equal(told.length, 4)
   })
 
-  test('after the reporter is closed, a report that fails is not sent again', async () => {
+  test('after a runner’s reporter is closed, it does not repeat a report that could not be sent', async () => {
     using parts = startReporter()
     const { reporter, told, side } = parts
     side.isLinked = false

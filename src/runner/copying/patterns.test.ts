@@ -8,7 +8,7 @@ const leftOut = (lines: string, ...paths: string[]) => {
 }
 
 suite('the patterns of .dockerignore and --exclude', () => {
-  test('the last matching exclude pattern decides; if it matches a directory, it excludes all files in it', () => {
+  test('the last exclude pattern that matches a file decides; a pattern for a directory excludes its files', () => {
     assert.deepEqual(leftOut('*.md\n!README.md', 'a.md', 'README.md', 'sub/a.md'), ['a.md'])
     assert.deepEqual(leftOut('/node_modules/', 'node_modules', 'node_modules/a/b', 'x/node_modules'), [
       'node_modules',

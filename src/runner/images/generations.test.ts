@@ -127,7 +127,7 @@ suite('generations (versions) of the default image', { skip: needsRoot }, () => 
     assert.deepEqual([await madeIn(second, 'default.2'), built], ['2', 2])
   })
 
-  test('after a kill during a build of the default image, the next start cleans up and uses the old image', async () => {
+  test('if a runner is killed while it builds the default image, the next runner uses the old image', async () => {
     await opened()
     const before = [await namesInPool(), await namesInCache()]
     const program = `

@@ -133,7 +133,7 @@ suite('which images share files and downloaded layers on a runner', { skip: cann
     assert.equal(rootfs('old'), rootfs('new'))
   })
 
-  test('layers that no image needs are removed even during a download; layers of the new image stay', async () => {
+  test('layers that no image needs are removed even during a download, but not those of the new image', async () => {
     await using room = await openRoom()
     const { registry, library, put, bring, below } = room
     const [one, two] = [makeImage({ layers: ['a', 'b'].map(layer) }), makeImage({ layers: ['b', 'c'].map(layer) })]

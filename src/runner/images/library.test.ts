@@ -72,7 +72,7 @@ suite('images from registries and files', { skip: cannotRun }, () => {
     assert.equal(readlinkSync(join(root, 'link')), '/etc/passwd')
   })
 
-  test('the image for this machine is fetched from an index, and the digest of the index is returned', async () => {
+  test('if an image has variants for several processors, the runner’s variant is fetched', async () => {
     const [ours, other] = ['ours', 'other'].map((name) => makeImage({ layers: [layer(file(name))] }))
     assert.ok(ours && other)
     const architecture = process.arch === 'x64' ? 'amd64' : process.arch
@@ -402,13 +402,13 @@ suite('images from registries and files', { skip: cannotRun }, () => {
     leavesNothing()
   })
 
-  test('a new runner removes files of a killed runner as soon as no program uses them', async () => {
+  test('a new runner removes partial image files of a killed runner, even if they are busy at first', async () => {
     using _ = makeBusy(join(room.directory, 'pool/image-work/of-a-killed-one'))
     await open().open()
     assert.deepEqual(below('image-work'), [])
   })
 
-  test('a download that fills the disk leaves no files, and a smaller image can then be downloaded', async () => {
+  test('an image download that fills the disk leaves no files, and a smaller image can then be downloaded', async () => {
     await mkdir(join(room.directory, 'pool'))
     execFileSync('mount', ['-t', 'tmpfs', '-o', 'size=8m', 'tmpfs', join(room.directory, 'pool')])
     try {

@@ -10,7 +10,7 @@ import { defaultRecipe, keepPathStep, type Recipe, recipeHash, uv, uvStep } from
 const sources = { suite: 'bookworm', lines: ['deb http://mirror.example/debian bookworm main'] }
 const recipe = defaultRecipe(sources)
 
-test('the hash of a recipe changes with each package, version, checksum, step, mirror and user', () => {
+test('the hash of the default image’s recipe changes with each package, version, step, mirror and user', () => {
   const [first, ...rest] = nodePackages()
   assert.ok(first !== undefined)
   const others: Partial<Recipe>[] = [

@@ -388,7 +388,7 @@ suite('keeper: sandboxes that end by themselves', () => {
 })
 
 suite('keeper: the list of all sandboxes from control', () => {
-  test('an adopted sandbox that matches control’s list causes no verb and no report', async () => {
+  test('if a runner adopts a sandbox in the state in control’s list, it runs no verb and sends no report', async () => {
     using kept = startKeeper()
     kept.host.hold(assigned('box', 3), 'started')
     kept.keeper.takeAll([{ assignment: assigned('box', 3), state: 'started' }], kept.time.now)

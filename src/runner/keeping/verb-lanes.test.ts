@@ -139,7 +139,7 @@ suite('lanes for the copies of disks that forks need', () => {
     }
   })
 
-  test('a fork’s disk is copied before its parent is destroyed, in whatever order control lists the two', async () => {
+  test('a fork’s disk is copied before its parent is destroyed, even if control lists the parent first', async () => {
     using kept = startKeeper()
     kept.host.hold(assigned('parent', 1), 'stopped')
     kept.keeper.takeAll(

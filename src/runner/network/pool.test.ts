@@ -39,7 +39,7 @@ if (!isPrivateHost) {
     before(() => preparePrivateHost([]))
     afterEach(() => removeNetwork(instance))
 
-    test('40 concurrent callers each get a slot of their own', async () => {
+    test('40 concurrent callers of the network pool each get a slot of their own', async () => {
       const pool = await openPool({ spare: 3 })
       const slots = await Promise.all(Array.from({ length: 40 }, () => pool.acquire()))
       assert.equal(new Set(slots.map((slot) => slot.address)).size, 40)
@@ -52,7 +52,7 @@ if (!isPrivateHost) {
       )
     })
 
-    test('after a slot is released it is deleted, and the next caller gets a new network namespace', async () => {
+    test('a network slot is deleted when it is released, and the next caller gets a new network namespace', async () => {
       const pool = await openPool()
       const first = await pool.acquire()
       await runCommand(['ip', '-n', first.name, 'addr', 'add', '10.1.2.3/32', 'dev', 'lo'])
@@ -92,7 +92,7 @@ if (!isPrivateHost) {
       await pool.close()
     })
 
-    test('a reopened pool can adopt slots in use with their policies, and `sweep` deletes all other slots', async () => {
+    test('a reopened network pool can adopt slots in use with their policies; `sweep` deletes all other slots', async () => {
       const first = await openPool({ spare: 2 })
       const kept = await first.acquire()
       const lost = await first.acquire()
@@ -115,7 +115,7 @@ if (!isPrivateHost) {
       await second.close()
     })
 
-    test('`sweep` does not delete the slots that its argument `keep` names', async () => {
+    test('`sweep` does not delete the network slots that its argument `keep` names', async () => {
       const first = await openPool()
       const kept = await first.acquire()
       await first.close()
@@ -125,7 +125,7 @@ if (!isPrivateHost) {
       await second.close()
     })
 
-    test('a half-made slot is not adopted, and `sweep` deletes it', async () => {
+    test('an incomplete network slot is not adopted, and `sweep` deletes the slot', async () => {
       const first = await openPool()
       const slot = await first.acquire()
       await first.close()
@@ -136,7 +136,7 @@ if (!isPrivateHost) {
       await second.close()
     })
 
-    test('a new pool deletes all slots that a killed runner left, and can make new ones', async () => {
+    test('a new network pool deletes all slots that a killed runner left, and can make new slots', async () => {
       const program =
         `import { openNetworkPool } from ${JSON.stringify(import.meta.resolve('./pool.ts'))}\n` +
         `import { silentLog } from '#src/kit/log.ts'\n` +

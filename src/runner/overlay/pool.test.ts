@@ -139,7 +139,7 @@ for (const useBtrfs of [true, false])
       assert.equal(await pool.baseOf({ template: '../disks/a' }), undefined)
     })
 
-    test('after a pool is closed and opened again, it has all of its disks', async () => {
+    test('after a runner’s pool is closed and opened again, it still has all disks', async () => {
       await pool.close()
       pool = await openStoragePool(parts)
       assert.deepEqual(await pool.list(), ['a'])
@@ -160,7 +160,7 @@ for (const useBtrfs of [true, false])
         await pool.remove('restored')
       })
 
-    test('a disk can be removed even if it contains paths that are longer than the system’s maximum', async () => {
+    test('a disk can be removed even if it contains paths that are longer than the kernel’s maximum', async () => {
       await make('deep')
       const deep = `${'d'.repeat(199)}/`.repeat(20)
       const nest = `cd "$0" && mkdir -p ${deep} && cd ${deep} && mkdir -p ${deep}`

@@ -33,7 +33,7 @@ suite('a runner that starts after another runner has ended or was killed', { ski
   }
   const specOf = (sandboxId: string) => join(box.directory, 'runner/sandboxes', sandboxId, 'spec.json')
 
-  test('the next runner adopts a running sandbox, whose processes have kept running', async () => {
+  test('a sandbox’s processes keep running when the runner ends; the next runner adopts the sandbox', async () => {
     await box.close()
     const killable = await KillableRunner.open(box)
     const assignment = box.assignment()

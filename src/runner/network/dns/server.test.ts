@@ -116,7 +116,7 @@ suite('the resolver for sandboxes with a list of domains', () => {
     assert.deepEqual(codeOf(await askUdp(server, question('api.example.com'))), 2, 'not told what is not open')
   })
 
-  test('the resolver handles 64 questions of one sandbox at a time, and drops further questions', async () => {
+  test('Alcove’s resolver handles 64 DNS questions of one sandbox at a time, and drops further questions', async () => {
     let asked = 0
     const { promise: released, resolve: release } = Promise.withResolvers<void>()
     const { promise: full, resolve: isFull } = Promise.withResolvers<void>()
@@ -140,7 +140,7 @@ suite('the resolver for sandboxes with a list of domains', () => {
     assert.equal(codeOf(await askUdp(server, question('api.example.com', 1, 10))), 0)
   })
 
-  test('the resolver answers a sandbox’s question even while forty other sandboxes flood it with questions', async () => {
+  test('Alcove’s resolver answers a sandbox’s DNS question even while 40 other sandboxes send masses of them', async () => {
     let asked = 0
     const { promise: released, resolve: release } = Promise.withResolvers<void>()
     const { promise: full, resolve: isFull } = Promise.withResolvers<void>()
@@ -173,7 +173,7 @@ suite('the resolver for sandboxes with a list of domains', () => {
     }
   })
 
-  test('over TCP, DNS questions that arrive in pieces, or two at once, are each answered in order', async () => {
+  test('Alcove’s resolver answers questions over TCP in order, even if they arrive in pieces or at once', async () => {
     using server = await serve()
     const [first, second] = [framed(question('api.example.com', 1, 1)), framed(question('b.a.test', 1, 2))]
     const both = Buffer.concat([first, second])
@@ -192,14 +192,14 @@ suite('the resolver for sandboxes with a list of domains', () => {
     }
   })
 
-  test('over TCP, the resolver closes a connection with an invalid length or from an unknown address', async () => {
+  test('Alcove’s resolver closes a TCP connection with an invalid length or from an unknown address', async () => {
     using server = await serve()
     assert.deepEqual(await askTcp(server, [Buffer.from([0xff, 0xff, 0])], 1), [])
     using unknown = await serve({ domainsOf: () => undefined })
     assert.deepEqual(await askTcp(unknown, [framed(question('api.example.com'))], 1), [])
   })
 
-  test('over TCP, the resolver closes the ninth concurrent connection of a sandbox', async () => {
+  test('Alcove’s resolver closes the ninth concurrent TCP connection of a sandbox', async () => {
     using server = await serve()
     const sockets = Array.from({ length: 8 }, () => connect(server.tcp, address))
     await Promise.all(sockets.map((socket) => once(socket, 'connect')))
@@ -209,7 +209,7 @@ suite('the resolver for sandboxes with a list of domains', () => {
     await Promise.all(gone)
   })
 
-  test('the resolver keeps running, whatever bytes it gets over UDP and TCP', async () => {
+  test('Alcove’s resolver keeps running, whatever bytes sandboxes send over UDP and TCP', async () => {
     using server = await serve()
     const bytes = fc.uint8Array({ maxLength: 600 }).map((each) => Buffer.from(each))
     await fc.assert(
