@@ -10,7 +10,7 @@ const row = (id: string, parent: number | null) => ({
 })
 
 suite('the accessibility tree of a sandbox’s desktop', () => {
-  test('`treeOf` makes a tree from rows with parent indexes, and keeps the order of the rows', () => {
+  test('`treeOf` makes the tree of a screen’s elements from rows, and keeps the order of the rows', () => {
     const rows = [row('a', null), row('b', 0), row('c', 1), row('d', 0)]
     const { root, truncated } = treeOf({ rows, truncated: true })
     assert.deepEqual(

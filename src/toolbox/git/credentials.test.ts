@@ -156,7 +156,7 @@ suite('POST /git/credentials', () => {
 })
 
 suite('credentials in git URLs', () => {
-  test('credentials are removed from HTTP URLs and from no other text', () => {
+  test('`splitUrl` separates the credentials from an HTTP URL, and leaves other URLs unchanged', () => {
     assert.deepEqual(splitUrl('https://a%20b:c%2Fd@host:8443/x y?z'), {
       url: 'https://host:8443/x%20y?z',
       credentials: { username: 'a b', password: 'c/d' },

@@ -50,7 +50,7 @@ suite('answers of language servers in the shapes of the API', () => {
     assert.equal(symbolsOf(symbols(1000), uri).length, 1001)
   })
 
-  test('a language server’s field of a wrong type is dropped; if the API requires the number, it becomes 0', () => {
+  test('a language server’s field of a wrong type is dropped, or becomes 0 if the API requires a number', () => {
     for (const wrong of [1, 'x', true, {}, { items: {} }, { items: [1, null, {}, { label: 2 }] }]) {
       assert.deepEqual(completionsOf(wrong).items, [])
     }

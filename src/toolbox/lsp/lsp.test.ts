@@ -174,7 +174,7 @@ suite('language servers', () => {
     await work.call('stop')
   })
 
-  test('POST /lsp/start answers 400 for an unknown language or project, 422 if a program must be installed', async () => {
+  test('POST /lsp/start answers 400 for an unknown language or project, 422 if the image lacks the server', async () => {
     const work = project('refused')
     for (const languageId of ['ruby', '', 'Python', '__proto__']) {
       assert.equal((await work.call('start', { languageId })).status, 400, languageId)

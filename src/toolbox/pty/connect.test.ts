@@ -152,7 +152,7 @@ suite('GET /process/pty/{sessionId}/connect', () => {
     second.hangUp()
   })
 
-  test('a frame of 1 MiB of input arrives completely at a program that reads slowly', async () => {
+  test('a terminal client’s frame of 1 MiB of input arrives completely at a program that reads slowly', async () => {
     await using box = await startBox()
     await box.post(pty, { id: 'a' })
     const client = await connect(box, 'a')
