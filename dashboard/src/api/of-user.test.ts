@@ -3,12 +3,12 @@ import { suite, test } from 'node:test'
 import { isOfUser } from './of-user.ts'
 
 suite('`isOfUser`', () => {
-  test('`isOfUser` is true for calls about the user, which need no organization', () => {
+  test('`isOfUser` is true for the URL of a call about the user, which needs no organization', () => {
     for (const path of ['organizations', 'organizations/invitations', 'organizations/invitations/x/accept', 'users/me'])
       assert.equal(isOfUser(`http://x/api/${path}`), true, path)
   })
 
-  test('`isOfUser` is false for calls about one organization', () => {
+  test('`isOfUser` is false for the URL of a call about one organization', () => {
     for (const path of [
       'organizations/x',
       'organizations/x/users',

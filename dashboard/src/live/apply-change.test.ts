@@ -14,7 +14,7 @@ const list: ListPages = {
 const idsOf = ({ pages }: ListPages) => pages.map(({ items }) => items.map(({ id, state }) => `${id} ${state}`))
 
 suite('an update of a list of sandboxes', () => {
-  test('`applyChange` updates a sandbox’s row, and returns the same objects for pages that did not change', () => {
+  test('`applyChange` updates a sandbox’s row in the list, and keeps the objects of the list’s other pages', () => {
     const after = applyChange(list, [row('c', 'stopped')], true)
     assert.deepEqual(idsOf(after), [['a started', 'b started'], ['c stopped']])
     assert.equal(after.pages[0], list.pages[0])
@@ -40,7 +40,7 @@ suite('an update of a list that is not split into pages', () => {
     assert.deepEqual(replaceRows([row('a'), row('b'), row('c')], rows), [row('a'), row('b', 'stopped')])
   })
 
-  test('`replaceRows` returns the same list object if none of its rows has changed', () => {
+  test('`replaceRows` returns the same list object if no row of the list has changed', () => {
     const members = [row('a')]
     assert.equal(replaceRows(members, [row('n')]), members)
   })

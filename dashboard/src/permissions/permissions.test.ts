@@ -9,7 +9,7 @@ suite('the permissions that the pages offer', () => {
     for (const permission of allPermissions) assert.notEqual(sentenceOf(permission), permission)
   })
 
-  test('`summaryOf` says “All” only for a list of all permissions', () => {
+  test('a list of permissions is shown as “All” only if the list has every permission', () => {
     assert.equal(summaryOf(allPermissions), 'All')
     assert.equal(summaryOf([]), 'None')
     assert.equal(summaryOf(workPermissions), `${workPermissions.length} of ${allPermissions.length}`)

@@ -10,7 +10,7 @@ suite('the OpenAPI descriptions for the viewer of the API page', () => {
     })
   })
 
-  test('`isOurs` is true only for calls to this installation, so no other server gets the credential', () => {
+  test('the API page adds its credential only to calls to this installation (`isOurs`)', () => {
     const services = ['http://a:1/api', 'http://a:2/toolbox/']
     for (const url of ['http://a:1/api/x', 'http://a:2/toolbox/id/x']) assert.equal(isOurs(url, services), true, url)
     for (const url of [

@@ -3,7 +3,7 @@ import { suite, test } from 'node:test'
 import { auditQuery, readAuditSearch, wordsOf } from './search.ts'
 
 suite('the filters of the audit log', () => {
-  test('`readAuditSearch` keeps only known filters, and turns numbers in the address into texts', () => {
+  test('the page of the audit log reads only known filters from its URL, and takes numbers there as texts', () => {
     assert.deepEqual(readAuditSearch({ action: 'create', targetId: 42, outcome: 'refused', server: true, x: 'y' }), {
       ...{ action: 'create', targetId: '42', outcome: 'refused', server: true },
     })

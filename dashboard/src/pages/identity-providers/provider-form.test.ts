@@ -17,7 +17,7 @@ const provider: Provider = {
 }
 
 suite('the form of an identity provider', () => {
-  test('`issuerOf` fills the placeholders of an issuer URL; `isUnfinished` is true while one is left', () => {
+  test('`issuerOf` fills the placeholders of an issuer URL; `isUnfinished` is true if a placeholder is left', () => {
     const template = { issuerUrl: 'https://{host}/realms/{realm}' }
     assert.equal(issuerOf(template, { host: ' id.example.com ' }), 'https://id.example.com/realms/{realm}')
     assert.equal(isUnfinished(issuerOf(template, { host: 'id.example.com' })), true)
@@ -25,7 +25,7 @@ suite('the form of an identity provider', () => {
     assert.equal(isUnfinished(' '), true)
   })
 
-  test('`changeOf` is empty if nothing was changed; an empty field for the secret keeps the stored secret', () => {
+  test('the unchanged form of a sign-in provider changes nothing; an empty secret keeps the stored secret', () => {
     assert.deepEqual(changeOf(provider, formOf(provider)), {})
     assert.deepEqual(changeOf(provider, { ...formOf(provider), name: 'Other' }), { name: 'Other' })
     assert.deepEqual(changeOf(provider, { ...formOf(provider), clientSecret: 's', enabled: false }), {
@@ -33,7 +33,7 @@ suite('the form of an identity provider', () => {
     })
   })
 
-  test('`bodyOf` splits domains at spaces, commas and line ends', () => {
+  test('the form of a sign-in provider splits its list of domains at spaces, commas and line ends', () => {
     assert.deepEqual(bodyOf({ ...emptyForm, domains: 'a.example, b.example\n\nc.example ' }).emailDomains, [
       ...['a.example', 'b.example', 'c.example'],
     ])

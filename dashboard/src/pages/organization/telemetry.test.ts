@@ -3,14 +3,14 @@ import { suite, test } from 'node:test'
 import { headersOf, linesOf } from './telemetry.ts'
 
 suite('the headers of telemetry', () => {
-  test('`headersOf` turns the lines of `linesOf` back into the same headers, even with masked values', () => {
+  test('headers that are shown as lines are read back from these lines unchanged, even with masked values', () => {
     const headers = { Authorization: '******', 'X-Team': 'a:b' }
     assert.deepEqual(headersOf(linesOf(headers)), headers)
     assert.equal(linesOf(null), '')
     assert.deepEqual(headersOf('\n  Authorization :  Bearer x  \n\n'), { Authorization: 'Bearer x' })
   })
 
-  test('`headersOf` throws an error that quotes a line without a header, or the name of a duplicate header', () => {
+  test('if a line has no header, or a header is there twice, the form’s error quotes that line or header', () => {
     assert.throws(() => headersOf('Bearer x'), /“Bearer x” is not a header/)
     assert.throws(() => headersOf('A: 1\nA: 2'), /A is there twice/)
   })

@@ -3,7 +3,7 @@ import { suite, test } from 'node:test'
 import { isWebAddress, minutesText, nameOf, networkText, timerText } from './words.ts'
 
 suite('the words for the settings of a sandbox', () => {
-  test('`minutesText` uses days, hours and minutes, and leaves out those that are zero', () => {
+  test('the dashboard shows a number of minutes as days, hours and minutes, without those that are zero', () => {
     assert.equal(minutesText(0), '0 minutes')
     assert.equal(minutesText(1), '1 minute')
     assert.equal(minutesText(60), '1 hour')
@@ -11,7 +11,7 @@ suite('the words for the settings of a sandbox', () => {
     assert.equal(minutesText(43_200), '30 days')
   })
 
-  test('`timerText` says for each timer what 0 and a negative number mean', () => {
+  test('for each timer, the dashboard says in words what 0 and a negative number mean', () => {
     assert.equal(timerText.autoStopInterval(0), 'Does not stop by itself')
     assert.equal(timerText.autoArchiveInterval(0), 'Is archived as late as the server allows after it stops')
     assert.equal(timerText.autoDeleteInterval(0), 'Is deleted as soon as it stops')
@@ -19,7 +19,7 @@ suite('the words for the settings of a sandbox', () => {
     assert.equal(timerText.autoDeleteInterval(90), 'Is deleted 1 hour 30 minutes after it stops')
   })
 
-  test('`networkText` names all allowed domains and addresses, but none of them if the network is closed', () => {
+  test('`networkText` names all domains and addresses that a sandbox may call, but none for a closed network', () => {
     const lists = { networkAllowList: '198.51.100.0/24', domainAllowList: 'example.com, *.example.org' }
     assert.match(networkText({ networkBlockAll: true, ...lists }), /^Closed/)
     assert.equal(networkText({ networkBlockAll: false, ...lists }), 'Only example.com, *.example.org, 198.51.100.0/24')

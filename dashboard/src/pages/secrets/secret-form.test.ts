@@ -8,7 +8,7 @@ const secret = {
 }
 
 suite('the form of a secret', () => {
-  test('`bodyOf` reads one host from each line, and sends the secret’s value exactly as it was typed', () => {
+  test('the form of a secret reads one host from each line, and sends the value exactly as it was typed', () => {
     assert.deepEqual(
       bodyOf({ name: ' key ', value: ' v ', description: '', hosts: 'a.example\n\n b.example, c.example' }),
       {
@@ -17,11 +17,11 @@ suite('the form of a secret', () => {
     )
   })
 
-  test('`changeOf` is empty for an unchanged form, so the server keeps the secret’s value', () => {
+  test('the unchanged form of a secret sends no change, so the server keeps the secret’s value', () => {
     assert.deepEqual(changeOf(secret, formOf(secret)), {})
   })
 
-  test('`changeOf` sends an emptied description and an emptied list of hosts, so that the server removes them', () => {
+  test('the form of a secret sends an emptied description or list of hosts, so that the server removes it', () => {
     assert.deepEqual(changeOf(secret, { ...formOf(secret), value: 'new', description: '', hosts: '' }), {
       ...{ value: 'new', description: '', hosts: [] },
     })

@@ -3,7 +3,7 @@ import { suite, test } from 'node:test'
 import { sizeText } from './texts.ts'
 
 suite('the texts of a snapshot', () => {
-  test('`sizeText` uses MiB for sizes below 1 GiB, and GiB for larger ones', () => {
+  test('the dashboard shows the size of a snapshot in MiB if it is below 1 GiB, and otherwise in GiB', () => {
     assert.deepEqual([0.0001, 0.25, 1, 2.345, 120].map(sizeText), [
       'under 1 MiB',
       '256 MiB',

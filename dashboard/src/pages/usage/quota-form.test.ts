@@ -9,20 +9,20 @@ suite('the form of quotas', () => {
   ] as const
   const before = typedOf(fields, { volumeQuota: 10, authenticatedRateLimit: null })
 
-  test('`changedOf` returns only the fields that were changed', () => {
+  test('the form of an organization’s quotas sends only the fields that were changed', () => {
     assert.deepEqual(before, { volumeQuota: '10', authenticatedRateLimit: '' })
     assert.deepEqual(changedOf(fields, before, { ...before, volumeQuota: ' 20 ' }), { volumeQuota: 20 })
     assert.deepEqual(changedOf(fields, before, { ...before, volumeQuota: ' 10 ' }), {})
   })
 
-  test('`changedOf` sends 0 for an emptied limit, which the API takes as “no limit”', () => {
+  test('the form of an organization’s quotas sends 0 for an emptied limit; the API reads 0 as “no limit”', () => {
     const limited = typedOf(fields, { volumeQuota: 10, authenticatedRateLimit: 5 })
     assert.deepEqual(changedOf(fields, limited, { ...limited, authenticatedRateLimit: '' }), {
       authenticatedRateLimit: 0,
     })
   })
 
-  test('`changedOf` throws an error that names the field whose text is not a whole number', () => {
+  test('if a quota is not a whole number, the error of the form of quotas names its field', () => {
     for (const text of ['', '-1', '1.5', 'many', '99999999999'])
       assert.throws(() => changedOf(fields, before, { ...before, volumeQuota: text }), /“Volumes” must be/)
   })

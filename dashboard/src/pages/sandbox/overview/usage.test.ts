@@ -10,7 +10,7 @@ const points = (metricName: string, pairs: [minute: number, value: number][]): S
 })
 
 suite('the usage of a sandbox', () => {
-  test('a curve of `curveOf` has a gap while the sandbox did not run, but not while it was only idle', () => {
+  test('a usage curve has a gap for the time when the sandbox did not run, but not when it was only idle', () => {
     const series = [
       points(cpu.used, [
         [0, 10],
@@ -25,7 +25,7 @@ suite('the usage of a sandbox', () => {
     })
   })
 
-  test('`curveOf` converts bytes to GiB and adds to each point the limit at that time', () => {
+  test('a usage curve shows bytes as GiB, and each point also has the limit that was in force at its time', () => {
     const gib = 1024 ** 3
     const series = [
       points(memory.used, [
@@ -40,13 +40,13 @@ suite('the usage of a sandbox', () => {
     assert.deepEqual(curveOf(series, memory), { times: [0, 60], used: [0.5, 1], limit: [1, 2] })
   })
 
-  test('`curveOf` is empty if the series is missing, and `summaryOf` is undefined for an empty curve', () => {
+  test('a usage curve without measurements is empty, and an empty curve has no summary', () => {
     const curve = curveOf([], memory)
     assert.deepEqual(curve, { times: [], used: [], limit: [] })
     assert.equal(summaryOf(memory, curve), undefined)
   })
 
-  test('`summaryOf` contains the last value, the limit, the highest value and the mean', () => {
+  test('the summary of a usage curve contains the last value, the limit, the highest value and the mean', () => {
     const curve = { times: [0, 60, 61, 3600], used: [0.5, 1, null, 0.3], limit: [2, 2, null, 4] }
     assert.equal(summaryOf(memory, curve), 'Last 307 MiB of 4 GiB, at most 1 GiB, 614 MiB on average')
     assert.equal(summaryOf(cpu, { times: [0], used: [0], limit: [null] }), 'Last 0 %, at most 0 %, 0 % on average')

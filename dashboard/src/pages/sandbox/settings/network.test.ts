@@ -3,7 +3,7 @@ import { suite, test } from 'node:test'
 import { networkBody, networkProblem, readNetwork } from './network.ts'
 
 suite('the form of the network', () => {
-  test('`readNetwork` finds the mode (open, closed or listed), and keeps the lists of a closed network', () => {
+  test('the form of a sandbox’s network shows its mode (open, closed, listed), and a closed network’s lists', () => {
     assert.equal(readNetwork({ networkBlockAll: false }).mode, 'open')
     assert.deepEqual(readNetwork({ networkBlockAll: true, domainAllowList: 'a.example,b.example' }), {
       mode: 'closed',
@@ -13,7 +13,7 @@ suite('the form of the network', () => {
     assert.equal(readNetwork({ networkBlockAll: false, networkAllowList: '198.51.100.0/24' }).mode, 'listed')
   })
 
-  test('`networkBody` sends the lists of domains and addresses even if empty, so that the server clears them', () => {
+  test('the network form sends also empty lists of domains and addresses, so that the server clears both', () => {
     assert.deepEqual(networkBody({ mode: 'listed', domains: ' a.example \n\nb.example,', addresses: '' }), {
       networkBlockAll: false,
       domainAllowList: 'a.example,b.example',
@@ -21,7 +21,7 @@ suite('the form of the network', () => {
     })
   })
 
-  test('`networkProblem` refuses empty lists of domains and addresses: the server would allow all traffic', () => {
+  test('the network form refuses empty lists of domains and addresses: the server would allow all traffic', () => {
     assert.match(networkProblem({ mode: 'listed', domains: ' \n', addresses: ',' }) ?? '', /at least one/)
     assert.equal(networkProblem({ mode: 'listed', domains: 'a.example', addresses: '' }), undefined)
     assert.equal(networkProblem({ mode: 'closed', domains: '', addresses: '' }), undefined)

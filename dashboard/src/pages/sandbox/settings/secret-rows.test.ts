@@ -5,7 +5,7 @@ import { secretRowsOf, secretsBody, secretsProblem } from './secret-rows.ts'
 suite('the rows of secrets', () => {
   const known = [{ id: 's1', name: 'openai' }]
 
-  test('`secretRowsOf` shows the name of each secret, or the id of a secret that is not in the list', () => {
+  test('the form of a sandbox’s secrets shows each secret’s name, or the id if the secret is not known', () => {
     const held = [
       { variable: 'API_KEY', secretId: 's1' },
       { variable: 'OTHER', secretId: 's2' },
@@ -17,14 +17,14 @@ suite('the rows of secrets', () => {
     assert.deepEqual(secretRowsOf(undefined, known), [])
   })
 
-  test('`secretsProblem` reports an incomplete row and a duplicate variable', () => {
+  test('the form of a sandbox’s secrets reports an incomplete row and a duplicate variable', () => {
     const row = { id: 0, variable: 'A', name: 'openai' }
     assert.equal(secretsProblem([row]), undefined)
     assert.match(secretsProblem([{ ...row, name: '' }]) ?? '', /needs a variable and a secret/)
     assert.match(secretsProblem([row, { ...row, id: 1 }]) ?? '', /"A" stands in two rows/)
   })
 
-  test('`secretsBody` sends a list with one object for each variable', () => {
+  test('the form of a sandbox’s secrets sends a list with one object for each variable', () => {
     assert.deepEqual(secretsBody([{ id: 0, variable: 'A', name: 'openai' }]), { secrets: [{ A: 'openai' }] })
   })
 })

@@ -11,7 +11,7 @@ const timers = (parts: Partial<Timers> = {}): Timers => ({
 })
 
 suite('the form of the timers', () => {
-  test('`readTimer` accepts whole numbers, and a negative number only for the auto-delete timer', () => {
+  test('the form of timers accepts whole numbers, and a negative number only for the auto-delete timer', () => {
     assert.equal(readTimer('autoStopInterval', ' 30 '), 30)
     assert.equal(readTimer('autoDeleteInterval', '-1'), -1)
     for (const wrong of ['', '-1', '1.5', '1e3', 'never']) {
@@ -20,14 +20,14 @@ suite('the form of the timers', () => {
     assert.equal(readTimer('autoDeleteInterval', '-2'), undefined)
   })
 
-  test('`timerCalls` returns only the timers that were changed', () => {
+  test('the form of timers sends only the timers that were changed', () => {
     assert.deepEqual(timerCalls(timers(), timers()), [])
     assert.deepEqual(timerCalls(timers(), timers({ autoArchiveInterval: '60' })), [
       { name: 'autoArchiveInterval', minutes: 60 },
     ])
   })
 
-  test('`timerCalls` switches one of autostop and autopause off before it switches the other on', () => {
+  test('the form of timers switches autostop off before autopause on, and autopause off before autostop on', () => {
     const names = (from: Timers, to: Timers) => timerCalls(from, to).map(({ name }) => name)
     const pausing = timers({ autoStopInterval: '0', autoPauseInterval: '10' })
     assert.deepEqual(names(timers(), pausing), ['autoStopInterval', 'autoPauseInterval'])

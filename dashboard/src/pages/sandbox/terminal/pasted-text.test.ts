@@ -10,7 +10,7 @@ test('`pastedText` keeps tabs, line ends and the letters of all languages', () =
   assert.equal(pastedText('a\tb\r\nü 日本'), 'a\tb\r\nü 日本')
 })
 
-test('`isAskedFor` is true for a text with a line end, and false for a text without one', () => {
+test('before a paste into a terminal, the dashboard asks the user only if the text has a line end', () => {
   assert.equal(isAskedFor('ls'), false)
   assert.equal(isAskedFor('ls\n'), true)
 })

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { isReport } from './terminal-reports.ts'
 
-test('`isReport` recognizes the answers that a terminal itself sends, such as its cursor position', () => {
+test('`isReport` is true for answers that a terminal itself sends, such as the position of its cursor', () => {
   for (const data of [
     '\x1b[?1;2c',
     '\x1b[>0;276;0c',
@@ -16,7 +16,7 @@ test('`isReport` recognizes the answers that a terminal itself sends, such as it
     assert.ok(isReport(data), JSON.stringify(data))
 })
 
-test('`isReport` is false for keys that a user types', () => {
+test('`isReport` is false for keys that a user types in a terminal', () => {
   for (const data of ['a', '\r', '\x1b', '\x1b[A', '\x1bOP', '\x1b[3~', '\x1b[1;5C', '\x1b[200~x\x1b[201~', '\x03'])
     assert.ok(!isReport(data), JSON.stringify(data))
 })
