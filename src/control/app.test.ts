@@ -98,7 +98,7 @@ suite('control as a server', () => {
 })
 
 suite('a reply that control sends only after its audit row is written', () => {
-  test('a 403 reply is sent even if control sets one of its headers to an invalid value', async () => {
+  test('a 403 reply is sent even if control sets a header of the reply to an invalid value', async () => {
     await using app = await startControl({ settings: { version: 'not a header: \u0100' } })
     const stop = new AbortController()
     const unanswered = once(process, 'unhandledRejection', { signal: stop.signal }).catch(() => [])

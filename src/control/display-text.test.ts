@@ -3,7 +3,7 @@ import { suite, test } from 'node:test'
 import { readDisplayText } from './display-text.ts'
 
 suite('names that users choose', () => {
-  test('`readDisplayText` trims a name, and changes nothing else', () => {
+  test('`readDisplayText` removes the spaces around a name, and changes nothing else in the name', () => {
     for (const name of ['a', 'My build (2 < 3), 50 %', 'Ünïcödé 日本 🐢', "it's"]) {
       assert.equal(readDisplayText('name', ` ${name} `), name)
     }

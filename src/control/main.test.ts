@@ -70,7 +70,7 @@ suite('control as a program', () => {
     assert.deepEqual(await exit, [0, null])
   })
 
-  test('if control cannot reach its database, it prints the address without the password and exits with 1', async () => {
+  test('if its database is unreachable, control prints the address without the password and exits with 1', async () => {
     const port = await freePort()
     const child = start({ ...settings(1), ALCOVE_DATABASE_URL: `postgres://me:hidden@127.0.0.1:${port}/alcove` })
     await using _ended = ending(child)
@@ -88,7 +88,7 @@ suite('control as a program', () => {
     assert.doesNotMatch(said, /hidden/)
   })
 
-  test('if settings are missing, control prints the names of all of them and exits with 1', async () => {
+  test('if settings are missing, control prints the names of all missing settings and exits with 1', async () => {
     const child = start({})
     await using _ended = ending(child)
     let said = ''

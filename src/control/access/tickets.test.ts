@@ -85,7 +85,7 @@ suite('the ticket in a reply to a gate', () => {
 })
 
 suite('signing a ticket', () => {
-  test('a ticket is reused for calls to one sandbox for half of its lifetime; then a new one is signed', async () => {
+  test('calls to one sandbox reuse a ticket for half of its lifetime; then control signs a new ticket', async () => {
     await using app = await startControl()
     const tickets = await Tickets.open(app.parts)
     const first = tickets.sign(box)

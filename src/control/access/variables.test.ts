@@ -42,7 +42,7 @@ suite('POST /proxy/env', () => {
       assert.equal((await app.as('proxy').post('/proxy/access', question)).body.leastGeneration, 2)
     }))
 
-  test('POST /proxy/env keeps the generation of the sandbox if no variable changes', () =>
+  test('POST /proxy/env does not change the generation of the sandbox if no variable changes', () =>
     withBox(async (app, id, runner) => {
       assert.deepEqual((await change(app, id, { set: { A: '1' }, unset: ['B'] })).body, { generation: 1 })
       assert.equal(runner.asked.length, 1)

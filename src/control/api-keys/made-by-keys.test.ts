@@ -35,7 +35,7 @@ suite('an API key that was made with another API key', () => {
     assert.equal(await statusOf(app, grandchild.value), 401)
   })
 
-  test('an API key may make a key that expires earlier, but gets 400 for one that expires later than itself', async () => {
+  test('an API key may make a key that expires before itself, but gets 400 for a key that expires later', async () => {
     await using app = await startControl()
     const maker = await make(app, 'maker', { expiresAt: inMinutes(app, 60) })
     const earlier = inMinutes(app, 59)
@@ -94,7 +94,7 @@ test('a webhook portal link or signed preview URL is refused if its API key is d
 })
 
 suite('500 API keys, each made by the previous one', () => {
-  test('deleting the first of 500 API keys, each made by the previous one, deletes them all', async () => {
+  test('deleting the first of 500 API keys, each made by the previous one, deletes all of them', async () => {
     await using app = await startControl()
     const first = await make(app, 'head')
     const { sql } = app.database

@@ -275,7 +275,7 @@ suite('the organization of a signed-in user', () => {
     assert.equal(seen.body[0].id, personal.body[0].id)
   })
 
-  test('a signed-in user gets 404 if the path names an organization of others, 403 if only a header does', async () => {
+  test('a user who is no member gets 404 if the path names the organization, 403 if only a header names it', async () => {
     await using app = await startControl()
     assert.equal(await ask(app.asUser('owner'), `/organizations/${theirs}`), 404)
     assert.equal(await ask(app.asUser('owner'), '/organizations/no-such'), 404)

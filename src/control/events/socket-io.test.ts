@@ -63,7 +63,7 @@ suite('GET {prefix}/socket.io/', () => {
     assert.match(await client.next(), /^40\{"sid":"[\w-]+"\}$/)
   })
 
-  test('a Socket.IO connection is refused if its key is invalid or not of the organization in the URL', async () => {
+  test('a Socket.IO connection is refused if its API key is invalid or not of the URL’s organization', async () => {
     await using app = await startControl()
     const base = await app.listen()
     const refused = async (auth: string, query?: string) => {
@@ -218,7 +218,7 @@ suite('GET {prefix}/socket.io/', () => {
 })
 
 suite('a Socket.IO client whose credential becomes invalid', () => {
-  test('a Socket.IO client is disconnected when its key expires; other clients still get events', async () => {
+  test('a Socket.IO client is disconnected when its API key expires; other clients still get events', async () => {
     await using app = await startControl()
     await using runner = await connectRunner(app)
     const expiresAt = new Date(app.clock.now().getTime() + 60_000)

@@ -18,7 +18,7 @@ suite('GET /health/ready', () => {
     assert.equal((await app.as('nobody').get('/health/ready')).status, 200)
   })
 
-  test('without a database, GET /health answers 200, and GET /health/ready and all other calls 503', async () => {
+  test('without a database, GET /health answers 200, and GET /health/ready and all other calls answer 503', async () => {
     await using app = await startControl()
     await app.database.close()
     assert.equal((await app.as('nobody').get('/health/ready')).status, 503)

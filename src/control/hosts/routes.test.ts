@@ -29,7 +29,7 @@ suite('POST /runners/join', () => {
     }
   })
 
-  test('a machine with the certificate of a runner may call the endpoints for runners and open its link', async () => {
+  test('a machine with a runner’s certificate may call the endpoints for runners and open the runner’s link', async () => {
     const { shows } = await control.join('two')
     const { status, body } = await control.ask('GET', '/runners/current', { shown: shows('runner') })
     assert.deepEqual([status, body], [200, { id: 'two', regionId: 'local' }])

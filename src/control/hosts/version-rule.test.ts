@@ -3,7 +3,7 @@ import { suite, test } from 'node:test'
 import { refusalOfVersion } from './version-rule.ts'
 
 suite('which versions of a host work with a version of control', () => {
-  test('hosts may be at most one minor version older or newer than control; all others are refused', () => {
+  test('control refuses hosts that are more than one minor version older or newer than control', () => {
     const parts = [0, 1, 2, 3, 9, 10, 11, 12]
     for (const major of parts)
       for (const minor of parts)
@@ -20,7 +20,7 @@ suite('which versions of a host work with a version of control', () => {
       assert.equal(refusalOfVersion(version, '1.2.3'), undefined, version)
   })
 
-  test('a host is refused if it sends a text that is not a version', () => {
+  test('control refuses a host whose version does not have the form of a version', () => {
     for (const version of ['', '1', 'v1.2.0', '1.x', ' 1.2.0', '-1.2.0', '1.9999999999', '1..2', '１.2.0'])
       assert.notEqual(refusalOfVersion(version, '1.2.3'), undefined, version)
   })

@@ -105,7 +105,7 @@ suite('bases in the store', () => {
     assert.equal(first.askedImages.length, length)
   })
 
-  test('if a store is on its runner’s own disk, control keeps no record of the bases in it', async () => {
+  test('if a runner’s store is on the runner’s own disk, control keeps no record of the bases in the store', async () => {
     await using app = await startControl()
     await using first = await connectRunner(app)
     const { box, report } = await archiveBox(app, first)

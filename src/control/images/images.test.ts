@@ -93,7 +93,7 @@ suite('POST /snapshots', () => {
     assert.equal((await listed(app))[0].target, 'present')
   })
 
-  test('a snapshot stays pending after one runner failed to make its image, and fails after all have failed', async () => {
+  test('a snapshot is pending after one runner failed to make its image, and fails after all runners failed', async () => {
     await using app = await startControl()
     await using _first = await connectRunner(app)
     const { body } = await app.as('admin').post('/runners', { name: 'second' })

@@ -133,7 +133,7 @@ suite('POST /organizations/{organizationId}/invitations', () => {
     assert.equal(sent.length, 0)
   })
 
-  test('POST /organizations/{organizationId}/invitations answers 429 for the 11th mail to an address in a day, 403 for the 1001st open invitation', async () => {
+  test('POST /organizations/{organizationId}/invitations answers 429 for the 11th mail a day to an address, 403 for an organization’s 1001st open invitation', async () => {
     await using app = await startControl()
     for (let made = 0; made < 10; made += 1) {
       const { id } = await invite(app, { email: 'guest@example.com' })

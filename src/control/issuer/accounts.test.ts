@@ -30,7 +30,7 @@ suite('POST /admin/users', () => {
     assert.equal(await findByPassword(sql, 'ada@example.com', own.password), made.body.id)
   })
 
-  test('POST /admin/users answers 400 for a bad e-mail address, 409 for one in use, 403 to users who are not operators', async () => {
+  test('POST /admin/users answers 400 for a bad e-mail address, 409 for an address in use, 403 to users who are not operators', async () => {
     await using app = await start()
     const admin = app.as('admin')
     for (const email of ['', 'ada', 'a b@example.com', 'a\u0000@example.com', `${'a'.repeat(300)}@example.com`]) {

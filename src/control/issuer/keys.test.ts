@@ -9,7 +9,7 @@ import { ensureKeys } from './keys.ts'
 const newEncryption = () => createEncryption([readEncryptionKey(newEncryptionKey())!])
 
 suite('the keys of our own issuer', () => {
-  test('the issuer has the same keys after each start; under another encryption key, it makes new keys', async () => {
+  test('the issuer has the same keys after each start of control, but new keys under another encryption key', async () => {
     await using opened = await openTestDatabase()
     const partsWith = (encryption = newEncryption()) => ({
       ...{ database: opened.database, clock: systemClock, log: silentLog(), encryption },

@@ -64,7 +64,7 @@ suite('one-time links', () => {
     return decodeJwt(((await reply.json()) as { access_token: string }).access_token).sub
   }
 
-  test('a one-time link signs in its user without a page; if it is used again, the sign-in form is shown', async () => {
+  test('a one-time link signs in its user without a page; if the link is used again, a sign-in form is shown', async () => {
     const link = await make()
     const browser = openBrowser(base)
     const page = await open(browser, link)

@@ -207,7 +207,7 @@ suite('POST /organizations/{organizationId}/users/{userId}/access', () => {
 })
 
 suite('DELETE /organizations/{organizationId}/users/{userId}', () => {
-  test('DELETE /organizations/{organizationId}/users/{userId} ends the member’s keys in this organization only', async () => {
+  test('DELETE /organizations/{organizationId}/users/{userId} makes the member’s API keys of this organization invalid, and no others', async () => {
     await using app = await startControl()
     await app.database.sql`
       insert into members (organization_id, user_id, role) values (${organizations.theirs}, ${userId('member')}, 'member')`
@@ -244,7 +244,7 @@ suite('DELETE /organizations/{organizationId}/users/{userId}', () => {
 suite('POST /organizations/{organizationId}/leave', () => {
   const leave = `${organization}/leave`
 
-  test('POST /organizations/{organizationId}/leave ends the membership and the caller’s keys in this organization', async () => {
+  test('POST /organizations/{organizationId}/leave ends the membership, and makes the caller’s API keys of this organization invalid', async () => {
     await using app = await startControl()
     const reply = await app.as('member').post(leave)
     assert.deepEqual([reply.status, reply.text], [204, ''])

@@ -52,7 +52,7 @@ suite('GET /object-storage/push-access', () => {
 })
 
 suite('POST /proxy/object-storage', () => {
-  test('POST /proxy/object-storage answers 410 for credentials older than an hour, and 401 for wrong or forged ones', () =>
+  test('POST /proxy/object-storage answers 410 for credentials older than an hour, and 401 for wrong or forged credentials', () =>
     withRunner(async (app) => {
       const [granted, other] = [await grant(app), await grant(app)]
       assert.equal((await ask(app, { ...granted, sessionToken: other.sessionToken })).status, 401)

@@ -126,7 +126,7 @@ suite('the targets of outbound calls', () => {
     assert.equal(server.connections(), 0)
   })
 
-  test('an outbound call to a network of this host is refused, unless the operator allows that network', async () => {
+  test('an outbound call to a network of control’s host is refused, unless the operator allows that network', async () => {
     await using server = await serve((_request, response) => response.end('here'))
     const own = readNetworks('1.1.1.0/24')!
     const url = `http://no-such-name.invalid:${server.port}/`
@@ -179,7 +179,7 @@ suite('the targets of outbound calls', () => {
     assert.deepEqual(told, Array(6).fill(alike))
   })
 
-  test('an outbound call returns a redirect and does not follow it', async () => {
+  test('an outbound call that is redirected returns the redirect, and does not follow the redirect', async () => {
     await using inner = await serve((_request, response) => response.end('secret'))
     await using server = await serve((_request, response) => response.writeHead(302, { location: inner.url }).end())
     const reply = await createOutbound({ allowed: loopback }).send({ method: 'GET', url: server.url })

@@ -38,7 +38,7 @@ const stop = async (app: TestControl, id: string) => {
 }
 
 suite('the quota of an organization in a region', () => {
-  test('POST /sandbox answers 403 above the quota, and names the limit, the usage and the requested amount', async () => {
+  test('POST /sandbox answers 403 above the organization’s quota, and names the limit, the usage and the requested amount', async () => {
     await using app = await startControl(waiting)
     await using runner = await connectRunner(app)
     await setQuota(app, { totalCpuQuota: 3, totalMemoryQuota: 10, totalDiskQuota: 9 })
@@ -77,7 +77,7 @@ suite('the quota of an organization in a region', () => {
     assert.equal((await ask(app, 'one/start')).status, 200)
   })
 
-  test('a deleted sandbox uses its quota until its runner reports that it is gone', async () => {
+  test('a deleted sandbox uses its quota until its runner reports that the sandbox is gone', async () => {
     await using app = await startControl({ sandboxes: { createWaitSeconds: 20 } })
     await using runner = await connectRunner(app)
     await setQuota(app, { totalCpuQuota: 1 })
@@ -110,7 +110,7 @@ suite('the quota of an organization in a region', () => {
     await untilState(app, id, 'started')
   })
 
-  test('paused and failed sandboxes keep their quota, so that a resume or recover is never refused', async () => {
+  test('paused and failed sandboxes use their quota, so that a resume or recover is never refused', async () => {
     await using app = await startControl(waiting)
     await using runner = await connectRunner(app)
     const paused = await create(app, 'paused')
@@ -127,7 +127,7 @@ suite('the quota of an organization in a region', () => {
     assert.equal((await ask(app, 'broken/recover')).status, 200)
   })
 
-  test('a resize needs quota for what it adds; a smaller size frees quota once the runner has applied it', async () => {
+  test('a resize needs quota for the added size; a reduced size frees quota once the runner has applied it', async () => {
     await using app = await startControl(waiting)
     await using runner = await connectRunner(app)
     await setQuota(app, { totalCpuQuota: 4, totalDiskQuota: 20 })

@@ -91,7 +91,7 @@ suite('rate limits', () => {
     )
   })
 
-  test('an operator can set a rate limit for one organization, even if the server has none', async () => {
+  test('an operator can set a rate limit for one organization, even if the server has no rate limits', async () => {
     await using app = await startControl()
     const change = (body: object) => app.as('admin').patch(`/organizations/${ours}/quota`, body)
     await change({ authenticatedRateLimit: 2, authenticatedRateLimitTtlSeconds: 3600 })
@@ -139,7 +139,7 @@ suite('rate limits', () => {
     }
   })
 
-  test('the rate limit of calls without a credential includes sign-in pages and event sockets', async () => {
+  test('the rate limit of calls without a credential includes calls of sign-in pages and of event sockets', async () => {
     for (const path of ['/oidc/.well-known/openid-configuration', '/oidc/auth', '/socket.io/?EIO=4']) {
       const settings = { rateLimits: { anonymous: minute(1) }, identity: testSettings.identity }
       await using app = await startControl({ settings })

@@ -178,7 +178,7 @@ const writes: [
 
 for (const [title, ask] of writes) {
   suite(title, () => {
-    test('changing a region answers 404 if the organization does not own it, and 403 without the permission', async () => {
+    test('changing a region answers 404 unless the organization owns the region, 403 without the permission', async () => {
       await using app = await startControl()
       await app.database.sql`
         insert into regions (id, name, organization_id, region_type, proxy_url, ssh_gateway_url, snapshot_manager_url)

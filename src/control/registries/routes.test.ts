@@ -122,7 +122,7 @@ suite('image registries of an organization', () => {
       assert.deepEqual([...new Set(notes)], [note])
     })
 
-    test('POST /docker-registry answers 400 for a server that is not a registry, and sends it no password', async () => {
+    test('POST /docker-registry answers 400 for a server that is not a registry, and sends that server no password', async () => {
       const received: string[] = []
       const answers: Record<string, RequestListener> = {
         redirect: (request, response) => void response.writeHead(302, { location: request.url }).end(),

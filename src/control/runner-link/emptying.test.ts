@@ -90,7 +90,7 @@ suite('PATCH /runners/{runnerId}/scheduling with `move: true`', () => {
     )
   })
 
-  test('an ephemeral sandbox survives the stop that moves it off an emptied host; its next stop deletes it', async () => {
+  test('an ephemeral sandbox survives the stop that moves it off an emptied host; a later stop deletes it', async () => {
     let id = ''
     await using server = await startWith(async (app) => {
       id = await make(app, { autoDeleteInterval: 0 })
@@ -158,7 +158,7 @@ suite('PATCH /runners/{runnerId}/scheduling with `move: true`', () => {
     await untilState(app, id, 'started')
   })
 
-  test('an ephemeral sandbox that could not be moved off its host is deleted when it ends by itself', async () => {
+  test('an ephemeral sandbox that could not be moved off its emptied host is deleted when it ends by itself', async () => {
     let id = ''
     await using server = await startWith(async (app) => {
       id = await make(app, { autoDeleteInterval: 0 })

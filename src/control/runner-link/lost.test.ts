@@ -133,7 +133,7 @@ suite('a lost host', () => {
     await untilState(app, ended, 'started')
   })
 
-  test('a sandbox with a copy in the store can start elsewhere; the lost host then destroys its old disk', async () => {
+  test('a sandbox with a copy in the store can start elsewhere; the lost host then destroys the old disk', async () => {
     await using app = await startControl(options)
     await using local = await connectRunner(app)
     await using far = await join(app, 'far')
@@ -267,7 +267,7 @@ suite('silence that is not the fault of the host', () => {
     assert.equal((await look(app, id)).state, 'error')
   })
 
-  test('with ALCOVE_LOST_AFTER_MINUTES=0, a host is lost only if the operator gives it up', async () => {
+  test('with ALCOVE_LOST_AFTER_MINUTES=0, a host is lost only if the operator gives up the host', async () => {
     await using app = await startControl({ ...options, settings: { lostAfterMinutes: 0 } })
     await using local = await connectRunner(app)
     await using far = await join(app, 'far')

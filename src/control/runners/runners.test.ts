@@ -170,7 +170,7 @@ suite('PUT /sandbox/:sandboxId/state', () => {
     assert.equal((await app.as('member').post('/sandbox/box/start')).body.errorReason, undefined)
   })
 
-  test('control shortens a runner’s long error reason, and removes characters that it cannot store', async () => {
+  test('control shortens a runner’s long error reason, and removes characters that cannot be stored', async () => {
     await using app = await startControl(waiting)
     await using runner = await connectRunner(app)
     const id = await create(app)
@@ -231,7 +231,7 @@ suite('GET /runners/link', () => {
     }
   })
 
-  test('a runner may report 20,000 images when it connects', async () => {
+  test('a runner may report 20,000 images when it connects to control', async () => {
     await using app = await startControl(waiting)
     const images = Array.from({ length: 20_000 }, () => `img-${randomUUID()}`)
     await using _runner = await connectRunner(app, { images: ['default', ...images] })
@@ -248,7 +248,7 @@ suite('GET /runners/link', () => {
     assert.equal((await eventsOf(app, id)).length, 4)
   })
 
-  test('a report for an older generation is refused; the refusal contains the current generation', async () => {
+  test('control refuses a report for an older generation; the refusal contains the current generation', async () => {
     await using app = await startControl(waiting)
     await using runner = await connectRunner(app)
     const id = await create(app)

@@ -221,7 +221,7 @@ suite('secrets of an organization', () => {
       assert.deepEqual(Object.keys(assignment.network).includes('hasSecrets'), false)
     })
 
-    test('POST /sandbox answers 400 for an unknown secret, an invalid or repeated variable, or too many secrets', async () => {
+    test('POST /sandbox answers 400 for an unknown secret, an invalid or repeated variable of a secret, or too many secrets', async () => {
       await made()
       for (const [secrets, why] of [
         [[{ TOKEN: 'none' }], /There is no secret "none"/],

@@ -87,7 +87,7 @@ const find = async (sql: Sql, group: string): Promise<Map<string, Found>> => {
 }
 
 suite('the states of a snapshot', () => {
-  test('each event leads a snapshot in each state to the expected state, or leaves it unchanged', async () => {
+  test('each event of a snapshot leads from each state to the expected state, or changes nothing', async () => {
     await using opened = await openTestDatabase()
     const { database } = opened
     await addSnapshots(database.sql, events)

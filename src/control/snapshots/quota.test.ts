@@ -15,7 +15,7 @@ const count = (replies: { status: number }[], status: number) =>
   replies.filter((reply) => reply.status === status).length
 
 suite('the quota of snapshots', () => {
-  test('POST /snapshots answers 403 beyond the quota, even for concurrent calls, and names quota and usage', async () => {
+  test('POST /snapshots answers 403 beyond the organization’s quota, even for concurrent calls, and names quota and usage', async () => {
     await using app = await startControl()
     await setQuota(app, { snapshotQuota: 3 })
     const replies = await Promise.all(Array.from({ length: 12 }, (_, index) => make(app, `s${index}`)))
@@ -69,7 +69,7 @@ suite('the quota of snapshots', () => {
     assert.equal((await make(app, 'three')).status, 200)
   })
 
-  test('a snapshot fails if its image is larger than the organization allows', async () => {
+  test('a snapshot fails if its image is larger than the organization’s limit for a snapshot', async () => {
     await using app = await startControl({ sandboxes: { createWaitSeconds: 20 } })
     await using runner = await connectRunner(app)
     await setQuota(app, { maxSnapshotSize: 2 })

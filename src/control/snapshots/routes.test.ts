@@ -57,7 +57,7 @@ suite('GET /snapshots', () => {
 })
 
 suite('GET /snapshots/{idOrName}', () => {
-  test('GET /snapshots/{idOrName} finds a snapshot by name and by id, and returns the size of its sandboxes', async () => {
+  test('GET /snapshots/{idOrName} finds a snapshot by name and by id, and returns the size of the snapshot’s sandboxes', async () => {
     await using app = await startControl()
     const id = await addSnapshot(app, 'ours', organizations.ours)
     const byName = await app.as('viewer').get('/snapshots/ours')

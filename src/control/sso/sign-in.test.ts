@@ -280,7 +280,7 @@ suite('GET /auth/sso/callback', () => {
     assert.deepEqual(await provider.takeAsked(), [])
   })
 
-  test('a person’s first sign-in writes one audit row, with the user’s id and e-mail address', async () => {
+  test('a person’s first single sign-on writes one audit row, with the user’s id and e-mail address', async () => {
     await using sso = await startSso(provider)
     for (let time = 0; time < 2; time++) assert.equal((await sso.signIn('ada')).status, 200)
     const entries = await sso.app.database.sql`
@@ -436,7 +436,7 @@ suite('a sign-in at providers that behave differently', () => {
     assert.equal((await sso.signIn('ada')).body.userId, id)
   })
 
-  test('if the ID token has no e-mail address, control asks the provider’s userinfo endpoint for it', async () => {
+  test('if the ID token has no e-mail address, control reads one from the provider’s userinfo endpoint', async () => {
     await provider.setClaimsInToken(false)
     await using sso = await startSso(provider)
     assert.equal((await sso.signIn('ada')).status, 200)

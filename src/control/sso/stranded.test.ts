@@ -69,7 +69,7 @@ suite('a user made by single sign-on whose identity provider changes', () => {
     )
   })
 
-  test('a second account at an issuer with the e-mail address of the first one gets link_refused', async () => {
+  test('a second account at an issuer with the e-mail address of the first account gets link_refused', async () => {
     await using sso = await startSso(provider)
     const id = await end(sso)
     assert.equal(await end(sso, 'usurper'), 'link_refused')

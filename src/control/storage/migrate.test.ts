@@ -94,7 +94,7 @@ suite('`migrate`', () => {
     }
   })
 
-  test('a migration that fails leaves the database as it was', async () => {
+  test('a migration that fails leaves the database as it was before the migration', async () => {
     await using opened = await openTestDatabase('empty')
     const directory = await directoryOf({
       '0001_first.sql': 'create table first ()',
@@ -105,7 +105,7 @@ suite('`migrate`', () => {
     assert.equal(tables.length, 0)
   })
 
-  test('a gap or a duplicate in the numbers of migrations is an error before any of them is applied', async () => {
+  test('a gap or a duplicate in the numbers of migrations is an error before any migration is applied', async () => {
     await assert.rejects(
       directoryOf({ '0001_a.sql': '', '0003_c.sql': '' }).then(readMigrations),
       /Migration 2 is missing: found 0003_c\.sql/,

@@ -119,7 +119,7 @@ suite('linking accounts at several issuers to one user', () => {
     assert.equal((await client.get('/users/me')).status, 200)
   })
 
-  test('an API key gets 403 for linking accounts, because it may not change how its user signs in', async () => {
+  test('an API key gets 403 for linking accounts, because a key may not change how its user signs in', async () => {
     const provider = providerName(one.url)
     const link = await app.as('owner').post('/users/linked-accounts', { provider, userId: 'x' })
     const unlink = await app.as('owner').delete(`/users/linked-accounts/${provider}/x`)

@@ -160,7 +160,7 @@ suite('a person who has signed in before', () => {
     assert.deepEqual([me.name, me.email, me.emailVerified], ['Eve', 'ada@example.com', true])
   })
 
-  test('a known user keeps name and e-mail address if a newer token lacks them', async () => {
+  test('a known user keeps the e-mail address if a newer token has none', async () => {
     await using app = await startControl()
     await meOf(app, ada)
     app.clock.advance({ seconds: 10 })

@@ -41,7 +41,7 @@ suite('the mounts of a sandbox', () => {
       assert.throws(() => readMounts([at(path)]), { status: 400 }, JSON.stringify(path))
   })
 
-  test('a subpath that leaves its volume, or is not normalized, is refused', () => {
+  test('a subpath that leads out of its volume, or is not normalized, is refused', () => {
     for (const subpath of ['/', '/a', '..', 'a/..', '../a', 'a/../b', '.', './a', 'a//b', 'a\0b', 'a\nb'])
       assert.throws(() => readMounts([at('/data', subpath)]), { status: 400 }, JSON.stringify(subpath))
   })

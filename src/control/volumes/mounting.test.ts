@@ -234,7 +234,7 @@ suite('POST /sandbox with volumes', () => {
     )
   })
 
-  test('if a create and a delete of its volume are simultaneous, exactly one of them succeeds', async () => {
+  test('if a create with a volume and the volume’s delete are simultaneous, exactly one of them succeeds', async () => {
     await using app = await startControl(waiting)
     await using _runner = await connectRunner(app)
     for (let round = 0; round < 5; round++) {

@@ -64,7 +64,7 @@ suite('the endpoints of volumes', () => {
     assert.equal((await app.as('stranger').post('/volumes', { name: 'one' })).status, 200)
   })
 
-  test('POST /volumes answers 403 above the quota, even for concurrent calls, not counting deleted volumes', async () => {
+  test('POST /volumes answers 403 above the quota for volumes, even for concurrent calls, not counting deleted volumes', async () => {
     await using app = await startControl()
     await app.database.sql`update organizations set volume_quota = 2 where id = ${organizations.ours}`
     const replies = await Promise.all(['a', 'b', 'c', 'd'].map((name) => app.as('owner').post('/volumes', { name })))
@@ -87,7 +87,7 @@ suite('the endpoints of volumes', () => {
     assert.equal((await app.as('owner').post('/volumes', { name: 'one' })).status, 200)
   })
 
-  test('GET /volumes lists the newest first; on request, it includes volumes deleted within the last week', async () => {
+  test('GET /volumes lists the newest volumes first; on request, also volumes deleted within the last week', async () => {
     await using app = await startControl()
     for (const name of ['old', 'new']) {
       await app.as('owner').post('/volumes', { name })

@@ -201,7 +201,7 @@ suite('webhooks with Svix', () => {
     assert.equal((await app.as('owner').post(`${base}/app-portal-access`)).status, 503)
   })
 
-  test('with Svix, each event has an id of its own, so that Svix ignores it if it is sent twice', async () => {
+  test('with Svix, each event has an id of its own, so Svix ignores an event that control sends twice', async () => {
     await using svix = await startSvix()
     svix.state.endpoints = 1
     await using app = await start(svix.url)

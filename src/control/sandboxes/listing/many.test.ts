@@ -86,7 +86,7 @@ const questions: [question: string, is: (row: SandboxRow) => boolean][] = [
 ]
 
 suite('GET /sandbox with thousands of sandboxes', () => {
-  test('GET /sandbox over 6000 sandboxes gives the same result as plain filtering and sorting in memory', async () => {
+  test('GET /sandbox over 6000 sandboxes gives the same result as filtering and sorting in memory', async () => {
     await using app = await startControl()
     await populate(app.database, [{ organizationId: organizations.ours, count: 6000 }], now)
     const rows = await app.database.sql<SandboxRow[]>`select * from sandboxes`

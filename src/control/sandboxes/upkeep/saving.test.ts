@@ -130,7 +130,7 @@ suite('a region that saves stopped sandboxes', () => {
     assert.ok(!(await app.as('runner').get('/sandbox/for-runner')).body.some((one: never) => one['assignment']['save']))
   })
 
-  test('a requested save stays in the runner’s assignment until the runner reports it as complete', async () => {
+  test('a requested save stays in the runner’s assignment until the runner reports the save as complete', async () => {
     await using app = await startControl(options)
     await using runner = await connectRunner(app, shared)
     await setSaving(app, true)

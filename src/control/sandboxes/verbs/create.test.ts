@@ -299,7 +299,7 @@ suite('POST /sandbox', () => {
     [400, [], /body/],
   ]
 
-  test('POST /sandbox answers 4xx for a wrong or unsupported field, names it, and makes no sandbox', async () => {
+  test('POST /sandbox answers 4xx for a wrong or unsupported field, names the field, and makes no sandbox', async () => {
     await using app = await startControl(waiting)
     await using runner = await connectRunner(app)
     for (const [status, body, says] of refused) {

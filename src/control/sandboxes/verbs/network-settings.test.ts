@@ -31,7 +31,7 @@ suite('POST /sandbox/:sandboxIdOrName/network-settings', () => {
       assert.deepEqual((await app.as('viewer').get(`/sandbox/${id}`)).body.domainAllowList, 'example.com,*.a.test')
     }))
 
-  test('POST /sandbox/:sandboxIdOrName/network-settings answers when the runner has applied the policy', () =>
+  test('POST /sandbox/:sandboxIdOrName/network-settings answers only after the runner has applied the network policy', () =>
     withBox(async (app, id, runner) => {
       runner.behave(() => ({ type: 'silent' }))
       let isAnswered = false

@@ -9,7 +9,7 @@ import { archiveReport, connectRunner, eventsOf, untilState } from '#test/contro
 const waiting = { sandboxes: { createWaitSeconds: 20 } }
 
 suite('POST /sandbox/:sandboxIdOrName/pause', () => {
-  test('POST /sandbox/:sandboxIdOrName/pause pauses a sandbox; a start resumes it with the same preview token', async () => {
+  test('POST /sandbox/:sandboxIdOrName/pause pauses a sandbox; a start resumes the sandbox with the same preview token', async () => {
     await using app = await startControl(waiting)
     await using runner = await connectRunner(app)
     const id = await create(app)
@@ -211,7 +211,7 @@ suite('POST /sandbox/:sandboxIdOrName/resize', () => {
 })
 
 suite('POST /sandbox/:sandboxIdOrName/archive', () => {
-  test('POST /sandbox/:sandboxIdOrName/archive archives a started, stopped or paused sandbox; a start restores it', async () => {
+  test('POST /sandbox/:sandboxIdOrName/archive archives a started, stopped or paused sandbox; a start restores the sandbox', async () => {
     await using app = await startControl(waiting)
     await using runner = await connectRunner(app)
     const id = await create(app)

@@ -37,7 +37,7 @@ suite('the telemetry endpoint of a sandbox', () => {
     assert.ok(items.every((item: object) => !('otelEndpointOverride' in item)))
   })
 
-  test('if a region’s telemetry endpoint changes, its sandboxes use it from the next start', async () => {
+  test('if a region’s telemetry endpoint changes, its sandboxes use the new endpoint from the next start', async () => {
     await using app = await startControl({ sandboxes: { createWaitSeconds: 20 } })
     await using runner = await connectRunner(app)
     const { id: regionId } = (await app.as('owner').post('/regions', { name: 'cellar' })).body

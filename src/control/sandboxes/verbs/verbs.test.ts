@@ -70,7 +70,7 @@ suite('GET /sandbox/:sandboxIdOrName', () => {
 })
 
 suite('assignments for the runner', () => {
-  test('the assignment of a running sandbox has `isRunning`, so that no runner starts it a second time', async () => {
+  test('the assignment of a running sandbox has `isRunning`, so no runner starts the sandbox a second time', async () => {
     await using app = await startControl(waiting)
     await using runner = await connectRunner(app)
     const id = await create(app)

@@ -90,7 +90,7 @@ suite('the portal page', () => {
     assert.equal(row?.['count'], 100)
   })
 
-  test('an operator can open an organization’s webhook portal without being a member', async () => {
+  test('an operator can open an organization’s webhook portal without being a member of the organization', async () => {
     await using app = await startControl()
     const { body } = await app.asUser('admin', ours).post(`/webhooks/organizations/${ours}/app-portal-access`)
     const entered = await app.as('nobody').get(`${portal}?token=${(body as { token: string }).token}`)
