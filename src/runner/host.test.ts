@@ -195,7 +195,7 @@ suite('the sandboxes of a host', { skip: needsRoot }, () => {
     assert.deepEqual([box.host.get(sandboxId)?.status, box.host.get(sandboxId)?.errorReason], ['started', undefined])
   })
 
-  test('a start that the runtime refuses fails with the reason, and leaves no process running', async () => {
+  test('a start of a sandbox that the OCI runtime refuses fails with the reason, and leaves no process', async () => {
     // In this image `/etc` is a file, so the sandbox's own files cannot be mounted and the runtime refuses the start.
     mkdirSync(join(box.directory, 'broken'))
     writeFileSync(join(box.directory, 'broken/etc'), '')

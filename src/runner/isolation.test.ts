@@ -193,7 +193,7 @@ suite('the isolation of a sandbox', { skip: needsRoot }, () => {
       })
     })
 
-    test('32-bit system calls are refused like 64-bit ones, also if a 64-bit program makes them', async () => {
+    test('32-bit system calls are refused like 64-bit system calls, even if a 64-bit program makes them', async () => {
       const numberOf = (call: string) =>
         systemCalls32.get({ mmap: 'mmap2', select: '_newselect' }[call] ?? call) as number
       const tried = [

@@ -57,7 +57,7 @@ const roundTrip = (open: () => StoreAddress) => {
     assert.deepEqual(again.calls, [])
   })
 
-  test('a restored disk equals the archived one: content, owners, modes, times, attributes, holes, links', async () => {
+  test('a restored disk equals the archived disk: content, owners, modes, times, attributes, holes, links', async () => {
     const directory = scratch.make('again')
     const done: number[] = []
     const onProgress = ({ bytes }: { bytes: number }) => done.push(bytes)
@@ -85,7 +85,7 @@ const roundTrip = (open: () => StoreAddress) => {
     assert.deepEqual(listDisk(directory), withoutSockets(listDisk(scratch.at('disk'))))
   })
 
-  test('archives of an image and of a sandbox share no object in the store, even if both have the same name', async () => {
+  test('archives of an image and a sandbox of the same name have no object of the store in common', async () => {
     const image = sandboxId
     const ofSandbox = await objects(store)
     const ofImage = () => Array.fromAsync(store.list(`images/${image}/`))
@@ -99,7 +99,7 @@ const roundTrip = (open: () => StoreAddress) => {
     assert.deepEqual(await objects(store), ofSandbox)
   })
 
-  test('`removeArchives` removes nothing if the archive to `keep` is missing; without `keep` it removes all', async () => {
+  test('`removeArchives` removes no archive if the one to `keep` is missing, and all without `keep`', async () => {
     const all = await objects(store)
     await assert.rejects(removeArchives({ store, sandboxId, keep: 'a3' }), fails('missing', /to stay is missing/))
     assert.deepEqual(await objects(store), all)

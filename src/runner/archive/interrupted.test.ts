@@ -115,7 +115,7 @@ suite('packing and unpacking, interrupted', { skip: needsRoot }, () => {
     return seen
   }
 
-  test('if a process that packs a disk is killed, no subprocess is left; its stored chunks are used later', async () => {
+  test('if packing a disk is killed, no subprocess is left, and the next packing uses the stored chunks', async () => {
     const program = join(import.meta.dirname, 'testing/killable-packer-program.ts')
     const child = spawn(process.execPath, [program, scratch.at('resumed'), scratch.at('disk')], {
       stdio: ['ignore', 'pipe', 'inherit'],

@@ -45,7 +45,7 @@ const makeStore = (scratch: Scratch, address: StoreAddress = { kind: 'directory'
 }
 
 suite('chunks of an earlier save', { skip: needsRoot }, () => {
-  test('a save of an unchanged disk neither reads nor writes a chunk, and its archive is the same', async () => {
+  test('a second save of an unchanged disk neither reads nor writes a chunk; both saves have the same size', async () => {
     using scratch = new Scratch()
     const { calls, save } = makeStore(scratch)
     const first = await save('one')

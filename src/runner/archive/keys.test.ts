@@ -3,7 +3,7 @@ import { suite, test } from 'node:test'
 import { chunkKey, manifestKey, prefixOf } from './keys.ts'
 
 suite('keys of archives in the store', () => {
-  test('the keys of a sandbox begin with `sandboxes/`, and those of an image with `images/`', () => {
+  test('in the store, a sandbox’s keys begin with `sandboxes/`, and an image’s keys with `images/`', () => {
     assert.equal(manifestKey({ sandboxId: 'a-1' }, 'first'), 'sandboxes/a-1/archives/first.json')
     assert.equal(manifestKey({ image: 'a-1.2' }, 'first'), 'images/a-1.2/archives/first.json')
     assert.equal(chunkKey({ sandboxId: 'a' }, 'b'.repeat(64)), `sandboxes/a/chunks/${'b'.repeat(64)}`)

@@ -150,7 +150,7 @@ suite('the keeper of images on a runner', () => {
     assert.deepEqual(kept.images.asked, ['store copy', 'store copy'])
   })
 
-  test('removing an image cancels its upload to the store, waits for its end, and removes the stored copy', async () => {
+  test('removing an image cancels its upload to the store, and then removes the image’s stored copy, too', async () => {
     using kept = startKeeper()
     kept.images.here.set('copy', { sizeBytes: 3 })
     const ended = Promise.withResolvers<void>()
@@ -197,7 +197,7 @@ suite('the keeper of images on a runner', () => {
     assert.equal(kept.said().at(-1), 'tool present')
   })
 
-  test('a new request for an image uses the registry passwords of that request, not those of earlier ones', async () => {
+  test('a new request for an image uses the registry passwords of that request, not of earlier requests', async () => {
     using kept = startKeeper()
     const withPassword = (password: string) =>
       wanted('tool', { logins: [{ host: 'example.test', project: '', username: 'us', password }] })

@@ -223,7 +223,7 @@ suite('a definition with several stages', { skip }, () => {
     await leavesNothing()
   })
 
-  test('later lines that use the same cache mount find its files; a bind or tmpfs mount lasts for one line', async () => {
+  test('lines of a build with the same cache mount share its files; a bind or tmpfs mount lasts for one line', async () => {
     const output = await said(
       [
         `FROM ${from} AS other`,
@@ -404,7 +404,7 @@ suite('a definition with several stages', { skip }, () => {
     await leavesNothing()
   })
 
-  test('a build error names its line and leaves no files; symbolic links never lead out of their stage', async () => {
+  test('the error of a build names the line in the Dockerfile; symbolic links never lead out of their stage', async () => {
     for (const [lines, message] of [
       [[`FROM ${from} AS a`, 'RUN exit 3', `FROM ${from}`, 'COPY --from=a /x /x'], /^Line 2: exit code 3$/],
       [[`FROM ${from} AS a`, `FROM ${from}`, 'COPY --from=a /none /x'], /^Line 3: there is no \/none in stage 0$/],

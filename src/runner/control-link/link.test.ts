@@ -175,7 +175,7 @@ suite('the link to control', () => {
     assert.deepEqual([heard, control.linked[1]?.said], [['lost'], [hello]])
   })
 
-  test('each heartbeat tells control that the runner is alive and how much disk space its images use', async () => {
+  test('each heartbeat of a runner tells control how much disk space the runner’s images use', async () => {
     await using control = await startControl()
     using _link = startLink(control.url)
     await control.until(() => control.linked[0]?.said.length === 1)

@@ -123,7 +123,7 @@ suite('reports from the runner to control', () => {
     assert.equal(told.length, 4)
   })
 
-  test('after a runner’s reporter is closed, it does not repeat a report that could not be sent', async () => {
+  test('a closed `Reporter` does not repeat a report that could not be sent', async () => {
     using parts = startReporter()
     const { reporter, told, side } = parts
     side.isLinked = false

@@ -129,7 +129,7 @@ suite('extension headers (pax) in a tar', () => {
 })
 
 suite('the files that were sent with a definition', () => {
-  test('a tar entry with `..` in its path is refused; an absolute path begins at the root of the sent files', async () => {
+  test('a tar entry with `..` in its path is refused; an absolute path begins at the root of the files sent', async () => {
     for (const path of ['../x', 'a/../../x', 'a/..', '/..', 'a/b/..'])
       await assert.rejects(treeOf(tarOf([file(path)])), failing('corrupted'), path)
     await assert.rejects(treeOf(tarOf([{ path: 'l', type: '1', target: '../../etc/passwd' }])), failing('corrupted'))
@@ -220,7 +220,7 @@ suite('COPY of input that would take unlimited time', () => {
     return tree
   }
 
-  test('while a slow COPY pattern is matched, other work of the process can run; an abort ends matching', async () => {
+  test('while a slow COPY pattern is matched, the runner can do other work; an abort ends the matching', async () => {
     const [tree, ending] = [many((at) => `${'a'.repeat(120)}${at}`), new AbortController()]
     let turns = 0
     const timer = setInterval(() => {
@@ -245,7 +245,7 @@ suite('COPY of input that would take unlimited time', () => {
     }
   })
 
-  test('while many tar headers or fields are read, other work of the process can run; an abort ends reading', async () => {
+  test('while many tar headers are read, the runner can do other work; an abort ends the reading', async () => {
     const entry = tarOf([file('x')]).subarray(0, -1024)
     const lines = extension('x', pax('comment=none').repeat(50_000))
     for (const pieces of [
@@ -267,7 +267,7 @@ suite('COPY of input that would take unlimited time', () => {
     }
   })
 
-  test('a COPY that selects the same files many times soon fails with the error `too-many-files`', async () => {
+  test('a COPY that selects the same files very many times fails with the error `too-many-files`', async () => {
     const wanted = { sources: Array(1000).fill('*'), destination: '/to/', mode: undefined, unpacks: false }
     const tree = many(String)
     await assert.rejects(select(tree, wanted, true, new AbortController().signal), failing('too-many-files'))

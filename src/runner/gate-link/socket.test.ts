@@ -101,7 +101,7 @@ suite('the runner’s socket for requests from gates', { skip: needsRoot }, () =
     assert.deepEqual(await next(), { type: 'gone', sandboxId: 'two' })
   })
 
-  test('the runner’s socket refuses an invalid request or closes its connection, and serves later requests', async () => {
+  test('the runner’s socket refuses an invalid request or closes the connection; later requests are served', async () => {
     await using runner = await startGates()
     const bad = [
       '{}',
@@ -134,7 +134,7 @@ suite('the runner’s socket for requests from gates', { skip: needsRoot }, () =
     assert.deepEqual(await next(), { value: { count: 0, spans: [] } })
   })
 
-  test('if a request to the runner’s socket stops halfway, its connection is closed after a timeout', async (t) => {
+  test('a connection to the runner’s socket is closed after a timeout if its request stops halfway', async (t) => {
     await using runner = await startGates()
     t.mock.timers.enable({ apis: ['setTimeout'] })
     const half = frameOf(Buffer.from('{"ask":"measure","sandboxId":"box"}')).subarray(0, 9)

@@ -103,7 +103,7 @@ suite('a download that is interrupted', { skip: cannotRun }, () => {
     assert.equal(read(library, 'one', 'a').length, 300_000)
   })
 
-  test('layers kept from failed downloads stay within their limit, even if another download hangs', async () => {
+  test('layers kept from failed image downloads stay within their limit, even if another download hangs', async () => {
     const [endless, reference] = [
       room.registry.put('endless:1', makeImage({ layers: [layer(file('d'))] })),
       room.registry.put('x:1', image),

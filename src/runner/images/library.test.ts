@@ -274,7 +274,7 @@ suite('images from registries and files', { skip: cannotRun }, () => {
     assert.deepEqual([next.list(), next.rootfsOf('left')], [['one', 'two'], undefined])
   })
 
-  test('an image’s user ids above 65535 are recorded, and inherited by images that are built on it', async () => {
+  test('an image’s user ids above 65535 are recorded for that image, and for images that are built on it', async () => {
     const image = makeImage({
       layers: [
         layer(

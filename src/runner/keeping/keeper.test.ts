@@ -68,7 +68,7 @@ suite('keeper: assignments are carried out', () => {
     })
   })
 
-  test('an archived sandbox that has nothing on this host stays archived; a destroy removes its archives', async () => {
+  test('a sandbox that is only in the store stays archived; a destroy removes its archives from the store', async () => {
     using kept = startKeeper()
     const archive = { id: 'a', sha256: 'f'.repeat(64) }
     kept.keeper.take(assigned('box', 4, { target: 'archived', archive }))
@@ -176,7 +176,7 @@ suite('keeper: assignments are carried out', () => {
     }
   })
 
-  test('an assignment in the queue of a lane is dropped when a newer one for its sandbox arrives', async () => {
+  test('an assignment in the queue of a lane is dropped when a newer assignment for its sandbox arrives', async () => {
     using kept = startKeeper({ atOnce: { work: 1, stops: 1, transfers: 1 } })
     const { passed, open } = gate()
     kept.host.before = () => passed

@@ -38,7 +38,7 @@ const start = () => {
 }
 
 suite('samples of what sandboxes use', () => {
-  test('the sampler sends a sandbox’s sample when its use has changed, and at least every five minutes', async () => {
+  test('a runner sends a sample of a sandbox’s use when the use has changed, and at least every five minutes', async () => {
     using sampling = start()
     const { state, lookAfter } = sampling
     state.readings = new Map([
@@ -61,7 +61,7 @@ suite('samples of what sandboxes use', () => {
     assert.deepEqual(await lookAfter(300), ['a', 'b'])
   })
 
-  test('a message with samples to control contains at most 500 samples', async () => {
+  test('a message of a runner to control contains at most 500 samples of use', async () => {
     using sampling = start()
     for (let count = 0; count < 1200; count++) sampling.state.readings.set(`box-${count}`, idle)
     assert.equal((await sampling.lookAfter(0)).length, 1200)
@@ -71,7 +71,7 @@ suite('samples of what sandboxes use', () => {
     )
   })
 
-  test('a sample is sent at the next reading if it could not be sent, or if the sandbox was stopped before', async () => {
+  test('a sample of a sandbox’s use that could not be sent is sent at the next reading', async () => {
     using sampling = start()
     const { state, lookAfter } = sampling
     state.readings.set('a', idle)

@@ -65,7 +65,7 @@ suite('`LastingProgram` keeps a helper program of the runner running', { skip: n
     assert.notEqual(await again, pid)
   })
 
-  test('`close` ends a `LastingProgram`, which then cannot be started again', async () => {
+  test('`close` of a `LastingProgram` ends the program, which then cannot be started again', async () => {
     const { program, pid } = await startProgram()
     await program.close()
     assert.throws(() => process.kill(pid, 0), { code: 'ESRCH' })

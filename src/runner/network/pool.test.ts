@@ -31,7 +31,7 @@ const hostNetwork = async () => ({
 })
 
 if (!isPrivateHost) {
-  test('in a private network namespace, network slots are made, adopted and removed', { skip: needsRoot }, () =>
+  test('in a private network namespace, a runner makes, adopts and removes network slots', { skip: needsRoot }, () =>
     runOnPrivateHost(import.meta.filename),
   )
 } else {

@@ -42,7 +42,7 @@ suite('the configuration for the sandbox runtime', () => {
     assert.deepEqual(linux.uidMappings, [{ containerID: 0, hostID: 231_072, size: 65536 }])
   })
 
-  test('the limits of CPU, memory and processes in the runtime’s configuration are those of the assignment', () => {
+  test('the OCI runtime’s configuration has the limits of CPU and memory that the sandbox’s assignment has', () => {
     const { resources } = makeConfig(sandbox).linux
     assert.deepEqual(resources.cpu, { shares: 1536, quota: 150_000, period: 100_000, cpus: '0-1' })
     assert.deepEqual(resources.memory, { limit: 2 ** 31, swap: 2 ** 31, kernelTCP: 2 ** 28 })

@@ -44,7 +44,7 @@ for (const useBtrfs of [true, false])
       rmSync(parts.directory, { recursive: true, force: true })
     })
 
-    test('the pool reports its size, and whether disk limits are enforced (only on btrfs)', () => {
+    test('a runner’s pool reports its size, and whether disk limits are enforced (only on btrfs)', () => {
       assert.equal(pool.hardDiskLimit, useBtrfs)
       assert.ok(pool.sizeGiB >= 1)
     })

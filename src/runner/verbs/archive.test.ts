@@ -137,7 +137,7 @@ suite('archive and restore', { skip: needsRoot }, () => {
     assert.equal(await said(assignment, 'cat /root/d/file'), 'kept')
   })
 
-  test('if the archive store fails, the archive is refused, and the sandbox is stopped and keeps its disk', async () => {
+  test('if the store fails while a sandbox is archived, the sandbox is stopped and keeps its disk', async () => {
     const assignment = await box.started()
     await said(assignment, fill)
     const place = join(box.directory, 'archive')

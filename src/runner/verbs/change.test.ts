@@ -109,7 +109,7 @@ suite('resizing a sandbox', { skip: needsRoot }, () => {
     assert.equal((await box.run(sandboxId, 'dd if=/dev/zero of=/root/file bs=1M count=64 conv=fsync')).exitCode, 0)
   })
 
-  test('changed environment variables are in the journal before the change is reported', async () => {
+  test('a sandbox’s changed environment variables are in the journal before the change is reported', async () => {
     const assignment = await box.started({})
     const { sandboxId } = assignment
     const wanted = { ...assignment, generation: 2, env: { A: '1' }, unsetEnv: ['LANG'] }

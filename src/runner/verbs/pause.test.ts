@@ -116,7 +116,7 @@ suite('pausing a sandbox', { skip: needsRoot }, () => {
     assert.deepEqual(await box.cgroupOf(sandboxId).pids(), [])
   })
 
-  test('a pause of a stopped sandbox is ignored: the sandbox does not start', async () => {
+  test('a pause of a stopped sandbox is ignored, and does not start the sandbox', async () => {
     const assignment = await box.started()
     await box.host.stop(assignment)
     await box.host.pause(paused(assignment))

@@ -193,7 +193,7 @@ suite('a volume on the disk of the runner', { skip: needsRoot }, () => {
     assert.equal(await run(two, 'stat -c "%u %a" /data'), '1000 700')
   })
 
-  test('three sandboxes that start at the same time with a new volume share that volume', async () => {
+  test('three sandboxes that start at the same time with the same new volume share that volume', async () => {
     const data = volumeAt('/data')
     const started = await Promise.all([1, 2, 3].map(() => startWith(box, [data])))
     for (const [at, each] of started.entries()) await run(each, `echo ${at} > /data/${at}`)
