@@ -92,7 +92,7 @@ suite('every endpoint of the toolbox', () => {
     })
   })
 
-  test('every toolbox endpoint answers 409 if the sandbox is not started; some also accept a paused one', async () => {
+  test('every toolbox endpoint answers 409 if the sandbox is not started; some also accept a paused sandbox', async () => {
     try {
       for (const status of ['stopped', 'archived', 'error', 'paused'] as const) {
         box.held.status = status
@@ -117,14 +117,14 @@ suite('every endpoint of the toolbox', () => {
     return answer.statusCode
   }
 
-  test('every WebSocket endpoint answers 404 to an upgrade for another organization’s sandbox', async () => {
+  test('every WebSocket endpoint of the toolbox answers 404 for a sandbox of another organization', async () => {
     await walk(
       async (route) => assert.equal(await refusalOf(pathOf(route, 'box-2')), 404),
       (route) => 'socket' in route,
     )
   })
 
-  test('every endpoint without a WebSocket answers 400 to an upgrade', async () => {
+  test('every toolbox endpoint without a WebSocket answers 400 to a WebSocket upgrade', async () => {
     await walk(
       async (route) => assert.equal(await refusalOf(pathOf(route, 'box-1')), 400),
       (route) => route.method === 'GET' && !('socket' in route),

@@ -66,7 +66,7 @@ suite('frames between the gate and the agent', () => {
     assert.ok(decoder.isBetweenFrames)
   })
 
-  test('`encodeRequest` splits a large request into frames, and refuses one above 8 MiB', () => {
+  test('`encodeRequest` splits a large request into frames, and refuses a request above 8 MiB', () => {
     const body = Buffer.alloc(maxPayloadBytes * 2 + 1, 'x')
     const frames = new FrameDecoder().push(Buffer.concat(encodeRequest(kinds.exec, body)))
     assert.deepEqual(

@@ -76,7 +76,7 @@ suite('clients that send malformed frames to an agent', () => {
     }
   })
 
-  test('a client that closes before the agent’s refusal arrives does not affect other clients', async () => {
+  test('a client that closes its connection before the agent’s refusal arrives does not affect other clients', async () => {
     await using native = await NativeAgent.start()
     const before = native.openDescriptors
     const named = () => new FieldWriter().string('nobody')
@@ -123,7 +123,7 @@ suite('clients that send malformed frames to an agent', () => {
     assert.equal(seen.at(-1), kinds.failed)
   })
 
-  test('the agent refuses connections above its limit, and accepts new ones when others have closed', async () => {
+  test('the agent refuses connections above its limit, until some of the open connections have closed', async () => {
     await using native = await NativeAgent.start()
     const before = native.openDescriptors
     const idle = await Promise.all(

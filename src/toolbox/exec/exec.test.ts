@@ -393,7 +393,7 @@ suite('POST /process/execute: bad bodies', () => {
 })
 
 suite('POST /process/execute for a sandbox that is missing or cannot run commands', () => {
-  test('POST /process/execute answers 404 for a sandbox not on this host, 409 for one that is not started', async () => {
+  test('POST /process/execute answers 404 for a sandbox not on this host, 409 if the sandbox is not started', async () => {
     await using box = await startToolbox()
     assert.equal((await box.post('/toolbox/box-2/process/execute', { command: 'ls' })).status, 404)
     box.held.status = 'stopped'

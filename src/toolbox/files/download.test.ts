@@ -66,7 +66,7 @@ suite('GET /files/download', () => {
     }
   })
 
-  test('HEAD /files/download answers with the size and without contents', async () => {
+  test('HEAD /files/download answers with the file’s size and without its contents', async () => {
     await using room = await FilesRoom.start()
     writeFileSync(room.at('ten'), '0123456789')
     const { status, headers, bytes } = await room.settle(
@@ -123,7 +123,7 @@ suite('POST /files/bulk-download', () => {
     assert.equal(stream.destroyed, true)
   })
 
-  test('POST /files/bulk-download answers 200 with a part for each path, in order, also for errors', async () => {
+  test('POST /files/bulk-download answers 200 with one part per path, in order; a failed path’s part has the error', async () => {
     await using room = await FilesRoom.start()
     const [one, missing, odd, empty] = ['one', 'missing', 'odd é.txt', 'empty'].map((name) => room.at(name)) as [
       string,

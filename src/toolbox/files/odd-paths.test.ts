@@ -61,7 +61,7 @@ suite('paths that are not ordinary files', () => {
     assert.equal((await room.send('/bulk-download', { paths: ['\ud800'] })).status, 400)
   })
 
-  test('a file name that is not UTF-8 is listed, and in a query it causes no server error', async () => {
+  test('a file name that is not UTF-8 appears in lists of files, and in a query causes no server error', async () => {
     await using room = await FilesRoom.start()
     writeFileSync(Buffer.concat([Buffer.from(`${room.directory}/`), Buffer.of(0xff, 0x0a)]), 'odd')
     assert.deepEqual(names(await room.get('', { path: room.directory })), ['\ufffd\n'])

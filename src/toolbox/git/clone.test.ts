@@ -120,7 +120,7 @@ suite('POST /git/clone', () => {
     assert.deepEqual(refusal(await room.post('/pull', { path, ...account })), [502, 'GIT_TRANSPORT_FAILED'])
   })
 
-  test('if the caller closes its connection, the clone ends and the cloned files are removed', async () => {
+  test('if a caller closes its connection during a git clone, the clone ends and leaves no files', async () => {
     await using room = await GitRoom.start()
     const path = join(room.home, 'work')
     const asked = Promise.withResolvers<void>()

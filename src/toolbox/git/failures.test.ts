@@ -38,7 +38,7 @@ suite('errors of git', () => {
     assert.equal(failed(`fatal: ${'x'.repeat(2000)} No space left on device`).code, 'bad_request')
   })
 
-  test('an error of git is shortened between two characters, never inside one', () => {
+  test('an error message of git that is shortened is never cut in the middle of a character', () => {
     assert.ok(failed(`${'😀'.repeat(501)}x`).message.isWellFormed())
   })
 })

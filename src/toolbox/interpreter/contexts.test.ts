@@ -68,7 +68,7 @@ suite('POST /process/interpreter/context, GET /process/interpreter/context, DELE
     assert.deepEqual([code, reason], [1011, 'There is no python3 in this sandbox.'])
     assert.deepEqual(messages[0], { type: 'error', name: 'InterpreterUnavailable', value: reason, traceback: '' })
   })
-  test('a context whose Python cannot restart stays in the list, and a later call can restart it', async () => {
+  test('an interpreter context whose Python cannot restart stays in the list; a later call can restart it', async () => {
     await using box = await startToolbox()
     const cwd = join(box.directory, 'cwd')
     mkdirSync(cwd)

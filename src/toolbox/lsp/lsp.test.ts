@@ -277,7 +277,7 @@ suite('language servers', () => {
     for (const each of [...all.slice(1), more]) assert.equal((await each.call('stop')).status, 200)
   })
 
-  test('a language server ends 15 minutes after its last call', async (t) => {
+  test('a language server in a sandbox ends 15 minutes after the last call to that server', async (t) => {
     t.mock.timers.enable({ apis: ['setTimeout'] })
     const work = await started('idle')
     const [pid] = work.pids()
@@ -291,7 +291,7 @@ suite('language servers', () => {
     assert.equal((await work.complete()).body.code, 'LSP_SERVER_NOT_INITIALIZED')
   })
 
-  test('a language server ends with its sandbox, and the next call is refused', async () => {
+  test('a language server ends when its sandbox stops, and the next call is refused', async () => {
     const work = await started('ends with the sandbox')
     const [pid] = work.pids()
     await box.native[Symbol.asyncDispose]()

@@ -165,7 +165,7 @@ suite('POST /process/pty with lazyStart', () => {
 })
 
 suite('GET /process/pty, GET /process/pty/{sessionId}, DELETE /process/pty/{sessionId}, POST /process/pty/{sessionId}/resize', () => {
-  test('GET /process/pty lists all terminals, and GET /process/pty/{sessionId} returns one, or answers 404', async () => {
+  test('GET /process/pty lists all terminals, and GET /process/pty/{sessionId} returns one terminal, or answers 404', async () => {
     await using box = await startBox()
     assert.deepEqual(await box.get(pty), { status: 200, body: { sessions: [] } })
     const made = (await box.post(pty, { id: 'a' })).body

@@ -119,7 +119,7 @@ suite('typing into a terminal that accepts nothing', () => {
     assert.equal(await takeAll(), 110)
   })
 
-  test('buffered input for a terminal that does not exist is freed when its client ends', () => {
+  test('buffered input for a terminal that does not exist is freed when the client disconnects', () => {
     const bound = new Budget({ each: 1000, all: 1000 })
     for (let round = 0; round < 3; round++) {
       const client = start(bound)

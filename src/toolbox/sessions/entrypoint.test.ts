@@ -32,7 +32,7 @@ const seen = (box: Toolbox, wanted: RegExp) =>
   until(async () => wanted.test((await box.get(`${session}/logs`)).body.output), String(wanted))
 
 suite('GET /process/session/entrypoint', () => {
-  test('GET /process/session/entrypoint has the entrypoint’s one command, and its exit code after the end', async () => {
+  test('GET /process/session/entrypoint shows the entrypoint’s command, and its exit code after the end', async () => {
     await using box = await boxWith(script(`${untilLetGo}; exit 7`))
     const expected = { id: 'entrypoint_command', command: `/bin/sh -c '${untilLetGo}; exit 7'` }
     assert.deepEqual(await box.get(session), {
@@ -45,7 +45,7 @@ suite('GET /process/session/entrypoint', () => {
     assert.deepEqual((await box.get(session)).body.commands, [{ ...expected, exitCode: 7 }])
   })
 
-  test('GET /process/session/entrypoint has no commands and empty logs if the image has no entrypoint', async () => {
+  test('GET /process/session/entrypoint shows no command and empty logs if the image has no entrypoint', async () => {
     await using box = await startToolbox()
     assert.deepEqual(await box.get(session), { status: 200, body: { sessionId: 'entrypoint', commands: [] } })
     assert.equal((await box.get(command)).status, 404)
@@ -56,7 +56,7 @@ suite('GET /process/session/entrypoint', () => {
     assert.equal(await refusalOf(box.socket(`${command}/logs?follow=true`)), 404)
   })
 
-  test('the session of the entrypoint is not listed, and calls that would change it answer 400', async () => {
+  test('the session `entrypoint` is not in the list of sessions, and calls that would change it answer 400', async () => {
     await using box = await boxWith(script('sleep 1000'))
     assert.deepEqual((await box.get('/process/session')).body, [])
     assert.equal((await box.post('/process/session', { sessionId: 'entrypoint' })).status, 400)
@@ -89,7 +89,7 @@ suite('GET /process/session/entrypoint', () => {
     assert.match(shown, /^true 'ü+…$/)
   })
 
-  test('the entrypoint is not run again while the sandbox runs', async () => {
+  test('the entrypoint of an image is not run again while the sandbox runs', async () => {
     await using box = await boxWith(script('echo once'))
     await ended(box)
     await startWith(box, script('echo twice'))
@@ -110,7 +110,7 @@ suite('GET /process/session/entrypoint', () => {
 })
 
 suite('GET /process/session/entrypoint/logs', () => {
-  test('GET /process/session/entrypoint/logs has stdout, stderr and both in order, during and after the run', async () => {
+  test('GET /process/session/entrypoint/logs returns stdout, stderr and both combined, during and after the run', async () => {
     await using box = await boxWith(script('echo out; sleep 0.05; echo err >&2; exec sleep 1000'))
     await seen(box, /err/)
     const expected = { status: 200, body: { output: 'out\nerr\n', stdout: 'out\n', stderr: 'err\n' } }

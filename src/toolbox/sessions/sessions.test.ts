@@ -89,7 +89,7 @@ suite('sessions', () => {
   })
 
   suite('POST /process/session/{sessionId}/exec', () => {
-    test('POST /process/session/{sessionId}/exec answers 200 with both streams and the exit code', async () => {
+    test('POST /process/session/{sessionId}/exec answers 200 with stdout, stderr and the exit code', async () => {
       const id = await open()
       const { status, body } = await exec(id, 'echo out; echo err >&2; (exit 3)')
       const { cmdId, ...rest } = body
@@ -101,7 +101,7 @@ suite('sessions', () => {
       })
     })
 
-    test('a session command repeated with its Idempotency-Key gets the first answer, or 422 for another text', async () => {
+    test('a session command repeated with its Idempotency-Key gets the first answer, or 422 for a changed text', async () => {
       const id = await open()
       const key = { 'idempotency-key': 'only once' }
       const send = (body: object, headers = { 'idempotency-key': 'only-once' }) =>
@@ -348,7 +348,7 @@ suite('sessions', () => {
       assert.equal((await box.get(logs)).body.output, 'one\ntwo é\nthree\n')
     })
 
-    test('calls for an unknown session or session command answer 404', async () => {
+    test('calls about an unknown session or an unknown session command answer 404', async () => {
       const id = await open()
       assert.deepEqual(codeOf(await box.get(commandAt(id, 'none'))), [404, 'PROCESS_NOT_FOUND'])
       assert.equal((await box.get(`${commandAt(id, 'none')}/logs`)).status, 404)
