@@ -25,7 +25,7 @@ suite('which test files share a process', () => {
     assert.deepEqual(batchesOf([mocks, ...needDatabases], 1), [[mocks], needDatabases])
   })
 
-  test('test files are split into so many batches that every lane has one', () => {
+  test('test files are split into enough batches that each parallel lane of a test run has a batch', () => {
     const [first, second, third, fourth] = needDatabases
     assert.deepEqual(batchesOf(needDatabases, 3), [
       [first, second],

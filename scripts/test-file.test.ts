@@ -71,7 +71,7 @@ suite('running one test file', () => {
     assert.doesNotMatch((await run(measuring)).output, more)
   })
 
-  test('a test file that throws while it is loaded fails', async () => {
+  test('a test run counts a test file that throws while it is loaded as failed', async () => {
     const { results, output } = await run(`throw new Error('at load')`)
     assert.deepEqual(
       results.map(({ outcome }) => outcome),
@@ -138,7 +138,7 @@ suite('running several test files in one process', () => {
 
   const passes = `suite('a suite', () => test('a test that passes', () => {}))`
 
-  test('if several test files run in one process, each has its own results', async () => {
+  test('if several test files run in one process, the report has separate results for each file', async () => {
     const outcomes = await run({
       first: `globalThis.wasHere = true; ${passes}`,
       second: `test('a test that sees the first file', () => { if (!globalThis.wasHere) throw new Error() })`,

@@ -37,7 +37,7 @@ suite('the command line', () => {
       assert.deepEqual(said('runner', ...words), [1, 'alcove: no server runs in /nowhere'])
   })
 
-  test('an option that a subcommand lacks is refused before and after the subcommand’s name', () => {
+  test('`alcove` refuses an option that a subcommand lacks, before and after the subcommand’s name', () => {
     for (const option of ['--join', '--token']) {
       const { status, stderr } = run('runner', option, 'http://127.0.0.1:9', 'list', '--data', '/nowhere')
       assert.equal(status, 1)

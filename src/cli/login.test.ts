@@ -65,7 +65,7 @@ suite('alcove login', () => {
     assert.match(done.html, /device is signed in/)
   }
 
-  test('`alcove login` works with a code that is entered in a browser, and renews its token when it expires', async () => {
+  test('after a code was entered in a browser, `alcove login` has a token, and renews the expired token', async () => {
     let entered: Promise<void> | undefined
     await login({
       url,

@@ -122,7 +122,7 @@ suite('alcove purge', { skip: process.getuid?.() === 0 ? false : 'it needs root'
     return { pid: holder.pid, letGo }
   }
 
-  test('if a process uses the pool, purge names that process and removes all else; a second purge finishes', async (t) => {
+  test('if a process uses the pool, `alcove purge` names that process, and removes everything but the pool', async (t) => {
     const { path, secrets, postgres, runner, runtime } = prepareDataDirectory(join(scratch, 'held'))
     writeFileSync(join(secrets, 'admin.key'), 'dtn_secret')
     writeFileSync(join(postgres, 'row'), 'of the database')

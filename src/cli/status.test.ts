@@ -16,7 +16,7 @@ suite('alcove status', () => {
     assert.deepEqual(sandboxesIn(text), { started: 2, stopped: 1 })
   })
 
-  test('`alcove status` prints a line for failed creates, and one line for sandboxes in all other states', () => {
+  test('`alcove status` prints one line for failed creates, and one line for all sandboxes in other states', () => {
     assert.deepEqual(sandboxLines({ started: 2, build_failed: 3, stopped: 1 }), [
       'sandboxes 2 started, 1 stopped',
       'failed creates 3, kept until their owners delete them; they use no CPU, memory or disk',

@@ -107,7 +107,7 @@ suite('the proxy for secrets', () => {
     )
   })
 
-  test('a star in a secret’s host stands for one label, also in the certificate of the proxy for secrets', async () => {
+  test('a star in a secret’s host, such as *.example.com, stands for exactly one label of a host name', async () => {
     assert.equal(
       headerOf(await get('https://a.wild.test/', ...auth(api.placeholder)), 'authorization'),
       `Bearer ${api.value}`,

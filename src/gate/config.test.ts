@@ -18,7 +18,7 @@ suite('settings of the gate', () => {
     )
   })
 
-  test('one error lists all wrong and missing settings of the gate', () => {
+  test('if settings of the gate are wrong or missing, one error lists all of these settings', () => {
     assert.throws(
       () => loadConfig({ ALCOVE_LISTEN: 'here' }),
       /ALCOVE_LISTEN is not usable.*\nALCOVE_CONTROL_URL is missing.*\nALCOVE_PROXY_KEY is missing.*\nALCOVE_PROXY_URL is missing/,
@@ -35,7 +35,7 @@ suite('settings of the gate', () => {
     assert.throws(() => loadConfig(withoutKey), /ALCOVE_PROXY_KEY is missing/)
   })
 
-  test('a gate that listens for other gates needs certificates, and an address with a port', () => {
+  test('a gate that accepts calls of other gates needs certificates, and an address with a port for them', () => {
     const listening = { ...needed, ALCOVE_GATE_PEERS_LISTEN: '0.0.0.0:4604', ALCOVE_GATE_ID: 'second' }
     const { gateId, peersListen } = loadConfig({ ...listening, ALCOVE_CERTIFICATES_DIR: '/certificates' })
     assert.deepEqual([gateId, peersListen], ['second', { host: '0.0.0.0', port: 4604 }])

@@ -104,7 +104,7 @@ suite('access to the toolbox through the gate', () => {
     assert.equal(sides.seen.length, 0)
   })
 
-  test('a call to a sandbox that is not started gets 409 with its state; the next call asks control again', async () => {
+  test('a call to a sandbox that is not started gets 409 with the sandbox’s state', async () => {
     await using sides = await startSides()
     sides.control.answer = () => sides.access({ isStarted: false, state: 'stopped' })
     const reply = await fetch(`${sides.url}/toolbox/box/x`, { headers: bearer })
@@ -114,7 +114,7 @@ suite('access to the toolbox through the gate', () => {
     assert.equal((await fetch(`${sides.url}/toolbox/box/x`, { headers: bearer })).status, 200)
   })
 
-  test('GET /system/metrics of a paused sandbox is answered and counts as no activity; other calls get 409', async () => {
+  test('GET /system/metrics works for a paused sandbox, and is no activity; other toolbox calls get 409', async () => {
     await using sides = await startSides()
     sides.control.answer = () => sides.access({ isStarted: false, state: 'paused' })
     const call = async (path: string, method = 'GET') =>
@@ -218,7 +218,7 @@ suite('how often the gate asks control', () => {
     assert.equal(sides.seen.length, 21)
   })
 
-  test('a refusal by control is not cached, so the next call asks control again', async () => {
+  test('the gate does not cache a refusal by control, but asks control again at the next call', async () => {
     await using sides = await startSides()
     sides.control.answer = () => ({ status: 404, body: {} })
     await fetch(`${sides.url}/toolbox/box/x`, { headers: bearer })
@@ -264,7 +264,7 @@ suite('how often the gate asks control', () => {
     assert.equal(await reply.text(), 'a part and the rest')
   })
 
-  test('an open call is ended when its key is revoked', async () => {
+  test('the gate ends an open call when the API key of the call is revoked', async () => {
     await using sides = await startSides({ presenceMs: 5 })
     sides.toolbox.call = (_request, response) => {
       response.write('a part')
@@ -352,7 +352,7 @@ suite('how the toolbox receives a call from the gate', () => {
     }
   })
 
-  test('after a long answer with a length, the caller’s connection serves its next call', async () => {
+  test('after a long answer with a length, the caller’s connection can be used for the caller’s next call', async () => {
     await using sides = await startSides()
     const large = Buffer.from(Uint32Array.from({ length: 1_000_003 }, (_, index) => index).buffer)
     sides.toolbox.call = async (request, response) => {

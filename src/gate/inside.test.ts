@@ -103,7 +103,7 @@ suite('a connection to a port inside a sandbox', () => {
     assert.equal(bytes, said.length)
   })
 
-  test('a caller gets the bytes of a server in a sandbox that closes before it has read all input', async () => {
+  test('a caller gets the bytes of a server in a sandbox that disconnects before it has read all input', async () => {
     await using sides = await startSides((socket) =>
       socket.once('data', () => socket.pause().write('too much', () => socket.destroy())),
     )
@@ -179,7 +179,7 @@ suite('a connection to a port inside a sandbox', () => {
     assert.equal(await inner.dial({ ...wanted, ticket }, 80), dialled)
   })
 
-  test('the caller gets the answer of a server that closes before it has read the whole request body', async () => {
+  test('the caller gets the answer of a sandbox’s server that disconnects before it has read the whole body', async () => {
     const closed = Promise.withResolvers<void>()
     await using sides = await startSides((socket) => {
       socket

@@ -79,7 +79,7 @@ suite('the sandboxes of this host that the gate knows', () => {
     assert.equal((await waiting)?.status, 'started')
   })
 
-  test('a call fails soon if the runner has not reported the sandbox, or has reported it as stopped', async () => {
+  test('a call fails within a short time if the runner has reported the sandbox as stopped, or not at all', async () => {
     await using sides = await startSides()
     assert.equal(await sides.find(sides.wanted()), undefined)
     sides.host.hold(assigned('box', 1), 'stopped')

@@ -56,7 +56,7 @@ suite('WebSocket upgrades at the gate', () => {
     assert.deepEqual([theirs.statusCode, await bodyOf(theirs)], [404, 'nope'])
   })
 
-  test('an ordinary answer to an upgrade request ends when the caller closes its connection', async () => {
+  test('if an upgrade request gets an ordinary answer, the answer ends when the caller disconnects', async () => {
     await using sides = await startSides()
     const inside = Promise.withResolvers<import('node:stream').Duplex>()
     sides.inside.upgrade = (_request, socket) => {

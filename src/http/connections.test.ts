@@ -246,7 +246,7 @@ suite('limits of the connections of a server', () => {
     }
   })
 
-  test('if idle connections with a credential fill the server, a new connection evicts the longest idle one', async () => {
+  test('if idle connections with a credential fill the server, a new one evicts the longest idle connection', async () => {
     await using server = await start({ most: 3 })
     const known: Socket[] = []
     for (let index = 0; index < 3; index++) {
@@ -261,7 +261,7 @@ suite('limits of the connections of a server', () => {
     assert.ok(await isOpen(known[1]!))
   })
 
-  test('a call above the limit of concurrent calls answers 503, and running calls continue', async () => {
+  test('a call above the server’s limit of concurrent calls answers 503, and running calls continue', async () => {
     await using server = await start({ most: 8, mostHeld: 2 })
     const held: ReturnType<typeof call>[] = []
     for (let index = 0; index < 2; index++) {
@@ -275,7 +275,7 @@ suite('limits of the connections of a server', () => {
     assert.equal((await call(server, '/mine')).status, 200)
   })
 
-  test('if one owner’s calls fill the server, another owner’s call ends the one that has lasted longest', async () => {
+  test('if one owner’s calls fill the server, a call of another owner ends the longest-running of them', async () => {
     await using server = await start({ most: 16, mostHeld: 4 })
     const hold = async (owner: string) => {
       const begun = server.nextHeld()

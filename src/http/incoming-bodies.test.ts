@@ -129,7 +129,7 @@ suite('request bodies and WebSocket frames that have not arrived completely', ()
     assert.match((await answerTo(streamed, 1000)) ?? '', /1000 bytes/)
   })
 
-  test('the time limit for a body also applies to the second of two calls that were sent at once (pipelined)', async () => {
+  test('the time limit for a request body also applies to the second of two pipelined calls', async () => {
     await using server = await serving({ slow: { spanMs: 300 } })
     const call = 'POST /a/body HTTP/1.1\r\nHost: a\r\nContent-Type: a/b\r\nContent-Length: 10\r\n\r\n'
     const socket = await server.open(`GET /late HTTP/1.1\r\nHost: a\r\n\r\n${call}`)

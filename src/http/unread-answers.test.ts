@@ -62,7 +62,7 @@ const read = async (socket: Socket, pauseMs = 0): Promise<number> => {
 }
 
 suite('answers that are read slowly or not at all', () => {
-  test('an answer is cut off if its reader reads nothing, and not if its reader is slow', async () => {
+  test('the server cuts off an answer of which the client reads nothing, but not one that is read slowly', async () => {
     await using server = await serving({ idleMs: 2500 })
     const slow = await server.ask('/a/large')
     const idle = await server.ask('/a/large')

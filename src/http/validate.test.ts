@@ -54,7 +54,7 @@ suite('reading one part of a request with `readPart`', () => {
     assert.throws(() => readPart(Query, 'query', { limit: 'five' }), { code: 'bad_request' })
   })
 
-  test('in a query, a time may be only a day, or have no time zone; in a body, it must be complete', () => {
+  test('a time in a query may lack the time of day or the time zone; a time in a body must be complete', () => {
     const Times = Type.Object({ from: DateTime })
     const read = (from: string) => (readPart(Times, 'query', { from }) as { from: string }).from
     assert.equal(read('2026-01-31'), '2026-01-31T00:00:00Z')
@@ -129,7 +129,7 @@ suite('reading one part of a request with `readPart`', () => {
       assert.throws(() => readPart(Shape, 'body', body), { code: 'bad_request', message })
   })
 
-  test('the error for a wrong value says that it must be null, or names the pattern that it must match', () => {
+  test('the error for a wrong value says that only null is allowed, or names the pattern of allowed values', () => {
     const message = 'body.gone must be null, body.word must match pattern "^a$"'
     const Shape = Type.Object({ gone: Type.Null(), word: Type.String({ pattern: '^a$' }) })
     assert.throws(() => readPart(Shape, 'body', { gone: 1, word: 'b' }), { code: 'bad_request', message })

@@ -49,7 +49,7 @@ suite('a reader of bytes', { timeout: 20_000 }, () => {
     assert.equal(await new ByteReader(empty.near).some(), undefined)
   })
 
-  test('`ByteReader` throws an error with the cause if its connection fails while it waits', async () => {
+  test('`ByteReader` throws an error with the cause if its connection fails during a read', async () => {
     using pair = await openPair()
     const waiting = new ByteReader(pair.near).exactly(3)
     pair.near.destroy(new Error('given up'))

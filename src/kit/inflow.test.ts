@@ -90,7 +90,7 @@ suite('Inflow, a socket that reads into one buffer again and again', () => {
     assert.equal(new Set(turns).size, turns.length)
   })
 
-  test('a slow reader that calls `read` of Inflow gets all bytes', async (t) => {
+  test('a slow reader that reads an Inflow socket with `read` gets all bytes', async (t) => {
     using pair = await openPair()
     let now = 0
     t.mock.method(performance, 'now', () => {

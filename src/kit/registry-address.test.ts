@@ -58,7 +58,7 @@ suite('the registry credentials that are used for an image', () => {
   const account = (host: string, project = '') => ({ host, project })
   const named = (registry: string, repository: string) => ({ registry, repository })
 
-  test('an image is pulled with the account for the longest prefix of its name, or the one for all names', () => {
+  test('an image is pulled with the account for the longest prefix of its name, or the account for all names', () => {
     const accounts = [account('a.example', 'team'), account('a.example'), account('a.example', 'team/tools')]
     const found = (repository: string) => accountFor(named('a.example', repository), accounts)?.project
     assert.deepEqual(['team/tools/x', 'team/app', 'teams/app', 'team', 'other'].map(found), [

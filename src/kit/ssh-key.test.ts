@@ -13,7 +13,7 @@ iKNONPzQPEvNjejzTlWzn209NZw0OEGL6e25BnQ0AAAAAAECAwQFBgc=
 `
 
 suite('a new key for SSH', () => {
-  test('if a new SSH key cannot be read, `newPrivateKey` makes another one', () => {
+  test('if a new SSH key cannot be read, `newPrivateKey` makes another SSH key', () => {
     assert.ok(parsePrivateKey(unreadable) instanceof Error)
     const made = [unreadable, unreadable, newPrivateKey()]
     const expected = made.at(-1)

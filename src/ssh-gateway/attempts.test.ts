@@ -16,7 +16,7 @@ suite('wrong SSH tokens', () => {
     assert.equal(attempts.isBarred('a'), false)
   })
 
-  test('the 10,000 networks that have most recently sent wrong SSH tokens are remembered, and no others', () => {
+  test('the SSH gateway remembers only the last 10,000 networks that have sent wrong SSH tokens', () => {
     const attempts = new Attempts({ now: () => new Date(0) })
     for (let tries = 0; tries < 20; tries += 1) attempts.noteWrong('first')
     for (let network = 0; network < 10_000; network += 1) attempts.noteWrong(`network-${network}`)

@@ -22,7 +22,7 @@ suite('a command over SSH', () => {
     assert.deepEqual(ran, { out: bytes.toString('latin1'), err: 'wrong\n', code: 5 })
   })
 
-  test('a signal from the SSH client reaches its command, and the client learns which signal ended it', async () => {
+  test('an SSH client can send a signal to its command, and is told which signal ended the command', async () => {
     using client = await gateway.connect()
     const channel = await client.start('exec sleep 60')
     const ran = toEnd(channel)
@@ -109,7 +109,7 @@ suite('a port of a sandbox that SSH forwards', () => {
     server.close()
   })
 
-  test('SSH port forwarding is refused to hosts other than the sandbox’s loopback, and to closed ports', async () => {
+  test('the SSH gateway forwards ports only to a sandbox’s loopback address, and not to closed ports', async () => {
     using client = await gateway.connect()
     const { server, port } = await listening()
     for (const host of ['198.51.100.1', 'example.com', '0.0.0.0', '127.0.0.1.example.com', 'localhost.', '']) {

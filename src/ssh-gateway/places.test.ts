@@ -19,7 +19,7 @@ const connect = (places: Places, address: string) => {
 }
 
 suite('the limits of open SSH connections', () => {
-  test('`Places` refuses a new connection if too many clients of its network have not signed in', () => {
+  test('the SSH gateway refuses a connection if too many clients of its network have not signed in', () => {
     const places = new Places({ mostStrangersOfOne: 2 })
     const [one] = [connect(places, '198.51.100.1'), connect(places, '198.51.100.1')]
     assert.equal(connect(places, '198.51.100.1').place, undefined)
@@ -28,7 +28,7 @@ suite('the limits of open SSH connections', () => {
     assert.ok(connect(places, '198.51.100.1').place)
   })
 
-  test('`Places` closes the oldest connection without sign-in to make room, never one that has signed in', () => {
+  test('to make room, the SSH gateway closes the oldest connection without sign-in, never a signed-in one', () => {
     const places = new Places({ mostStrangers: 2 })
     const settled = connect(places, '198.51.100.1')
     settled.place?.settle()
@@ -39,7 +39,7 @@ suite('the limits of open SSH connections', () => {
     )
   })
 
-  test('`Places` limits the connections of one network, and accepts a new one after another has closed', () => {
+  test('the SSH gateway limits one network’s connections; if one closes, the network may open another', () => {
     const places = new Places({ most: 3, mostOfOne: 2 })
     const held = [connect(places, '198.51.100.1'), connect(places, '198.51.100.1')]
     for (const { place } of held) place?.settle()
@@ -50,7 +50,7 @@ suite('the limits of open SSH connections', () => {
     assert.ok(connect(places, '198.51.100.1').place)
   })
 
-  test('`Places` counts the addresses of one IPv6 network together', () => {
+  test('the SSH gateway counts connections from all addresses of one IPv6 network together', () => {
     const places = new Places({ mostStrangersOfOne: 1 })
     assert.ok(connect(places, '2001:db8::1').place)
     assert.equal(connect(places, '2001:db8::2').place, undefined)

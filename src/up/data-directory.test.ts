@@ -106,7 +106,7 @@ suite('the data directory', { skip: needsRoot }, () => {
   }
   const forget = (path: string) => rmSync(prepareDataDirectory(path).runtime, { recursive: true, force: true })
 
-  test('a directory with other files is refused as a data directory, and left unchanged', () => {
+  test('`up` refuses a directory with files that are not Alcove’s as data directory, and leaves it unchanged', () => {
     const others = nested('others', 'run', 'secrets', 'precious')
     chmodSync(others, 0o1777)
     assert.throws(() => prepareDataDirectory(others), Complaint)
@@ -153,7 +153,7 @@ suite('the data directory', { skip: needsRoot }, () => {
     assert.throws(() => prepareDataDirectory(within), complains(/within\/runner belongs to user 65534/))
   })
 
-  test('a data directory is refused if other users may rename it; a sticky parent directory prevents that', () => {
+  test('`up` refuses a data directory that other users may rename; in a sticky parent directory they may not', () => {
     for (const [mode, gid] of [
       [0o777, 0],
       [0o775, 65534],

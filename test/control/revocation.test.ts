@@ -63,14 +63,14 @@ suite('revocation of credentials by another control process', { timeout: 120_000
     await app?.[Symbol.asyncDispose]()
   })
 
-  test('if one control process deletes an API key, the other control process answers 401 for it', async () => {
+  test('if a control process deletes an API key, the other control process answers 401 to that key', async () => {
     const token = await makeKey('owner', 'short-lived', [])
     assert.equal(await statusAt(one, keys.owner, '/api-keys/short-lived', 'DELETE'), 204)
     assert.equal(await statusAt(one, token, '/users/me'), 401)
     await untilRefused(token, '/users/me', 401)
   })
 
-  test('if a user loses a permission, the other control process answers 403 to their key, which stays valid', async () => {
+  test('if a member loses a permission, control answers 403 to the member’s API key for calls that need it', async () => {
     const auditor = '00000000-0000-0000-0000-000000000007'
     const give = async (assignedRoleIds: string[]) => {
       const body = { role: 'member', assignedRoleIds }
@@ -86,7 +86,7 @@ suite('revocation of credentials by another control process', { timeout: 120_000
     assert.equal(await statusAt(other, token, '/users/me'), 200)
   })
 
-  test('if a member is removed, the other control process answers 401 for each of that member’s keys', async () => {
+  test('if one control process removes a member, the other control process answers 401 to the member’s keys', async () => {
     const tokens = [keys.member, await makeKey('member', 'another', [])]
     assert.equal(await statusAt(other, keys.member, '/users/me'), 200)
     assert.equal(await statusAt(one, keys.owner, `/organizations/${ours}/users/${userId('member')}`, 'DELETE'), 204)

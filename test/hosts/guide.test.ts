@@ -99,7 +99,7 @@ suite('the guide on many hosts', { skip: needsRoot }, () => {
     assert.equal(out, shown)
   })
 
-  test('60 sandboxes are spread over three hosts, and all answer through one gate', async () => {
+  test('60 sandboxes are spread over three hosts, and all of the sandboxes answer through one gate', async () => {
     const { out } = await follow()
     assert.match(out, /^60 sandboxes answered$/m)
     const counts = countsIn(out)

@@ -6,7 +6,7 @@ import { addRunner, alcove, call, commandOf, settingsOf, startHost, startServer,
 import { Network } from './namespaces.ts'
 
 suite('a host that joins over the network', { skip: needsRoot }, () => {
-  test('a joined host runs sandboxes, needs no token after a power failure, and stops when it is removed', async () => {
+  test('a joined host runs sandboxes, starts without a token after a power failure, and stops when removed', async () => {
     await using network = await Network.open()
     const [machine, second] = [await network.addHost('server'), await network.addHost('second')]
     const env = await settingsOf(network)

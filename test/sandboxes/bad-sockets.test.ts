@@ -90,7 +90,7 @@ suite('mistakes of clients with sockets', () => {
         assert.equal((await endOf(path, Buffer.alloc(tooLarge, 'x').toString())).code, 1009, path)
   })
 
-  test('the WebSocket that runs code closes with 1002 if its first frame is binary; it ignores later frames', async () => {
+  test('the interpreter’s WebSocket closes with 1002 if its first frame is binary, and ignores later frames', async () => {
     assert.equal((await endOf(execute, Buffer.from('{"code":"print(1)"}'))).code, 1002)
     const { code, heard } = await endOf(execute, '{"code":"print(1)"}', '{"code":"print(2)"}', Buffer.of(1, 2, 3))
     assert.equal(code, 1000)

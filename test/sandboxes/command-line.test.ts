@@ -94,7 +94,7 @@ suite('alcove run', () => {
     assert.equal(await isThere('run-early'), false)
   })
 
-  test('if nobody reads the output of `alcove run` any more, it ends its command and deletes the sandbox', async () => {
+  test('`alcove run` ends its command and deletes the sandbox if nobody reads its output any more', async () => {
     const { child, until, ended } = start(['run', '--name', 'run-pipe', '--', 'yes'])
     await until('y\n')
     child.stdout.destroy()
@@ -102,7 +102,7 @@ suite('alcove run', () => {
     assert.equal(await isThere('run-pipe'), false)
   })
 
-  test('`alcove run` deletes its sandbox even if the command cannot be run; with --keep it stays', async () => {
+  test('`alcove run` deletes its sandbox even if the command cannot be run; with --keep, the sandbox stays', async () => {
     const none = await alcove(['run', '--name', 'run-none', '--', '/no/such/program'])
     assert.equal(none.code, 127)
     assert.equal(await isThere('run-none'), false)
@@ -116,7 +116,7 @@ suite('alcove run', () => {
     assert.equal(await isThere('desk-box'), true)
   })
 
-  test('on the server’s machine `./alcove run` needs no login or key, but only --data', async () => {
+  test('on the server’s machine, `./alcove run` needs no login and no API key, but only the option --data', async () => {
     const args = ['run', '--data', server.data, '--', 'uname', '-s']
     const { ended, child } = startProgram(join(root, 'alcove'), args, { env: userEnvironment(desk), cwd: desk })
     child.stdin.end()
@@ -361,7 +361,7 @@ suite('alcove shell', () => {
     return startProgram('script', command, { env: { ...env, TERM: 'xterm', SHELL: '/bin/sh', ...more }, cwd: desk })
   }
 
-  test('`alcove shell` opens a terminal of the user’s size, follows its changes, and passes on the exit code', async () => {
+  test('`alcove shell` has the size of the user’s terminal, also after a resize, and returns the exit code', async () => {
     const shell = startShell('desk-box')
     await shell.until('daytona@')
     shell.child.stdin.write('stty size; echo term-$TERM\n')

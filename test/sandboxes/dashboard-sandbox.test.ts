@@ -50,7 +50,7 @@ suite('the page of a sandbox', () => {
     assert.equal(await box.run('stat -c %s photo.bin'), '300000')
   })
 
-  test('the logs tab shows new lines as they come, but does not scroll to them if the reader has scrolled up', async () => {
+  test('the logs tab of a sandbox shows new lines, but does not scroll to new lines if the user scrolled up', async () => {
     assert.ok((await box.toolbox('POST', '/process/session', { sessionId: 'worker' })).status < 300)
     const command =
       'for n in $(seq 300); do echo "line $n"; done; sleep 1; while [ ! -e stop ]; do sleep 0.2; done; echo finished'

@@ -37,7 +37,7 @@ suite('the dashboard in Chromium', () => {
     assert.doesNotMatch(stored, /eyJ|refresh|token/i)
   })
 
-  test('one click makes the first sandbox and opens its terminal, in which commands run', async () => {
+  test('one click on the dashboard makes the first sandbox and shows its terminal, in which commands run', async () => {
     const { page } = visitor
     await page.getByRole('button', { name: 'Create a sandbox and open its terminal' }).click()
     const screen = page.locator('.xterm-rows')
@@ -91,7 +91,7 @@ suite('the dashboard in Chromium', () => {
     assert.equal(await page.getByRole('row', { name: /second/ }).count(), 0)
   })
 
-  test('the command palette opens a sandbox and a page by keyboard alone', async () => {
+  test('with the dashboard’s command palette, a user opens a sandbox or a page with the keyboard alone', async () => {
     const { page } = visitor
     await visitor.go('/sandboxes')
     await page.keyboard.press('Control+k')

@@ -21,7 +21,7 @@ const metadata = '169.254.169.254'
 
 if (!isPrivateHost) {
   test(
-    'a domain list is in force from the creation of a sandbox on, even after restarts and kills',
+    'a sandbox’s list of allowed domains is in force from its creation on, even after restarts and kills',
     { skip: needsRoot },
     () => runOnPrivateHost(import.meta.filename, 420_000),
   )

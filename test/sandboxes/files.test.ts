@@ -73,7 +73,7 @@ suite('files', () => {
       await daytona?.[Symbol.asyncDispose]()
     })
 
-    test('the SDK uploads and downloads one file or many, from memory and from files, with odd names', async () => {
+    test('the SDK uploads and downloads single files and lists of files, from memory and disk, with odd names', async () => {
       const local = mkdtempSync(join(tmpdir(), 'alcove-files-'))
       try {
         const bytes = Buffer.from(Array.from({ length: 500_000 }, (_, at) => (at * 31) % 256))
@@ -233,7 +233,7 @@ suite('files', () => {
     for (const growth of [up, down]) assert.ok(growth < 150 * MiB, `the runner grew by ${growth / MiB} MiB`)
   })
 
-  test('if an upload is aborted, the existing file stays as it was, and no partial file remains', async () => {
+  test('if an upload to a sandbox is aborted, the existing file is not changed, and no partial file remains', async () => {
     await using box = await createBox(alcove, { user: 'root' })
     await box.run('echo old > file')
     const cut = new AbortController()

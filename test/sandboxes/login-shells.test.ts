@@ -31,7 +31,7 @@ suite('a PATH of the sandbox’s own', () => {
     })
   }
 
-  test('a PATH that one call sets is in force in the login shell of that call', async () => {
+  test('if a call sets PATH, the login shell that runs the call’s command has this PATH', async () => {
     const { result } = await sandbox.process.executeCommand("bash -lc 'echo $PATH'", undefined, {
       PATH: `/own:${path}`,
     })

@@ -49,7 +49,7 @@ suite('CPUs, memory, disk, privileges and timeline of a sandbox', () => {
     )
   })
 
-  test('a program file with capabilities that sandboxes lack runs without them, as root and as default user', async () => {
+  test('a program file with capabilities that sandboxes lack can still be run, but gets no such capability', async () => {
     await using box = await createBox(alcove)
     await using asRoot = await createBox(alcove, { user: 'root' })
     // Gives the file the capability CAP_NET_RAW, permitted and effective, which Debian's `ping` has too. The bytes are the format
@@ -63,7 +63,7 @@ suite('CPUs, memory, disk, privileges and timeline of a sandbox', () => {
     assert.equal(await box.run('grep -c " / overlay [^ ]*nosuid" /proc/mounts || grep " / " /proc/mounts'), '1')
   })
 
-  test('in a sandbox Landlock works, new user namespaces are refused, and IS_SANDBOX is set', async () => {
+  test('in a sandbox, Landlock works, new user namespaces cannot be made, and IS_SANDBOX is set', async () => {
     await using box = await createBox(alcove)
     // Makes a Landlock ruleset that forbids all writing to files (landlock(7)).
     const landlock = `

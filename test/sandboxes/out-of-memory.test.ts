@@ -44,7 +44,7 @@ suite('a process that is killed for lack of memory', () => {
     assert.match(String(body['output']), line)
   })
 
-  test('if interpreter code runs out of memory, stderr says so, and the SDK’s error names the limit', async () => {
+  test('if interpreter code runs out of memory, the SDK’s error names the memory limit, and stderr says so', async () => {
     await using daytona = connectTo(alcove)
     const sandbox = await daytona.get(box.id)
     let stderr = ''

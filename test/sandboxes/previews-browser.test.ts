@@ -208,7 +208,7 @@ suite('previews in Chromium', () => {
     assert.doesNotMatch(await callsOf(victim), /framed/)
   })
 
-  test('in a frame on another site, a private preview opens with its token, and its page can make requests', async () => {
+  test('a frame on another site shows a private preview with its token, and the preview can make requests', async () => {
     await surf(async (page) => {
       await page.goto(foreignPage(await addressOf(victim)))
       const frame = page.frameLocator('#preview')
@@ -248,7 +248,7 @@ suite('previews in Chromium', () => {
     }
   })
 
-  test('the gate’s waiting page shows a preview as soon as the server in the sandbox listens', async () => {
+  test('the gate’s waiting page is replaced by the preview as soon as the server in the sandbox listens', async () => {
     await using late = await createBox(alcove)
     await surf(async (page) => {
       await page.goto(await addressOf(late))

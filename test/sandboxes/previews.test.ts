@@ -288,7 +288,7 @@ suite('previews', () => {
     for (const ended of [host, short]) await untilStatus(() => ask('/x', {}, { host: ended }), 401)
   })
 
-  test('a WebSocket of a preview opens by host name with a key, and by path with a preview token', async () => {
+  test('a WebSocket to a preview can be opened by host name with an API key, or by path with a preview token', async () => {
     const url = `ws://${proxy.host}`
     for (const open of [
       () => new WebSocket(`${url}/ws`, { headers: { host: hostOf(box.id), ...bearer() } }),

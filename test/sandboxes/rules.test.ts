@@ -111,7 +111,7 @@ suite('the interpreter, which keeps state', () => {
 })
 
 suite('sessions', () => {
-  test('each session is a shell of its own that keeps its state between commands', async () => {
+  test('each session is a separate shell, whose variables and directory stay the same between commands', async () => {
     const { process } = sandbox
     for (const id of ['one', 'other']) await process.createSession(id)
     const run = async (id: string, command: string) => (await process.executeSessionCommand(id, { command })).stdout

@@ -72,7 +72,7 @@ for (const [name, Sdk] of [
       }
     })
 
-    test('the SDK opens a port by preview link and by a signed URL, and clones a repository', async () => {
+    test('the SDK returns a preview link and a signed URL for a port of a sandbox, and clones a repository', async () => {
       await using daytona = new Sdk({ apiKey: alcove.key, apiUrl: `${alcove.url}/api` })
       const sandbox = await daytona.create()
       await sandbox.process.createSession('web')

@@ -65,7 +65,7 @@ print(p.stdout.read().strip(), p.wait())`
     }
   })
 
-  test('if sudo is stopped, its command stops too; SIGCONT lets both go on', async () => {
+  test('if sudo in a sandbox is suspended, its command is suspended too; SIGCONT continues both', async () => {
     const script = `
 import os, signal, subprocess, time
 p = subprocess.Popen(['sudo', 'sh', '-c', 'echo $$; exec sleep 3601'], stdout=subprocess.PIPE, text=True, process_group=0)
@@ -161,7 +161,7 @@ print(p.wait())`
     }
   })
 
-  test('sudo options that only print information, such as -l and -v, work; unsupported options are refused', async () => {
+  test('sudo has the options that only print information, such as -l and -v, and refuses unsupported ones', async () => {
     assert.match(await box.run('sudo -l'), /^User daytona may run .*\n +\(ALL : ALL\) NOPASSWD: ALL$/)
     assert.equal(await box.run('sudo -v; sudo -nv; sudo -k; sudo -K; sudo -S -p "" -k whoami </dev/null'), 'root')
     assert.match(await box.run('sudo -h; sudo --version'), /^usage: sudo -h[\s\S]*Sudo version/)
@@ -266,7 +266,7 @@ print(p.wait())`
     }
   })
 
-  test('if a user other than the default user calls sudo, it refuses with an error message', async () => {
+  test('sudo in a sandbox refuses users other than the default user with an error message', async () => {
     const { exitCode, result } = await box.try('sudo -u nobody sh -c "sudo id" 2>&1')
     assert.equal(exitCode, 1)
     assert.match(result, /^nobody is not allowed to run sudo on \S+\.$/m)
@@ -375,7 +375,7 @@ END`,
     assert.equal(await box.run('sudo whoami', { timeout: 60 }), 'root')
   })
 
-  test('the agent refuses users who may not use sudo before it reads the request, even while it is busy', async () => {
+  test('a busy agent still refuses users who may not use sudo, before it reads their requests', async () => {
     const said = await python(
       `${words}
 s = knock(); print(answer(s))

@@ -59,7 +59,7 @@ suite('updateEnv of the SDK', () => {
     assert.deepEqual(sandbox.env, { COLOUR: 'blue', ADDED: 'a b\n"c" $HOME' })
   })
 
-  test('updateEnv can remove a variable of the image and set it again; a removed PATH gets a default value', async () => {
+  test('`updateEnv` can remove and set a variable of the image; if PATH is removed, a default PATH is used', async () => {
     const path = await run('echo $PATH')
     await sandbox.updateEnv({}, { unset: ['PATH', 'IS_SANDBOX', 'DAYTONA_REGION_ID', 'NOWHERE'] })
     assert.equal(
@@ -115,7 +115,7 @@ suite('updateEnv of the SDK', () => {
     assert.equal(await seen(), 'red,')
   })
 
-  test('if updateEnv is refused, the SDK throws an error with the reason, and no variable changes', async () => {
+  test('if an `updateEnv` call is refused, the SDK throws an error with the reason, and no variable changes', async () => {
     const before = await run('env | sort')
     await assert.rejects(sandbox.updateEnv({ 'A-B': '1' }), /not the name of a variable/)
     await assert.rejects(sandbox.updateEnv({ BIG: 'x'.repeat(70_000) }), /at most 65536 bytes/)

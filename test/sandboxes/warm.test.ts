@@ -78,7 +78,7 @@ suite('a warm sandbox', () => {
     })
   })
 
-  test('after creates from a snapshot, the server starts warm sandboxes of it, and later creates claim them', async () => {
+  test('after creates from a snapshot, control starts warm sandboxes of it for later creates to claim', async () => {
     const { body: pools } = await alcove.api('GET', '/warm-pools')
     for (const { id } of pools as unknown as { id: string }[]) await alcove.api('DELETE', `/warm-pools/${id}`)
     await using _first = await createBox(alcove)

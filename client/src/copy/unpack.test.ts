@@ -156,7 +156,7 @@ suite('unpacking an archive of a sandbox', () => {
     assert.deepEqual([readdirSync(root), troubles.length], [['after'], 1])
   })
 
-  test('a broken, cut or missing archive is refused, and leaves no incomplete file', async () => {
+  test('unpacking a broken, cut or missing tar archive throws an error, and leaves no incomplete file', async () => {
     const whole = archive({ name: 'a', text: 'x'.repeat(1000) })
     await assert.rejects(unpack(whole.subarray(0, 900)), BadTar)
     await assert.rejects(unpack(Buffer.from('no archive, but some words'.repeat(100))), BadTar)

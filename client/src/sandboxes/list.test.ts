@@ -77,14 +77,14 @@ suite('sandboxes of a server', () => {
     assert.match(asTable(['ID', 'STATE'], rows), /^ID {2}STATE\nid {2}started\n/)
   })
 
-  test('`settle` asks the server until the sandbox is in the wanted state, and then returns the sandbox', async () => {
+  test('a command that waits for a sandbox (`settle`) asks the server until the wanted state is reached', async () => {
     answers = [sandbox('creating'), sandbox('started')]
     asked = []
     assert.equal((await settle(api, sandbox('pending_build'), ['started'])).state, 'started')
     assert.deepEqual(asked, ['GET /api/sandbox/id', 'GET /api/sandbox/id'])
   })
 
-  test('`settle` throws if the sandbox fails, with the server’s reason, or if it stays in an unwanted state', async () => {
+  test('the wait for a sandbox (`settle`) throws if the sandbox fails or stays in a state that is not wanted', async () => {
     const isFailure = (sentence: RegExp, exitCode: number) => (error: unknown) =>
       error instanceof Failure && sentence.test(error.message) && error.exitCode === exitCode
     for (const state of ['error', 'build_failed']) {

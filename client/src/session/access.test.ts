@@ -64,7 +64,7 @@ suite('the server and the credential of a command', () => {
     assert.deepEqual(await found({ ALCOVE_API_KEY: ' k\r\n' }), ['http://127.0.0.1:4600/api', 'k'])
   })
 
-  test('if the server cannot be reached, the error says so, and does not ask the user to sign in again', async () => {
+  test('if `alcove` cannot reach the server, its error does not ask the user to sign in again', async () => {
     const expired = { apiUrl: 'http://127.0.0.1:9/api', issuer: 'http://127.0.0.1:9', clientId: 'c', accessToken: 'a' }
     writeSession(ownSessionFile(home), { ...expired, refreshToken: 'r', endsAt: 0 })
     const isAway = (error: unknown) =>
@@ -81,7 +81,7 @@ suite('the server and the credential of a command', () => {
     rmSync(ownSessionFile(home))
   })
 
-  test('an address that is not a URL is refused as a wrong command line', () => {
+  test('`alcove` reports a server address that is not a URL as a wrong command line', () => {
     const isUsage = (error: unknown) => error instanceof Failure && error.exitCode === exitCodes.usage
     assert.throws(() => findAccess({ ...home, ALCOVE_API_KEY: 'k', ALCOVE_API_URL: 'file:///etc' }), isUsage)
   })

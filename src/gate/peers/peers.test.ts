@@ -266,7 +266,7 @@ suite('calls that a gate passes on to the gate of the sandbox’s host', () => {
     }
   })
 
-  test('if a gate is refused by another gate because of its certificate, its callers get the reason', async () => {
+  test('if another gate refuses a gate’s certificate, the callers of the refused gate get the reason', async () => {
     await using runner = await startTwo({ near: { name: hostNameOf('runner', 'near') } })
     const answer = await runner.call('/a')
     assert.equal(answer.status, 503)
@@ -276,7 +276,7 @@ suite('calls that a gate passes on to the gate of the sandbox’s host', () => {
     assert.deepEqual(runner.far.seen, [])
   })
 
-  test('a gate without a valid certificate reaches no sandbox of another host, and tells callers why', async () => {
+  test('a gate without a valid certificate cannot call sandboxes of other hosts, and tells callers why', async () => {
     await using expired = await startTwo({ near: { days: -1 } })
     assert.match(await messageOf(await expired.call('/a')), /refuses the certificate of this gate \(CERT_HAS_EXPIRED\)/)
     assert.equal((await preview(expired.near)).status, 503)
@@ -367,7 +367,7 @@ suite('calls that a gate passes on to the gate of the sandbox’s host', () => {
     assert.deepEqual([two.far.wanted, two.far.dialled], [[], []])
   })
 
-  test('a gate finds the runner by the address in the ticket, and ignores one that the calling gate sends', async () => {
+  test('a gate finds a runner by the address in the ticket, and ignores an address that another gate sends', async () => {
     await using two = await startTwo()
     const allowed = { kind: 'port', port: 3000 } as const
     two.far.insideSocket = (socket) => void socket.end('bytes from inside')

@@ -46,7 +46,7 @@ suite('a preview’s origin belongs to one sandbox', () => {
     assert.deepEqual([status, headers.location], [401, undefined])
   })
 
-  test('a preview by path is served only at the gate’s own host; other hosts get 404 without asking control', async () => {
+  test('a preview by path works only at the gate’s own host name; at other host names, the gate answers 404', async () => {
     await using sides = await startSides()
     const path = '/preview/box-id/3000/'
     for (const host of [
@@ -94,7 +94,7 @@ suite('a preview’s origin belongs to one sandbox', () => {
 suite('Alcove’s cookies in previews', () => {
   const page = '/?DAYTONA_SANDBOX_AUTH_KEY=t0ken-of-box'
 
-  test('over TLS a preview cookie is only for its host, and is sent even in a frame of another site', async () => {
+  test('over TLS, browsers send a preview cookie only to its host, even in a frame of another site', async () => {
     await using sides = await startSides()
     openedBy(sides, 'preview-query')
     const { headers } = await visit(sides, { path: page, headers: { ...browser, ...https } })

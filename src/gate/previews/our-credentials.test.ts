@@ -58,7 +58,7 @@ suite('credentials of Alcove never reach the server in the sandbox', () => {
     for (const [name, value] of Object.entries(disguises)) assert.equal(headers[name], value, name)
   })
 
-  test('an Authorization header with a credential of Alcove is removed, however the scheme is written', async () => {
+  test('the gate removes an Authorization header with a credential of Alcove in any spelling of the scheme', async () => {
     for (const authorization of [
       `Bearer\t${apiKey}`,
       `BEARER   ${apiKey}`,
@@ -94,7 +94,7 @@ suite('credentials of Alcove never reach the server in the sandbox', () => {
     assert.deepEqual([answer.statusCode, calls], [400, 0])
   })
 
-  test('credentials are removed from cookies, queries and subprotocols; all other values are passed on', async () => {
+  test('the gate removes credentials from cookies, queries and subprotocols, and passes on all other values', async () => {
     const cookie = `a=1; k=${percent(apiKey)}; ${apiKey}=2; t=${token}; b=2`
     assert.equal((await seen({ cookie })).headers.cookie, 'a=1; b=2')
     const protocols = await seen({ 'sec-websocket-protocol': `vite-hmr, ${apiKey}, ${percent(token)}` })

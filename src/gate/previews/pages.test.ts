@@ -7,7 +7,7 @@ import { browser, refused, visit } from '../testing/visiting.ts'
 const scriptIn = (text: string) => /<script>([\s\S]*)<\/script>/.exec(text)?.[1]
 
 suite('pages for refused preview calls', () => {
-  test('a 502 page for a port without a listener reloads itself, and allows no other script', async () => {
+  test('the 502 page for a preview port without a listener reloads itself, and allows no other script', async () => {
     await using sides = await startSides()
     sides.dialRefusal = 'connect'
     for (const headers of [browser, { accept: 'text/html' }]) {

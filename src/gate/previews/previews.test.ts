@@ -84,7 +84,7 @@ suite('addresses of previews', () => {
     assert.equal(sides.seen.length, 3)
   })
 
-  test('a person is redirected from a preview path without its final slash; a program gets the answer', async () => {
+  test('a person who opens a preview path without the last slash is redirected; a program is not', async () => {
     await using sides = await startSides()
     const call = { host: '127.0.0.1', path: '/preview/box-id/80?a=b' }
     const { status, headers } = await visit(sides, { ...call, headers: browser })
@@ -319,7 +319,7 @@ suite('how a sandbox’s server receives a preview call', () => {
     )
   })
 
-  test('each preview call opens its own connection to the sandbox’s server, and closes it at the end', async () => {
+  test('the gate makes a new connection to the sandbox’s server for each preview call', async () => {
     await using sides = await startSides()
     for (let i = 0; i < 3; i++) await visit(sides)
     assert.equal(sides.dialled.length, 3)

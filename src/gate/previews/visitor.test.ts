@@ -45,14 +45,14 @@ suite('a preview cookie', () => {
     assert.deepEqual(await offeredTokens(sides, { method: 'POST', headers: form }), [])
   })
 
-  test('this sandbox’s preview cookie is tried first, even if a page has set many others', async () => {
+  test('the gate tries the preview cookie of the called sandbox first, even if a page has set many others', async () => {
     await using sides = await startSides()
     const junk = Array.from({ length: 20 }, (_, at) => `daytona-sandbox-auth-${at}=junk`).join('; ')
     const tokens = await offeredTokens(sides, { headers: { cookie: `${junk}; ${cookie}` } })
     assert.deepEqual(tokens, ['c', 'junk', 'junk', 'junk'])
   })
 
-  test('during a call that a preview cookie allowed, the gate asks control again with that cookie only', async () => {
+  test('during a call that is allowed by a preview cookie, the gate asks control again with only that cookie', async () => {
     await using sides = await startSides({ presenceMs: 5 })
     const isAskedAgain = Promise.withResolvers<void>()
     openedBy(sides, 'preview-cookie')

@@ -11,7 +11,7 @@ suite('settings of telemetry', () => {
     assert.deepEqual([send, warnings, serviceName], [{}, [], 'alcove-test'])
   })
 
-  test('if only an endpoint is set, traces, metrics and logs are sent to it as protobuf', () => {
+  test('if only an endpoint for telemetry is set, traces, metrics and logs are sent there as protobuf', () => {
     assert.deepEqual(read(endpoint).send, { traces: 'http/protobuf', metrics: 'http/protobuf', logs: 'http/protobuf' })
   })
 

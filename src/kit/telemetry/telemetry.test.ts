@@ -144,7 +144,7 @@ suite('telemetry of a program', () => {
     assert.deepEqual([...pathsOf(receiver)].sort(), ['/elsewhere', '/v1/metrics'])
   })
 
-  test('an invalid or far too long traceparent is ignored, and a new trace begins', async () => {
+  test('a program ignores an invalid or far too long `traceparent` of a call, and begins a new trace', async () => {
     await using receiver = await startReceiver()
     const given = [
       'nonsense',

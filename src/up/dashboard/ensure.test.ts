@@ -37,7 +37,7 @@ suite('the build of the dashboard', { skip: needsRoot }, () => {
   const ensure = () => ensureDashboard(place(), (line) => void said.push(line))
   const left = () => readdirSync(join(scratch, 'cache', 'dashboard')).filter((name) => name !== '.lock')
 
-  test('the first start builds the dashboard; a later start builds it again only if its sources have changed', async () => {
+  test('the first start of a server builds the dashboard; later starts do only if its sources have changed', async () => {
     assert.equal(await ensure(), undefined)
     const { directory } = place()
     const page = readFileSync(join(directory, 'index.html'), 'utf8')
@@ -56,7 +56,7 @@ suite('the build of the dashboard', { skip: needsRoot }, () => {
     assert.ok(existsSync(directory))
   })
 
-  test('only root can change the files of a build, but every program can read them', async () => {
+  test('only root can change the files of a built dashboard, but every program can read these files', async () => {
     assert.equal(await ensure(), undefined)
     const { all, directory } = place()
     const entries = readdirSync(directory, { recursive: true, encoding: 'utf8' }).map((name) => join(directory, name))
@@ -79,7 +79,7 @@ suite('the build of the dashboard', { skip: needsRoot }, () => {
     assert.equal(left().length, 1)
   })
 
-  test('a failed build writes the reason to a file for control, and the next start builds again', async () => {
+  test('a failed build of the dashboard writes the reason to a file, and the next start builds again', async () => {
     const good = readFileSync(join(source, 'main.ts'))
     writeFileSync(join(source, 'main.ts'), "import './missing.ts'\n")
     const why = (await ensure()) ?? ''
@@ -95,7 +95,7 @@ suite('the build of the dashboard', { skip: needsRoot }, () => {
     assert.match((await ensure()) ?? '', /has no pages/)
   })
 
-  test('files of a killed build, and builds that no server has used for a month, are removed', async () => {
+  test('files of a killed build, and built dashboards that no server has used for a month, are removed', async () => {
     const { all } = place()
     mkdirSync(join(all, '.coming-1', 'assets'), { recursive: true })
     const old = join(all, 'old')
