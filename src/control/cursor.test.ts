@@ -4,7 +4,7 @@ import fc from 'fast-check'
 import { readCursor, writeCursor } from './cursor.ts'
 
 suite('cursors, which mark where the next page of a list begins', () => {
-  test('`readCursor` returns the values with which `writeCursor` made the cursor', () => {
+  test('`readCursor` returns the values from which `writeCursor` made the cursor of a page', () => {
     const cursor = { sort: 'createdAt', order: 'desc', value: '2026-01-02T03:04:05.678Z', id: 'a' } as const
     assert.deepEqual(readCursor(writeCursor(cursor), { sort: 'createdAt', order: 'desc', valueIs: 'time' }), cursor)
   })

@@ -34,7 +34,7 @@ const sign = (key: string, method: string, path: string, expires: string) => ({
 })
 
 suite('POST /proxy/access', () => {
-  test('POST /proxy/access answers 200 to any API key of the sandbox’s organization, by id and by name', () =>
+  test('POST /proxy/access answers 200 to any API key of the sandbox’s organization, for the sandbox’s id and name', () =>
     withBox(async (app, id) => {
       for (const key of [keys.owner, keys.member, keys.viewer]) {
         for (const idOrName of [id, 'box']) {
@@ -57,7 +57,7 @@ suite('POST /proxy/access', () => {
       assert.equal((await ask(app, id, bearer(keys.viewer, organizations.ours))).status, 200)
     }))
 
-  test('POST /proxy/access answers 404 to another organization’s key, by id and by name, and 401 without a key', () =>
+  test('POST /proxy/access answers 404 to another organization’s key, for the sandbox’s id and name, and 401 without a key', () =>
     withBox(async (app, id) => {
       assert.equal((await ask(app, id, bearer(keys.stranger))).status, 404)
       assert.equal((await ask(app, 'box', bearer(keys.stranger))).status, 404)
@@ -257,7 +257,7 @@ suite('POST /proxy/access', () => {
       assert.equal((await ask(app, id, bearer(keys.member))).status, 502)
     }))
 
-  test('POST /proxy/access records a call as activity if the gate requests it, at most every 10 seconds', () =>
+  test('POST /proxy/access records a call as activity if the gate asks for that, at most every 10 seconds', () =>
     withBox(async (app, id) => {
       const last = async () => Date.parse((await app.as('member').get(`/sandbox/${id}`)).body.lastActivityAt)
       const start = await last()

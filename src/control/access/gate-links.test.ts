@@ -24,7 +24,7 @@ suite('the WebSockets of gates, over which control sends access answers', () => 
     assert.deepEqual(told, ['server'])
   })
 
-  test('control removes the WebSocket of a gate from its list when the WebSocket closes', () => {
+  test('control removes the WebSocket of a gate from the list of gates when the WebSocket closes', () => {
     const links = new GateLinks()
     const socket = new EventEmitter() as unknown as WebSocket
     links.add(socket)

@@ -125,7 +125,7 @@ suite('the keys of tickets', () => {
     assert.match(row!.private_key, /^v1\.[0-9a-f]{8}\./)
   })
 
-  test('keys that sign tickets are replaced after a month; a replaced key is still accepted for one day', async () => {
+  test('keys that sign tickets are replaced after a month; gates accept a replaced key for one more day', async () => {
     await using sides = await setUp()
     const [tickets, other] = [await Tickets.open(sides.parts), await Tickets.open(sides.parts)]
     const former = tickets.sign(box)

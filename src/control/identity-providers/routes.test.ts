@@ -33,7 +33,7 @@ const create = async (app: TestControl, more: object = {}): Promise<{ id: string
 }
 
 suite('POST /organizations/{organizationId}/identity-providers', () => {
-  test('POST /organizations/{organizationId}/identity-providers returns all fields but the secret, with default values', async () => {
+  test('POST /organizations/{organizationId}/identity-providers returns all fields but the secret, and default values for absent fields', async () => {
     await using app = await start()
     const reply = await app.as('owner').post(providers, body)
     assert.equal(reply.status, 201)

@@ -163,7 +163,7 @@ suite('signing in at the embedded issuer', () => {
     }
   })
 
-  test('a refresh token works once and is replaced; a second use revokes all tokens that came from it', async () => {
+  test('a refresh token works once; a second use revokes all tokens that came from that refresh token', async () => {
     const { verifier, challenge } = startPkce()
     const first = await exchange((await getCode(openBrowser(base), challenge)).get('code')!, verifier)
     const refresh = (token: string) => tokens({ grant_type: 'refresh_token', refresh_token: token })
@@ -337,7 +337,7 @@ suite('signing in at the embedded issuer', () => {
     assert.equal(await statusWith(body['access_token']!), 401)
   })
 
-  test('an issuer session lasts minutes if a browser has only opened the form, and hours after a sign-in', async () => {
+  test('an issuer session lasts minutes if a browser has only opened the sign-in form, hours after a sign-in', async () => {
     const { sql } = app.database
     const longest = async () => {
       const [row] = await sql<{ minutes: number }[]>`

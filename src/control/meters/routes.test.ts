@@ -135,7 +135,7 @@ suite('GET /sandbox/{sandboxIdOrName}/telemetry/metrics', () => {
 })
 
 suite('the samples that runners send', () => {
-  test('a runner’s samples are stored only for its own sandboxes, at most one per sandbox in five seconds', async () => {
+  test('a runner’s samples are stored only for that runner’s sandboxes, at most one per sandbox in 5 seconds', async () => {
     await using app = await startControl(waiting)
     await using runner = await connectRunner(app)
     const id = await create(app)

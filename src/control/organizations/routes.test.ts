@@ -73,7 +73,7 @@ suite('GET /organizations/{organizationId}', () => {
     )
   })
 
-  test('GET /organizations/{organizationId} answers the same 404 for another organization and an unknown one', async () => {
+  test('GET /organizations/{organizationId} answers the same 404 for another organization and for an unknown organization', async () => {
     await using app = await startControl()
     const [foreign, missing] = await Promise.all([
       app.as('owner').get(`/organizations/${theirs}`),
@@ -83,7 +83,7 @@ suite('GET /organizations/{organizationId}', () => {
     assert.equal(foreign.body.message, missing.body.message)
   })
 
-  test('GET /organizations/{organizationId} returns the organization in the path, even if a header names another', async () => {
+  test('GET /organizations/{organizationId} returns the organization in the path, even if a header names another organization', async () => {
     await using app = await startControl()
     const reply = await app.as('owner').get(`/organizations/${ours}`, {
       headers: { 'X-Daytona-Organization-ID': theirs },

@@ -186,7 +186,7 @@ suite('the targets of outbound calls', () => {
     assert.deepEqual([reply.status, reply.headers['location'], inner.connections()], [302, inner.url, 0])
   })
 
-  test('an outbound call gives different reasons for an unknown name, an empty response and a closed port', async () => {
+  test('an outbound call fails with different reasons for an unknown name, an empty reply and a closed port', async () => {
     const noName: Resolve = () => Promise.reject(new Error('ENOTFOUND'))
     const request: OutboundRequest = { method: 'GET', url: 'https://nobody.test/' }
     assert.equal(await reasonOf(createOutbound({ allowed: loopback, resolve: noName }).send(request)), 'not_public')

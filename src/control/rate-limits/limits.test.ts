@@ -184,7 +184,7 @@ suite('rate limits', () => {
     )
   })
 
-  test('the SDK reports an exceeded rate limit, with its headers', async () => {
+  test('the SDK reports an exceeded rate limit, with the rate limit headers', async () => {
     await using app = await startLimited({ authenticated: minute(1) })
     const base = await app.listen()
     await using daytona = new Daytona({ apiKey: keys.member, apiUrl: `${base}/api` })

@@ -63,7 +63,7 @@ suite('PATCH /shared-regions/{id}', () => {
 })
 
 suite('GET /regions', () => {
-  test('GET /regions lists the organization’s own regions before shared regions, and no others', async () => {
+  test('GET /regions lists the organization’s own regions before shared regions, and no other regions', async () => {
     await using app = await startControl()
     await addRegions(app)
     assert.deepEqual(idsOf((await app.as('viewer').get('/regions')).body), ['ours_1', 'local'])

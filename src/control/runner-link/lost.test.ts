@@ -202,7 +202,7 @@ suite('a lost host', () => {
     assert.equal(far.has.has(id), false)
   })
 
-  test('if control is killed while it gives up a host’s sandboxes, it continues after its next start', async () => {
+  test('if control is killed while it gives up a host’s sandboxes, control continues after its next start', async () => {
     await using app = await startControl(options)
     await using local = await connectRunner(app)
     await using far = await join(app, 'far')

@@ -17,7 +17,7 @@ const general = [...sizes, 'default', 'desktop']
 const namesOf = (page: { items: { name: string }[] }) => page.items.map(({ name }) => name)
 
 suite('GET /snapshots', () => {
-  test('GET /snapshots returns the organization’s own snapshots and the general ones, and no others', async () => {
+  test('GET /snapshots returns the organization’s own snapshots and the general snapshots, and no others', async () => {
     await using app = await startControl()
     await addSnapshot(app, 'ours', organizations.ours)
     await addSnapshot(app, 'theirs', organizations.theirs)
@@ -85,7 +85,7 @@ suite('GET /snapshots/{idOrName}', () => {
     })
   })
 
-  test('GET /snapshots/{idOrName} returns the organization’s own snapshot if a general one has the same name', async () => {
+  test('GET /snapshots/{idOrName} returns the organization’s own snapshot if a general snapshot has the same name', async () => {
     await using app = await startControl()
     const id = await addSnapshot(app, 'default', organizations.ours)
     assert.equal((await app.as('viewer').get('/snapshots/default')).body.id, id)

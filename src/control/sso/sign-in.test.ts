@@ -81,7 +81,7 @@ suite('GET /auth/sso/org/{organizationId}', () => {
     assert.deepEqual([none.status, none.body.message], [404, without.body.message])
   })
 
-  test('a sign-in uses the identity provider that the query names, or else the oldest enabled one', async () => {
+  test('a sign-in uses the identity provider that the query names, or else the oldest enabled provider', async () => {
     await using other = await startProvider({ clientId: 'other' })
     await using sso = await startSso(provider)
     const path = `/organizations/${organizations.ours}/identity-providers`

@@ -114,7 +114,7 @@ suite('`migrate`', () => {
     await assert.rejects(directoryOf({ 'first.sql': '' }).then(readMigrations), /Migration 1/)
   })
 
-  test('`migrate` does not change a database of a newer version, or one with other migrations', async () => {
+  test('`migrate` does not change a database of a newer version, or a database with other migrations', async () => {
     await using opened = await openTestDatabase('empty')
     const first = { '0001_a.sql': 'create table a ()' }
     await migrate(opened.database, await directoryOf({ ...first, '0002_b.sql': 'create table b ()' }))

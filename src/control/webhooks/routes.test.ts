@@ -152,7 +152,7 @@ suite('POST /webhooks/organizations/{organizationId}/endpoints', () => {
 })
 
 suite('the calls about a single endpoint', () => {
-  test('GET /webhooks/organizations/{organizationId}/endpoints lists endpoints, and GET /webhooks/organizations/{organizationId}/endpoints/{endpointId} returns one endpoint or 404', async () => {
+  test('GET /webhooks/organizations/{organizationId}/endpoints lists webhook endpoints, and GET /webhooks/organizations/{organizationId}/endpoints/{endpointId} returns one endpoint or 404', async () => {
     await using app = await startControl()
     const { id } = (await add(app)).body
     const shown = await app.as('owner').get(`${base}/endpoints/${id}`)

@@ -98,7 +98,7 @@ suite('the sending of webhook messages', () => {
     ])
   })
 
-  test('a failed webhook is retried for over a day, at growing intervals; then its endpoint is disabled', async () => {
+  test('a failed webhook is retried for over a day, at growing intervals; then the endpoint is disabled', async () => {
     await using app = await start()
     await using receiver = await startReceiver()
     const { id } = await addEndpoint(app, receiver.url)
