@@ -217,7 +217,7 @@ suite('the sandboxes of a host', { skip: needsRoot }, () => {
       await assert.rejects(box.host.start(assignment), /The disk of the sandbox is gone/, attempt)
   })
 
-  test('a sandbox id that could be read as a path is refused', async () => {
+  test('the runner refuses a sandbox id that could be read as a path', async () => {
     assert.throws(() => void box.host.destroy('../x'), /characters that no id has/)
     assert.throws(() => void box.host.start(box.assignment({ sandboxId: 'a/b' })), /characters that no id has/)
   })

@@ -45,7 +45,7 @@ suite('decompressing hostile data', () => {
       )
     })
 
-    test(`${kind}: damaged and truncated data is refused, and an error of the source is passed on`, async () => {
+    test(`${kind}: decompression refuses damaged and truncated data, and passes on an error of the source`, async () => {
       const packed = packers[kind](text)
       await assert.rejects(whole(inflate(of(Buffer.from('no such thing at all')), kind)), Damaged)
       await assert.rejects(whole(inflate(of(packed.subarray(0, packed.length - 12)), kind)), Damaged)

@@ -215,7 +215,7 @@ suite('commands that a permanent launcher process starts (`serveCommands`)', () 
     await assert.rejects(runCommand(['sleep', '1000'], { timeoutMs: 1000 }), /took longer than 1000 ms/)
   })
 
-  test('400 concurrent commands all finish, although the launcher runs fewer commands at a time', async () => {
+  test('of 400 concurrent commands, the launcher runs some at a time, and all of them finish', async () => {
     const asked = Array.from({ length: 400 }, (_, index) => runCommand(['echo', String(index)]))
     assert.deepEqual(
       await Promise.all(asked),

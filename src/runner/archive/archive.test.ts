@@ -40,7 +40,7 @@ const roundTrip = (open: () => StoreAddress) => {
     scratch[Symbol.dispose]()
   })
 
-  test('packing a disk reports the archive’s size and, during the work, its progress', async () => {
+  test('packing a disk reports the archive’s size, and during the work the progress', async () => {
     const steps: number[] = []
     archive = await packDisk({ store, sandboxId, archiveId: 'a1', disk, onProgress: ({ bytes }) => steps.push(bytes) })
     assert.equal(archive.id, 'a1')
@@ -212,7 +212,7 @@ suite('a damaged archive', { skip: needsRoot }, () => {
     assert.deepEqual(listDisk(scratch.at('disk')), there)
   })
 
-  test('unpacking refuses an archive in which a link replaces a part of the disk, and leaves no disk', async () => {
+  test('unpacking an archive fails if a link in it replaces a part of the disk, and leaves no disk', async () => {
     const outside = scratch.make('outside')
     for (const hostile of ['upper', 'etc', 'etc/hosts', 'etc/image']) {
       const from = scratch.make(`hostile-${hostile.replace('/', '-')}`)

@@ -114,7 +114,7 @@ suite('base images that move between hosts through the store', { skip: needsRoot
     assert.deepEqual(gets, [])
   })
 
-  test('twenty simultaneous restores fetch a base from the store once, and a later restore fetches nothing', async () => {
+  test('twenty simultaneous restores of disks fetch their base from the store once; later ones fetch nothing', async () => {
     const identity = await identityOf(one)
     const three = await host('three')
     gets = []

@@ -262,7 +262,7 @@ suite('packing and unpacking, interrupted', { skip: needsRoot }, () => {
     assert.deepEqual(readdirSync(directory), [])
   })
 
-  test('packing refuses a disk that contains a path which is too long for tar to restore', async () => {
+  test('packing a disk is refused if the disk contains a path that is too long for tar to restore', async () => {
     const directory = scratch.at('too-deep')
     const deep = makeNastyDisk(directory)
     const names = Array.from({ length: 20 }, () => 'd'.repeat(250))
@@ -287,7 +287,7 @@ suite('packing and unpacking, interrupted', { skip: needsRoot }, () => {
     assert.equal((await extentOf(disk)).directories, 5)
   })
 
-  test('packing a missing disk is an error, and stores nothing', async () => {
+  test('packing a disk that does not exist is an error, and writes nothing to the store', async () => {
     const packing = packDisk({
       store: storeAt('none'),
       sandboxId,

@@ -101,7 +101,7 @@ suite('a store in a directory', () => {
     assert.deepEqual(readdirSync(`${root}/.incoming`), [])
   })
 
-  test('temporary files of killed writers are removed after a day; newer temporary files stay', async () => {
+  test('temporary files of killed programs in a directory store are removed after a day, but not before', async () => {
     const incoming = scratch.make('left/.incoming')
     for (const name of ['old', 'new']) writeFileSync(`${incoming}/${name}`, 'x')
     utimesSync(`${incoming}/old`, 1, 1)
@@ -225,7 +225,7 @@ suite('an S3 store that fails', () => {
     assert.equal(s3.asked(), 3)
   })
 
-  test('a call to an S3 store that stays down fails after a few retries, with a sentence for users', async () => {
+  test('a call to an S3 store that stays down fails after a few retries, with a message fit for users', async () => {
     await using s3 = await answering([[503, '<Error><Code>SlowDown</Code></Error>']])
     await assert.rejects(
       s3.store.put('k', Buffer.from('x')),

@@ -134,13 +134,13 @@ suite('an image built from a definition with RUN', { skip }, () => {
     await leavesNothing('failing')
   })
 
-  test('a build that fills its disk fails, and leaves no files', async () => {
+  test('a build of an image that fills its disk fails, and leaves no files', async () => {
     const filling = wanted('filling', ['RUN dd if=/dev/zero of=/big bs=1M count=400 conv=fsync'], 0.125)
     await assert.rejects(bring(filling), /Line 2: exit code 1.*(No space left|quota exceeded)/s)
     await leavesNothing('filling')
   })
 
-  test('a build that is cancelled or exceeds its time limit ends, and leaves no files', async () => {
+  test('a build of an image that is cancelled or exceeds its time limit ends, and leaves no files', async () => {
     const controller = new AbortController()
     const asked = images.bring(wanted('slow', ['RUN sleep 600']), {
       signal: controller.signal,

@@ -276,7 +276,7 @@ suite('the keeper of images on a runner', () => {
     assert.deepEqual(kept.said(), ['tool present'])
   })
 
-  test('image fetches above the limit are queued; an image’s progress is reported at most once a second', async () => {
+  test('fetches of images above the limit are queued; the progress of each is reported once a second at most', async () => {
     using kept = startKeeper({ long: 2 })
     const { promise, resolve } = Promise.withResolvers<void>()
     kept.images.before = () => promise

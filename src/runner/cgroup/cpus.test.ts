@@ -8,7 +8,7 @@ suite('the processors that sandboxes are assigned', () => {
     assert.equal(writeCpuList([3, 1, 2, 9]), '1-3,9')
   })
 
-  test('a sandbox gets its `cpu` in processors, rounded up: at least one, at most all processors of the host', () => {
+  test('a sandbox with `cpu` N gets N processors, rounded up: at least 1, at most all of the host', () => {
     const spread = new CpuSpread([0, 1, 2, 3])
     assert.equal(spread.take('a', 0.1).length, 1)
     assert.equal(spread.take('b', 1.5).length, 2)

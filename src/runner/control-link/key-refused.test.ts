@@ -56,7 +56,7 @@ suite('detecting that control refuses the runner’s key', () => {
     assert.deepEqual(told, [true, false])
   })
 
-  test('`onAnswer` gets the HTTP status of each answer of control, or undefined if control cannot be reached', async () => {
+  test('`onAnswer` gets the HTTP status of control’s answer, or undefined if control cannot be reached', async () => {
     const control = createServer((_request, response) => response.writeHead(401).end('{}'))
     await once(control.listen(0, '127.0.0.1'), 'listening')
     const controlUrl = new URL(`http://127.0.0.1:${(control.address() as AddressInfo).port}`)

@@ -127,7 +127,7 @@ suite('the link to control', () => {
     assert.deepEqual(control.linked[0]?.said[1], { type: 'report', report })
   })
 
-  test('the link passes control’s assignments and requests to the runner, and ignores unreadable messages', async () => {
+  test('the runner gets control’s assignments and requests over the link, and ignores unreadable messages', async () => {
     await using control = await startControl()
     const heard: string[] = []
     const done = Promise.withResolvers<void>()

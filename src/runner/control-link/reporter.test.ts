@@ -43,7 +43,7 @@ const startReporter = () => {
 }
 
 suite('reports from the runner to control', () => {
-  test('reports are sent over the link while it is connected, otherwise over HTTP', async () => {
+  test('a runner sends reports over the link while the link is connected, otherwise over HTTP', async () => {
     using parts = startReporter()
     const { reporter, sent, told, side } = parts
     reporter.say(started('a', 1))

@@ -24,7 +24,7 @@ suite('the patterns of .dockerignore and --exclude', () => {
     assert.deepEqual(leftOut('a/**', 'a/b', 'b'), ['a/b'])
   })
 
-  test('too many exclude patterns are refused, and no pattern takes unlimited time', () => {
+  test('a COPY with too many exclude patterns is refused, and no exclude pattern takes unlimited time', () => {
     assert.throws(() => new Patterns(Array.from({ length: 1001 }, () => 'a')), /more than 1000 patterns/)
     assert.throws(() => new Patterns(['a/'.repeat(101)]), /too long a pattern/)
     assert.throws(() => new Patterns(['[b-a]']), /is not a usable pattern/)

@@ -65,7 +65,7 @@ suite('generations (versions) of the default image', { skip: needsRoot }, () => 
   const namesInPool = async () => (await readdir(join(directory, 'pool/images'))).sort()
   const namesInCache = async () => (await readdir(join(directory, 'cache'))).filter((name) => !name.endsWith('.lock'))
 
-  test('after a renewal, new disks use the new default image and older disks the old one', async () => {
+  test('after a renewal of the default image, new disks use the new image, and older disks the old image', async () => {
     const store = await opened()
     assert.equal(store.newest('default'), 'default')
     await renew(store)
@@ -105,7 +105,7 @@ suite('generations (versions) of the default image', { skip: needsRoot }, () => 
     assert.deepEqual([await madeIn(next, 'default'), built], ['2', 2])
   })
 
-  test('after a failed build the old default image stays in use, and no file of the failed build is left', async () => {
+  test('if a build of the default image fails, the old default image stays in use, and no new file is left', async () => {
     const store = await opened()
     const before = [await namesInPool(), await namesInCache()]
     const failing = open({

@@ -19,7 +19,7 @@ suite('images from registries and files', { skip: cannotRun }, () => {
   const room = libraryRoom()
   const { open, from, bring, fails, below, leavesNothing, rootfs, read, parts } = room
 
-  test('a tag is resolved once: the image keeps its digest even if the tag refers to another image later', async () => {
+  test('an image’s tag is resolved once: the image stays the same even if the tag later names another image', async () => {
     const first = makeImage({
       layers: [layer(file('a', 'old', { uid: 1000, gid: 7 }))],
       config: { User: '1000:7', Env: ['PATH=/bin', 'A=b=c'], WorkingDir: '/srv', Entrypoint: ['/a'], Cmd: ['x'] },
@@ -115,7 +115,7 @@ suite('images from registries and files', { skip: cannotRun }, () => {
     assert.equal(below('image-trees').length, 1)
   })
 
-  test('a layer of another image in the same repository is not downloaded again', async () => {
+  test('a layer that another image of the same repository has is not downloaded again', async () => {
     const common = layer(file('common', noise(200_000)))
     const [one, two] = ['one', 'two'].map((name) => makeImage({ layers: [common, layer(file(name))] }))
     assert.ok(one && two)
@@ -199,7 +199,7 @@ suite('images from registries and files', { skip: cannotRun }, () => {
     assert.deepEqual(next.stored(), { images: sizeBytes, layers })
   })
 
-  test('a hostile layer cannot write outside its image, and makes no device', async () => {
+  test('an image layer with hostile paths writes nothing outside its image, and makes no device', async () => {
     const victim = join(room.directory, 'victim')
     await writeFile(victim, 'untouched')
     const inside = (path: string) => file(path, 'hostile')
@@ -302,7 +302,7 @@ suite('images from registries and files', { skip: cannotRun }, () => {
     assert.equal(statSync(trees).mode & 0o777, 0o700)
   })
 
-  test('layers compressed with zstd are verified by their digests too', async () => {
+  test('image layers compressed with zstd are verified by their digests, as other layers are', async () => {
     const layers = [layer(file('a'), file('big', noise(300_000))), layer(file('b'))]
     const image = makeImage({ layers, layerKind: 'layer.v1.tar+zstd' })
     const library = open()

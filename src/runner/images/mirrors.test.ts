@@ -16,7 +16,7 @@ suite('the names of images in mirrors', () => {
     assert.deepEqual(named('quay.io/x/y'), [])
   })
 
-  test('a list of mirrors is refused as a whole if one entry is invalid', () => {
+  test('a list of registry mirrors is refused as a whole if one entry is invalid', () => {
     for (const bad of ['docker.io', '=x', 'docker.io=', 'docker.io=https://x', 'a=b=c', 'a=b/../c=d', 'a=b/C'])
       assert.equal(readMirrors(['docker.io=fine', bad]), undefined, bad)
   })

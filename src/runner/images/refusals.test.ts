@@ -186,7 +186,7 @@ suite('image pulls that are refused', { skip: cannotRun }, () => {
     await bring(library, 'two', second, ours)
   })
 
-  test('an invalid image name is refused', async () => {
+  test('a pull of an image with an invalid name is refused', async () => {
     for (const name of ['', 'UPPER', 'a b', 'x:', 'x@sha256:12', '../x', 'docker://x', '-x', 'a//b', 'x:1/../..'])
       await fails('invalid-reference', /is not the name of an image/, bring(open(), 'one', from(name)))
     await assert.rejects(bring(open(), '../one', from('x')), ImageFailed)

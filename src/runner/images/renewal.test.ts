@@ -86,7 +86,7 @@ suite('renewals of the default image', () => {
     assert.equal(renewals.length, 1)
   })
 
-  test('a failed renewal of the default image is reported, and is tried again a day later', async () => {
+  test('a failed renewal of the default image is reported, and the runner tries again a day later', async () => {
     const before = new Date(madeAt).toISOString()
     now += 31 * day
     fails = true

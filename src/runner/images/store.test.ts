@@ -139,7 +139,7 @@ suite('the image store of a runner', { skip: needsRoot }, () => {
     assert.equal(built, 1)
   })
 
-  test('after a kill during unpacking, the next runner unpacks the default image from the beginning', async () => {
+  test('if a runner is killed while it unpacks the default image, the next runner unpacks it from the start', async () => {
     await open().ensureDefault()
     await rm(join(directory, 'pool'), { recursive: true })
     // The real tar is replaced by one that never ends, so that the process hangs while it unpacks.

@@ -32,7 +32,7 @@ suite('keeper: assignments are carried out', () => {
     assert.deepEqual(kept.said(), ['box 1 started', 'box 2 stopped', 'box 3 started', 'box 4 destroyed'])
   })
 
-  test('pause and resume are reported; a sandbox that ends while paused is reported as stopped', async () => {
+  test('a runner reports pause and resume; it reports a sandbox that ends while paused as stopped', async () => {
     using kept = startKeeper()
     for (const [index, target] of (['started', 'paused', 'started', 'paused'] as const).entries()) {
       kept.keeper.take(assigned('box', index + 1, { target }))
@@ -113,7 +113,7 @@ suite('keeper: assignments are carried out', () => {
     })
   })
 
-  test('an assignment that is received again is reported again, but not carried out again', async () => {
+  test('a runner that gets the same assignment again reports again, but does not carry it out again', async () => {
     using kept = startKeeper()
     kept.keeper.take(assigned('box', 1))
     await kept.reported(1)
@@ -123,7 +123,7 @@ suite('keeper: assignments are carried out', () => {
     assert.deepEqual(kept.said(), ['box 1 started', 'box 1 started'])
   })
 
-  test('an assignment with an older generation is ignored', async () => {
+  test('a runner ignores an assignment with an older generation than the sandbox has', async () => {
     using kept = startKeeper()
     kept.keeper.take(assigned('box', 5))
     await kept.reported(1)
@@ -135,7 +135,7 @@ suite('keeper: assignments are carried out', () => {
     assert.deepEqual(kept.host.asked, ['start box 5'])
   })
 
-  test('an assignment with a newer generation is carried out even if its target state has not changed', async () => {
+  test('a runner carries out an assignment of a newer generation even if the target state has not changed', async () => {
     using kept = startKeeper()
     kept.host.hold(assigned('box', 1), 'started')
     kept.keeper.take(assigned('box', 2, { network: { blockAll: true, allowList: null } }))
@@ -144,7 +144,7 @@ suite('keeper: assignments are carried out', () => {
     assert.equal(kept.host.get('box')?.assignment.network.blockAll, true)
   })
 
-  test('one verb per sandbox runs at a time; if several assignments wait, only the last one is carried out', async () => {
+  test('a runner runs one verb per sandbox at a time; of several waiting assignments only the last is done', async () => {
     using kept = startKeeper()
     const { passed, open } = gate()
     kept.host.before = (verb) => (verb === 'start' && kept.host.asked.length === 1 ? passed : undefined)
@@ -215,7 +215,7 @@ suite('keeper: assignments are carried out', () => {
 })
 
 suite('keeper: failed verbs', () => {
-  test('a failed verb is tried again, and is reported only when it has succeeded', async () => {
+  test('a runner tries a failed verb again, and reports the verb only when it has succeeded', async () => {
     using kept = startKeeper()
     kept.host.before = () => {
       if (kept.host.asked.length < 3) throw new Error('The disk is full.')
@@ -257,7 +257,7 @@ suite('keeper: failed verbs', () => {
     ])
   })
 
-  test('a pause that fails leaves the sandbox running, and its report has the reason', async () => {
+  test('a failed pause leaves the sandbox running, and the report to control has the reason', async () => {
     using kept = startKeeper()
     kept.keeper.take(assigned('box', 1))
     await kept.reported(1)

@@ -51,7 +51,7 @@ suite('saves of stopped disks', () => {
     await kept.until(() => kept.said.at(-1) === 'box saved two')
   })
 
-  test('at most two saves run at a time, and at most one for each organization', async () => {
+  test('a runner makes at most two saves at a time, and at most one of each organization', async () => {
     using kept = startSaver()
     const { passed, open } = gate()
     kept.host.before = () => passed
@@ -96,7 +96,7 @@ suite('saves of stopped disks', () => {
     await kept.until(() => kept.said.length === 1)
   })
 
-  test('a save that control does not request any more leaves the queue, and its result is not reported', async () => {
+  test('a save that control does not request any more is removed from the queue, or ends without a report', async () => {
     using kept = startSaver()
     const { passed, open } = gate()
     kept.host.before = () => passed

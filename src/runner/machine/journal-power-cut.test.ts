@@ -22,7 +22,7 @@ const cutJournal = (
 const reasonIn = async (journal: Journal) => (await journal.read('a'))?.spec.errorReason
 
 suite('the runner’s journal, with power cuts at any moment', { skip: needsRoot }, () => {
-  test('when `writeSpec` has resolved, the spec survives a power cut; before that, it is missing or complete', () =>
+  test('when `writeSpec` has resolved, a power cut does not lose `spec.json`', () =>
     cutJournal(
       async (journal, mark) => {
         await journal.writeSpec('a', specOf('first'))
@@ -35,7 +35,7 @@ suite('the runner’s journal, with power cuts at any moment', { skip: needsRoot
       },
     ))
 
-  test('after a power cut during `rewriteSpec` there is a complete spec, either the old or the new one', () =>
+  test('after a power cut during `rewriteSpec`, `spec.json` is complete, with the old or the new contents', () =>
     cutJournal(
       async (journal, mark) => {
         await journal.writeSpec('a', specOf('old'))
@@ -48,7 +48,7 @@ suite('the runner’s journal, with power cuts at any moment', { skip: needsRoot
       },
     ))
 
-  test('after a power cut during `rewriteSpecLate` there is a complete spec, either the old or the new one', () =>
+  test('after a power cut during `rewriteSpecLate`, `spec.json` is complete, with old or new contents', () =>
     cutJournal(
       async (journal, mark) => {
         await journal.writeSpec('a', specOf('old'))

@@ -25,7 +25,7 @@ suite('the runner’s journal', () => {
     assert.deepEqual(readdirSync(join(directory, 'a')).sort(), ['run.json', 'spec.json'])
   })
 
-  test('a write by `rewriteSpecLate` comes before later writes; if it fails, its callback gets the error', async () => {
+  test('a write by `rewriteSpecLate` comes before later writes; if it fails, a callback gets the error', async () => {
     await journal.writeSpec('late', spec)
     for (const errorReason of ['1', '2']) journal.rewriteSpecLate('late', { ...spec, errorReason }, assert.ifError)
     await journal.rewriteSpec('late', { ...spec, errorReason: '3' })
@@ -47,7 +47,7 @@ suite('the runner’s journal', () => {
     assert.ok(read?.run?.pid !== undefined)
   })
 
-  test('`read` ignores a damaged `run.json`, and returns undefined if `spec.json` is damaged', async () => {
+  test('`read` of a journal ignores a damaged `run.json`, and returns undefined if `spec.json` is damaged', async () => {
     await journal.writeSpec('torn', spec)
     writeFileSync(join(directory, 'torn/run.json'), '{"boo')
     assert.deepEqual(await journal.read('torn'), { spec, run: undefined })

@@ -90,7 +90,7 @@ if (!isPrivateHost) {
       await Promise.all([isClosed(slot, web.other), isClosed(slot, web.cdn), isClosed(slot, dns, 80)])
     })
 
-    test('`*.example.com` allows names below the domain, even through a CNAME, but not the domain itself', async () => {
+    test('`*.example.com` in a list of domains allows names below example.com, but not example.com itself', async () => {
       const slot = await slotWith(named('*.example.com'))
       assert.deepEqual(await ask(slot.name, dns, 'WWW.Example.Com'), [web.cdn])
       await isOpen(slot, web.cdn)
@@ -106,7 +106,7 @@ if (!isPrivateHost) {
       assert.deepEqual(otherNames.asked, [])
     })
 
-    test('DNS answers that are too long for UDP come over TCP; AAAA, TXT, SRV and MX answers are empty', async () => {
+    test('sandboxes get DNS answers that are too long for UDP over TCP; AAAA, TXT, SRV, MX answers are empty', async () => {
       const slot = await slotWith(named('*.example.com'))
       assert.equal((await ask(slot.name, dns, 'many.example.com')).length, 40)
       for (const type of ['AAAA', 'TXT', 'SRV', 'MX']) {

@@ -66,7 +66,7 @@ if (!isPrivateHost) {
       await pool.close()
     })
 
-    test('a sandbox’s connections count for its own organization, even if its slot was made for another one', async () => {
+    test('a sandbox’s connections count for its own organization, even in a network slot made for another', async () => {
       const pool = await openPool()
       const takenBy = async (organizationId: string) => {
         const slot = await pool.acquire()
@@ -184,7 +184,7 @@ if (!isPrivateHost) {
       await pool.close()
     })
 
-    test('two runners on one host use different address ranges', async () => {
+    test('two runners on one host use different ranges of addresses for their sandboxes', async () => {
       const [one, two] = await Promise.all([openPool(), openPool({ instance: 'ab12ce' })])
       const [mine, theirs] = [await one.acquire(), await two.acquire()]
       assert.notEqual(mine.gateway, theirs.gateway)

@@ -84,7 +84,7 @@ if (!isPrivateHost) {
       await isClosed(slot, web.other)
     })
 
-    test('with `block all` a sandbox can reach nothing, not even DNS', async () => {
+    test('a sandbox with the policy `block all` can reach nothing, not even DNS', async () => {
       const slot = await slotWith(nothing)
       await Promise.all([isClosed(slot, web.listed), isClosed(slot, resolver, 53)])
     })
@@ -95,7 +95,7 @@ if (!isPrivateHost) {
       await isClosed(slot, resolver, 80)
     })
 
-    test('a changed network policy applies immediately, also to open connections', async () => {
+    test('a sandbox’s changed network policy applies immediately, also to open connections', async () => {
       const slot = await slotWith(everything)
       await sendDatagram(slot.name, web.other, 80, 'before')
       await outside.heard('before')
@@ -170,7 +170,7 @@ if (!isPrivateHost) {
       await pool.apply(slot, nothing)
     })
 
-    test('a sandbox gets no connections beyond its limit, and another sandbox can still connect', async () => {
+    test('a sandbox cannot open more connections than its limit, and another sandbox can still connect', async () => {
       const slot = await slotWith(everything)
       const sibling = await slotWith(everything)
       const atOnce = `const socket = require('node:dgram').createSocket('udp4')
@@ -207,7 +207,7 @@ if (!isPrivateHost) {
       pool = await openPool()
     })
 
-    test('an invalid list of CIDRs is refused, and the earlier policy stays in force', async () => {
+    test('a network policy with an invalid list of CIDRs is refused, and the earlier policy stays in force', async () => {
       const slot = await slotWith(only(`${web.listed}/32`))
       for (const list of [['example.com'], ['1.2.3.4/33'], ['::/0'], ['1.2.3.4; drop'], Array(11).fill('1.2.3.4')]) {
         await assert.rejects(pool.apply(slot, only(...list)), RangeError)

@@ -50,8 +50,10 @@ setTimeout(() => end('silence'), 5000)`
 const udp = async (from: Slot, to: string, port = 80) => (await inside(from, sending, to, String(port))).trim()
 
 if (!isPrivateHost) {
-  test('in a private network namespace, forbidden connections are refused immediately', { skip: needsRoot }, () =>
-    runOnPrivateHost(import.meta.filename),
+  test(
+    'in a private network namespace, forbidden connections of sandboxes are refused immediately',
+    { skip: needsRoot },
+    () => runOnPrivateHost(import.meta.filename),
   )
 } else {
   suite('what a sandbox may not reach', () => {
@@ -87,7 +89,7 @@ if (!isPrivateHost) {
       await removeNetwork(instance)
     })
 
-    test('TCP and UDP to private, metadata and host addresses and to gateways are refused, not dropped', async () => {
+    test('connections of sandboxes to private, metadata and host addresses or gateways are refused at once', async () => {
       const slot = await slotWith(everything)
       for (const to of [lan, documentation, relay, metadata, gateway, wayOut]) await isRefused(slot, to)
       assert.equal(await tcp(slot, web.listed), 'open')
@@ -116,7 +118,7 @@ if (!isPrivateHost) {
       assert.match(await tcp(slot, '2001:4860:4860::8888'), /^E(NETUNREACH|ADDRNOTAVAIL|HOSTUNREACH)$/)
     })
 
-    test('with `block all` no name resolves, and the DNS answer comes immediately', async () => {
+    test('in a sandbox with the policy `block all` no name resolves; the DNS answer comes immediately', async () => {
       const slot = await slotWith(nothing)
       // Alcove's resolver is started when the first sandbox needs it, so it may not be ready yet. The first question is therefore
       // retried.
@@ -159,7 +161,7 @@ if (!isPrivateHost) {
       }
     })
 
-    test('when the host gets an address, packets of sandboxes to that address are refused immediately', async () => {
+    test('when the host gets a new address, sandboxes’ packets to that address are refused immediately', async () => {
       const slot = await slotWith(everything)
       assert.equal(await tcp(slot, web.listed), 'open')
       await runCommand(['ip', 'addr', 'add', `${web.listed}/32`, 'dev', 'lo'])

@@ -51,7 +51,7 @@ suite('the configuration for the sandbox runtime', () => {
     assert.equal(resources.pids.limit, 8192)
   })
 
-  test('a sandbox always has a system call filter: a compiled one, or a profile that the runtime compiles', () => {
+  test('a sandbox always has a system call filter: compiled by Alcove, or compiled by the OCI runtime', () => {
     const compiled = makeConfig(sandbox)
     assert.deepEqual(compiled.annotations, { 'run.oci.seccomp_bpf_data': 'AAAA' })
     assert.equal('seccomp' in compiled.linux, false)
@@ -112,7 +112,7 @@ suite('the configuration for the sandbox runtime', () => {
 })
 
 suite('limits of a sandbox in the runtime’s configuration', () => {
-  test('a CPU limit below the kernel’s minimum is raised to that minimum', () => {
+  test('a sandbox’s CPU limit below the kernel’s minimum is raised to that minimum', () => {
     assert.deepEqual(cpuLimit({ cpu: 0.001, memoryGiB: 1 }), { shares: 2, quota: 1000, period: 100_000 })
   })
 
@@ -134,7 +134,7 @@ Max open files            1024                 20000                files
     )
   })
 
-  test('the limit of processes grows with a sandbox’s memory, up to 32768', () => {
+  test('a sandbox’s limit of processes grows with its memory, up to 32768 processes', () => {
     const of = (memoryGiB: number) => pidsLimit({ memoryGiB })
     assert.deepEqual([0.125, 0.25, 1, 2.5, 8, 64].map(of), [1024, 1024, 4096, 10_240, 32_768, 32_768])
   })

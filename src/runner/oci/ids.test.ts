@@ -66,7 +66,7 @@ suite('user ids of sandboxes on the host', () => {
     assert.ok(mapToOwn(ownIds('10.255.255.255', longest)).length < 4096)
   })
 
-  test('`idsIn` finds the user ids in a USER value, and `idsNamedIn` those in a definition', () => {
+  test('`idsIn` finds the user ids in a USER value, and `idsNamedIn` the user ids in a Dockerfile', () => {
     assert.deepEqual(['app', '1000660000', '7:2000000', 'a:5', ''].map(idsIn), [
       [],
       [1_000_660_000],

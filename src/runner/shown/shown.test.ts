@@ -130,7 +130,7 @@ suite('the limits that a sandbox sees', { skip: needsRoot }, () => {
     await box.host.destroy(sandboxId)
   })
 
-  test('the cause of a sandbox’s end names the memory limit only if its memory ran out', async () => {
+  test('the reported cause of a sandbox’s end names the memory limit only if memory ran out', async () => {
     const ends = (id: string) =>
       new Promise<Cause>((resolve) => box.host.onExit((sandboxId, cause) => sandboxId === id && resolve(cause)))
     const larger = await box.started({ memoryGiB: 0.5 })

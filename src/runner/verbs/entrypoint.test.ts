@@ -84,7 +84,7 @@ suite('the entrypoint of a sandbox', { skip: needsRoot }, () => {
     await box.host.destroy(sandboxId)
   })
 
-  test('the entrypoint runs once and keeps running, even if the runner is killed during the start', async () => {
+  test('a sandbox’s entrypoint runs once and keeps running, even if the runner is killed during the start', async () => {
     await box.close()
     const killable = await KillableRunner.open(box)
     const assignment = box.assignment({ user: 'root', entrypoint: noting })

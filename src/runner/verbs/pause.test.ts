@@ -87,7 +87,7 @@ suite('pausing a sandbox', { skip: needsRoot }, () => {
     assert.equal(box.host.get(sandboxId)?.assignment.generation, 101)
   })
 
-  test('a second pause of a paused sandbox succeeds, and the sandbox then has the newer generation', async () => {
+  test('a second pause of a paused sandbox succeeds, and gives the sandbox the newer generation', async () => {
     const assignment = await box.started()
     await Promise.all([box.host.pause(paused(assignment)), box.host.pause(paused(assignment))])
     await box.host.pause(paused(paused(assignment)))
@@ -96,7 +96,7 @@ suite('pausing a sandbox', { skip: needsRoot }, () => {
   })
 
   for (const signal of ['SIGTERM', 'SIGKILL'] as const)
-    test(`a stop with ${signal} ends a paused sandbox and keeps its disk`, async () => {
+    test(`a stop with ${signal} ends a paused sandbox and keeps the sandbox’s disk`, async () => {
       const assignment = await box.started({ signal })
       await box.run(assignment.sandboxId, 'echo kept > /root/file')
       await box.host.pause(paused(assignment))

@@ -92,7 +92,7 @@ suite('saving the disk of a stopped sandbox', { skip: needsRoot }, () => {
     await box.host.destroy(assignment.sandboxId, 'with archives')
   })
 
-  test('archiving a saved disk writes nothing to the store; the next start restores the disk from the save', async () => {
+  test('archiving a saved sandbox writes nothing to the store; the next start restores the saved disk', async () => {
     const assignment = await makeStopped()
     const sum = sumOf(assignment)
     const saved = await box.host.save(stopped(assignment, 2, 'one'))

@@ -117,7 +117,7 @@ suite('definitions of images', () => {
     ])
   })
 
-  test('COPY and ADD are parsed with sources, destination, owner, mode and other flags', () => {
+  test('lines with COPY and ADD are parsed into sources, destination, owner, mode and other flags', () => {
     const copies = (...lines: string[]) =>
       lastOf(['FROM x', ...lines].join('\n'), true)
         .on(base)
@@ -205,7 +205,7 @@ suite('definitions of images', () => {
     assert.deepEqual(plan.on(base).config.env, { PATH: '/bin', A: '1', B: '2' })
   })
 
-  test('an instruction or flag that is not supported is refused with its name and line number', () => {
+  test('a Dockerfile with an unsupported instruction or flag is refused; the error has its name and line', () => {
     const refused = {
       '': /^Line 1 .*there is no FROM/,
       'RUN x\nFROM y': /^Line 1 .*only ARG may come before FROM/,

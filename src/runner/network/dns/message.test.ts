@@ -29,7 +29,7 @@ const nameIn = (message: Buffer) => {
 }
 
 suite('a DNS question from a sandbox', () => {
-  test('`readQuestion` returns the name in lower case, even if more records follow in the message', () => {
+  test('`readQuestion` returns the name in a DNS question in lower case, even if more records follow', () => {
     const message = Buffer.concat([question('WwW.eXample.COM', 28), Buffer.from('an EDNS record')])
     const read = readQuestion(message)
     assert.ok(typeof read === 'object')
@@ -69,7 +69,7 @@ suite('a DNS question from a sandbox', () => {
     ['an update', Buffer.concat([header({ flags: 0x2800 }), question('a.b').subarray(12)]), codes.notImplemented],
   ]
   for (const [what, message, code] of odd)
-    test(`readQuestion does not accept this message as a question: ${what}`, () =>
+    test(`readQuestion does not accept this message as a DNS question: ${what}`, () =>
       assert.equal(readQuestion(message), code))
 
   for (const [what, labels] of [
@@ -84,7 +84,7 @@ suite('a DNS question from a sandbox', () => {
     })
   }
 
-  test('`readQuestion` throws for an empty message, and never reads beyond the end of any message', () => {
+  test('`readQuestion` throws for an empty DNS message, and never reads beyond the end of a message', () => {
     const anything = fc.uint8Array({ maxLength: 1400 })
     const likely = fc
       .tuple(fc.uint8Array({ maxLength: 300 }), fc.array(fc.tuple(fc.nat(299), fc.nat(255)), { maxLength: 6 }))

@@ -49,7 +49,7 @@ suite('the seccomp filter of arguments', () => {
       },
     ],
   ] as const)
-    test(`the filter refuses only forbidden arguments, whatever bits are set that the kernel ignores: ${arch}`, () => {
+    test(`the filter refuses only forbidden arguments, even if bits are set that the kernel ignores: ${arch}`, () => {
       const filter = makeArgumentFilter(arch)
       const answers = (call: keyof typeof calls, ...given: number[]) =>
         [0n, 1n << 32n].map((upper) =>
@@ -97,7 +97,7 @@ suite('the seccomp filter of arguments', () => {
       for (const name of [14, 31, 32, 38]) expect(92, 'setsockopt', 9, 6, name)
     })
 
-  test('in a sandbox with volumes, no call, not even a 32-bit one, makes files share disk blocks (FICLONE)', () => {
+  test('in a sandbox with volumes, no system call makes files share disk blocks (FICLONE)', () => {
     const request = [3n, 0x40049409n, 4n]
     const answers = (filter: Buffer, architecture: number, [ioctl, copy]: [number, number]) => [
       ...[0x40049409n, 0x4020940dn, 0x5401n].map((each) => answerOf(filter, ioctl, [3n, each, 4n], architecture)),
@@ -111,7 +111,7 @@ suite('the seccomp filter of arguments', () => {
   })
 
   for (const arch of ['x64', 'arm64'] as const)
-    test(`each system call with forbidden arguments gets the expected error: ${arch}`, () => {
+    test(`each system call with forbidden arguments fails with the expected error: ${arch}`, () => {
       const filter = makeArgumentFilter(arch)
       for (const { name, call, given, errno } of forbiddenCalls) {
         const number = numbers[call]?.[arch]
@@ -120,7 +120,7 @@ suite('the seccomp filter of arguments', () => {
       }
     })
 
-  test('each system call in each row of the argument filter is tested by a row of `forbiddenCalls`', () => {
+  test('each system call whose arguments are filtered has a forbidden call that the tests try', () => {
     const untried = reasons.flatMap(({ forbidden }) =>
       forbidden.flatMap((row) =>
         row.calls
@@ -131,7 +131,7 @@ suite('the seccomp filter of arguments', () => {
     assert.deepEqual(untried, [])
   })
 
-  test('each name in the filter of arguments is the name of a system call', () => {
+  test('each name in the filter of system call arguments is the name of a system call', () => {
     const names = reasons.flatMap(({ forbidden }) => forbidden.flatMap(({ calls }) => calls))
     assert.deepEqual(
       names.filter((name) => !systemCalls.includes(name)),

@@ -30,7 +30,7 @@ suite('the seccomp profile', () => {
       assert.equal(allowed.has(name), true, name)
   })
 
-  test('no rule of the seccomp profile repeats the profile’s default error, because libseccomp refuses that', () => {
+  test('no rule of the seccomp profile has the profile’s default error, because libseccomp refuses that', () => {
     assert.deepEqual(
       profile.syscalls.filter((rule) => rule.errnoRet === profile.defaultErrnoRet),
       [],
@@ -46,14 +46,14 @@ suite('the seccomp profile', () => {
     assert.equal(profile.defaultErrnoRet, enosys)
   })
 
-  test('clone and unshare are allowed only if no flag for a new namespace is set', () => {
+  test('the seccomp profile allows clone and unshare only if no flag for a new namespace is set', () => {
     const masks = profile.syscalls
       .filter((rule) => rule.names[0] === 'unshare' && rule.action === 'SCMP_ACT_ALLOW')
       .flatMap((rule) => rule.args ?? [])
     assert.deepEqual(masks, [{ index: 0, value: 0x7e020080, valueTwo: 0, op: 'SCMP_CMP_MASKED_EQ' }])
   })
 
-  test('each netlink protocol has exactly one rule: allowed, or refused with EPROTONOSUPPORT', () => {
+  test('each netlink protocol has exactly one rule in the seccomp profile: allowed, or refused', () => {
     const answers = (protocol: number) =>
       profile.syscalls
         .filter(({ args }) => args?.[0]?.value === 16 && args[0].op === 'SCMP_CMP_EQ')

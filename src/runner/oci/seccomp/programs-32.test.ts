@@ -26,7 +26,7 @@ suite('the seccomp filter of 32-bit programs', () => {
       assert.equal(systemCalls32.get(name), Number(number), name)
   })
 
-  test('the 32-bit filter refuses the calls that the 64-bit filter refuses; unknown calls fail with ENOSYS', () => {
+  test('the filter of 32-bit system calls refuses the calls that the filter of 64-bit system calls refuses', () => {
     const refused = new Map(
       refusals.flatMap(({ calls, answer }) => calls.map((call) => [call, answer === 'EPERM' ? EPERM : ENOSYS])),
     )
@@ -39,7 +39,7 @@ suite('the seccomp filter of 32-bit programs', () => {
       assert.equal(answerOf(filter, number, [], i386), ENOSYS, `${number}`)
   })
 
-  test('the 32-bit filter refuses the same arguments as the 64-bit filter, also in calls such as `mmap2`', () => {
+  test('the filter of 32-bit system calls refuses the same arguments as the filter of 64-bit system calls', () => {
     const forms: Record<string, string[]> = {
       mmap: ['mmap2'],
       select: ['_newselect'],
@@ -52,7 +52,7 @@ suite('the seccomp filter of 32-bit programs', () => {
     assert.equal(answers('ppoll_time64', 0, 2048), allowed)
   })
 
-  test('the 32-bit filter refuses the namespaces, personalities and sockets that the 64-bit filter refuses', () => {
+  test('32-bit system calls cannot make namespaces or sockets that the filter refuses to 64-bit calls', () => {
     for (const flag of [0x20000, 0x2000000, 0x4000000, 0x8000000, 0x10000000, 0x20000000, 0x40000000]) {
       assert.equal(answers('clone', flag | 17), EPERM)
       assert.equal(answers('unshare', flag), EPERM)
@@ -72,7 +72,7 @@ suite('the seccomp filter of 32-bit programs', () => {
     for (const protocol of [1, 9, 12, 15, 4096]) assert.equal(answers('socket', 16, 3, protocol), EPROTONOSUPPORT)
   })
 
-  test('32-bit programs cannot avoid the filter by calls that stand for several others, such as socketcall', () => {
+  test('32-bit programs cannot avoid the system call filter by calls with many purposes, such as socketcall', () => {
     const [socket, bind, socketpair, setsockopt, sendmsg] = [1, 2, 8, 14, 16]
     for (const call of [socket, socketpair, setsockopt]) assert.equal(answers('socketcall', call, 0x1000), ENOSYS)
     for (const call of [bind, sendmsg]) assert.equal(answers('socketcall', call, 0x1000), allowed)
@@ -87,7 +87,7 @@ suite('the seccomp filter of 32-bit programs', () => {
     assert.equal(answers('pselect6_time64', 2049), EINVAL)
   })
 
-  test('the 32-bit filter leaves 64-bit calls to the next filter; on arm64 there is no 32-bit filter', () => {
+  test('the filter of 32-bit system calls decides about no 64-bit call; on arm64 there is no such filter', () => {
     for (const architecture of [0xc000003e, 0xc00000b7, 0]) {
       assert.equal(answerOf(filter, 11, [], architecture), undefined)
       assert.equal(answerOf(filter, 21, [], architecture), undefined)
