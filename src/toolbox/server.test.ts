@@ -28,7 +28,7 @@ suite('the toolbox server', () => {
     )
   })
 
-  test('GET /system/metrics answers 200 for a started or paused sandbox, 409 for a stopped one, 404 if unknown', async () => {
+  test('GET /system/metrics answers 200 for a started or paused sandbox, 409 for a stopped, 404 for an unknown sandbox', async () => {
     const reading = { cpuCount: 1, cpuUsedPct: 25, memTotal: 8, memUsed: 4, memCache: 2, diskTotal: 100, diskUsed: 30 }
     let status: SandboxHere['status'] = 'started'
     let measured: typeof reading | undefined = reading

@@ -37,12 +37,12 @@ suite('the working directory of an image', () => {
     assert.deepEqual(await ok(box.get('/user-home-dir')), { dir: homedir() })
   })
 
-  test('a relative cwd of a command starts at the home, even if the image has a working directory', async () => {
+  test('a command’s relative cwd starts at the user’s home, even if the image has a working directory', async () => {
     assert.equal(await run('pwd', '.'), `${homedir()}\n`)
     assert.equal(await run('pwd', '/usr'), '/usr\n')
   })
 
-  test('code, sessions, terminals and interpreters start in the image’s working directory', async () => {
+  test('code-run, sessions, terminals and interpreters start in the image’s working directory', async () => {
     const code = await ok(box.post('/process/code-run', { code: 'import os; print(os.getcwd())', language: 'python' }))
     assert.equal(code['result'], `${directory}\n`)
     await ok(box.post('/process/session', { sessionId: 's' }))
@@ -72,13 +72,13 @@ suite('the working directory of an image', () => {
     assert.equal(existsSync(join(directory, 'made/note')), false)
   })
 
-  test('relative paths of git calls start in the image’s working directory', async () => {
+  test('relative paths in git calls start in the image’s working directory', async () => {
     await ok(box.post('/git/init', { path: 'repository' }))
     assert.equal(existsSync(join(directory, 'repository/.git')), true)
     assert.equal((await box.get('/git/status?path=repository')).status, 200)
   })
 
-  test('processes start in the home if the image’s working directory is missing or inaccessible', async () => {
+  test('processes of calls start in the home if the image’s working directory is missing or inaccessible', async () => {
     await using other = await startToolbox({}, { config: configWith('/nowhere/at/all') })
     assert.deepEqual((await other.get('/work-dir')).body, { dir: homedir() })
     assert.equal((await other.post('/process/execute', { command: 'pwd' })).body.result, `${homedir()}\n`)

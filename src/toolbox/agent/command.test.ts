@@ -27,7 +27,7 @@ const isAlive = (pid: number): boolean => {
 }
 
 suite('`exec` of the agent', () => {
-  test('`exec` returns standard output, standard error and the exit code separately', async () => {
+  test('`exec` of a command returns standard output, standard error and the exit code separately', async () => {
     await using native = await NativeAgent.start()
     const running = await native.agent.exec(shell('echo out; echo err >&2; exit 7'))
     assert.ok(running.pid > 1)
@@ -64,7 +64,7 @@ suite('`exec` of the agent', () => {
     assert.equal((await read(await native.agent.exec(command('cat')))).stdout, '')
   })
 
-  test('a command gets the environment variables of its user; variables of the call override them', async () => {
+  test('a command gets the environment variables of its user; the call’s own variables override these', async () => {
     await using native = await NativeAgent.start()
     const spec = { ...command('env'), env: { PATH: '/usr/bin:/bin', GREETING: 'hé=y' } }
     const { username, homedir, shell: loginShell } = userInfo()
@@ -247,7 +247,7 @@ suite('`exec` of the agent', () => {
     }
   })
 
-  test('closing a command’s connection kills its process group, and leaves no zombie and no descriptor', async () => {
+  test('if a command’s connection is closed, the agent kills the process group, and leaves no zombie', async () => {
     await using native = await NativeAgent.start()
     const before = native.openDescriptors
     const running = await native.agent.exec(shell('sleep 1000 & echo $!; sleep 1000'))
@@ -262,7 +262,7 @@ suite('`exec` of the agent', () => {
     await native.downTo(before)
   })
 
-  test('`kill` sends the signal to the whole process group of a command', async () => {
+  test('`kill` of a command sends the signal to the command’s whole process group', async () => {
     await using native = await NativeAgent.start()
     const running = await native.agent.exec(shell('sleep 1000 & echo $!; wait'))
     const outputs = running[Symbol.asyncIterator]()

@@ -108,7 +108,7 @@ suite('an agent that sends answers without end', () => {
     await assert.rejects(command.exit, isBad)
   })
 
-  test('small frames without end from one agent do not block the gate’s event loop', async () => {
+  test('an agent that sends small frames without end does not block the gate’s event loop', async () => {
     const small = encodeFrame(kinds.stdout, Buffer.of(1))
     const events = saying(() => [Buffer.concat(Array(20_000).fill(small)), encodeFrame(kinds.end)]).jobs.attach('j', 0)
     let turns = 0
@@ -124,7 +124,7 @@ suite('an agent that sends answers without end', () => {
     assert.ok(turns > 100, String(turns))
   })
 
-  test('an agent that never answers keeps only a limited number of the gate’s connections open', async () => {
+  test('an agent that never answers cannot keep more than a limited number of the gate’s connections open', async () => {
     isSilent = true
     const agent = saying(() => [])
     const calls: Promise<unknown>[] = []

@@ -79,7 +79,7 @@ suite('writing files through the agent', () => {
     assert.equal(readFileSync(box.at('plain'), 'utf8'), 'plain text\n')
   })
 
-  test('`write` follows a symbolic link, and refuses a fifo, a device or a directory immediately', async () => {
+  test('`write` to a path follows a symbolic link, and refuses a fifo, a device or a directory immediately', async () => {
     await using box = await startWithFiles()
     await box.files.write(box.at('link'), [Buffer.from('through')])
     assert.ok(lstatSync(box.at('link')).isSymbolicLink())
@@ -251,7 +251,7 @@ suite('unpacking a stream of files through the agent', { skip: needsRoot }, () =
     assert.equal(readFileSync(box.at('plain'), 'utf8'), 'plain text\n')
   })
 
-  test('`unpack` refuses to replace a file by a directory or vice versa, unknown owners, and damaged records', async () => {
+  test('`unpack` of a stream of files refuses unknown owners, damaged records, and a directory for a file', async () => {
     await using box = await startWithFiles()
     const one = record({ type: 'file', path: box.at('x') }, 'x')
     await assert.rejects(box.files.unpack([record({ type: 'file', path: box.at('deep') })]), refused('EISDIR'))

@@ -35,7 +35,7 @@ const loopbackMtu = '/sys/class/net/lo/mtu'
 const sizeless = { skip: !existsSync('/proc/kallsyms') && 'needs /proc/kallsyms' }
 
 suite('describing and listing files through the agent', () => {
-  test('`stat` describes a link itself by default, and its target with `followLink`', async () => {
+  test('`stat` of a symbolic link describes the link by default, and its target with `followLink`', async () => {
     await using box = await startWithFiles()
     chmodSync(box.at('plain'), 0o4751)
     const entry = await box.files.stat(box.at('plain'))
@@ -53,7 +53,7 @@ suite('describing and listing files through the agent', () => {
   })
 
   test(
-    '`list` lists all files; a size or time that JavaScript cannot hold becomes the nearest possible one',
+    '`list` lists all files of a directory, even files with a size or time that JavaScript cannot hold',
     inMemory,
     async () => {
       await using box = await startWithFiles()
@@ -74,7 +74,7 @@ suite('describing and listing files through the agent', () => {
     },
   )
 
-  test('`list` lists directories to the requested depth, and follows no symbolic link', async () => {
+  test('`list` of a directory lists subdirectories to the requested depth, and follows no symbolic link', async () => {
     await using box = await startWithFiles()
     const flat = await all(box.files.list(box.at()))
     assert.deepEqual([...flat.keys()].sort(), ['dangling', 'deep', 'fifo', 'link', 'link-to-directory', 'plain'])
@@ -111,7 +111,7 @@ suite('describing and listing files through the agent', () => {
 })
 
 suite('reading files through the agent', () => {
-  test('`read` returns a whole file or a range, follows links, reads /proc, and returns nothing past the end', async () => {
+  test('`read` returns a whole file or a range of it, follows links, and returns nothing past the end', async () => {
     await using box = await startWithFiles()
     const whole = await box.files.read(box.at('plain'))
     assert.deepEqual([whole.size, whole.length, await content(whole)], [11, 11, 'plain text\n'])
@@ -198,7 +198,7 @@ suite('reading files through the agent', () => {
     await until(() => children() === '', 'no process left')
   })
 
-  test('`read` returns a file of 100 MiB completely', async () => {
+  test('`read` of a file returns 100 MiB completely', async () => {
     await using box = await startWithFiles()
     const bytes = Buffer.alloc(100 * 1024 * 1024, 'the contents of a large file ')
     writeFileSync(box.at('large'), bytes)
@@ -218,7 +218,7 @@ suite('changing files through the agent', () => {
     await assert.rejects(box.files.mkdir(box.at('plain', 'below')), refused('ENOTDIR'))
   })
 
-  test('`move` replaces an existing file only with `overwrite`', async () => {
+  test('`move` of a file replaces an existing file only with `overwrite`', async () => {
     await using box = await startWithFiles()
     await box.files.move(box.at('plain'), box.at('moved'))
     assert.ok(!existsSync(box.at('plain')))
@@ -229,7 +229,7 @@ suite('changing files through the agent', () => {
     assert.equal(readFileSync(box.at('moved'), 'utf8'), 'other')
   })
 
-  test('`remove` deletes a link but not its target, a directory only if recursive, and never `/`', async () => {
+  test('`remove` of a path deletes a link but not its target, a directory only if recursive, and never `/`', async () => {
     await using box = await startWithFiles()
     await assert.rejects(box.files.remove(box.at('deep')), refused('EISDIR'))
     symlinkSync(box.at('plain'), box.at('deep', 'outward'))
@@ -246,7 +246,7 @@ suite('changing files through the agent', () => {
     }
   })
 
-  test('`remove` deletes nothing outside its directory, even if a process keeps adding symbolic links there', async () => {
+  test('`remove` of a directory deletes nothing outside, even if a process keeps adding symbolic links to it', async () => {
     await using box = await startWithFiles()
     mkdirSync(box.at('victim'))
     writeFileSync(box.at('victim', 'keep'), 'keep')
@@ -259,7 +259,7 @@ suite('changing files through the agent', () => {
     assert.equal(readFileSync(box.at('victim', 'keep'), 'utf8'), 'keep')
   })
 
-  test('`setPermissions` sets mode, owner and group, by name or number', { skip: needsRoot }, async () => {
+  test('`setPermissions` sets a file’s mode, owner and group, by name or number', { skip: needsRoot }, async () => {
     await using box = await startWithFiles()
     await box.files.setPermissions(box.at('plain'), { mode: 0o4755, owner: 'nobody', group: '4242' })
     const { mode, uid, gid } = statSync(box.at('plain'))
@@ -272,7 +272,9 @@ suite('changing files through the agent', () => {
 })
 
 suite('permissions of file calls through the agent', () => {
-  test('a file call has the permissions of its user, not those of the agent', { skip: needsRoot }, async () => {
+  test('a file call has the permissions of the user that it names, not the permissions of the agent', {
+    skip: needsRoot,
+  }, async () => {
     await using box = await startWithFiles()
     chmodSync(box.native.directory, 0o755)
     chmodSync(box.at(), 0o755)

@@ -103,7 +103,7 @@ suite('fields in the payload of a frame', () => {
     )
   })
 
-  test('`FieldReader` returns fields from any payload or throws a BadFrame', () => {
+  test('`FieldReader` returns fields from any bytes of a frame, or throws a BadFrame', () => {
     fc.assert(
       fc.property(fc.uint8Array({ maxLength: 100 }), (random) => {
         const fields = new FieldReader(Buffer.from(random))
@@ -120,7 +120,7 @@ suite('fields in the payload of a frame', () => {
     )
   })
 
-  test('`FieldWriter` refuses a NUL in a text', () => {
+  test('`FieldWriter` refuses to write a text that contains a NUL', () => {
     assert.throws(() => new FieldWriter().string('a\0b'), TypeError)
   })
 })

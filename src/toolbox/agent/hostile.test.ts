@@ -109,14 +109,14 @@ suite('clients that send malformed frames to an agent', () => {
     await native.downTo(before)
   })
 
-  test('a client that sends more input than the agent has allowed gets FAILED, and its command ends', async () => {
+  test('a client that sends more input than the agent allowed gets the frame FAILED, and its command ends', async () => {
     await using native = await NativeAgent.start()
     const input = Array.from({ length: 9 }, () => encodeFrame(kinds.stdin, Buffer.alloc(65536)))
     const seen = kindsSeen(await provoke(native.socketPath, [exec('/bin/sleep', '1000'), ...input], false))
     assert.equal(seen.at(-1), kinds.failed)
   })
 
-  test('a client that sends a signal number that does not exist gets FAILED, and its command ends', async () => {
+  test('a client that sends the agent an unknown signal number gets the frame FAILED, and its command ends', async () => {
     await using native = await NativeAgent.start()
     const wrong = encodeFrame(kinds.kill, Buffer.of(200))
     const seen = kindsSeen(await provoke(native.socketPath, [exec('/bin/sleep', '1000'), wrong], false))

@@ -51,7 +51,7 @@ suite('`attach` to a job of the agent, and other calls for jobs', () => {
     assert.equal(text(await collect(jobs.attach('a', 7))), '2\ne2\no3\ne3\n')
   })
 
-  test('a job continues after its client has gone; another client finds it by metadata and reads its output', async () => {
+  test('a job continues after its client disconnects; another client finds the job by its metadata', async () => {
     await using native = await NativeAgent.start()
     const metadata = Buffer.from(JSON.stringify({ session: 'über' }))
     await native.agent.jobs.spawn(
@@ -109,7 +109,7 @@ suite('`attach` to a job of the agent, and other calls for jobs', () => {
     }
   })
 
-  test('`keepBeginning` stores a shorter beginning if stdout and stderr alternate, each byte in its stream', async () => {
+  test('a job with `keepBeginning` stores a shorter beginning if the output alternates between two streams', async () => {
     await using native = await NativeAgent.start()
     const { jobs } = native.agent
     const program = 'import os\nfor i in range(40000):\n os.write(1, b"o"); os.write(2, b"e")'
@@ -175,7 +175,7 @@ suite('`attach` to a job of the agent, and other calls for jobs', () => {
     assert.equal(one, await hash())
   })
 
-  test('a job that alternates between stdout and stderr loses its oldest output and reports the loss', async () => {
+  test('a job’s output that alternates between stdout and stderr keeps its order; lost bytes are reported', async () => {
     await using native = await NativeAgent.start()
     const { jobs } = native.agent
     const script = `import os\nfor i in range(50000):\n os.write(1 + i % 2, b'%05d' % i)`
@@ -192,7 +192,7 @@ suite('`attach` to a job of the agent, and other calls for jobs', () => {
     }
   })
 
-  test('`attach` with `follow: false` ends after the output that the job has written so far', async () => {
+  test('`attach` to a job with `follow: false` ends after the output that the job has written so far', async () => {
     await using native = await NativeAgent.start()
     const { jobs } = native.agent
     await jobs.spawn(job('idle', 'echo here; sleep 1000'))
@@ -322,7 +322,7 @@ suite('`attach` to a job of the agent, and other calls for jobs', () => {
     await until(async () => text(await collect(jobs.attach('parent', 0))) === 'now\nlater\n', 'the child’s word')
   })
 
-  test('`remove` kills a job’s process group, session and descendants, and ends connections that follow it', async () => {
+  test('`remove` of a job kills the job’s process group and descendants, and ends connections to the job', async () => {
     await using native = await NativeAgent.start()
     const { jobs } = native.agent
     const before = native.openDescriptors
@@ -463,7 +463,7 @@ suite('jobs with a terminal', () => {
     assert.deepEqual((await collect(jobs.attach('cat', 0))).at(-1), { type: 'exit', exitCode: 0, signal: null })
   })
 
-  test('a job’s output is stored in an unlinked file on the disk, which is closed when the job is removed', async () => {
+  test('a job’s output is stored in an unnamed file on the disk, which is closed when the job is removed', async () => {
     await using native = await NativeAgent.start()
     const { jobs } = native.agent
     const { pid } = await jobs.spawn(job('kept', 'echo kept; exec sleep 1000'))

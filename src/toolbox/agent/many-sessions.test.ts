@@ -18,7 +18,7 @@ suite('many sessions in one agent, and random requests', () => {
     await sessions.remove('s')
   })
 
-  test('`remove` of a session ends all its processes and connections, and frees its id and its descriptors', async () => {
+  test('`remove` of a session ends the session’s processes and connections, and frees the session’s id', async () => {
     await using native = await NativeAgent.start()
     const { sessions } = native.agent
     const before = native.openDescriptors
@@ -103,7 +103,7 @@ suite('many sessions in one agent, and random requests', () => {
     await Promise.all(ids.map((id) => sessions.remove(id)))
   })
 
-  test('a session with more than 4096 commands forgets the oldest; ended commands use no descriptor', async () => {
+  test('a session with more than 4096 commands forgets the oldest commands; ended commands use no descriptor', async () => {
     await using native = await NativeAgent.start('release')
     const { sessions } = native.agent
     await sessions.open(spec('s'))

@@ -69,7 +69,7 @@ suite('`dial` to a server in a sandbox', () => {
     await assert.rejects(native.agent.dial(port), { name: 'AgentRefused', stage: 'connect', errno: 'ECONNREFUSED' })
   })
 
-  test('closing a stream of `dial` closes the connection inside the sandbox', async () => {
+  test('if the gate closes a stream of `dial`, the agent closes the connection inside the sandbox', async () => {
     await using native = await NativeAgent.start()
     const closed = Promise.withResolvers<void>()
     await using server = await listen((socket) => {
@@ -102,7 +102,7 @@ suite('`dial` to a server in a sandbox', () => {
 })
 
 suite('`info` and `shutdown` of the agent', () => {
-  test('`info` returns the agent’s version, and an id that is new at each start', async () => {
+  test('`info` returns the agent’s version, and an id that is new at each start of the agent', async () => {
     await using first = await NativeAgent.start()
     await using second = await NativeAgent.start()
     const { version, bootId } = await first.agent.info()
@@ -148,7 +148,7 @@ suite('`info` and `shutdown` of the agent', () => {
     await native.agent.shutdown(600_000)
   })
 
-  test('a call to a missing agent throws AgentGone, and an agent that is shutting down refuses calls', async () => {
+  test('a call to an agent that has ended throws AgentGone; an agent that is shutting down refuses calls', async () => {
     await assert.rejects(agentAt('/tmp/no-such-agent.sock').info(), AgentGone)
     await using native = await NativeAgent.start()
     const deaf = await native.agent.exec({

@@ -40,7 +40,7 @@ suite('an answer of the agent that arrives in pieces', { timeout: 30_000 }, () =
       }
     }
 
-  test('the answer to `dial` may arrive in pieces, and bytes after the answer are data of the connection', async () => {
+  test('the agent’s answer to `dial` may arrive in pieces; bytes after the answer belong to the connection', async () => {
     for (const cut of [1, 2, 4]) {
       answer = async (socket) => {
         await inPieces(encodeFrame(kinds.ok), cut)(socket)

@@ -6,7 +6,7 @@ import { startToolbox } from '../testing/toolbox.ts'
 import { plainWordsOf } from './plain.ts'
 
 suite('commands that need no shell', () => {
-  test('`plainWordsOf` splits a command without shell syntax into its words', () => {
+  test('`plainWordsOf` returns the words of a command that has no shell syntax', () => {
     assert.deepEqual(plainWordsOf(' ls  -la\t/tmp ', {}), ['ls', '-la', '/tmp'])
     assert.deepEqual(plainWordsOf('./a/b --x=1,2 c@d:e+f%', {}), ['./a/b', '--x=1,2', 'c@d:e+f%'])
     for (const command of ['true', 'python3 -V', '/bin/echo a']) assert.ok(plainWordsOf(command, {}), command)
@@ -38,7 +38,7 @@ suite('commands that need no shell', () => {
       assert.equal(plainWordsOf('ls', { [name]: '' }), undefined, name)
   })
 
-  test('a command without a shell has the same exit code as in bash, and the same message if it cannot start', async () => {
+  test('a command that runs without a shell has the same exit code and error message as in bash', async () => {
     await using box = await startToolbox()
     const make = (name: string, text: string, mode = 0o755) => {
       writeFileSync(join(box.directory, name), text)

@@ -52,7 +52,7 @@ const findInPieces = (stream: Buffer, cuts: number[]): [string, Buffer][] => {
 }
 
 suite('parts in a stream of frames', () => {
-  test('`PartFinder` returns all bytes of the stream, however it is split into chunks', () => {
+  test('`PartFinder` returns all bytes of an agent’s output stream, however the stream is split into chunks', () => {
     fc.assert(
       fc.property(fc.array(frame, { maxLength: 20 }), fc.array(fc.nat(), { maxLength: 30 }), (frames, cuts) => {
         const stream = Buffer.concat(frames.map(({ kind, payload }) => encodeFrame(kind, payload)))
@@ -144,7 +144,7 @@ suite('passing on a command’s output with `pour`', () => {
   const ok = encodeFrame(kinds.ok)
   const exit = encodeFrame(kinds.exit, Buffer.of(0, 7, 0, 0, 0))
 
-  test('`pour` gives a slow consumer every byte, one piece at a time, and returns the exit', async () => {
+  test('`pour` gives a slow caller every byte of a job’s output, and returns the job’s exit', async () => {
     const whole = Buffer.alloc(3 * 1024 * 1024, 'the quick brown fox ')
     answer = (socket) => {
       socket.write(ok)
@@ -175,7 +175,7 @@ suite('passing on a command’s output with `pour`', () => {
     assert.ok(Buffer.concat(taken).equals(whole))
   })
 
-  test('`pour` reports lost output as a piece of its own, and returns `undefined` after the frame END', async () => {
+  test('`pour` reports a job’s lost output, and returns `undefined` if the agent sends END, not EXIT', async () => {
     const lost = encodeFrame(kinds.lost, new FieldWriter().u64(12).done())
     answer = (socket) => void socket.end(Buffer.concat([ok, lost, encodeFrame(kinds.end)]))
     const pieces: Piece[] = []
@@ -183,7 +183,7 @@ suite('passing on a command’s output with `pour`', () => {
     assert.deepEqual(pieces, [{ type: 'truncated', lostBytes: 12 }])
   })
 
-  test('`pour` ignores frames after EXIT or END', async () => {
+  test('`pour` of a job’s output ignores an agent’s frames after EXIT or END', async () => {
     const more = encodeFrame(kinds.stdout, Buffer.from('more'))
     for (const end of [exit, encodeFrame(kinds.end)]) {
       answer = (socket) => {
@@ -209,7 +209,7 @@ suite('passing on a command’s output with `pour`', () => {
     await assert.rejects(pour(never), BadFrame)
   })
 
-  test('`pour` ends when its signal is aborted, even while no output arrives', async () => {
+  test('`pour` of a job’s output ends when the caller aborts, even while no output arrives', async () => {
     answer = (socket) => void socket.write(ok)
     const gone = new AbortController()
     const pouring = pour(() => true, gone.signal)

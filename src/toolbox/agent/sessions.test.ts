@@ -104,7 +104,7 @@ for (const shell of ['bash', 'sh'] as const) {
       }
     })
 
-    test('a background child does not delay later commands, and writes to the log of its own command', async () => {
+    test('in a session, a background child does not delay later commands, and writes to its own command’s log', async () => {
       await using native = await NativeAgent.start()
       const { sessions } = native.agent
       const go = `${native.directory}/go`
@@ -120,7 +120,7 @@ for (const shell of ['bash', 'sh'] as const) {
       )
     })
 
-    test('input reaches only the session command that it was sent to, even before that command has started', async () => {
+    test('input for a session command reaches only that command, even if sent before the command has started', async () => {
       await using native = await NativeAgent.start()
       const { sessions } = native.agent
       await sessions.open(spec('s', { shell }))
@@ -166,7 +166,7 @@ suite('sessions of the agent', () => {
     )
   })
 
-  test('another client finds a session’s running commands and their output so far, and can send them input', async () => {
+  test('any client finds a session’s running commands and their output so far, and can send input to them', async () => {
     await using native = await NativeAgent.start()
     await native.agent.sessions.open(spec('über'))
     const id = await queue(native.agent.sessions, 'über', 'echo one; read x; echo "two $x"; exit 4', true)
@@ -184,7 +184,7 @@ suite('sessions of the agent', () => {
     assert.deepEqual([stdout, end], ['two x\n', { type: 'exit', end: { exitCode: 4, signal: null } }])
   })
 
-  test('output of a session command arrives unchanged for bytes of every value', async () => {
+  test('a session command’s output arrives unchanged, whatever bytes it has', async () => {
     await using native = await NativeAgent.start()
     const { sessions } = native.agent
     await sessions.open(spec('s'))

@@ -167,7 +167,7 @@ suite('charts of Python code', needsPython, () => {
   })
 })
 
-test('figures of the real matplotlib become charts', needsMatplotlib, async () => {
+test('figures made with the real matplotlib become charts', needsMatplotlib, async () => {
   await using box = await startToolbox()
   const code = 'import matplotlib.pyplot as plt\nplt.boxplot([1, 2, 3]); plt.title("t"); plt.show()'
   const { body } = await box.post('/process/code-run', { code, language: 'python' })

@@ -19,11 +19,15 @@ const has = (program: string) => {
 const needsPython = has('python3') ? {} : { skip: 'needs python3' }
 
 suite('POST /process/code-run', () => {
-  test('POST /process/code-run answers without an artifacts field if there are no charts', needsPython, async () => {
-    await using box = await startToolbox()
-    const reply = await box.post(codeRun, { code: 'print(1 + 1)', language: 'python' })
-    assert.deepEqual(reply, { status: 200, body: { exitCode: 0, result: '2\n' } })
-  })
+  test(
+    'POST /process/code-run answers without the field `artifacts` if the code makes no charts',
+    needsPython,
+    async () => {
+      await using box = await startToolbox()
+      const reply = await box.post(codeRun, { code: 'print(1 + 1)', language: 'python' })
+      assert.deepEqual(reply, { status: 200, body: { exitCode: 0, result: '2\n' } })
+    },
+  )
 
   test('POST /process/code-run answers 400 if the code or language is missing or a field is invalid', async () => {
     await using box = await startToolbox()
@@ -205,7 +209,7 @@ suite('POST /process/code-run: javascript modules', () => {
     assert.equal(result, '17 function\n')
   })
 
-  test('the answer for JavaScript code with `import` has the code’s error and exit code', async () => {
+  test('for JavaScript code with `import`, the answer has the error and the exit code of the code', async () => {
     assert.equal((await run('import "node:fs"; process.exit(4)')).exitCode, 4)
     const { exitCode, result } = await run('import "node:fs"\n\nthrow new Error("here")')
     assert.equal(exitCode, 1)

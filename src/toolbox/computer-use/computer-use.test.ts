@@ -55,7 +55,7 @@ suite('calls for the desktop of a sandbox (computer use)', () => {
     assert.deepEqual([stopped.answer.status, stopped.asked], [{ xvfb: runs(false) }, ['stop', {}]])
   })
 
-  test('GET /computeruse/status and GET /computeruse/process-status answer active, partial or inactive', async () => {
+  test('GET /computeruse/status and GET /computeruse/process-status say if the desktop is active, partial or inactive', async () => {
     for (const path of ['status', 'process-status']) {
       for (const [programsThere, status] of [
         [{ a: runs(true), b: runs(true) }, 'active'],
@@ -302,7 +302,7 @@ suite('calls for the desktop of a sandbox (computer use)', () => {
     }
   })
 
-  test('computer use calls answer 422 with the error of a program that fails, and 422 for an endless answer', async () => {
+  test('computer use calls answer 422 if the desktop’s program fails or its answer is too long', async () => {
     behave('echo "first\nOSError: No space left" >&2; exit 1')
     const died = await position()
     assert.deepEqual([died.status, /OSError: No space left\./.test(died.body.message)], [422, true])

@@ -24,7 +24,7 @@ suite('names of keys that computer use accepts', () => {
     }
   })
 
-  test('`readHotkey` accepts spaces, a modifier alone, and plus as the key', () => {
+  test('`readHotkey` accepts a hotkey with spaces, with only a modifier, or with plus as the key', () => {
     for (const [keys, chord] of [
       ['ctrl+c', 'ctrl+c'],
       [' ctrl + c ', 'ctrl+c'],

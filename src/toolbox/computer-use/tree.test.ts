@@ -36,7 +36,7 @@ suite('the accessibility tree of a sandbox’s desktop', () => {
 suite('the answer of a sandbox to a computer use call', () => {
   const answer = (value: unknown) => JSON.stringify(value)
 
-  test('`readAnswer` returns the result, and throws 422 for a field that the schema does not name', () => {
+  test('`readAnswer` returns a desktop program’s result, and throws 422 for a field that is not expected', () => {
     assert.deepEqual(readAnswer(answer({ result: { x: 1, y: 2 } }), Point), { x: 1, y: 2 })
     assert.throws(() => readAnswer(answer({ result: { x: 1, y: 2, z: 3 } }), Point), { status: 422 })
     assert.throws(() => readAnswer(answer({ result: { x: 1, y: 2 }, more: 1 }), Point), { status: 422 })
@@ -55,7 +55,7 @@ suite('the answer of a sandbox to a computer use call', () => {
     assert.deepEqual(readAnswer(answer({ result: { windows: [window] } }), Windows), { windows: [window] })
   })
 
-  test('`readAnswer` throws a Problem with the status of each kind of refusal, and 422 for an unknown kind', () => {
+  test('`readAnswer` throws the status that fits a desktop program’s refusal, and 422 for an unknown refusal', () => {
     for (const [refusal, status] of [
       ['bad', 400],
       ['unknown', 404],

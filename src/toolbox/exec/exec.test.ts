@@ -60,7 +60,7 @@ suite('POST /process/execute', () => {
     assert.deepEqual((await box.post(execute, { command })).body, { exitCode: 0, result: 'after, exit 1\n' })
   })
 
-  test('programs that a command starts do not inherit a variable with the command’s text', async () => {
+  test('programs that a command starts inherit no environment variable that has the command’s text', async () => {
     await using box = await startToolbox()
     const { body } = await box.post(execute, { command: 'env | grep -i "command" || echo "$# $-"', envs: { A: 'b' } })
     assert.match(body.result, /^0 [a-zA-Z]+\n$/)

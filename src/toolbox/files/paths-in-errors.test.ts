@@ -137,7 +137,7 @@ suite('errors about files name the path', () => {
       assert.ok(text.includes(JSON.stringify(isDirectory(directory))), text)
     }))
 
-  test('an error of a file call names the path once, and cuts a very long path', () =>
+  test('an error of a file call names the path only once, and a very long path in part', () =>
     withPlace(async ({ room }) => {
       symlinkSync('loop', room.at('loop'))
       const { body } = await room.get('/info', { path: room.at('loop') })

@@ -97,7 +97,7 @@ suite('POST /files/upload-v2, POST /files/upload', () => {
     }
   })
 
-  test('an upload of a form whose end is missing is refused with 400, and the old file stays', async () => {
+  test('an upload as a form whose end is missing is refused with 400, and the old file stays', async () => {
     await using room = await FilesRoom.start()
     writeFileSync(room.at('old'), 'old')
     const type = 'multipart/form-data; boundary=b'
@@ -138,7 +138,7 @@ suite('POST /files/upload-v2, POST /files/upload', () => {
     }
   })
 
-  test('an upload and a download of 64 MiB are complete', async () => {
+  test('after an upload and a download of 64 MiB, the file is complete', async () => {
     await using room = await FilesRoom.start()
     const bytes = Buffer.alloc(64 * 1024 * 1024, 'what a large file holds, \r\n--b')
     assert.equal((await room.upload(room.at('large'), bytes)).status, 200)

@@ -6,7 +6,7 @@ import { needsRoot } from '#test/needs-root.ts'
 import { GitRoom, refusal } from './testing/git-room.ts'
 
 suite('GET /git/branches, POST /git/branches, DELETE /git/branches, POST /git/checkout', () => {
-  test('branches can be created, listed, checked out and deleted', async () => {
+  test('git branches can be created, listed, checked out and deleted', async () => {
     await using room = await GitRoom.start()
     const path = await room.clone()
     assert.deepEqual(await room.post('/branches', { path, name: 'feature/ü' }), { status: 201, body: undefined })
@@ -54,7 +54,7 @@ suite('GET /git/branches, POST /git/branches, DELETE /git/branches, POST /git/ch
     assert.equal((await room.get('/branches', { path })).body.current, 'readme')
   })
 
-  test('branch calls answer 4xx with the reason for a bad, missing, existing or current branch', async () => {
+  test('git branch calls answer 4xx with the reason for an invalid, missing, existing or current branch', async () => {
     await using room = await GitRoom.start()
     room.advance({ readme: 'next\n' }, 'next')
     const path = await room.clone()

@@ -41,7 +41,7 @@ suite('POST /git/clone', () => {
   })
 
   for (const depth of [0, 1]) {
-    test(`a clone of a commit detaches HEAD at that commit, with depth ${depth}`, async () => {
+    test(`a git clone of a commit detaches HEAD at that commit, with depth ${depth}`, async () => {
       await using room = await GitRoom.start()
       const wanted = room.advance({ readme: 'two\n' })
       room.advance({ readme: 'three\n' })
@@ -81,7 +81,7 @@ suite('POST /git/clone', () => {
     assert.equal(readFileSync(join(path, 'file'), 'utf8'), 'mine')
   })
 
-  test('POST /git/clone answers 502 if the server cannot be reached', async () => {
+  test('POST /git/clone answers 502 if the git server cannot be reached', async () => {
     await using room = await GitRoom.start()
     const reply = await room.post('/clone', { url: 'http://127.0.0.1:1/x.git', path: join(room.home, 'work') })
     assert.deepEqual(refusal(reply), [502, 'GIT_TRANSPORT_FAILED'])
@@ -105,7 +105,7 @@ suite('POST /git/clone', () => {
     await room.done('/clone', { url: room.upstream, path: `${room.home}/--upload-pack=x` })
   })
 
-  test('POST /git/clone refuses a server with an untrusted certificate, unless the call allows it', async () => {
+  test('POST /git/clone refuses a git server with an untrusted certificate, unless the call allows that', async () => {
     await using room = await GitRoom.start()
     const [key, cert] = [join(room.directory, 'key'), join(room.directory, 'cert')]
     const made = ['-keyout', key, '-out', cert, '-newkey', 'rsa:2048', '-days', '2', '-subj', '/CN=127.0.0.1']

@@ -148,7 +148,7 @@ suite('POST /git/reset', () => {
     assert.equal(room.git(path, 'status', '--short'), ' M readme\n')
   })
 
-  test('POST /git/reset to a revision undoes all changes with mode hard, and keeps them with mode soft', async () => {
+  test('POST /git/reset to a revision undoes all changes with mode hard, and keeps all changes with mode soft', async () => {
     await using room = await GitRoom.start()
     room.advance({ readme: 'two\n' })
     const path = await room.clone()

@@ -114,7 +114,7 @@ suite('credentials of one git call', () => {
     assert.deepEqual(other.authorizations, [])
   })
 
-  test('a git call may have only a password, or a token in place of the user name', async () => {
+  test('a git call’s credentials may be only a password, or a token in place of the user name', async () => {
     await using room = await GitRoom.start()
     const url = `${room.http.url}/upstream.git`
     await room.post('/clone', { url, path: join(room.home, 'a'), password: 'token' })
@@ -123,7 +123,7 @@ suite('credentials of one git call', () => {
     assert.deepEqual(sent, ['git:token', 'token:'])
   })
 
-  test('git calls answer 400 for a line break in a credential, which would inject another field', async () => {
+  test('git calls answer 400 for a line break in a credential, because it would add another field', async () => {
     await using room = await GitRoom.start()
     const url = `${room.http.url}/upstream.git`
     const path = join(room.home, 'work')

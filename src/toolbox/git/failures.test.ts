@@ -33,7 +33,7 @@ suite('errors of git', () => {
     assert.ok(long.length <= 1000 && long.endsWith('the end'))
   })
 
-  test('git’s error messages are recognized only at the beginning of a line', () => {
+  test('the error messages of git are recognized only at the beginning of a line of its output', () => {
     assert.equal(failed(`${"pathspec '".repeat(6000)}\nfatal: No space left on device`).code, 'unprocessable')
     assert.equal(failed(`fatal: ${'x'.repeat(2000)} No space left on device`).code, 'bad_request')
   })

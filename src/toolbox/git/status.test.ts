@@ -67,7 +67,7 @@ suite('GET /git/status', () => {
     ])
   })
 
-  test('GET /git/status counts commits ahead and behind; without an upstream the branch is not published', async () => {
+  test('GET /git/status counts commits ahead and behind; a branch without an upstream counts as not published', async () => {
     await using room = await GitRoom.start()
     const path = await room.clone()
     room.commit(path, { mine: '1' }, 'mine')
@@ -124,7 +124,7 @@ suite('GET /git/status', () => {
 })
 
 suite('reading the output of git status', () => {
-  test('`readStatus` skips unknown headers and records, and reads empty output as an empty status', () => {
+  test('`readStatus` skips unknown lines in the output of git, and reads empty output as an empty status', () => {
     const empty = readStatus(Buffer.alloc(0))
     assert.deepEqual([empty.fileStatus, empty.currentBranch], [[], ''])
     const { currentBranch, fileStatus } = readStatus(Buffer.from('# stash 3\0# branch.head a\0! ignored\0x y z\0? b\0'))

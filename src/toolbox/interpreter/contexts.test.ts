@@ -26,7 +26,7 @@ suite('POST /process/interpreter/context, GET /process/interpreter/context, DELE
     assert.equal((await start(box, 'pass', { contextId: id }).outcome).code, 1008)
   })
 
-  test('interpreter context calls answer 400 for a wrong language or directory, and for deleting the default', async () => {
+  test('interpreter context calls answer 400 for a wrong language, and for deleting the default context', async () => {
     await using box = await startToolbox()
     for (const body of [{ language: 'r' }, { cwd: '/nowhere' }, { cwd: 'nowhere' }, { cwd: 7 }, { cwd: 'a\0' }, []]) {
       assert.equal((await box.post(contextPath, body)).status, 400, JSON.stringify(body))

@@ -126,14 +126,14 @@ suite('interpreter runs that a killed gate left behind', () => {
     assert.equal(await printed(box, 'print(x)'), '7\n')
   })
 
-  test('an incomplete interpreter request of a gate that was killed is ignored', async () => {
+  test('if a gate is killed while it sends a request to an interpreter, the incomplete request is ignored', async () => {
     await using box = await startToolbox()
     await printed(box, 'x = 1')
     await box.native.agent.jobs.input('python.default', Buffer.from('\n{"id":"half","code":"x = '))
     assert.equal(await printed(box, 'print(x)'), '1\n')
   })
 
-  test('lines that interpreter code itself writes to the worker’s output are not taken for messages', async () => {
+  test('lines that interpreter code writes to the worker’s own output are not taken for worker messages', async () => {
     await using box = await startToolbox()
     const code = [
       'import os',

@@ -10,7 +10,7 @@ import { startToolbox } from '../testing/toolbox.ts'
 import { completed, newContext, printed, Run, start, waitFor } from './testing/run.ts'
 
 suite('GET /process/interpreter/execute', () => {
-  test('GET /process/interpreter/execute answers 400 to a request without an upgrade', async () => {
+  test('GET /process/interpreter/execute answers 400 to a call that is no WebSocket upgrade', async () => {
     await using box = await startToolbox()
     assert.equal((await box.get('/process/interpreter/execute')).status, 400)
   })
@@ -65,7 +65,7 @@ suite('GET /process/interpreter/execute', () => {
     assert.equal(await printed(box, 'await asyncio.sleep(0)\nprint(ended)'), 'True\n')
   })
 
-  test('interpreter code finds modules in the working directory and in /tmp, even if created later', async () => {
+  test('interpreter code finds modules in the working directory and /tmp, even if made after an earlier run', async () => {
     await using box = await startToolbox()
     const name = `alcove_test_${process.pid}`
     const context = await newContext(box, { cwd: box.directory })
@@ -124,7 +124,7 @@ suite('GET /process/interpreter/execute', () => {
     assert.deepEqual(await shown(broken), completed)
   })
 
-  test('process arguments and the environment of children do not show the interpreter’s own program', async () => {
+  test('the interpreter’s own program is not in process arguments, nor in children’s environment', async () => {
     await using box = await startToolbox()
     const code =
       'import subprocess; print(open("/proc/self/cmdline").read().count("def "), subprocess.run("env", capture_output=True, text=True, shell=True).stdout.count("_ALCOVE"))'
@@ -164,7 +164,7 @@ suite('GET /process/interpreter/execute', () => {
     assert.equal(await printed(box, 'print(x)'), '5\n')
   })
 
-  test('invalid Python in interpreter code is an error, and SystemExit completes the run', async () => {
+  test('invalid Python is an error of the interpreter run, and SystemExit completes the run without error', async () => {
     await using box = await startToolbox()
     const { messages } = await start(box, 'print(1').outcome
     assert.deepEqual(
@@ -294,7 +294,7 @@ suite('GET /process/interpreter/execute', () => {
     assert.equal(await printed(box, 'print(n)'), '64\n')
   })
 
-  test('if a client closes its socket, a started interpreter run continues, and a waiting run never starts', async () => {
+  test('if a client disconnects, a started interpreter run continues, and a waiting run never starts', async () => {
     await using box = await startToolbox()
     const file = join(box.directory, 'go')
     const run = start(box, `print("runs")\n${waitFor(file)}print("x" * 100000)\ndone = True`)

@@ -38,13 +38,13 @@ suite('messages of a language server', () => {
     assert.throws(() => read('Other: 2\r\n\r\n{}'), { name: 'BadServer' })
   })
 
-  test('a language server’s header without an end is refused after 4096 bytes', () => {
+  test('a language server’s message is refused if the header does not end within 4096 bytes', () => {
     const reader = new MessageReader()
     assert.deepEqual(reader.push(Buffer.alloc(4000, 'x')), [])
     assert.throws(() => reader.push(Buffer.alloc(200, 'x')), { name: 'BadServer' })
   })
 
-  test('a language server’s body that is no JSON object, or too large or too deep, is refused', () => {
+  test('a language server’s message that is no JSON object, or too large or too deep, is refused', () => {
     const deep = '['.repeat(20_000) + ']'.repeat(20_000)
     const many = `[${'1,'.repeat(300_000)}1]`
     for (const body of ['', '{', 'null', '1', '"text"', deep, many]) {

@@ -233,14 +233,14 @@ suite('language servers', () => {
     })
   }
 
-  test('a language server that sends too much output without any call is ended', async () => {
+  test('a language server that sends too much output while no call runs is ended', async () => {
     const work = await started('floods alone')
     const [pid] = work.pids()
     await until(() => !isAlive(pid!), 'the server is ended')
     assert.equal((await work.complete()).status, 400)
   })
 
-  test('an LSP call answers 422 with the reason if the server refuses it, and drops invalid results', async () => {
+  test('an LSP call answers 422 with the reason if the language server refuses the call', async () => {
     const refusing = await started('refuses')
     const { status, body } = await refusing.complete()
     assert.deepEqual(
@@ -257,7 +257,7 @@ suite('language servers', () => {
     await odd.call('stop')
   })
 
-  test('POST /lsp/start answers 422 for a server that does not speak the protocol, and ends its processes', async () => {
+  test('POST /lsp/start answers 422 if the language server does not speak the protocol, and ends the server', async () => {
     for (const name of ['speaks no protocol', 'does not start']) {
       const work = project(name)
       const { status, body } = await work.call('start')

@@ -17,7 +17,7 @@ import {
 } from './testing/terminal.ts'
 
 suite('GET /process/pty/{sessionId}/connect', () => {
-  test('GET /process/pty/{sessionId}/connect answers 400 without an upgrade', async () => {
+  test('GET /process/pty/{sessionId}/connect answers 400 to a call that is no WebSocket upgrade', async () => {
     await using box = await startBox()
     assert.equal((await box.get(`${pty}/a/connect`)).status, 400)
     assert.equal((await box.get(`${pty}/create-connect?id=a`)).status, 400)

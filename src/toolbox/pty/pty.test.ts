@@ -217,7 +217,7 @@ suite('GET /process/pty, GET /process/pty/{sessionId}, DELETE /process/pty/{sess
     client.hangUp()
   })
 
-  test('POST /process/pty/{sessionId}/resize answers 400 for a bad size, 404 if unknown, 410 after the end', async () => {
+  test('POST /process/pty/{sessionId}/resize answers 400 for a bad size, 404 for an unknown terminal, 410 for an ended one', async () => {
     await using box = await startBox()
     await box.post(pty, { id: 'a' })
     const resize = `${pty}/a/resize`

@@ -109,7 +109,7 @@ suite('typing into a terminal that accepts nothing', () => {
     assert.equal(bound.has('box'), false)
   })
 
-  test('typed input for an ended shell is dropped without an error, because the end was already reported', async () => {
+  test('input for a terminal whose shell has ended is dropped without an error; the end was reported before', async () => {
     const { type, takeAll, fail, find, closed } = start()
     find()
     type(Buffer.alloc(100), 1)

@@ -53,7 +53,7 @@ suite('sessions', () => {
       assert.equal((await box.delete(`/process/session/${id}`)).status, 404)
     })
 
-    test('POST /process/session answers 400 for an invalid or reserved id, and 409 for an id in use', async () => {
+    test('POST /process/session answers 400 for an invalid or reserved session id, and 409 for an id in use', async () => {
       for (const sessionId of ['', '  ', 'x'.repeat(256), 'a/b', '..', 'entrypoint', 'a\nb', 7, undefined]) {
         assert.equal((await box.post('/process/session', { sessionId })).status, 400, String(sessionId))
       }
@@ -147,7 +147,7 @@ suite('sessions', () => {
       assert.equal((await busy).body.exitCode, 143)
     })
 
-    test('a session’s commands run in order: a command without runAsync waits for earlier ones', async () => {
+    test('a session’s commands run in order: a command without `runAsync` waits for earlier commands', async () => {
       const id = await open()
       const first = await execAsync(id, 'read x; echo $x > order; echo 1 >> order')
       const second = await execAsync(id, 'echo 2 >> order')
@@ -166,7 +166,7 @@ suite('sessions', () => {
       )
     })
 
-    test('a session command accepts `async`, the older name of runAsync, and treats null as absent', async () => {
+    test('a session command’s call accepts `async`, the older name of `runAsync`, and treats null as absent', async () => {
       const id = await open()
       assert.equal((await exec(id, 'true', { async: true })).status, 202)
       assert.equal((await exec(id, 'true', { runAsync: null, async: null, suppressInputEcho: null })).status, 200)
@@ -227,7 +227,7 @@ suite('sessions', () => {
       assert.equal(lost + [...logs.stdout].filter((letter) => letter === 'x').length, 40_000_000)
     })
 
-    test('cut output of a session command has no character cut in two', async () => {
+    test('if output of a session command is cut, no character is cut in two', async () => {
       const id = await open()
       const { body } = await exec(id, "yes 😀 | tr -d '\\n' | head -c 40000000; printf 'the-end'")
       const { body: logs } = await box.get(`${commandAt(id, body.cmdId)}/logs`)
@@ -236,7 +236,7 @@ suite('sessions', () => {
       }
     })
 
-    test('a caller that closes its connection ends neither the session command nor the session', async () => {
+    test('if the caller of a session command closes its connection, command and session continue', async () => {
       const id = await open()
       const call = box.call(`/process/session/${id}/exec`, { command: 'mkfifo gone; cat gone; echo whole; rm gone' })
       call.on('error', () => undefined)
@@ -252,7 +252,7 @@ suite('sessions', () => {
       assert.equal((await exec(id, 'echo on')).body.stdout, 'on\n')
     })
 
-    test('running a session command answers 400 without a command, 413 above 1 MiB, 404 for an unknown session', async () => {
+    test('a call to run a session command answers 400 without a command, 413 above 1 MiB, 404 for no session', async () => {
       const id = await open()
       for (const body of [{}, { command: '' }, { command: ' \n' }, { command: 'a\0b' }, { command: 7 }, '{', '[]']) {
         assert.equal((await box.post(`/process/session/${id}/exec`, body)).status, 400, JSON.stringify(body))
@@ -316,7 +316,7 @@ suite('sessions', () => {
   })
 
   suite('GET /process/session/{sessionId}/command/{commandId}, GET /process/session/{sessionId}/command/{commandId}/logs', () => {
-    test('a running session command has no exit code, and its logs are the output so far', async () => {
+    test('while a session command runs, it has no exit code, and its logs are the output so far', async () => {
       const id = await open()
       const command = await execAsync(id, 'echo so far; read x')
       await seen(id, command, /so far/)
@@ -355,7 +355,7 @@ suite('sessions', () => {
       assert.equal((await box.get(commandAt('none', 'none'))).status, 404)
     })
 
-    test('a second gate finds the sessions that another gate made, because all state is in the sandbox', async () => {
+    test('a gate finds the sessions that another gate made, because all their state is in the sandbox', async () => {
       const id = await open()
       const command = await execAsync(id, 'echo before; read x; echo after')
       await seen(id, command, /before/)

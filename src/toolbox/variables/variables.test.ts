@@ -60,7 +60,7 @@ suite('POST /env', () => {
 })
 
 suite('POST /init', () => {
-  test('POST /init answers 200 for a token, which changes nothing, and 400 without one', async () => {
+  test('POST /init answers 200 for a call with a token, 400 for a call without a token, and changes nothing', async () => {
     const { status, body, changes } = await ask('/init', { token: 'any' })
     assert.deepEqual([status, typeof body.message, changes], [200, 'string', []])
     for (const wrong of [{}, { token: '' }, { token: null }]) assert.equal((await ask('/init', wrong)).status, 400)
