@@ -23,7 +23,7 @@ const listen = () => {
 }
 
 suite('detecting that control refuses the runner’s key', () => {
-  test('a key counts as refused after control gave only 401 answers for a minute; that is reported once', () => {
+  test('a runner’s key counts as refused after control gave only 401 answers for a minute', () => {
     const { told, hears } = listen()
     hears(200)
     hears(401)

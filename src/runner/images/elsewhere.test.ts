@@ -23,8 +23,10 @@ const dns = '203.0.113.53'
 const places = { public: '203.0.113.5', lan: '192.168.77.7', metadata: '169.254.169.254', host: '198.51.100.1' }
 
 if (!isPrivateHost) {
-  test('in a private network namespace, image downloads reach only allowed addresses', { skip: needsRoot }, () =>
-    runOnPrivateHost(import.meta.filename),
+  test(
+    'in a private network namespace, downloads of images reach only addresses that Alcove allows',
+    { skip: needsRoot },
+    () => runOnPrivateHost(import.meta.filename),
   )
 } else {
   suite('the addresses that an image download may reach', () => {

@@ -192,7 +192,7 @@ suite('image pulls that are refused', { skip: cannotRun }, () => {
     await assert.rejects(bring(open(), '../one', from('x')), ImageFailed)
   })
 
-  test('an image file is refused if it is outside the directory that the operator chose for image files', async () => {
+  test('a file with an image is refused if it is outside the directory that the operator set for such files', async () => {
     writeLayout(makeImage({ layers: [layer(file('a'))] }), join(room.directory, 'outside'))
     await symlink(join(room.directory, 'outside'), join(room.directory, 'in/link'))
     for (const path of ['../outside', 'link', join(room.directory, 'outside'), '.', '', 'none', 'a\0b', '/etc'])

@@ -43,7 +43,7 @@ suite('sockets whose memory is charged to no sandbox', () => {
     assert.equal(parseSocketCount(`${sockstat}TCP6: inuse 200\nUDP6: inuse 50\nUDPLITE6: inuse 9\n`), 29_750)
   })
 
-  test('the socket tables in /proc of this machine have the columns that the parsers read', async () => {
+  test('on the machine of the test, the socket tables in /proc have the columns that Alcove reads', async () => {
     assert.match(readFileSync('/proc/self/net/netlink', 'utf8'), /^sk +Eth +Pid +Groups +Rmem +Wmem /)
     assert.match(readFileSync('/proc/self/net/sockstat', 'utf8'), /^TCP: inuse \d+ /m)
     for (const name of ['tcp', 'udp'])

@@ -143,7 +143,7 @@ suite('the seccomp filter of arguments', () => {
     ['x64', '/usr/include/x86_64-linux-gnu/asm/unistd_64.h'],
     ['arm64', '/usr/include/asm-generic/unistd.h'],
   ] as const)
-    test(`every system call number in the table equals the one in the kernel’s own header: ${arch}`, {
+    test(`every system call number in Alcove’s table equals the number in the kernel’s header: ${arch}`, {
       skip: !existsSync(header) && `needs ${header}`,
     }, () => {
       const lines = readFileSync(header, 'utf8').matchAll(/^#define __NR(?:3264)?_(\w+)\s+(\d+)/gm)

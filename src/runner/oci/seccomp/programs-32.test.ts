@@ -18,7 +18,7 @@ const numberOf = (call: string) => systemCalls32.get(call) ?? assert.fail(`${cal
 const answers = (call: string, ...given: number[]) => answerOf(filter, numberOf(call), given.map(lowerHalf), i386)
 
 suite('the seccomp filter of 32-bit programs', () => {
-  test('every 32-bit system call number in the table equals the one in the kernel’s own header', {
+  test('every 32-bit system call number in Alcove’s table equals the number in the kernel’s header', {
     skip: !existsSync('/usr/include/x86_64-linux-gnu/asm/unistd_32.h') && 'needs asm/unistd_32.h',
   }, () => {
     const header = readFileSync('/usr/include/x86_64-linux-gnu/asm/unistd_32.h', 'utf8')
