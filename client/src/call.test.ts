@@ -35,7 +35,7 @@ suite('a call of the command line to a server', () => {
     await assert.rejects(call(200, '<html>Welcome</html>'), failure(/ is no Alcove server\.$/, 70))
   })
 
-  test('`callServer` gives each kind of refusal its own exit code', async () => {
+  test('`callServer` gives each kind of error answer of the server an exit code of its own', async () => {
     const codes = { 400: 65, 401: 77, 403: 77, 404: 66, 408: 75, 422: 65, 429: 75, 500: 70, 503: 75 }
     for (const [status, code] of Object.entries(codes)) {
       await assert.rejects(call(Number(status), '{"message":"No."}'), failure(/^No\. /, code), status)

@@ -32,7 +32,7 @@ suite('words after the name of a group of commands, such as `sandbox`', () => {
       assert.equal(await said(...words), `error: unknown command '${words[1]}'`)
   })
 
-  test('a command group such as `sandbox` works without a subcommand, and with aliases such as `rm`', async () => {
+  test('`alcove` accepts a command group such as `sandbox` without a subcommand, and aliases such as `rm`', async () => {
     const given = [['sandbox'], ['sandbox', '--label', 'a=b'], ['sandboxes', 'rm', 'box'], ['sandbox', 'resume', 'box']]
     for (const words of given) assert.equal(await said(...words), 'it asks a server', words.join(' '))
   })

@@ -19,7 +19,7 @@ const said = (...words: string[]) => {
 }
 
 suite('the command line', () => {
-  test('`--data` after the name of a subcommand applies to that subcommand', () => {
+  test('the option `--data` after the name of a subcommand of `alcove` applies to that subcommand', () => {
     for (const words of [
       ['runner', 'list'],
       ['runner', 'drain', 'second'],
@@ -28,7 +28,7 @@ suite('the command line', () => {
       assert.deepEqual(said(...words, '--data', '/nowhere'), [1, 'alcove: no server runs in /nowhere'])
   })
 
-  test('`--data` before a subcommand’s name applies, if there is no other `--data` after the name', () => {
+  test('`--data` before a subcommand’s name applies, unless there is another `--data` after the name', () => {
     for (const words of [
       ['--data', '/nowhere', 'list'],
       ['--data', '/nowhere', 'remove', '--force', 'second'],

@@ -46,7 +46,7 @@ suite('inspecting the host', () => {
     }
   })
 
-  test('without root, a probe that needs root is not run, and its finding says so', async () => {
+  test('`alcove doctor` without root skips a probe that needs root, and the finding says so', async () => {
     const probe = asRoot('overlay', () => assert.fail('it ran'))
     const finding = await probe.run({ dataDir: '/', scratch: '/', isRoot: false })
     assert.deepEqual([finding.status, finding.found], ['warn', 'not probed'])
@@ -73,11 +73,11 @@ suite('the cgroup mode of a host', () => {
 })
 
 suite('the system packages that Alcove needs', () => {
-  test('each required system package is listed once, with the reason for it', () => {
+  test('the list of required system packages has each package once, with the reason why it is needed', () => {
     assert.equal(new Set(requiredPackages.map(({ name }) => name)).size, requiredPackages.length)
     for (const { name, why } of requiredPackages) assert.ok(why.length > 10, name)
   })
-  test('`missingCommands` returns the packages whose command or file does not exist, and no others', () => {
+  test('`missingCommands` returns only the system packages whose command or file does not exist', () => {
     const shell = { name: 'dash', command: 'sh', why: 'it is everywhere' }
     const nothing = { name: 'nothing', command: 'alcove-no-such-command', why: 'it is nowhere' }
     const file = { name: 'file', command: '/no/such/file', why: 'it is nowhere' }

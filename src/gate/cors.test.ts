@@ -7,7 +7,7 @@ import { visit } from './testing/visiting.ts'
 const bearer = { authorization: 'Bearer key-1' }
 
 suite('calls from browsers to the gate', () => {
-  test('OPTIONS without a credential is answered as a preflight, and allows the requested headers', async () => {
+  test('the gate answers OPTIONS without a credential as a CORS preflight that allows the requested headers', async () => {
     await using sides = await startSides()
     const reply = await fetch(`${sides.url}/toolbox/box/process/execute`, {
       method: 'OPTIONS',
@@ -24,7 +24,7 @@ suite('calls from browsers to the gate', () => {
     assert.deepEqual([sides.asked.length, sides.seen.length], [0, 0])
   })
 
-  test('the gate answers OPTIONS to the toolbox’s port 2280 as a preflight; other methods reach the toolbox', async () => {
+  test('the gate itself answers a CORS preflight (OPTIONS) to port 2280 of a preview, which is the toolbox', async () => {
     await using sides = await startSides()
     const host = `${toolboxPort}-box-id.proxy.test:4601`
     const origin = 'https://app.example'

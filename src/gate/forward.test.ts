@@ -83,7 +83,7 @@ suite('forwarding a long answer whose length is not passed on', () => {
 })
 
 suite('forwarding an answer without a length', () => {
-  test('the head of an answer without a length is forwarded before the first piece of its body arrives', {
+  test('the gate forwards the head of an answer without a length before the first piece of the body arrives', {
     timeout: 60_000,
   }, async () => {
     const answering = Promise.withResolvers<ServerResponse>()

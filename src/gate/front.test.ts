@@ -56,7 +56,7 @@ suite('access to the toolbox through the gate', () => {
     )
   })
 
-  test('a bearer token is tried before a preview token, and a preview token before the token in the query', async () => {
+  test('the gate tries a bearer token first, then a preview token, then the token in the query', async () => {
     await using sides = await startSides()
     const query = '?DAYTONA_SANDBOX_AUTH_KEY=q'
     const preview = { 'X-Daytona-Preview-Token': 'p' }
@@ -467,7 +467,7 @@ suite('callers and servers that close early', () => {
     }
   })
 
-  test('the toolbox notices that a caller has closed its connection in the middle of a long answer', async () => {
+  test('if a caller closes its connection in the middle of a long answer, the toolbox is told about it', async () => {
     await using sides = await startSides()
     const closed = Promise.withResolvers<void>()
     sides.toolbox.call = (_request, response) => {

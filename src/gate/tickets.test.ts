@@ -80,7 +80,7 @@ suite('the gate’s tickets and control’s keys', () => {
     await tickets.check(next.sign(), need)
   })
 
-  test('tickets of unknown keys cause at most one request to control per second', async (t) => {
+  test('tickets that are signed by unknown keys cause at most one request to control per second', async (t) => {
     const clock = clockOf(t)
     const signer = newSigner()
     const { control, tickets } = startSides(signer.key)

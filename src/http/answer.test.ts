@@ -169,7 +169,7 @@ suite('reading and discarding the rest of a body', () => {
     await closed
   })
 
-  test('if reading a body fails, the client still gets the answer', async () => {
+  test('if the server cannot read the body of a call, the client still gets the answer', async () => {
     const server = createHttpServer({ ServerResponse: answersWithin({ ...bounds, silentMs: 20 }) })
     server.on('request', async (request, response) => {
       try {

@@ -28,7 +28,7 @@ const operation = (path: string, method: string) =>
   JSON.parse(JSON.stringify(document.paths[path]?.[method])) as Record<string, never>
 
 suite('the OpenAPI document of a list of routes', () => {
-  test('an operation in the OpenAPI document has the parameters, the body and the answers of its route', () => {
+  test('each call in the OpenAPI document has the parameters, the body and the answers of its route', () => {
     const { parameters, requestBody, responses, operationId } = operation('/box/{boxId}/stop', 'post')
     assert.equal(operationId, 'postBoxBoxIdStop')
     assert.deepEqual(parameters, [
@@ -46,7 +46,7 @@ suite('the OpenAPI document of a list of routes', () => {
     })
   })
 
-  test('in the OpenAPI document, public routes need no credential, and all methods of a path are together', () => {
+  test('in the OpenAPI document, public routes need no credential, and all methods of one path are together', () => {
     assert.deepEqual(Object.keys(document.paths['/box/{boxId}/log'] ?? {}), ['get', 'put'])
     assert.deepEqual(operation('/box/{boxId}/log', 'get')['security'], [])
     assert.equal(operation('/box/{boxId}/log', 'put')['security'], undefined)

@@ -82,7 +82,7 @@ suite('content types of request bodies', () => {
     }
   })
 
-  test('each spelling of the JSON content type is accepted; a missing body answers 400', async () => {
+  test('the server accepts each spelling of the JSON content type, and answers 400 to a missing body', async () => {
     await using started = await start()
     const { server } = started
     const post = (type: string, payload: string) =>

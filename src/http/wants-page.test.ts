@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { wantsPage } from './wants-page.ts'
 
-test('`wantsPage` is true only for a caller whose `Accept` header prefers HTML to JSON', () => {
+test('a caller gets an HTML page only if the call’s `Accept` header prefers HTML to JSON', () => {
   const pages = [
     'text/html',
     'text/html,application/xhtml+xml,application/xml;q=0.9,image/avif,*/*;q=0.8',

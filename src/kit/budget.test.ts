@@ -15,7 +15,7 @@ suite('a budget that several owners share', () => {
     assert.equal(budget.has('a'), false)
   })
 
-  test('each owner gets an assured amount (`sure`) even if other owners have used the whole budget', () => {
+  test('each owner of a budget gets an assured amount even if other owners have used the whole budget', () => {
     const budget = new Budget({ each: 10, all: 10, sure: 3 })
     assert.ok(budget.take('a', 10))
     assert.deepEqual(

@@ -23,7 +23,7 @@ const openPair = async () => {
 }
 
 suite('a reader of bytes', { timeout: 20_000 }, () => {
-  test('`ByteReader` waits until all requested bytes have come, without blocking the event loop', async () => {
+  test('`ByteReader` waits until all requested bytes of a stream have come, without blocking the event loop', async () => {
     using pair = await openPair()
     const bytes = new ByteReader(pair.near)
     const five = bytes.exactly(5)

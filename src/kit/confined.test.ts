@@ -79,7 +79,7 @@ suite('a program that is started without privileges (confined)', { skip: needsRo
     assert.equal(run('mountpoint -q / && grep -c . /proc/mounts 2>/dev/null || true').includes('pool'), false)
   })
 
-  test('a directory in `hidden` is empty in a confined program, even if its parent directory is shown', () => {
+  test('a confined program sees a directory in `hidden` as empty, even if the parent directory is shown', () => {
     const shown = [{ from: closed }]
     const hides = { sockets: 'none', hasProcesses: true, hidden: ['/usr/share'], shown } as const
     assert.equal(runAs(hides, ['sh', '-c', 'ls -A /usr/share; ls /usr | grep -c share']), '1')

@@ -63,7 +63,7 @@ suite('Inflow, a socket that reads into one buffer again and again', () => {
     assert.ok(Buffer.concat(pieces).equals(sent))
   })
 
-  test('a slow listener of Inflow gets small pieces, and other work runs between two pieces', async () => {
+  test('a slow listener of an Inflow socket gets small pieces, and other work runs between two pieces', async () => {
     using pair = await openPair()
     const sent = counting(100_000)
     const pieces: Buffer[] = []
@@ -102,7 +102,7 @@ suite('Inflow, a socket that reads into one buffer again and again', () => {
     assert.ok(Buffer.concat(await pair.near.toArray()).equals(sent))
   })
 
-  test('an Inflow socket reads more bytes at a time while it is read fast, and fewer after small reads', async () => {
+  test('an Inflow socket reads more bytes at a time if its consumer is fast, and fewer after small reads', async () => {
     using pair = await openPair()
     const roomFor: number[] = []
     let bytesTaken = 0
@@ -129,7 +129,7 @@ suite('Inflow, a socket that reads into one buffer again and again', () => {
     assert.ok(roomFor.at(-1)! < small)
   })
 
-  test('200 consumers of Inflow that do not read any more have less than 12 MB in memory together', async () => {
+  test('200 Inflow sockets whose consumers have stopped reading take less than 12 MB of memory in total', async () => {
     const pairs = await Promise.all(Array.from({ length: 200 }, openPair))
     try {
       const held = pairs.map(({ near, far }) => {
@@ -175,7 +175,7 @@ suite('Inflow, a socket that reads into one buffer again and again', () => {
 })
 
 suite('writing bytes whose memory is used again (`writeThrough`)', () => {
-  test('`writeThrough` returns true if the bytes are written immediately, and otherwise calls `next` later', () => {
+  test('`writeThrough` returns true if it can write its bytes immediately, and otherwise calls `next` later', () => {
     const waiting: (() => void)[] = []
     let isSlow = false
     const to = new Writable({ write: (_bytes, _encoding, done) => (isSlow ? void waiting.push(done) : done()) })

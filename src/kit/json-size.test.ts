@@ -27,7 +27,7 @@ suite('the size of a text in JSON', () => {
     }
   })
 
-  test('`fitIntoJson` stops at its limit and returns how many bytes fit', () => {
+  test('`fitIntoJson` returns how many bytes of a text fit into a JSON string with a limited length', () => {
     assert.deepEqual(fitIntoJson(Buffer.from('a\x01\x01\x01'), 13), { bytes: 3, json: 13 })
     assert.deepEqual(fitIntoJson(Buffer.from('a\x01\x01\x01'), 12), { bytes: 2, json: 7 })
     assert.deepEqual(fitIntoJson(Buffer.from('a'), 0), { bytes: 0, json: 0 })

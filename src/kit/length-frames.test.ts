@@ -25,7 +25,7 @@ const openPair = async () => {
 }
 
 suite('messages on a byte stream (`Frames`)', { timeout: 20_000 }, () => {
-  test('`Frames` returns whole messages, however their bytes arrive, without blocking the event loop', async () => {
+  test('a reader of messages with a length (`Frames`) returns whole messages, however their bytes arrive', async () => {
     using pair = await openPair()
     const message = Buffer.alloc(1_000_000, 'x')
     const frame = frameOf(message)
@@ -41,7 +41,7 @@ suite('messages on a byte stream (`Frames`)', { timeout: 20_000 }, () => {
     }
   })
 
-  test('`Frames` returns undefined at the end of the stream, and throws for an incomplete or too long frame', async () => {
+  test('a reader of messages with a length (`Frames`) throws for an incomplete or too long message', async () => {
     {
       using pair = await openPair()
       pair.far.end(frameOf(Buffer.from('last')))

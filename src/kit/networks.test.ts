@@ -3,7 +3,7 @@ import { suite, test } from 'node:test'
 import { isPublicAddress, isWithin, readNetworks } from './networks.ts'
 
 suite('public addresses', () => {
-  test('addresses of this host, private, reserved and unassigned addresses are not public', () => {
+  test('this host’s addresses, and private, reserved and unassigned IP addresses, do not count as public', () => {
     const addresses = [
       '0.0.0.0',
       '10.1.2.3',
@@ -47,7 +47,7 @@ suite('public addresses', () => {
     assert.deepEqual(addresses.filter(isPublicAddress), [])
   })
 
-  test('addresses that everybody can reach are public', () => {
+  test('IP addresses to which everybody can connect count as public', () => {
     const addresses = ['1.1.1.1', '9.255.255.255', '11.0.0.0', '172.15.0.1', '172.32.0.1', '223.255.255.255']
     const six = ['2001:4860:4860::8888', '2606:4700:4700::1111', '2a00:1450::1']
     assert.deepEqual(

@@ -52,7 +52,7 @@ suite('copying from stream to stream (`pour`)', () => {
     closeOther()
   })
 
-  test('`pour` frees the bytes that it has written, and reads no faster than the target writes', async () => {
+  test('`pour` reads a stream no faster than its target stream accepts bytes, and frees the written bytes', async () => {
     const from = new PassThrough()
     const pieces = Array.from({ length: 8 }, () => Buffer.allocUnsafeSlow(65_536))
     const waiting: (() => void)[] = []
@@ -72,7 +72,7 @@ suite('copying from stream to stream (`pour`)', () => {
     await finished
   })
 
-  test('`pour` joins small pieces that arrive in one event loop turn, and keeps the order of all pieces', async () => {
+  test('`pour` joins small pieces of a stream that arrive in one event loop turn, and keeps their order', async () => {
     const from = new Readable({ read: () => {} })
     const written: string[] = []
     const to = new Writable({
@@ -91,7 +91,7 @@ suite('copying from stream to stream (`pour`)', () => {
     assert.deepEqual(written, ['abc', large, 'de', 'f'])
   })
 
-  test('`pour` stops when the target closes, or when its stop function is called', async () => {
+  test('`pour` stops copying a stream when the target stream closes or when its stop function is called', async () => {
     for (const stopping of ['close', 'stop'] as const) {
       const from = new PassThrough()
       const to = new PassThrough()
@@ -106,7 +106,7 @@ suite('copying from stream to stream (`pour`)', () => {
     }
   })
 
-  test('if `pour` is stopped twice, the second stop does not pause a new reader of the same stream', async () => {
+  test('if the copying of a stream (`pour`) is stopped twice, the second stop pauses no new reader of it', async () => {
     const from = new PassThrough()
     const to = new PassThrough()
     const stop = pour(from, to)

@@ -5,7 +5,7 @@ import { suite, test } from 'node:test'
 import { identityOf, isAlive, signalProcess, waitUntilGone } from './process-identity.ts'
 
 suite('a process identity (pid and start time)', () => {
-  test('`isAlive` returns false when the process has ended', async () => {
+  test('`isAlive` returns false for a process that has ended', async () => {
     const child = spawn('sleep', ['600'], { stdio: 'ignore' })
     const identity = identityOf(child.pid as number)
     assert.equal(isAlive(identity), true)

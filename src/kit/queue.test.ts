@@ -24,7 +24,7 @@ const track = (queue: FairQueue) => {
 }
 
 suite('a queue that is fair to all owners of work', () => {
-  test('`FairQueue` limits running work in total and per owner, and runs the oldest work within the limits', async () => {
+  test('a queue limits how much work runs in total and per owner, and runs the oldest allowed work first', async () => {
     const { take, endOne, order } = track(new FairQueue({ atOnce: 3, ofOne: 2 }))
     const turns = ['a', 'a', 'a', 'b', 'b', 'c', 'a'].map((owner) => take(owner))
     await settled()
@@ -34,7 +34,7 @@ suite('a queue that is fair to all owners of work', () => {
     assert.equal(order.join(''), 'aababca')
   })
 
-  test('if `FairQueue` has no total limit, work waits only for its owner’s work, even if that fails', async () => {
+  test('in a queue without a total limit, an owner’s work waits only for earlier work of the same owner', async () => {
     const queue = new FairQueue({ ofOne: 1 })
     const gate = Promise.withResolvers<void>()
     const did: string[] = []
@@ -55,7 +55,7 @@ suite('a queue that is fair to all owners of work', () => {
     assert.equal(queue.has('a'), false)
   })
 
-  test('`FairQueue` does not run waiting work whose signal is aborted, and still runs other work', async () => {
+  test('a queue drops waiting work whose signal is aborted, and still runs all other waiting work', async () => {
     const { take, endOne, order } = track(new FairQueue({ atOnce: 1 }))
     await take('a')
     const call = new AbortController()
@@ -69,7 +69,7 @@ suite('a queue that is fair to all owners of work', () => {
     assert.equal(order.join(''), 'ac')
   })
 
-  test('`FairQueue` runs waiting work before the work of a caller that comes just when other work ends', async () => {
+  test('a queue runs waiting work before new work that comes at the moment when running work ends', async () => {
     const queue = new FairQueue({ atOnce: 1 })
     const { take, order } = track(queue)
     const first = await queue.take('a')

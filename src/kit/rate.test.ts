@@ -3,7 +3,7 @@ import { suite, test } from 'node:test'
 import { readRate } from './rate.ts'
 
 suite('reading a rate limit from a setting', () => {
-  test('`readRate` accepts 1 or more calls in 1 or more seconds, up to a day', () => {
+  test('a rate limit may be any number of calls from 1 on, in a period from 1 second to a day', () => {
     assert.deepEqual(readRate('1000/60'), { limit: 1000, ttlSeconds: 60 })
     assert.deepEqual(readRate('1/86400'), { limit: 1, ttlSeconds: 86_400 })
     for (const wrong of [

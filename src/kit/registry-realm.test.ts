@@ -33,7 +33,7 @@ suite('where a registry’s password may be sent', () => {
       assert.ok(trusted(registry, realm), realm)
   })
 
-  test('a registry’s password goes to no other host, and to no token server without TLS', () => {
+  test('a registry’s password never goes to a foreign token server, or to a token server without TLS', () => {
     for (const [registry, realm] of [
       ['ghcr.io', 'https://evil.example/token'],
       ['ghcr.io', 'https://ghcr.io.evil.example/token'],

@@ -6,7 +6,7 @@ import { suite, test } from 'node:test'
 import { removeTree } from './remove-tree.ts'
 
 suite('removing a directory tree (`removeTree`)', () => {
-  test('`removeTree` removes a tree with paths longer than PATH_MAX, and follows no symbolic link', async () => {
+  test('`removeTree` removes a directory with paths longer than PATH_MAX, and follows no symbolic link', async () => {
     const directory = mkdtempSync(join(tmpdir(), 'alcove-tree-'))
     const tree = join(directory, '-tree')
     const kept = join(directory, 'kept')

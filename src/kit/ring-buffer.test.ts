@@ -17,7 +17,7 @@ suite('a ring buffer', () => {
     }
   })
 
-  test('`RingBuffer` is empty after empty input', () => {
+  test('`RingBuffer` is empty if it has got only empty input', () => {
     const ring = new RingBuffer(1)
     ring.add(Buffer.alloc(0))
     assert.equal(ring.bytes().length, 0)

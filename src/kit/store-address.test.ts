@@ -7,12 +7,12 @@ const read = (address: string, accessKey: string | undefined = 'key', secret: st
   readStoreAddress({ address, accessKey, secret })
 
 suite('the address of an object store', () => {
-  test('a store address with file: becomes an absolute path, with `%20` and `..` resolved', () => {
+  test('a file: address of a store becomes an absolute path, in which `%20` and `..` are resolved', () => {
     assert.deepEqual(read('file:///srv/a%20b/../c'), { kind: 'directory', path: '/srv/c' })
     assert.deepEqual(read('file:///srv/a%20b', undefined, undefined), { kind: 'directory', path: '/srv/a b' })
   })
 
-  test('a store address with s3: has a bucket and, if they are given, a prefix, an endpoint and a region', () => {
+  test('an s3: address of a store has a bucket, and may have a prefix, an endpoint and a region', () => {
     assert.deepEqual(read('s3://box'), {
       kind: 's3',
       endpoint: new URL('https://s3.us-east-1.amazonaws.com'),

@@ -3,7 +3,7 @@ import { suite, test } from 'node:test'
 import { goOnInTurn } from './yield.ts'
 
 suite('waiting after expensive work (`goOnInTurn`)', () => {
-  test('`goOnInTurn` makes each caller wait as long as its work took, one caller after the other', (t) => {
+  test('after expensive work, each caller waits as long as its work took, one caller after another', (t) => {
     t.mock.timers.enable({ apis: ['setTimeout'] })
     const gone: string[] = []
     goOnInTurn(5, () => gone.push('one'))

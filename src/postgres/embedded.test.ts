@@ -34,7 +34,7 @@ suite('embedded PostgreSQL', { concurrency: false }, () => {
     await rm(base, { recursive: true, force: true })
   })
 
-  test('the first start of PostgreSQL makes a cluster that syncs to disk and listens on no network', async () => {
+  test('the first start of PostgreSQL makes a database that syncs to disk and listens on no network', async () => {
     running = await start()
     const [row] = await ask<Record<string, string>>(
       running.url,
@@ -100,7 +100,7 @@ suite('embedded PostgreSQL', { concurrency: false }, () => {
     }
   })
 
-  test('if the supervisor of a PostgreSQL was killed, that PostgreSQL is ended before a new one starts', async () => {
+  test('if `up` was killed while its PostgreSQL ran, the next start ends that PostgreSQL first', async () => {
     assert.ok(running)
     await running.stop()
     const program = `import { startPostgres } from '#src/postgres/embedded.ts'

@@ -60,7 +60,7 @@ suite('the addresses of a server', () => {
     assert.equal(addressesOf('::', 4600, 'x').control, '[::]:4600')
   })
 
-  test('`addressesOf` refuses a text that is not a host', () => {
+  test('`addressesOf` refuses a text that is not a host name or IP address', () => {
     for (const host of ['', ' ', 'a b', 'box:80', 'http://box', '[::1]', 'fe80::1%eth0', 'a/b', 'a@b', '1.2.3.999']) {
       assert.throws(() => addressesOf(host, 4600), Complaint, host)
       assert.throws(() => addressesOf('127.0.0.1', 4600, host), /^Complaint: --public-host/, host)

@@ -96,7 +96,7 @@ suite('tickets of control', () => {
     assert.equal(keyIdOf(`v1.key-1.${'A'.repeat(1_000_000)}.${'A'.repeat(86)}`), undefined)
   })
 
-  test('a key that is not Ed25519 verifies no ticket, and the public key cannot sign tickets', () => {
+  test('a key that is not Ed25519 verifies no ticket, and a public key cannot sign tickets', () => {
     const rsa = generateKeyPairSync('rsa', { modulusLength: 2048 })
     const text = makeTicket(ticketOf({}), key)
     assert.equal(readTicket(text, rsa.publicKey), undefined)

@@ -176,7 +176,7 @@ suite('the default image, used by the default user', () => {
     await alcove?.[Symbol.asyncDispose]()
   })
 
-  test('at least 60 commands are tested in the default image', () =>
+  test('the tests of this file run at least 60 commands in the default image', () =>
     assert.ok(commands.length >= 60, String(commands.length)))
 
   for (const [command, answer] of commands)

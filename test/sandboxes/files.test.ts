@@ -251,7 +251,7 @@ suite('files', () => {
     assert.equal(await box.run('cat file'), 'old')
   })
 
-  test('an upload answers 422 if the disk is full, and the existing file stays as it was', async () => {
+  test('an upload answers 422 if the sandbox’s disk is full, and does not change the existing file', async () => {
     await using box = await createBox(alcove, { disk: 1, user: 'root' })
     await box.run('echo old > file')
     const tooMuch = async function* () {

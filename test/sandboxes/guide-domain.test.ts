@@ -83,7 +83,7 @@ suite('the guide on previews behind a domain', () => {
         return (await json(answer)) as Record<string, string>
       }
 
-      test(`behind the proxy ${name}, check.sh of the guide opens a preview and prints what the guide shows`, async () => {
+      test(`behind the reverse proxy ${name}, check.sh of the guide calls a preview and prints what the guide shows`, async () => {
         writeFileSync(join(directory, '.curlrc'), `connect-to = "::127.0.0.1:${proxy.port}"\ninsecure\n`)
         const { code, output } = await runProgram('sh', ['-ec', printed('check.sh')], {
           cwd: directory,

@@ -251,7 +251,7 @@ suite('the entrypoint session', { skip: noBusybox }, () => {
   const linesOf = async ({ process }: Sandbox) =>
     ((await process.getEntrypointLogs()).stdout ?? '').split('\n').filter(Boolean)
 
-  test('an entrypoint has a session whose log can be followed, and survives kill -9 of server programs', async () => {
+  test('the log of an entrypoint can be followed, and the entrypoint survives kill -9 of server programs', async () => {
     await daytona.snapshot.create({ name: 'server', image: reference })
     const sandbox = await daytona.create({ snapshot: 'server', envVars: { OWN: 'mine' } })
     const { id, command, exitCode } = await commandOf(sandbox)

@@ -38,7 +38,7 @@ suite('the interpreter of the SDK', () => {
     assert.match(error!.traceback!, /line 2, in <module>\n {4}1 \/ 0/)
   })
 
-  test('interpreter contexts share no variables, and can be listed and deleted', async () => {
+  test('two contexts of the interpreter share no variables, and contexts can be listed and deleted', async () => {
     const interpreter = sandbox.codeInterpreter
     const one = await interpreter.createContext('/tmp')
     const other = await interpreter.createContext()

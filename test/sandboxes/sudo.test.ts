@@ -203,7 +203,7 @@ print(p.wait())`
     await box.run('sudo pkill -f "sleep 361[34]"')
   })
 
-  test('a new process with the pid of an ended sudo cannot end the background command of that sudo', async () => {
+  test('a new process that has the pid of an ended sudo cannot end that sudo’s background command', async () => {
     const client = Number(await box.run('sudo -b sleep 3616 >/dev/null 2>&1 & echo $!; wait'))
     const inside = ['--pid', '--target', String(await alcove.hostPid('sleep 3616')), 'sh', '-c']
     let below = 0

@@ -151,7 +151,7 @@ suite('kill -9 of gate, runner and control', () => {
     )
   })
 
-  test('after kill -9 of the runner, everything in a sandbox goes on, and new programs can be started', async () => {
+  test('after kill -9 of the runner, all programs in a sandbox go on, and new programs can be started', async () => {
     const { process: inside, codeInterpreter } = sandbox
     const port = 3123
     await inside.createSession('server')

@@ -10,7 +10,7 @@ import { readForward } from './port.ts'
 const isUsage = (error: unknown) => error instanceof Failure && error.exitCode === exitCodes.usage
 
 suite('arguments of the command line', () => {
-  test('`readForward` reads PORT and PORT:LOCAL, and rejects any other text as a wrong command line', () => {
+  test('`alcove port` takes PORT or PORT:LOCAL, and rejects any other text as a wrong command line', () => {
     assert.deepEqual(readForward('80'), { remote: 80, local: 80 })
     assert.deepEqual(readForward('80:8080'), { remote: 80, local: 8080 })
     assert.deepEqual(readForward('65535:0'), { remote: 65_535, local: 0 })

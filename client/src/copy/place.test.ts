@@ -4,14 +4,14 @@ import { exitCodes, Failure } from '../failure.ts'
 import { nameOf, readCopy, readPlace, splitTarget } from './place.ts'
 
 suite('the arguments of `alcove cp`', () => {
-  test('`readPlace` reads SANDBOX:PATH as a path in a sandbox, but a path with a slash before `:` as local', () => {
+  test('`alcove cp` reads SANDBOX:PATH as a path in a sandbox, but a path with a slash before `:` as local', () => {
     assert.deepEqual(readPlace('box:/etc/x:y'), { sandbox: 'box', path: '/etc/x:y' })
     assert.deepEqual(readPlace('box:'), { sandbox: 'box', path: '.' })
     for (const path of ['./a:b', '/a:b', 'a/b:c', 'a', '..'])
       assert.deepEqual(readPlace(path), { sandbox: undefined, path })
   })
 
-  test('on Windows `readPlace` reads `C:` as a drive and not as a sandbox', () => {
+  test('on Windows, `alcove cp` reads `C:` as a drive and not as a sandbox', () => {
     assert.deepEqual(readPlace('C:\\x', 'win32'), { sandbox: undefined, path: 'C:\\x' })
     assert.deepEqual(readPlace('c:x', 'linux'), { sandbox: 'c', path: 'x' })
   })

@@ -52,7 +52,7 @@ suite('the lock of a session', () => {
     assert.ok(existsSync(path))
   })
 
-  test('`waitForLock` fails without waiting if the directory does not exist', async () => {
+  test('`waitForLock` fails without waiting if the directory of the lock file does not exist', async () => {
     await assert.rejects(waitForLock(join(scratch, 'none/lock'), 60_000), /ENOENT/)
   })
 })

@@ -9,7 +9,7 @@ import { exitCodes, Failure } from '../failure.ts'
 import { printBuildLog } from './build-log.ts'
 
 suite('the log of a build', () => {
-  test('if the connection is lost, `printBuildLog` prints the part of the log that has arrived, and fails', async () => {
+  test('if the connection is lost, `printBuildLog` prints the arrived part of a build’s log, and then fails', async () => {
     const to = new PassThrough()
     const server = createServer((_request, response) => {
       response.write('first line\n')

@@ -223,7 +223,7 @@ suite('the preview token in a query', () => {
     assert.deepEqual(sides.dialled, [])
   })
 
-  test('if previews share a host, the cookie with a preview token is only for the paths of its preview', async () => {
+  test('if previews share a host, the cookie with a preview token is only for the paths of that preview', async () => {
     await using sides = await startSides()
     openedBy(sides, 'preview-query')
     const call = { host: '127.0.0.1', path: `/preview/box-id/80${path}` }

@@ -68,7 +68,7 @@ suite('settings of telemetry', () => {
     assert.deepEqual([send, warnings], [{}, []])
   })
 
-  test('the batch size of spans is never larger than the queue for spans', () => {
+  test('the batch size of telemetry spans is never larger than the queue for spans', () => {
     assert.deepEqual(read({ OTEL_BSP_MAX_QUEUE_SIZE: '16' }).spans, {
       scheduledDelayMillis: 5000,
       exportTimeoutMillis: 30_000,

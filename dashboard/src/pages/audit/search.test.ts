@@ -10,13 +10,13 @@ suite('the filters of the audit log', () => {
     assert.deepEqual(readAuditSearch({ action: '', actor: {}, outcome: 'toString', server: 'yes' }), {})
   })
 
-  test('`auditQuery` sends an actor with `@` as an e-mail address, and any other actor as an id', () => {
+  test('a search of the audit log takes an actor with `@` as an e-mail address, and any other actor as an id', () => {
     assert.deepEqual(auditQuery({ actor: 'ann@example.com' }), { 'actorEmail[eq]': 'ann@example.com' })
     const id = '592943ff-d676-4772-a452-6bbf55ee16ae'
     assert.deepEqual(auditQuery({ actor: id }), { 'actorId[eq]': id })
   })
 
-  test('`auditQuery` turns an outcome into status codes, and ignores an invalid time', () => {
+  test('a search of the audit log turns an outcome into status codes, and ignores an invalid time', () => {
     assert.deepEqual(auditQuery({ outcome: 'refused' }), { 'statusCode[gte]': 400, 'statusCode[lt]': 500 })
     assert.deepEqual(auditQuery({ after: 'soon' }), {})
     assert.deepEqual(auditQuery({ before: '2026-11-26T12:00:00Z' }), { to: '2026-11-26T12:00:00.000Z' })

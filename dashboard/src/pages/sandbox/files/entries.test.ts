@@ -23,13 +23,13 @@ const all = [
 ]
 const names = (options: Parameters<typeof shownEntries>[1]) => shownEntries(all, options).map(({ name }) => name)
 
-test('`shownEntries` lists directories first, and sorts `file9` before `file10`', () => {
+test('a list of files shows directories first, and `file9` before `file10`', () => {
   const sort = { by: 'name', isDescending: false } as const
   assert.deepEqual(names({ sort, areHiddenShown: true }), ['z', '.hidden', 'file9', 'file10'])
   assert.deepEqual(names({ sort, areHiddenShown: false }), ['z', 'file9', 'file10'])
 })
 
-test('`shownEntries` sorts by size in both directions, always with directories first', () => {
+test('a list of files can be sorted by size in both directions, always with directories first', () => {
   assert.deepEqual(names({ sort: { by: 'size', isDescending: true }, areHiddenShown: false }), ['z', 'file9', 'file10'])
   assert.deepEqual(names({ sort: { by: 'size', isDescending: false }, areHiddenShown: false }), [
     'z',

@@ -11,7 +11,7 @@ test('`parentOf` returns `/` for the root directory', () => {
   assert.deepEqual(['/', '/a', '/a/b/'].map(nameOf), ['/', 'a', 'b'])
 })
 
-test('`crumbsOf` lists every directory from the root to the path, whatever characters the names have', () => {
+test('the path above a list of files has every directory from the root on, whatever the names contain', () => {
   assert.deepEqual(crumbsOf('/home/<img>\n/x'), [
     { name: '/', path: '/' },
     { name: 'home', path: '/home' },
@@ -20,7 +20,7 @@ test('`crumbsOf` lists every directory from the root to the path, whatever chara
   ])
 })
 
-test('`problemOfName` accepts exactly the file names that Linux accepts', () => {
+test('the files tab accepts exactly the file names that Linux accepts', () => {
   for (const name of ['a', ' ', '...', '"\'<\n', 'ü'.repeat(127)]) assert.equal(problemOfName(name), undefined)
   for (const name of ['', '.', '..', 'a/b', 'a\0', 'ü'.repeat(128)]) assert.notEqual(problemOfName(name), undefined)
 })

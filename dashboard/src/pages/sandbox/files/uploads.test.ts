@@ -50,7 +50,7 @@ test('a failed upload shows its error message and does not stop the other upload
   assert.deepEqual([arrived, uploads.isBusy], [1, false])
 })
 
-test('`cancel` stops all running and waiting uploads, but not files that are added later', async () => {
+test('a cancel stops all running and waiting uploads, but no upload of a file that is added later', async () => {
   const { sends, send } = heldSends()
   const uploads = new Uploads(owner, send)
   uploads.add('/', ['a', 'b', 'c'].map(dropped))

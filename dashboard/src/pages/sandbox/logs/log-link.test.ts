@@ -37,7 +37,7 @@ const startServer = (answer?: Error) => {
   return { sockets, heard, stop, settle, last }
 }
 
-test('`followLog` does not connect again after the log has ended', async () => {
+test('the logs tab (`followLog`) does not connect again after the log has ended', async () => {
   const { sockets, heard, settle, last } = startServer()
   await settle()
   last().onopen!({} as Event)

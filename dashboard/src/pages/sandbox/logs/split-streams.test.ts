@@ -17,7 +17,7 @@ const split = (messages: readonly (Buffer | string)[]) => {
   return pieces
 }
 
-test('`StreamSplitter` separates stdout from stderr', () => {
+test('`StreamSplitter` separates the stdout of a command’s log from its stderr', () => {
   assert.deepEqual(split([`${out}one${err}two`, `${err}three`, `${out}four`]), [
     ['stdout', 'one'],
     ['stderr', 'twothree'],
@@ -25,7 +25,7 @@ test('`StreamSplitter` separates stdout from stderr', () => {
   ])
 })
 
-test('the result of `StreamSplitter` does not depend on how the output is split into messages', () => {
+test('`StreamSplitter` separates stdout and stderr, however a command’s output is split into messages', () => {
   const whole = Buffer.from(`${out}Grüße\n${err}日本${out}${err}\x01\x02\x01\x01end`)
   const expected = split([whole])
   assert.deepEqual(expected.at(-1), ['stderr', '日本\x01\x02\x01\x01end'])

@@ -20,7 +20,7 @@ suite('the texts of a sandbox’s timeline', () => {
     assert.equal(titleOf(event({ from: null, to: 'creating' })), 'Creation began')
   })
 
-  test('an event with a cause but no new state has a warning colour and says what happened inside', () => {
+  test('an event of the timeline with a cause but no new state has a warning colour and names the cause', () => {
     const mishap = event({ from: 'started', to: 'started', cause: { oomKilled: true } })
     assert.equal(titleOf(mishap), 'A process inside was killed')
     assert.equal(toneOf(mishap), 'warn')

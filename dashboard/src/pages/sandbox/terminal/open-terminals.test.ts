@@ -10,14 +10,14 @@ test('a new terminal gets the first free name, and an id that needs no encoding 
   assert.notEqual(one.id, two.id)
 })
 
-test('`readTerminals` reads at most twelve of the stored terminals', () => {
+test('the dashboard restores at most twelve of the stored terminals of a sandbox', () => {
   const stored = Array.from({ length: 20 }, (_, i) => ({ id: `a${i}`, name: 'x' }))
   const read = readTerminals(JSON.stringify(stored))
   assert.equal(read.length, 12)
   assert.deepEqual(read[0], { id: 'a0', name: 'x', isNew: false })
 })
 
-test('`readTerminals` ignores stored values that do not describe a terminal', () => {
+test('the dashboard ignores stored values that do not describe a terminal (`readTerminals`)', () => {
   for (const stored of [null, '', '{', '3', '{}', '[null]', '[{"id":3,"name":"x"}]', '[{"id":"a/b","name":"x"}]'])
     assert.deepEqual(readTerminals(stored), [])
 })

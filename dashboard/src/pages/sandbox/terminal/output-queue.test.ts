@@ -27,7 +27,7 @@ const slowTerminal = () => {
   return { queue, drawn, drawAll, dropped: () => dropped, text: () => Buffer.concat(drawn).toString('latin1') }
 }
 
-test('`OutputQueue` draws all output in order, one piece after the other', () => {
+test('the terminal draws all output in order, one piece after another (`OutputQueue`)', () => {
   const { queue, drawn, drawAll, text } = slowTerminal()
   queue.add(Buffer.from('one '))
   queue.add(Buffer.from('two '))
@@ -52,7 +52,7 @@ test('if more than 512 KiB wait, `OutputQueue` drops and counts the old output, 
   assert.ok(text().endsWith('y\nlast\n'))
 })
 
-test('`OutputQueue` keeps the end of a single message that is larger than its limit', () => {
+test('the terminal shows the end of a single output message that is above the limit (`OutputQueue`)', () => {
   const { queue, drawAll, dropped, text } = slowTerminal()
   queue.add(Buffer.from('a'))
   queue.add(Buffer.concat([Buffer.alloc(3 * MiB, 'z'), Buffer.from('\nend')]))

@@ -64,7 +64,7 @@ test('`PtyLink` sends typed text, and shows all output, even output that looks l
   assert.deepEqual(output, ['<begin>', '{"type":"control","status":"exited","exitCode":0}'])
 })
 
-test('if the connection is lost, `PtyLink` connects again, and waits longer after each failed attempt', async () => {
+test('if a terminal’s connection is lost, `PtyLink` connects again, and waits longer after each failure', async () => {
   const { link, sockets, server, settle, lose, connect, control } = startServer()
   await connect()
   server.isDown = true
@@ -122,7 +122,7 @@ test('`PtyLink` does not try to connect while the sandbox does not run', async (
   assert.equal(sockets.length, 2)
 })
 
-test('if `PtyLink` is closed while it connects, it closes its WebSocket and reports no further state', async () => {
+test('if `PtyLink` is closed while it connects, its WebSocket is closed, and no further state is reported', async () => {
   const { link, sockets, states, settle } = startServer()
   link.connect()
   link.close()
