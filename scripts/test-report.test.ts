@@ -51,7 +51,7 @@ suite('the report of the test command', () => {
     assert.equal(red?.again, `./alcove test ${file}`)
   })
 
-  test('a test that passes in its second run is FAILED AT FIRST; one that fails again is FAILED TWICE', () => {
+  test('the report calls a test FAILED AT FIRST if its second run passes, and otherwise FAILED TWICE', () => {
     assert.deepEqual(verdicts(outcome('a')), [['FAILED', 'a']])
     assert.deepEqual(verdicts(outcome('b', 'c'), outcome('a', 'b')), [
       ['FAILED AT FIRST', 'a'],

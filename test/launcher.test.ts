@@ -196,7 +196,7 @@ suite('the launcher', { timeout: 60_000 }, () => {
     })
   }
 
-  test('if an install is killed, the old packages stay, and the next install waits for the npm still running', async () => {
+  test('if an npm install is killed, the old packages stay; the next install waits while npm still runs', async () => {
     using checkout = await pulled()
     checkout.npmIs('slow')
     const killed = checkout.start('up')

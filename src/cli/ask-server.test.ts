@@ -61,7 +61,7 @@ suite('a command that cannot reach the server tells the reason', {
     assert.deepEqual([running, sandboxes, sandboxesUnknown], [true, undefined, 'only root may read the key; use sudo'])
   })
 
-  test('if a user may not read the data directory, a CLI command says that only root may', () => {
+  test('if a user may not read the data directory, an `alcove` command says that only root may read it', () => {
     chmodSync(scratch, 0o700)
     assert.throws(() => asNobody(() => key(data.path)), complains(/^only root may look at .*; use sudo$/))
     chmodSync(scratch, 0o755)
@@ -83,7 +83,7 @@ suite('a command that cannot reach the server tells the reason', {
     assert.throws(() => key(data.path), elsewhere)
   })
 
-  test('if the file with the admin key was removed, a CLI command names that file and calls no server', async () => {
+  test('if the file with the admin key was removed, `alcove` commands name that file and call no server', async () => {
     runs('control')
     await assert.rejects(ask, complains(/^the key of the server is not in .*admin\.key any more$/))
     assert.throws(() => key(data.path), complains(/has no key yet/))

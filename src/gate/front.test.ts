@@ -69,7 +69,7 @@ suite('access to the toolbox through the gate', () => {
     )
   })
 
-  test('the gate sends the value of the organization header to control together with the bearer token', async () => {
+  test('the gate sends a bearer token to control together with the value of the call’s organization header', async () => {
     await using sides = await startSides()
     await fetch(`${sides.url}/toolbox/box/a`, { headers: { ...bearer, 'X-Daytona-Organization-ID': 'org-9' } })
     assert.deepEqual(sides.asked[0]?.credentials, [{ kind: 'bearer', token: 'key-1', organizationId: 'org-9' }])
@@ -167,7 +167,7 @@ suite('access to the toolbox through the gate', () => {
     for (let seen = 429; seen !== 200; ) seen = await status('/toolbox/a-4/x')
   })
 
-  test('a call to the gate gets 503 if control’s answer about the caller’s access is malformed', async () => {
+  test('a call to the gate gets 503 if control’s answer about the call’s permission is malformed', async () => {
     await using sides = await startSides()
     sides.control.answer = () => ({ status: 200, body: { sandboxId: 7 } })
     assert.equal((await fetch(`${sides.url}/toolbox/box/x`, { headers: bearer })).status, 503)

@@ -147,7 +147,7 @@ suite('reading and discarding the rest of a body', () => {
     assert.deepEqual(one.errors, [])
   })
 
-  test('if the unread part of a refused body does not arrive in time, the connection is destroyed', async () => {
+  test('if the unread part of a refused body does not arrive in time, the server closes the connection', async () => {
     await using one = await open({ ...bounds, silentMs: 50 })
     const closed = once(one.socket, 'close')
     one.socket.write(`${head(MiB)}x`)
@@ -155,7 +155,7 @@ suite('reading and discarding the rest of a body', () => {
     await closed
   })
 
-  test('an endless chunked body is discarded only up to the limit, and then its connection is closed', async () => {
+  test('the server discards an endless request body only up to a limit, and then closes its connection', async () => {
     await using one = await open(bounds)
     const closed = new Promise((resolve) => one.socket.once('close', resolve))
     one.socket.write('POST / HTTP/1.1\r\nhost: a\r\ntransfer-encoding: chunked\r\n\r\n')

@@ -301,7 +301,7 @@ suite('limits of the connections of a server', () => {
     for (const { answered } of [...greedy.slice(2), ...others]) assert.equal(await answered, 200)
   })
 
-  test('a call is not processed if its connection was reset before the server had accepted it', async () => {
+  test('the server does not process a call on a connection that was reset before the server accepted it', async () => {
     await using server = await start({})
     // While spawnSync blocks this thread, the server accepts no connection.
     const { status, stderr } = spawnSync(process.execPath, ['-e', sendAndReset, String(server.port)], {

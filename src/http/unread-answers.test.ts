@@ -90,7 +90,7 @@ suite('answers that are read slowly or not at all', () => {
     for (const whole of [frugal, newcomer, third]) assert.ok((await read(whole)) > answerBytes)
   })
 
-  test('bytes of an answer that the client has read no longer count towards the limit of unread bytes', async () => {
+  test('bytes that a client has read of an answer no longer count towards the limit of unread answers', async () => {
     await using server = await serving({ mostBytes: 2.5 * answerBytes })
     for (let round = 0; round < 2; round++) {
       const [first, second] = [await server.ask('/a/large'), await server.ask('/a/large')]

@@ -16,7 +16,7 @@ suite('the host key of the SSH gateway', () => {
     }
   })
 
-  test('the SSH host key is made only once; later calls return the same key', () => {
+  test('the SSH host key of a server is made only once; later calls return the same key', () => {
     const secrets = mkdtempSync(join(tmpdir(), 'alcove-host-key-'))
     try {
       const first = readSshHostKey({ secrets })

@@ -127,7 +127,7 @@ suite('the Helm chart', () => {
     assert.equal(settingOf('runner', 'ALCOVE_ARCHIVE_STORE'), needed['store.url'])
   })
 
-  test('the Helm chart refuses an unknown, missing, unsafe or secret value with an error that names it', async () => {
+  test('the Helm chart refuses an unknown, missing, unsafe or secret value; the error names that value', async () => {
     const wrong: readonly (readonly [RegExp, Values])[] = [
       [/controlSecret/, { controlSecret: '' }],
       [/repository/, { 'image.repository': '' }],

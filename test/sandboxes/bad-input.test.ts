@@ -26,7 +26,7 @@ suite('bad input', () => {
     }
   })
 
-  test('control and toolbox answer 413 for a body of 10 MB, and the sandbox keeps working', async () => {
+  test('control and toolbox answer 413 for a request body of 10 MB, and the sandbox keeps working', async () => {
     const body = JSON.stringify({ command: 'x'.repeat(10_000_000), name: 'y' })
     for (const url of [`${alcove.url}/api/sandbox`, `${box.record['toolboxProxyUrl']}/${box.id}/process/execute`]) {
       const reply = await raw(url, body).catch((error) => error as Error)
@@ -37,7 +37,7 @@ suite('bad input', () => {
     assert.equal(await box.run('echo up'), 'up')
   })
 
-  test('POST /sandbox answers 400 for fields of the wrong type, and names the fields in one sentence', async () => {
+  test('POST /sandbox answers 400 for fields of the wrong type, and the error names these fields', async () => {
     const { status, body } = await alcove.api('POST', '/sandbox', { name: 5, labels: 'x', public: 'maybe' })
     assert.equal(status, 400)
     assert.equal(typeof body['message'], 'string')

@@ -220,7 +220,7 @@ suite('alcove sandbox, snapshot and key', () => {
 })
 
 suite('alcove cp', () => {
-  test('Ctrl-C during a copy from a sandbox leaves no incomplete file', async () => {
+  test('Ctrl-C during an `alcove cp` from a sandbox leaves no incomplete file', async () => {
     const empty = mkdtempSync(join(desk, 'interrupted-'))
     succeeds(await alcove(['exec', 'desk-box', '--', 'truncate', '-s', '8G', 'endless']))
     const { child, ended } = start(['cp', 'desk-box:endless', empty])

@@ -76,7 +76,7 @@ suite('computerUse of the SDK', () => {
     return (await windows()).find((window) => window.title === title)!
   }
 
-  test('a screenshot is a PNG of the display’s size, or has the requested region, format and scale', async () => {
+  test('a screenshot of a sandbox’s display is a PNG, or has the requested region, format and scale', async () => {
     const { computerUse } = sandbox
     const { displays } = await computerUse.display.getInfo()
     assert.deepEqual(displays, [{ id: 0, x: 0, y: 0, width: 1024, height: 768, isActive: true }])
@@ -106,7 +106,7 @@ suite('computerUse of the SDK', () => {
     await assert.rejects(mouse.click(-1, 0), { statusCode: 400 })
   })
 
-  test('the keyboard types into the window that the mouse clicked last, and hotkeys reach that window', async () => {
+  test('keyboard calls and hotkeys go to the window of the desktop that the mouse clicked last', async () => {
     const { mouse, keyboard } = sandbox.computerUse
     const { x = 0, y = 0, width = 0 } = await open('xterm -T typing -e cat -u', 'typing')
     assert.ok(x > 0 && y > 0 && width > 100)
@@ -187,7 +187,7 @@ Gtk.main()
     await run('pkill -f endless.py')
   })
 
-  test('a recording has the display’s size, can be played, and can be listed, downloaded and deleted', async () => {
+  test('a recording of a sandbox’s display can be played, listed, downloaded and deleted', async () => {
     const { recording, mouse } = sandbox.computerUse
     const started = await recording.start('../../a label')
     assert.deepEqual([started.status, /^-a-label_[0-9a-f]{32}\.mp4$/.test(started.fileName)], ['recording', true])
@@ -215,7 +215,7 @@ Gtk.main()
     assert.equal(await run('ls ~/.daytona/recordings'), '')
   })
 
-  test('noVNC opens in a browser with a signed preview URL, not without one; VNC listens on loopback only', async () => {
+  test('a browser shows a sandbox’s desktop (noVNC) at a signed preview URL, and not at an unsigned URL', async () => {
     const { url, token } = await sandbox.getSignedPreviewUrl(6080, 600)
     const at = new URL(url)
     // Browsers connect to this machine for every name below `localhost`, but Node does not on every machine. So the test connects

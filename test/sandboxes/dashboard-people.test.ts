@@ -76,7 +76,7 @@ suite('accounts, sessions and members in the dashboard', () => {
     await page.keyboard.press('Escape')
   })
 
-  test('the keys page shows a new API key once, and the key works', async () => {
+  test('the dashboard’s page of API keys shows a new key only once, and the key works', async () => {
     const { page } = visitor
     await visitor.go('/keys')
     await page.getByRole('button', { name: 'Create a key' }).first().click()

@@ -86,7 +86,7 @@ suite('programs that draw on the whole screen', () => {
         .slice(0, rows - 1)
         .every((line, i) => line === `line ${String(i + 1).padStart(3, '0')} ${'0'.repeat(300)}`.slice(0, cols))
 
-  test('vim fills the screen with its text after each resize of the terminal', async () => {
+  test('after each resize of a terminal, vim fills the whole terminal with text', async () => {
     const { pty, shows, resize } = await open('vim')
     await pty.sendInput(`exec ${vim.line} -u NONE -i NONE -n -N --cmd 'set nowrap' text\n`)
     await shows('80x24', isText({ cols: 80, rows: 24 }))
@@ -98,7 +98,7 @@ suite('programs that draw on the whole screen', () => {
     assert.equal((await pty.wait()).exitCode, 0)
   })
 
-  test('vim that starts directly after a resize of its terminal draws for the new size from the start', async () => {
+  test('if vim starts directly after a resize of its terminal, its first screen has the new size', async () => {
     const { pty, shows, resize } = await open('vim-behind')
     for (const size of sizes) {
       await resize(size)
@@ -110,7 +110,7 @@ suite('programs that draw on the whole screen', () => {
     await endsWith0(pty)
   })
 
-  test('top fills the screen with lines of full width after each resize of the terminal', async () => {
+  test('after each resize of a terminal, top fills the terminal with lines of full width', async () => {
     await sandbox.process.executeCommand(
       'for n in $(seq 80); do setsid bash -c "exec -a $(printf "%0300d" 7 | tr 0 x) sleep 1000" >/dev/null 2>&1 & done',
     )

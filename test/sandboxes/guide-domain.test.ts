@@ -94,7 +94,7 @@ suite('the guide on previews behind a domain', () => {
         assert.deepEqual([output.replace(/3000-[^.]+/, '3000-ID')], shown)
       })
 
-      test(`behind the proxy ${name}, previews see the real host and scheme and can stream, and terminals work`, async () => {
+      test(`behind the reverse proxy ${name}, previews get the real host and scheme and can stream; terminals work`, async () => {
         const { id } = await callJson(api, '/api/sandbox', 'POST', { public: true })
         try {
           await callJson(gate, `/toolbox/${id}/process/execute`, 'POST', {

@@ -24,7 +24,7 @@ suite('the guide for people who come from Daytona', () => {
     await server?.[Symbol.asyncDispose]()
   })
 
-  test('move.mjs copies the home directory, variables and labels of a sandbox to a new one', async () => {
+  test('move.mjs of the guide copies home directory, variables and labels of a sandbox to a new sandbox', async () => {
     await using source = await createBox(server, { env: { STAGE: 'test' }, labels: { purpose: 'moving' } })
     await source.run('mkdir -p work && echo kept > work/note && ln -s note work/link && chmod 600 work/note')
     await source.run('echo hidden > .settings')

@@ -208,7 +208,7 @@ done.set()`
     assert.match(await said(), sentence)
   })
 
-  test('a fork bomb gets no further than the process limit, and its sandbox can still be deleted', async () => {
+  test('a fork bomb makes no more processes than its sandbox’s limit, and the sandbox can still be deleted', async () => {
     const bombed = await createBox(alcove)
     await bombed.toolbox('POST', '/process/execute', { command: ':(){ :|:& };:', timeout: 3 })
     assert.equal(await box.run('echo alive'), 'alive')
@@ -219,7 +219,7 @@ done.set()`
     assert.ok(await gone())
   })
 
-  test('the memory in a sandbox’s socket buffers is limited', { skip: countsBuffers }, async () => {
+  test('the memory that the buffers of a sandbox’s sockets can take is limited', { skip: countsBuffers }, async () => {
     const fill = `
 import socket
 server = socket.create_server(('127.0.0.1', 0))
@@ -283,7 +283,7 @@ time.sleep(60)`
     assert.equal(await box.run('echo alive'), 'alive')
   })
 
-  test('a sandbox that fills its disk gets ENOSPC, and another sandbox can still write', async () => {
+  test('a sandbox that fills its disk gets ENOSPC, and another sandbox can still write to its own disk', async () => {
     await using full = await createBox(alcove)
     const { exitCode, result } = await full.try(
       'dd if=/dev/zero of=$HOME/big bs=1M count=8192 2>&1; df -h / | tail -1',

@@ -75,7 +75,7 @@ suite('the programs of a running server', () => {
     }
   })
 
-  test('no unprivileged program of a server sees secrets, logs, disks of sandboxes, homes or cgroups', () => {
+  test('no unprivileged server program sees secrets, logs, disks of sandboxes, home directories or cgroups', () => {
     const { secrets, log, runner, stateFile } = dataDirectoryAt(alcove.data)
     const places = [secrets, log, runner, stateFile, '/root', '/home', '/var/lib', '/var/log', '/sys', '/mnt', '/boot']
     for (const each of running) {
@@ -91,7 +91,7 @@ suite('the programs of a running server', () => {
     }
   })
 
-  test('a program of the server has access only to the sockets of other programs that it needs', () => {
+  test('a program of a server can connect only to those sockets of other server programs that it needs', () => {
     const sockets = 'find / -type s 2>/dev/null'
     const seen = (name: string) => {
       const program = running.find((each) => each.name === name)!

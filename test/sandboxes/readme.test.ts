@@ -52,7 +52,7 @@ suite('the README', () => {
     await server.api('DELETE', `/sandbox/${sandbox.id}`)
   })
 
-  test('if the key is set by the README’s command, the README’s SDK script runs unchanged and ends', async () => {
+  test('after the README’s command that sets the API key, the README’s SDK script runs unchanged and ends', async () => {
     const [script] = blocksOf(readme, 'js')
     assert.ok(script)
     const [setKey] = /(?<=`)export [^`]+(?=`)/.exec(readme) ?? []

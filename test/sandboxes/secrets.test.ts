@@ -21,7 +21,7 @@ const root = join(import.meta.dirname, '../..')
 const program = join(root, 'src/egress/testing/far-server-program.ts')
 
 if (!isPrivateHost) {
-  test('real clients in a sandbox send secrets, on a server with a simulated Internet', { skip: needsRoot }, () =>
+  test('real HTTP clients in a sandbox send secrets to hosts of a simulated Internet', { skip: needsRoot }, () =>
     runOnPrivateHost(import.meta.filename, 420_000),
   )
 } else {
@@ -133,7 +133,7 @@ if (!isPrivateHost) {
       assert.deepEqual([...new Set(limits)], [String(2.5 * 1024 ** 3)])
     })
 
-    test('clients that a user installs (requests, httpx, skopeo) trust the proxy that inserts secrets', async () => {
+    test('clients that a user installs in a sandbox (requests, httpx, skopeo) trust the proxy for secrets', async () => {
       const bundle = join(scratch, 'bundle.pem')
       await writeFile(bundle, await sandbox.fs.downloadFile(trustFiles.bundle))
       await writeFile(join(scratch, 'authorities.jks'), await sandbox.fs.downloadFile(trustFiles.keyStore))
@@ -173,7 +173,7 @@ if (!isPrivateHost) {
       assert.equal(await say(fronted), '421')
     })
 
-    test('if a program does not trust the proxy that inserts secrets, its call fails; the timeline says why', async () => {
+    test('if a program does not trust the proxy for secrets, the program’s call fails; the timeline says why', async () => {
       await say(
         'curl -sS --cacert /etc/hostname https://api.test/ 2>&1; curl -sS --capath /nowhere --cacert /usr/share/ca-certificates/mozilla/ISRG_Root_X1.crt https://api.test/ 2>&1; true',
       )
@@ -217,7 +217,7 @@ if (!isPrivateHost) {
       await isOpen()
     })
 
-    test('secrets work after a stop and start of the sandbox, and after a kill of the runner', async () => {
+    test('a sandbox’s secrets still work after a stop and start of the sandbox and after a kill of its runner', async () => {
       await sandbox.stop()
       await sandbox.start()
       await until('after a start', async () => (await sentBy(sandbox)) === `Bearer ${value}`)

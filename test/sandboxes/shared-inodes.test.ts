@@ -95,7 +95,7 @@ suite('separation of the files and devices of two sandboxes', () => {
     for (const each of locked.split(' ')) await other.run(`flock --exclusive --nonblock ${each} true`)
   })
 
-  test('/sys/fs/cgroup is read-only in a sandbox, and shows no cgroup of another sandbox', async () => {
+  test('in a sandbox, /sys/fs/cgroup is read-only, and shows no cgroup of another sandbox', async () => {
     assert.match((await one.try('touch /sys/fs/cgroup/file')).result, /Read-only file system/)
     const names = await one.run('find /sys/fs/cgroup -mindepth 1 -type d -name "*alcove*" -o -name "*sandbox*" -type d')
     assert.equal(names, '')

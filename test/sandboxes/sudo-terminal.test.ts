@@ -74,7 +74,7 @@ suite('sudo in a terminal', () => {
     await pty.kill()
   })
 
-  test('in a pipeline with sudo, each program reads its own input, and Ctrl-C ends all of them', async () => {
+  test('in a pipeline with sudo, each program reads its own input, and Ctrl-C ends all programs', async () => {
     const { pty, type } = await open()
     await type('sudo sh -c "seq 3; id -un" | sed s/^/-/\n', /-1\s+-2\s+-3\s+-root/)
     await type('x=$(sudo sh -c "read y; echo \\$y"); echo "<$x>"\n', /read y/)

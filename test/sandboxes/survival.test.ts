@@ -46,7 +46,7 @@ suite('kill -9 of gate, runner and control', () => {
     return answer!
   }
 
-  test('kill -9 of server programs does not affect a session: its command goes on, with a complete log', async () => {
+  test('kill -9 of server programs does not end a session: its command goes on, and the log is complete', async () => {
     await sandbox.process.createSession('work')
     await sandbox.process.executeSessionCommand('work', { command: 'cd /tmp; X=kept' })
     const { cmdId } = await sandbox.process.executeSessionCommand('work', {
@@ -244,7 +244,7 @@ suite('kill -9 of the server’s programs', () => {
   type Running = ReturnType<typeof programs>[number]
 
   for (const program of ['control', 'gate', 'runner', 'postgres', 'ssh-gateway'] as const) {
-    test(`if ${program} is killed, it is restarted, and a sandbox’s processes continue`, async () => {
+    test(`if ${program} is killed, \`up\` restarts that program, and a sandbox’s processes continue`, async () => {
       const before = Number(await ask('cat /tmp/counter'))
       assert.ok(before > 0)
       const killed = await alcove.pidOf(program)

@@ -35,7 +35,7 @@ suite('an update of a list of sandboxes', () => {
 })
 
 suite('an update of a list that is not split into pages', () => {
-  test('`replaceRows` updates changed rows and removes deleted sandboxes, but adds no row', () => {
+  test('`replaceRows` updates a list’s changed rows and removes deleted sandboxes, but adds no row', () => {
     const rows = [row('b', 'stopped'), row('c', 'destroyed'), row('n')]
     assert.deepEqual(replaceRows([row('a'), row('b'), row('c')], rows), [row('a'), row('b', 'stopped')])
   })

@@ -4,7 +4,7 @@ import { permissions as known } from '../../../src/control/auth/permissions.ts'
 import { allPermissions, sentenceOf, summaryOf, workPermissions } from './permissions.ts'
 
 suite('the permissions that the pages offer', () => {
-  test('the pages offer each permission of the server exactly once, with a sentence that explains it', () => {
+  test('the dashboard offers each permission of the server exactly once, with a sentence that explains it', () => {
     assert.deepEqual(allPermissions.toSorted(), Object.keys(known).toSorted())
     for (const permission of allPermissions) assert.notEqual(sentenceOf(permission), permission)
   })

@@ -6,7 +6,7 @@ import { openedBy, previewHost, visit } from '../testing/visiting.ts'
 suite('previews of a server that accepts only localhost as its host name', () => {
   const origin = `http://${previewHost}`
 
-  test('with hostInside set to localhost, Host is localhost:PORT, and X-Forwarded-Host is the preview’s name', async () => {
+  test('with hostInside set to localhost, a sandbox’s server gets localhost:PORT as a preview call’s Host', async () => {
     await using sides = await startSides()
     openedBy(sides, 'public', { hostInside: 'localhost' })
     await visit(sides, { headers: { origin, referer: `${origin}/a?b` } })
@@ -26,7 +26,7 @@ suite('previews of a server that accepts only localhost as its host name', () =>
     }
   })
 
-  test('with hostInside set to localhost, the server’s redirects to localhost lead to the preview', async () => {
+  test('with hostInside set to localhost, redirects of a sandbox’s server to localhost lead to the preview', async () => {
     await using sides = await startSides()
     openedBy(sides, 'public', { hostInside: 'localhost' })
     for (const [location, seen] of [

@@ -187,7 +187,7 @@ suite('the pages from which a preview cookie is accepted', () => {
     assert.equal(await isOffered(sides, { ...frame, referer: 'http://dashboard.proxy.test/' }), true)
   })
 
-  test('without Sec-Fetch headers a preview cookie gives access to a page, but not to scripts or images', async () => {
+  test('without Sec-Fetch headers, a preview cookie gives access to pages, but not to scripts or images', async () => {
     await using sides = await startSides()
     const referer = 'http://3000-other.proxy.test:4601/'
     assert.equal(await isOffered(sides, { referer, accept: 'text/html' }), true)

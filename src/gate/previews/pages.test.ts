@@ -24,7 +24,7 @@ suite('pages for refused preview calls', () => {
     assert.equal(sides.asked.at(-1)?.countsAsActivity, false)
   })
 
-  test('a 409 page shows the sandbox’s state, and reloads itself only if the sandbox is about to start', async () => {
+  test('a preview’s 409 page shows the sandbox’s state, and reloads only if the sandbox is about to start', async () => {
     for (const [state, title, looksAgain] of [
       ['stopped', 'The sandbox is stopped', false],
       ['paused', 'The sandbox is paused', false],

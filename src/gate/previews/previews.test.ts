@@ -14,7 +14,7 @@ suite('addresses of previews', () => {
     assert.equal(sides.wanted.at(-1)?.leastGeneration, 7)
   })
 
-  test('a preview’s host name or path contains the port and the sandbox', async () => {
+  test('the gate finds the port and the sandbox of a preview in the host name or the path of the call', async () => {
     await using sides = await startSides()
     assert.equal((await visit(sides, { path: '/a/b?c=d' })).text, 'hello from inside')
     assert.equal((await visit(sides, { host: '127.0.0.1', path: '/preview/box%2Did/8080/a/b?c=d' })).status, 200)
@@ -50,7 +50,7 @@ suite('addresses of previews', () => {
     assert.equal(sides.asked.length, 0)
   })
 
-  test('reserved preview ports get 403, and invalid ports or sandboxes 404, without asking control', async () => {
+  test('previews of reserved ports get 403, and of invalid ports or sandboxes 404; control is not asked', async () => {
     await using sides = await startSides()
     for (const port of [22_222, 33_333]) {
       assert.equal((await visit(sides, { host: `${port}-box.p.test` })).status, 403)

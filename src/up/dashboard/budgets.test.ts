@@ -38,7 +38,7 @@ suite('the sizes of the dashboard', { skip: needsRoot }, () => {
 
   const listOfSandboxes = () => new Set([...filesOf('index.html'), ...filesOf('src/pages/sandboxes/page.tsx')])
 
-  test('to show the first page, with the list of sandboxes, a browser downloads at most 230 kB', () => {
+  test('to show the dashboard’s first page, the list of sandboxes, a browser downloads at most 230 kB', () => {
     const size = kilobytesOf(listOfSandboxes())
     assert.ok(size <= 230, `${size} kB`)
   })
