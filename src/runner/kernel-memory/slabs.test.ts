@@ -24,7 +24,7 @@ suite('slab caches of the kernel that are charged to no sandbox', () => {
     assert.equal(parseUnchargedSlabs(slabinfo.replaceAll('kmalloc-cg', 'other')).size, 0)
   })
 
-  test('`readUnchargedSlabs` can parse the slab caches of the kernel on the machine of the test', () => {
+  test('`readUnchargedSlabs` can parse the slab caches of the kernel that the test runs on', () => {
     for (const [name, bytes] of readUnchargedSlabs()) assert.ok(bytes >= 0, name)
   })
 
