@@ -46,7 +46,7 @@ suite('a call of the command line to a server', () => {
     await assert.rejects(call(400, JSON.stringify({ message: 'a\u001b[2Jb' })), failure(/^a\\u\{1b\}\[2Jb /, 65))
   })
 
-  test('`callServer` does not follow a redirect, so no credential goes to another address', async () => {
+  test('`alcove` does not follow a redirect of the server, so no credential goes to another address', async () => {
     let heard = 0
     const other = createServer((_request, response) => {
       heard += 1

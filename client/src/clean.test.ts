@@ -10,16 +10,16 @@ const hostile = 'a\u001b[31m\u001b]0;t\u0007\u009b2J\r\n\u202eb\u200b\u2028\ud80
 const unsafe = /[\p{Cc}\p{Cf}\p{Cs}\p{Zl}\p{Zp}]/u
 
 suite('text from a server, made safe for a terminal', () => {
-  test('`cleanLine` replaces each character that a terminal interprets by a visible escape', () => {
+  test('`alcove` prints each character of a line that a terminal would interpret as a visible escape', () => {
     assert.doesNotMatch(cleanLine(hostile), unsafe)
     assert.match(cleanLine(hostile), /^a\\u\{1b\}\[31m\\u\{1b\}\]0;t\\u\{7\}\\u\{9b\}2J\\u\{d\}\\u\{a\}\\u\{202e\}b/)
   })
 
-  test('`cleanLine` does not change letters of any language, nor emoji', () => {
+  test('`alcove` prints letters of all languages and emoji in a line unchanged', () => {
     assert.equal(cleanLine('Grüße 你好 🙂 a-b_c'), 'Grüße 你好 🙂 a-b_c')
   })
 
-  test('`cleanLines` replaces all characters that a terminal interprets, except line breaks and tabs', () => {
+  test('in a text of several lines, `alcove` escapes what a terminal interprets, except line breaks and tabs', () => {
     assert.equal(cleanLines('a\r\nb\tc\rd\u001b'), 'a\nb\tc\\u{d}d\\u{1b}')
   })
 
@@ -29,7 +29,7 @@ suite('text from a server, made safe for a terminal', () => {
     assert.deepEqual(JSON.parse(asJson(value)), value)
   })
 
-  test('`asTable` prints exactly one line for each row, whatever characters its cells contain', () => {
+  test('`alcove` prints exactly one line for each row of a table, whatever characters the cells contain', () => {
     const table = asTable(
       ['ID', 'NAME'],
       [

@@ -59,16 +59,16 @@ suite('the cgroup mode of a host', () => {
   const pids = '32 23 0:28 / /sys/fs/cgroup/pids rw - cgroup cgroup rw,pids'
   const unified = '33 23 0:29 / /sys/fs/cgroup/unified rw - cgroup2 cgroup2 rw'
 
-  test('`cgroupModeIn` returns v2 for a host that has only cgroup v2', () => {
+  test('`alcove doctor` finds the mode v2 on a host that has only cgroup v2 (`cgroupModeIn`)', () => {
     assert.deepEqual(cgroupModeIn(v2, 'cpu memory pids\n'), { mode: 'v2', controllers: ['cpu', 'memory', 'pids'] })
   })
-  test('`cgroupModeIn` returns hybrid and all controllers for a host with both cgroup versions', () => {
+  test('`alcove doctor` finds the mode hybrid and all controllers on a host with both cgroup versions', () => {
     const found = cgroupModeIn([cpu, pids, unified].join('\n'), 'hugetlb\n')
     assert.deepEqual(found, { mode: 'hybrid', controllers: ['cpu', 'pids', 'hugetlb'] })
   })
-  test('`cgroupModeIn` returns v1 for a host that has only cgroup v1', () =>
+  test('`alcove doctor` finds the mode v1 on a host that has only cgroup v1 (`cgroupModeIn`)', () =>
     assert.deepEqual(cgroupModeIn(`${cpu}\n${pids}\n`, ''), { mode: 'v1', controllers: ['cpu', 'pids'] }))
-  test('`cgroupModeIn` reports a host without cgroups', () =>
+  test('`alcove doctor` recognizes a host without cgroups (`cgroupModeIn`)', () =>
     assert.deepEqual(cgroupModeIn('1 1 0:1 / / rw - ext4 /dev/sda rw', ''), { mode: 'none', controllers: [] }))
 })
 

@@ -19,7 +19,7 @@ suite('the size of a text in JSON', () => {
     })
   }
 
-  test('`fitIntoJson` counts a character that is split over two pieces only once', () => {
+  test('the computed length of a text in JSON counts a character that is split over two pieces only once', () => {
     const text = Buffer.from('漢字🏔')
     for (let cut = 0; cut <= text.length; cut++) {
       const taken = [text.subarray(0, cut), text.subarray(cut)].map((piece) => fitIntoJson(piece, 100).json)

@@ -30,7 +30,7 @@ const startHolder = async () => {
 }
 
 suite('a lock between processes', () => {
-  test('`tryLock` fails while another process holds the lock, and succeeds after that process was killed', async () => {
+  test('a try to lock a file fails while another process holds the lock, and succeeds after that was killed', async () => {
     const holder = await startHolder()
     try {
       assert.equal(tryLock(path), undefined)
@@ -56,7 +56,7 @@ suite('a lock between processes', () => {
     assert.deepEqual(order, ['first ends', 'second'])
   })
 
-  test('`waitForLock` resolves when the process that holds the lock is killed', async () => {
+  test('a caller that waits for the lock of a file gets the lock when the process that holds it is killed', async () => {
     const holder = await startHolder()
     const waits = Promise.withResolvers<void>()
     const next = waitForLock(path, { onWait: waits.resolve, timeoutMs: 60_000 })
@@ -65,12 +65,12 @@ suite('a lock between processes', () => {
     using _next = await next
   })
 
-  test('`waitForLock` throws if the lock is not free before its timeout', async () => {
+  test('a caller that waits for the lock of a file gets an error if the lock is not free before the timeout', async () => {
     using _held = tryLock(path)
     await assert.rejects(waitForLock(path, { timeoutMs: 100 }), /waited 0.1 s/)
   })
 
-  test('`tryLock` and `waitForLock` throw if the file of the lock cannot be opened', async () => {
+  test('a caller that asks for the lock of a file gets an error if the file cannot be opened', async () => {
     await assert.rejects(waitForLock('/proc/no/such/lock', { timeoutMs: 1000 }), { code: 'ENOENT' })
     assert.throws(() => tryLock('/proc/no/such/lock'), { code: 'ENOENT' })
   })

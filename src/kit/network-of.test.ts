@@ -3,7 +3,7 @@ import { suite, test } from 'node:test'
 import { networkOf } from './network-of.ts'
 
 suite('the network of an address, for limits (`networkOf`)', () => {
-  test('`networkOf` returns an IPv4 address itself, in one spelling, and the /64 of an IPv6 address', () => {
+  test('a caller’s network is the address itself for IPv4, in one spelling, and the /64 for IPv6', () => {
     for (const [address, network] of [
       ['192.0.2.7', '192.0.2.7'],
       ['::ffff:192.0.2.7', '192.0.2.7'],

@@ -58,7 +58,7 @@ suite('public addresses', () => {
 })
 
 suite('settings that list networks (`readNetworks`)', () => {
-  test('`readNetworks` reads addresses and CIDRs of IPv4 and IPv6, also with spaces around them', () => {
+  test('a setting with a list of networks may have addresses and CIDRs of IPv4 and IPv6, also with spaces', () => {
     const networks = readNetworks('10.0.0.0/8, 127.0.0.1,fd00::/8')
     assert.ok(networks)
     const within = ['10.9.9.9', '127.0.0.1', 'fd12::1'].map((address) => isWithin(networks, address))
@@ -67,7 +67,7 @@ suite('settings that list networks (`readNetworks`)', () => {
     assert.deepEqual(without, [false, false, false, false])
   })
 
-  test('`readNetworks` refuses any text that is no list of addresses and CIDRs', () => {
+  test('a setting with a list of networks is refused if it is not a list of addresses and CIDRs', () => {
     const given = [
       '',
       'localhost',

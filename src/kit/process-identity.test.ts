@@ -23,7 +23,7 @@ suite('a process identity (pid and start time)', () => {
     assert.equal(signalProcess(impostor, 'SIGKILL'), false)
   })
 
-  test('`identityOf` reads the start time of a process whose name has spaces and brackets', async () => {
+  test('the start time of a process can be read even if the process’s name has spaces and brackets', async () => {
     const child = spawn(
       process.execPath,
       ['-e', "process.title = 'a) S (b'; console.log(1); setInterval(() => {}, 1000)"],

@@ -3,7 +3,7 @@ import { suite, test } from 'node:test'
 import { accountFor, readRegistryAddress } from './registry-address.ts'
 
 suite('the address of a registry', () => {
-  test('`readRegistryAddress` returns the host in the form that image names have, for each spelling', () => {
+  test('each spelling of a registry’s address is read as the host in the form that image names have', () => {
     const hosts = {
       'ghcr.io': 'ghcr.io',
       ' https://GHCR.io/ ': 'ghcr.io',
@@ -20,12 +20,12 @@ suite('the address of a registry', () => {
     assert.deepEqual(readRegistryAddress('HTTP://a.example:80'), { host: 'a.example:80', isPlain: true })
   })
 
-  test('`readRegistryAddress` returns docker.io for each of Docker Hub’s host names', () => {
+  test('each of Docker Hub’s host names is read as the registry docker.io', () => {
     for (const given of ['docker.io', 'https://index.docker.io/v1/', 'registry-1.docker.io', 'Registry.Hub.Docker.com'])
       assert.deepEqual(readRegistryAddress(given), { host: 'docker.io', isPlain: false }, given)
   })
 
-  test('`readRegistryAddress` refuses an address that cannot be used, and says why', () => {
+  test('the address of a registry that cannot be used is refused with an error that says why', () => {
     const wrong = {
       '': /must be the host/,
       'file:///etc/passwd': /must begin with https/,

@@ -3,7 +3,7 @@ import { suite, test } from 'node:test'
 import { RingBuffer } from './ring-buffer.ts'
 
 suite('a ring buffer', () => {
-  test('`RingBuffer` keeps the last bytes of its input, whatever the sizes of the pieces are', () => {
+  test('a buffer of limited size (`RingBuffer`) has the last bytes of its input, whatever the pieces were', () => {
     for (const sizes of [[1], [3], [7], [2, 5, 1, 11, 4], [20], [4, 4, 4]]) {
       const ring = new RingBuffer(4)
       let given = ''
@@ -17,7 +17,7 @@ suite('a ring buffer', () => {
     }
   })
 
-  test('`RingBuffer` is empty if it has got only empty input', () => {
+  test('a buffer of limited size (`RingBuffer`) is empty if it has got only empty input', () => {
     const ring = new RingBuffer(1)
     ring.add(Buffer.alloc(0))
     assert.equal(ring.bytes().length, 0)

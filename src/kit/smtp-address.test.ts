@@ -5,7 +5,7 @@ import { readSmtpAddress } from './smtp-address.ts'
 const from = 'Alcove <alcove@example.com>'
 
 suite('the address of the mail server', () => {
-  test('`readSmtpAddress` adds default ports, and requires TLS for a password unless the server is local', () => {
+  test('a mail server’s address gets a default port, and needs TLS for a password unless the server is local', () => {
     assert.deepEqual(readSmtpAddress('smtp://me:p%40ss%3A@mail.example.com', from), {
       host: 'mail.example.com',
       port: 587,
@@ -26,7 +26,7 @@ suite('the address of the mail server', () => {
     assert.equal(typeof here === 'string' || here.needsTls, false)
   })
 
-  test('`readSmtpAddress` refuses an invalid address, and the error does not show its password', () => {
+  test('an invalid address of a mail server is refused, and the error does not show its password', () => {
     const wrong: [string, string | undefined][] = [
       ['mail.example.com:587', from],
       ['http://me:hidden@mail.example.com', from],

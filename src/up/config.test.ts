@@ -113,7 +113,7 @@ suite('settings of up', () => {
     assert.throws(() => readUpConfig({ ALCOVE_SSH_URL: 'http://box' }), /ALCOVE_SSH_URL must be/)
   })
 
-  test('`listUnknownSettings` returns only ALCOVE_ variables that are not settings', () => {
+  test('the list of unknown settings has only ALCOVE_ variables that are not settings', () => {
     const known = {
       ...s3,
       ALCOVE_PUBLIC_URL: 'x',

@@ -37,7 +37,7 @@ const sandbox = (state: string, errorReason?: string): Sandbox => ({
 })
 
 suite('sandboxes of a server', () => {
-  test('`findSandboxes` returns the sandboxes of all pages, and sends the filters with each request', async () => {
+  test('`alcove` gets the sandboxes of all pages of a list, and sends the filters with each request', async () => {
     answers = [
       { items: [sandbox('started'), sandbox('stopped')], nextCursor: 'a b' },
       { items: [sandbox('paused')], nextCursor: null },

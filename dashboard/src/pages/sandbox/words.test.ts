@@ -34,7 +34,7 @@ suite('the words for the settings of a sandbox', () => {
     }
   })
 
-  test('`nameOf` returns the former name of a deleted sandbox, and any other name unchanged', () => {
+  test('the dashboard shows a deleted sandbox under its former name, and any other sandbox under its name', () => {
     const name = 'DESTROYED_my_box_1795727206306'
     assert.equal(nameOf({ name, state: 'destroying' }), 'my_box')
     assert.equal(nameOf({ name, state: 'started' }), name)

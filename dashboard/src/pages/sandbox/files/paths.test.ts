@@ -6,7 +6,7 @@ test('`join` puts exactly one slash between a directory and a name', () => {
   assert.deepEqual([join('/', 'a'), join('/a', 'b c'), join('/a/', '..')], ['/a', '/a/b c', '/a/..'])
 })
 
-test('`parentOf` returns `/` for the root directory', () => {
+test('in the files tab, the parent of the root directory is the root directory (`parentOf`)', () => {
   assert.deepEqual(['/', '/a', '/a/b', '/a/b/'].map(parentOf), ['/', '/', '/a', '/a'])
   assert.deepEqual(['/', '/a', '/a/b/'].map(nameOf), ['/', 'a', 'b'])
 })

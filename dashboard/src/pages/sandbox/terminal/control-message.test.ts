@@ -2,16 +2,16 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { readControl } from './control-message.ts'
 
-test('`readControl` reads the exit code and the reason from a message that says that a terminal has ended', () => {
+test('the dashboard reads exit code and reason from the server’s message that a terminal has ended', () => {
   const text = '{"type":"control","status":"exited","exitCode":3,"exitReason":"why"}'
   assert.deepEqual(readControl(text), { status: 'exited', exitCode: 3, reason: 'why' })
 })
 
-test('`readControl` reads the text of an error message', () => {
+test('the dashboard reads the text of the server’s error message about a terminal (`readControl`)', () => {
   assert.deepEqual(readControl('{"type":"control","status":"error","error":"No."}'), { status: 'error', error: 'No.' })
 })
 
-test('`readControl` returns undefined for a text that is not a control message', () => {
+test('a terminal’s text message that is not a control message is not read as one (`readControl`)', () => {
   for (const text of [
     '',
     'x',
