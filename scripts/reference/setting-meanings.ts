@@ -14,7 +14,7 @@ export const meanings: Record<string, string> = {
   ALCOVE_PUBLIC_URL:
     'Public base URL of the API, if a reverse proxy is in front of it, such as https://alcove.example.com. Set it together with ALCOVE_PROXY_URL.',
   ALCOVE_PROXY_URL:
-    'Public base URL of the gate (formerly called the proxy), which serves toolboxes and previews, such as https://sandboxes.example.net. Previews use subdomains of it, so the reverse proxy must also forward *.sandboxes.example.net.',
+    'Public base URL of the gate, which serves toolboxes and previews, such as https://sandboxes.example.net. The former name of the gate is proxy. Previews use subdomains of this URL. So a reverse proxy in front of the gate must also forward *.sandboxes.example.net.',
   ALCOVE_LOG_LEVEL: 'Lowest level that is logged: trace, debug, info, warn, error, fatal or silent. Default: info.',
   ALCOVE_FIRST_KEY:
     'API key of the first administrator. Control creates this user at its start, if there are no users yet. A new value replaces the key of this user. Default: none.',
@@ -32,17 +32,17 @@ export const meanings: Record<string, string> = {
     'true: the default user of a sandbox can run commands as root with sudo. false: a sandbox has no sudo after its next start. Default: true.',
   ALCOVE_METER_SECONDS: 'Seconds between two usage samples of a sandbox (0-3600). Default: 60. 0 disables metering.',
   ALCOVE_SSH_LISTEN:
-    'Address and port on which the SSH gateway listens, such as 0.0.0.0:2222. Default: the host given with `--host`, and the port given with `--port` plus 2. off: there is no SSH access.',
+    'Address and port on which the SSH gateway listens, such as 0.0.0.0:2222. Default: the host of `up --host`, and the port of `up --port` plus 2. off: there is no SSH access.',
   ALCOVE_HOSTS_LISTEN:
     'host:port on which control listens for runners and gates of other machines, such as 198.51.100.1:4603. Default: none, no other machine can join.',
   ALCOVE_SSH_URL:
-    'URL at which clients reach the SSH gateway, such as ssh://alcove.example.com:2222. Default: the host of the other public URLs, and the port on which the gateway listens.',
+    'URL at which clients reach the SSH gateway, such as ssh://alcove.example.com:2222. Default: the host of the public URL of the API, and the port on which the gateway listens.',
   ALCOVE_SSH_GATEWAY_KEY:
     'Key with which the SSH gateway authenticates to control. Default: none, there is no SSH access.',
   ALCOVE_SSH_PUBLIC_HOST_KEY:
     'Public host key of the SSH gateway. Control returns it to clients, so that they can verify the gateway. Default: none.',
   ALCOVE_COLLECTOR_KEY:
-    'Key with which a telemetry collector may read from control where each organization sends its telemetry. 32 characters or more. Default: none.',
+    'Key of a telemetry collector. With this key, the collector gets from control the address to which each organization sends its telemetry. 32 characters or more. Default: none.',
   ALCOVE_DEFAULT_REGION_MAY_CHANGE:
     'true: an organization can change its default region. false: it can choose a default region only once. Default: false.',
   ALCOVE_OIDC_ISSUER:
@@ -57,9 +57,9 @@ export const meanings: Record<string, string> = {
   ALCOVE_RUNNER_KEY:
     "Key with which the runner `local`, on control's machine, authenticates to control. Default: none, there is no such runner.",
   ALCOVE_CERTIFICATES_DIR:
-    'Directory with authority.pem, certificate.pem and key.pem of this program. If the URL of control is https, the program authenticates with that certificate, and needs neither ALCOVE_PROXY_KEY nor ALCOVE_RUNNER_KEY. Default: none.',
+    'Directory with authority.pem, certificate.pem and key.pem of a gate or runner. If the URL of control is https, the gate or runner shows this certificate to control. It then needs neither ALCOVE_PROXY_KEY nor ALCOVE_RUNNER_KEY. Default: none.',
   ALCOVE_GATE_ID:
-    "Id of the gate on this machine, which is the same as the id of the machine's runner. Default: local, the id on control's machine.",
+    "Id of the gate on this machine. It must be equal to the id of the runner on this machine. Default: local, the id on control's machine.",
   ALCOVE_GATE_ADDRESS: 'host:port at which gates of other machines reach the gate of this machine. Default: none.',
   ALCOVE_GATE_PUBLIC_URL:
     'URL at which clients reach the gate of this machine directly. Default: none, clients use the gate on control’s machine.',
@@ -69,7 +69,7 @@ export const meanings: Record<string, string> = {
     'Directory for files that all Alcove servers of a machine share, such as built images. Default: /var/cache/alcove.',
   ALCOVE_VOLUME_GIB: 'Maximum size of each new volume in GiB (1-999999). Default: 10.',
   ALCOVE_VOLUMES_DIR:
-    'Directory for new volumes, on a separate file system that the operator mounts at this path on every host. Default: none, each volume is on the disk of one runner.',
+    'Directory for new volumes, on a file system that all hosts share and that the operator mounts at this path on each of them. Default: none, each volume is on the disk of one runner.',
   ALCOVE_IMAGES_DIR:
     'Directory of image files that callers can use by their file name: OCI layouts, OCI archives, and files that `docker save` writes. Default: <data>/images.',
   ALCOVE_REGISTRIES:
@@ -77,11 +77,11 @@ export const meanings: Record<string, string> = {
   ALCOVE_REGISTRY_MIRRORS:
     'Mirrors of registries, as registry=mirror separated by commas, such as docker.io=mirror.corp:5000/hub. An image that the mirror lacks is pulled from the registry. Default: none.',
   ALCOVE_PRIVATE_REGISTRIES:
-    'Image registries from which images may be pulled although they run on this machine or have a private address. Written as host or host:port, separated by commas. The runner reaches them through the network of the host. Default: none.',
+    'Image registries that may run on this machine or have a private address. Written as host or host:port, separated by commas. The runner reaches them through the network of the host. Default: none.',
   ALCOVE_OPEN_NETWORKS:
     "Networks that sandboxes can reach although they are private or attached to the host: IPv4 addresses or networks separated by commas, such as 10.1.0.0/16. Sandboxes can never reach the host's own addresses. Default: none.",
   ALCOVE_PLAIN_REGISTRIES:
-    'Registries to which the runner connects without TLS, as host:port separated by commas. They may have private addresses. Default: none.',
+    'Image registries to which the runner connects without TLS, even at private addresses. Written as host:port, separated by commas. Default: none.',
   ALCOVE_REGISTRY_AUTH:
     'File with credentials for registries, in the format of containers-auth.json(5). The runner uses them for the pulls of every organization. Default: none.',
   ALCOVE_OVERCOMMIT:
@@ -89,11 +89,11 @@ export const meanings: Record<string, string> = {
   ALCOVE_DASHBOARD_URL:
     "URL of your own web page that replaces this server's dashboard. After a sign-in at an organization's identity provider, the browser is redirected to it. Default: <public URL>/dashboard/.",
   ALCOVE_DASHBOARD_DIR:
-    'Directory with the built files of the dashboard, which `up` builds. Default: none, the server has no dashboard.',
+    'Directory with the built files of the dashboard. `up` builds them and sets this variable. Default: none, control serves no dashboard.',
   ALCOVE_SSO_FOR_ALL:
     'true: every organization that is not personal can use single sign-on. false: only organizations for which an operator enabled it. Default: false.',
   ALCOVE_ALLOW_PRIVATE_TARGETS:
-    'Private addresses and networks at which identity providers and webhooks of organizations may be, separated by commas, such as 10.1.0.0/16. Default: none.',
+    'Private addresses and networks to which control may connect for the identity providers and webhooks of organizations. Separated by commas, such as 10.1.0.0/16. Default: none.',
   ALCOVE_WEBHOOK_PROVIDER:
     'Program that sends webhooks. embedded: control itself. svix: the Svix API. none: no webhooks are sent. Default: embedded.',
   ALCOVE_SVIX_URL: 'Base URL of the Svix API, if ALCOVE_WEBHOOK_PROVIDER is svix. Default: https://api.svix.com.',

@@ -18,15 +18,15 @@ export const telemetryMeanings: Record<string, string> = {
   'OTEL_EXPORTER_OTLP_CERTIFICATE, OTEL_EXPORTER_OTLP_CLIENT_CERTIFICATE, OTEL_EXPORTER_OTLP_CLIENT_KEY':
     'Paths of PEM files for TLS. Names with TRACES_, METRICS_ or LOGS_ after OTLP_ apply to one kind. The Unix users of control and gate must be able to read the files.',
   OTEL_EXPORTER_OTLP_METRICS_TEMPORALITY_PREFERENCE:
-    'Temporality of exported metrics: cumulative, delta or lowmemory. Default: cumulative. The endpoint /metrics is always cumulative.',
+    'cumulative: counters are exported as totals since the start. delta: as changes since the last export. lowmemory: as OpenTelemetry needs least memory. Default: cumulative. The endpoint /metrics always has totals.',
   OTEL_SERVICE_NAME:
     'Service name in telemetry. `up` appends the name of the program to it. Default: alcove-control, alcove-gate, alcove-runner and alcove-ssh-gateway.',
   OTEL_RESOURCE_ATTRIBUTES:
     'Attributes that every program adds to its telemetry, as name=value separated by commas. Default: none.',
   OTEL_TRACES_SAMPLER:
-    'Which traces are sent: always_on, always_off or traceidratio. With parentbased_ in front of the name, the decision of the caller has priority. Default: parentbased_always_on.',
+    'Which traces are sent: always_on (all), always_off (none) or traceidratio (a fraction). With parentbased_ before one of these names, the decision of the caller has priority. Default: parentbased_always_on.',
   OTEL_TRACES_SAMPLER_ARG:
-    'Fraction of the traces that are sent (0-1), if OTEL_TRACES_SAMPLER is traceidratio. Default: 1.',
+    'Fraction of the traces that are sent (0-1), if OTEL_TRACES_SAMPLER is traceidratio or parentbased_traceidratio. Default: 1.',
   OTEL_PROPAGATORS:
     'tracecontext: calls continue the trace of the caller. none: each call begins a new trace. Default: tracecontext.',
   'OTEL_BSP_SCHEDULE_DELAY, OTEL_BSP_EXPORT_TIMEOUT, OTEL_BSP_MAX_QUEUE_SIZE, OTEL_BSP_MAX_EXPORT_BATCH_SIZE':
