@@ -79,7 +79,8 @@ static struct process *list(size_t *count) {
   return processes;
 }
 
-/* Whether the process with this pid is marked. A binary search is possible, because /proc lists processes by rising pid. */
+/* Returns whether the process with this pid is marked as a descendant. A binary search is possible, because /proc lists processes by
+ * rising pid. */
 static bool is_marked(const struct process *processes, size_t count, pid_t pid) {
   size_t low = 0, high = count;
   while (low < high) {

@@ -42,7 +42,7 @@ export const meanings: Record<string, string> = {
   ALCOVE_SSH_PUBLIC_HOST_KEY:
     'Public host key of the SSH gateway. Control returns it to clients, so that they can verify the gateway. Default: none.',
   ALCOVE_COLLECTOR_KEY:
-    'Key of a telemetry collector. With this key, the collector gets from control the address to which each organization sends its telemetry. 32 characters or more. Default: none.',
+    'Key of a telemetry collector. With this key, the collector reads from control the address at which each organization wants its telemetry. 32 characters or more. Default: none.',
   ALCOVE_DEFAULT_REGION_MAY_CHANGE:
     'true: an organization can change its default region. false: it can choose a default region only once. Default: false.',
   ALCOVE_OIDC_ISSUER:
@@ -99,7 +99,7 @@ export const meanings: Record<string, string> = {
   ALCOVE_SVIX_URL: 'Base URL of the Svix API, if ALCOVE_WEBHOOK_PROVIDER is svix. Default: https://api.svix.com.',
   ALCOVE_SVIX_TOKEN: 'Token for the Svix API. Required if ALCOVE_WEBHOOK_PROVIDER is svix.',
   ALCOVE_MOST_WARM:
-    'Maximum number of warm (started ahead) sandboxes for each snapshot. Control adapts the number to the demand, up to this maximum. Default: 8. 0: none.',
+    'Maximum number of warm (started ahead) sandboxes for each snapshot. Control adapts the number to the demand, up to this maximum. Default: 8. 0: there are no warm sandboxes.',
   ALCOVE_RUNNER_SOCKET:
     'Path of the Unix socket on which the runner listens for the gate. Default: <data>/run/runner.sock.',
   ALCOVE_ARCHIVE_STORE:

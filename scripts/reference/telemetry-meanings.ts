@@ -9,14 +9,14 @@ export const telemetryMeanings: Record<string, string> = {
   'OTEL_*_EXPORTER':
     'otlp or none, for each of TRACES, METRICS and LOGS. none: this kind is not sent. Default: otlp if an endpoint is set.',
   'OTEL_EXPORTER_OTLP_PROTOCOL, OTEL_EXPORTER_OTLP_*_PROTOCOL':
-    'Protocol of exports: http/protobuf or http/json. Default: http/protobuf. grpc is not supported.',
+    'Protocol in which telemetry is sent: http/protobuf or http/json. The names with TRACES, METRICS or LOGS apply to one kind of telemetry. Default: http/protobuf. grpc is not supported.',
   'OTEL_EXPORTER_OTLP_HEADERS, OTEL_EXPORTER_OTLP_*_HEADERS':
     'HTTP headers that are sent with each export, as name=value separated by commas. Default: none.',
   'OTEL_EXPORTER_OTLP_TIMEOUT, OTEL_EXPORTER_OTLP_*_TIMEOUT': 'Timeout of one export in milliseconds. Default: 10000.',
   'OTEL_EXPORTER_OTLP_COMPRESSION, OTEL_EXPORTER_OTLP_*_COMPRESSION':
     'Compression of exports: gzip or none. Default: none.',
   'OTEL_EXPORTER_OTLP_CERTIFICATE, OTEL_EXPORTER_OTLP_CLIENT_CERTIFICATE, OTEL_EXPORTER_OTLP_CLIENT_KEY':
-    'Paths of PEM files for TLS. Names with TRACES_, METRICS_ or LOGS_ after OTLP_ apply to one kind. The Unix users of control and gate must be able to read the files.',
+    'Paths of PEM files for TLS. They are: the certificates to trust, the certificate of the sender, and its key. With TRACES_, METRICS_ or LOGS_ after OTLP_, a name applies to one kind of telemetry. The Unix users of control and gate must be able to read the files.',
   OTEL_EXPORTER_OTLP_METRICS_TEMPORALITY_PREFERENCE:
     'cumulative: counters are exported as totals since the start. delta: as changes since the last export. lowmemory: as OpenTelemetry needs least memory. Default: cumulative. The endpoint /metrics always has totals.',
   OTEL_SERVICE_NAME:

@@ -1,4 +1,5 @@
-// Tests the check of control's port for runners and gates: each step, and the sentence that a failed step reports.
+// Tests how `alcove doctor --peer` checks control's port for runners and gates: each step, and the sentence that it prints if the
+// step fails.
 import assert from 'node:assert/strict'
 import { X509Certificate } from 'node:crypto'
 import { once } from 'node:events'

@@ -467,7 +467,7 @@ suite('callers and servers that close early', () => {
     }
   })
 
-  test('if a caller closes its connection in the middle of a long answer, the toolbox is told about it', async () => {
+  test('if a caller closes its connection during a long reply, the toolbox’s response is closed too', async () => {
     await using sides = await startSides()
     const closed = Promise.withResolvers<void>()
     sides.toolbox.call = (_request, response) => {

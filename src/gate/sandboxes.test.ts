@@ -130,7 +130,7 @@ suite('the sandboxes of this host that the gate knows', () => {
     await assert.rejects(sides.find(sides.wanted({ leastGeneration: 2 })), { status: 503 })
   })
 
-  test('the gate uses the last reports of a disconnected runner, until the runner has connected again', async () => {
+  test('while a runner is disconnected from the gate, the gate uses the last reports of that runner', async () => {
     await using sides = await startSides()
     sides.host.hold(assigned('box', 1), 'started')
     sides.host.hold(assigned('other', 1), 'started')

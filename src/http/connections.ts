@@ -43,7 +43,7 @@ export const headTimes = { headersTimeout: 10_000, connectionsCheckingInterval: 
 export const backlog = 4096
 
 /**
- * Connections with admitted calls of one owner, in the order in which their calls were admitted. `known`: a credential
+ * The connections on which calls of one owner were admitted, in the order of the admissions. `known`: a credential
  * was accepted on the connection. `visiting`: no credential was accepted on it, as for a visit to a public preview.
  */
 type Share = { known: Set<Connection>; visiting: Set<Connection> }

@@ -147,7 +147,7 @@ export const createServer = async <Context extends object, Needs extends string>
       if (connections.begin(request.raw.socket, request.ws ? undefined : reply.raw)) done()
     })
   }
-  /** For each upgrade to a WebSocket: the subprotocol that its route prefers. Absent: the route prefers none. */
+  /** For each request to open a WebSocket: the subprotocol that the called route prefers. No entry: the route prefers none. */
   const subprotocols = new WeakMap<IncomingMessage, string>()
   await server.register(fastifyWebsocket, {
     // If a client violates the WebSocket protocol, the library `ws` sends it the reason and closes the socket. Do not

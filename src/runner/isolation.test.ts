@@ -251,7 +251,8 @@ suite('the isolation of a sandbox', { skip: needsRoot }, () => {
   test('a sandbox cannot read the use of the host’s disks and network cards', async () => {
     const files = ['diskstats', 'partitions', 'zoneinfo', 'softirqs', 'buddyinfo']
     assert.equal((await box.run(id, `cat ${files.map((name) => `/proc/${name}`).join(' ')}`)).output, '')
-    // The kernel shows each disk and network card a second time, below the bus to which it is attached.
+    // The kernel shows each disk and network card in /sys/block and /sys/class/net, and a second time below the bus to which it is
+    // attached.
     const devices = execFileSync('sh', ['-c', 'readlink -f /sys/block/* /sys/class/net/*'], { encoding: 'utf8' })
     const directories = ['/proc/fs', '/proc/pressure', '/sys/class/bdi', '/sys/devices/virtual/bdi', '/sys/fs/ext4']
     const paths = [...directories.map((path) => `${path}/*`), ...devices.trim().split('\n')]

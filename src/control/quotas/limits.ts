@@ -10,8 +10,8 @@ import { listRegionQuotasIn, type RegionQuotaRow } from './store.ts'
 /** The limits of an organization for sandboxes of one class (such as `container`) in one region. */
 export type Quota = {
   /**
-   * Largest size of one sandbox. Each limit comes from `row`, or, if it is missing there, from the organization's own
-   * limit for all regions (such as `maxCpuPerSandbox`).
+   * Largest size of one sandbox. CPU, memory and disk each come from the organization's row for this region and class.
+   * If they are missing there, they come from its limits for all regions, such as `maxCpuPerSandbox`.
    */
   most: Size
   /** Largest disk, in GiB, of a sandbox that is not deleted when it stops. null: only `most` limits the disk. */

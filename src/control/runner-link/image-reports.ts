@@ -167,8 +167,8 @@ const fail = async (
   if (await isOnRunner(transaction, image.name)) return false
   if (await writeFailedOn(transaction, image.name, runnerId)) return false
   await failSnapshots(transaction, image.name, reason, now)
-  // Runners do not try to pull or build the image again until a caller asks for it. Otherwise they would repeat calls
-  // to an image registry that refuses them.
+  // Marks the image as not wanted, so that runners pull or build it again only when a caller asks for it. Otherwise they
+  // would repeat calls to an image registry that refuses them.
   await writeWanted(transaction, image.name, false, now)
   return true
 }

@@ -224,8 +224,8 @@ export const pickRunner = async (
 }
 
 /**
- * Returns whether the runner `runnerId` has enough free resources for a sandbox and can be locked. `held`: the runners
- * that this transaction has locked already.
+ * Returns whether the runner `runnerId` has enough free resources for a sandbox, and no other transaction has locked the
+ * runner's row. `held`: the runners that this transaction has locked already.
  */
 export const hasRoomOn = async (
   transaction: Transaction,

@@ -21,7 +21,7 @@ export const volumeMoves = [
   // A runner may have files of the volume, and must remove them.
   ['delete', 'ready', 'pending_delete'],
   ['delete', 'error', 'pending_delete'],
-  // No runner has files of the volume: no sandbox has ever mounted the volume, or its runner is removed.
+  // `drop` deletes a volume of which no runner has files: no sandbox has ever mounted it, or its runner is removed.
   ['drop', 'ready', 'deleted'],
   ['drop', 'error', 'deleted'],
   // A runner reports that it has no files of the volume any more.

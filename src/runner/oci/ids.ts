@@ -18,8 +18,8 @@ export const mostIds = 2 ** 32 - 1 - uidBase
 export type IdRange = { inside: number; outside: number; count: number }
 
 /**
- * Number of host ids of each sandbox that are reserved for the large ids of its image: the last ones of its second range
- * (`ownIds`). An id is large if it is at least `commonIds`.
+ * Number of ids at the end of a sandbox's second range of host ids (`ownIds`). They stand for the large ids of its image: those
+ * from `commonIds` on.
  */
 const largeCount = 4096
 /** Every sandbox has all ids that are smaller than this number. */

@@ -5,7 +5,7 @@ import type { Init } from '#src/runner/machine/processes.ts'
 
 const intervalMs = 1_000
 /**
- * Number of sandboxes that are checked in one turn of the event loop: does the first process still run? A check takes some
+ * Number of sandboxes for which one turn of the event loop checks that their first process still runs. A check takes some
  * microseconds, so requests are hardly delayed.
  */
 const atOnce = 200

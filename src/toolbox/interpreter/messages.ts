@@ -89,7 +89,7 @@ export class MessageReader {
   #size = 0
   #isSkipping: boolean
 
-  /** `startsInside`: the output may start in the middle of a line. */
+  /** `startsInside`: the interpreter's output may start in the middle of a line. Then the reader skips the rest of that line. */
   constructor(startsInside = false) {
     this.#isSkipping = startsInside
   }

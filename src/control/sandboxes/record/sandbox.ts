@@ -1,4 +1,4 @@
-// The row of a sandbox, and its three views: list item, full record and assignment.
+// The row of a sandbox, and what control makes of it: the item in a list, the full record, and the assignment for the runner.
 import type { ArchiveRef, AssignedVolume, Assignment, Target } from '#src/wire/runner-link.ts'
 import type { DesiredState } from '#src/wire/sandbox-state.ts'
 import { trustVariables } from '#src/wire/secrets.ts'
