@@ -1,5 +1,4 @@
-// Queues work so that only one piece of work runs for each sandbox at a time. Work for different sandboxes can run at the same
-// time.
+// Queues work so that each sandbox has only one piece of work running.
 import { Budget } from '#src/kit/budget.ts'
 import { FairQueue } from '#src/kit/queue.ts'
 

@@ -1,5 +1,4 @@
-// Tests that everything that the runner has reported survives a power cut directly after the report. Needs root; without root
-// the suite is skipped.
+// Tests that everything the runner has reported survives a power cut directly afterwards. Skipped without root.
 import assert from 'node:assert/strict'
 import { mkdirSync, readFileSync, rmSync, truncateSync } from 'node:fs'
 import { join } from 'node:path'
@@ -42,8 +41,7 @@ suite('after a power cut', { skip: needsRoot }, () => {
     await box.host.snapshot(sandboxId, 'source')
     const children = [
       await box.started({ isNew: true, image: 'source' }),
-      // The fork is started last. A later start of another sandbox would write the whole file system to the disk, so the test
-      // would not show whether the fork's own start does that.
+      // The fork is started last: a later start would write its changes to the disk, even if the fork's start had not.
       await box.started({ isNew: true, forkOf: sandboxId }),
     ]
     await box.cutPower()
@@ -87,8 +85,7 @@ suite('after a power cut', { skip: needsRoot }, () => {
       Journal.prototype,
       'writeSpec',
       async function (this: Journal, ...written: Parameters<typeof writeSpec>) {
-        // Delay the write of the journal. If a start or stop were reported without waiting for the write, the report would come
-        // during this pause, and `order` would be wrong.
+        // Delay the write of the journal, so that a report that does not wait for the write comes first and spoils `order`.
         await Promise.race([told.promise, pause(3000)])
         await writeSpec.apply(this, written)
         order.push(written[1].status)

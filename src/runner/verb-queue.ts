@@ -1,5 +1,5 @@
-// Runs the verbs of all sandboxes, one at a time for each sandbox. A slow verb can be aborted, so that a later verb need not wait
-// for it. Background work of a sandbox, such as a save, is aborted as soon as a verb is queued for it.
+// Runs one verb at a time for each sandbox. A slow verb can be aborted for a later one. A new verb aborts the sandbox's background
+// work, such as a save.
 import { oneAtATime } from './one-at-a-time.ts'
 
 export class VerbQueue {

@@ -1,8 +1,7 @@
 // Gives sandboxes sudo, without a file on any disk (docs/adr/0033), and decides who may use it.
 //
-// A sandbox's overlay has one more layer below those of the image. It contains links to the agent's program. A program that is
-// started by the name `sudo` is thus the agent's program, which asks PID 1 to run the command. A file of the image or the sandbox
-// at the path of a link hides the link.
+// The lowest layer of a sandbox's overlay links `sudo` to the agent's program, which asks PID 1 to run the command. A file of the
+// image or the sandbox at the link's path hides the link.
 import { lstatSync } from 'node:fs'
 import { lchown, mkdir, readlink, symlink } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
@@ -11,9 +10,9 @@ import { agentPathInside, type SudoPolicy } from './config.ts'
 import { uidBase } from './ids.ts'
 
 /**
- * Overlay layers that contain only links with the name `sudo` to the agent's program, one in each of `directories`. A sandbox gets
- * the first layer whose directories it already has. PATH has `/usr/local/bin` before `/usr/bin`, so a link there is used instead of
- * the image's own sudo, which cannot gain privileges in a sandbox.
+ * Overlay layers: each has a link `sudo` to the agent's program in each of its `directories`. A sandbox gets the first layer whose
+ * directories it already has. `/usr/local/bin` precedes `/usr/bin` in PATH, so its link hides the image's own sudo, which would not
+ * work.
  */
 const layers = [
   { name: 'local', directories: ['usr/local/bin', 'usr/bin'] },
@@ -46,8 +45,8 @@ const kindOf = (path: string) => {
 }
 
 /**
- * Whether `directory` exists in an overlay of the directories `roots`, of which the uppermost comes first. Follows no symbolic
- * link, because a link could lead to files of the host.
+ * Whether an overlay of `roots` (uppermost first) has the directory. Follows no symbolic link, because it could lead to files of
+ * the host.
  */
 const isDirectoryIn = (roots: readonly string[], directory: string): boolean => {
   let merged = roots
@@ -61,8 +60,8 @@ const isDirectoryIn = (roots: readonly string[], directory: string): boolean => 
 }
 
 /**
- * Returns the path of the overlay layer that gives a sandbox the command `sudo`. `roots`: the directories with the sandbox's own
- * files and those of its image. Undefined if no layer suits the directories that the sandbox has.
+ * Returns the path of the overlay layer for sudo. Undefined if the sandbox has the directories of no layer. `roots`: the sandbox's
+ * own files and those of its image.
  */
 export const sudoLayerFor = (place: string, roots: readonly string[]): string | undefined => {
   const layer = layers.find(({ directories }) => directories.every((directory) => isDirectoryIn(roots, directory)))
@@ -70,8 +69,8 @@ export const sudoLayerFor = (place: string, roots: readonly string[]): string | 
 }
 
 /**
- * Returns who may use sudo in a sandbox besides root: its default user, or in a build every user, because a Dockerfile may change
- * the user. `ownPath`: the sandbox's PATH. A command that is run by sudo searches its directories first.
+ * Returns who may use sudo besides root, and the directories where sudo searches for commands. A build allows every user, because a
+ * Dockerfile may change the user.
  */
 export const sudoPolicyOf = ({ user, isBuild }: Pick<Assignment, 'user' | 'isBuild'>, ownPath: string): SudoPolicy => {
   const own = ownPath.split(':').filter((directory) => directory.startsWith('/'))

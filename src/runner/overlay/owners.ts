@@ -1,12 +1,10 @@
-// Makes idmapped mounts. In such a mount the kernel shows other owners of files than those on the disk: the host user ids that
-// belong to one sandbox. oci/ids.ts explains the ids.
+// Makes idmapped mounts: they show files as owned by the host user ids of one sandbox (oci/ids.ts).
 import type { Logger } from '#src/kit/log.ts'
 import { LaunchFailed, runSteps, type Step, step } from '../launch.ts'
 import { groupLargeIds, type IdRange, mapToOwn, ownIds, sharedIds } from '../oci/ids.ts'
 
 /**
- * Returns steps that mount each directory `from` at `to`. In the mount, `ids` replaces the owner of each file by a host user id.
- * With `sharedIds` (one range of ids for all sandboxes), owners stay as they are on the disk.
+ * Returns steps that mount each directory `from` at `to`, with the host user ids `ids` as owners. `sharedIds` changes no owners.
  */
 export const stepsToShow = (
   ids: readonly IdRange[],
@@ -16,10 +14,7 @@ export const stepsToShow = (
   return [step.ids(mapToOwn(ids)), ...mounts.map(([from, to]) => step.bindMapped(from, to))]
 }
 
-/**
- * The user ids with which `canShowOwners` tests the kernel: the highest that a sandbox can get from `ownIds`, with two large ids of
- * an image.
- */
+/** The highest user ids that a sandbox can get, with two large ids of an image. They test the kernel. */
 const highestIds = ownIds('10.255.255.255', groupLargeIds([1_000_000, 4_000_000_000]))
 
 /** Returns whether the kernel can make an idmapped mount of `directory`. */
@@ -42,8 +37,8 @@ type Trial = {
 }
 
 /**
- * Returns whether the kernel can make idmapped mounts of `directories`, and use these mounts as layers of an overlay. That needs
- * Linux 5.19, and a file system that supports idmapped mounts.
+ * Returns whether idmapped mounts of `directories` can be layers of an overlay. That needs Linux 5.19 and a file system with
+ * idmapped mounts.
  */
 export const canMapOwners = async ({ launcher, log, directories, mountPoints }: Trial): Promise<boolean> => {
   const { image, own } = mountPoints

@@ -1,8 +1,7 @@
 // Stores the disks of sandboxes. Each disk is a btrfs subvolume with a size limit that the kernel enforces.
 //
-// If the runner's directory is on btrfs, the pool is in that directory. Otherwise the pool is a sparse image file with btrfs in
-// that directory, mounted beside the file. If the host cannot use btrfs, disks are plain directories without a size limit, and the
-// runner logs that.
+// If the runner's directory is not on btrfs, the pool is a sparse image file with btrfs. If the host cannot use btrfs, disks are
+// plain directories without a size limit.
 import { mkdir, stat, statfs, utimes } from 'node:fs/promises'
 import { join } from 'node:path'
 import { isBtrfs } from '#src/kit/file-system.ts'
@@ -21,10 +20,7 @@ export type Disk = {
   directory: string
   upper: string
   work: string
-  /**
-   * Directory of the `/etc` files that the runner writes for the sandbox, such as `hosts`. They count towards the disk limit. The
-   * sandbox cannot see this directory itself.
-   */
+  /** The sandbox's `/etc` files that the runner writes, such as `hosts`. They count towards the disk limit. */
   etc: string
   /** Work directory of the overlay that has `etc` as its upper layer. */
   etcWork: string
@@ -42,45 +38,29 @@ export interface StoragePool {
   readonly volumes: Subvolumes
   diskOf(sandboxId: string): Disk
   exists(sandboxId: string): Promise<boolean>
-  /**
-   * Returns the base image of a disk or template. Undefined if the base image is not recorded: an old runner made the disk, or a
-   * power cut has lost the record.
-   */
+  /** Returns the base image. Undefined if an old runner recorded none, or a power cut has lost the record. */
   baseOf(of: Original): Promise<string | undefined>
   /** Steps that make a disk with an image as its base. They do nothing if the disk exists. */
   stepsToMake(sandboxId: string, base: string): Step[]
   /** A step that records the base image of a disk if it is not recorded (see `baseOf`). */
   stepToSayBase(sandboxId: string, base: string): Step
   /**
-   * Steps that make an empty disk, into which an archive is then unpacked. The directory `etc` is added last, and until then
-   * `exists` returns false for the disk.
+   * Steps that make an empty disk, into which an archive is then unpacked. They add `etc` last: without it, `exists` returns false.
    */
   stepsToMakeEmpty(sandboxId: string, diskGiB: number): Step[]
-  /**
-   * Makes a disk as a copy of another disk or template, without the files that identify the sandbox. On btrfs this takes almost
-   * no time.
-   */
+  /** Copies a disk or template, without the files that identify the sandbox. On btrfs this takes almost no time. */
   copyDisk(from: Original, sandboxId: string, base: string, diskGiB: number): Promise<void>
-  /** Resolves when all copied disks are safe on the storage device, so that a power cut would not lose them. */
+  /** Resolves when no power cut can lose a copied disk. */
   settleDisks(): Promise<void>
-  /**
-   * Steps that set the size limit of a disk. `with room`: the limit is a little higher, so that a start can write its files on a
-   * full disk.
-   */
+  /** Steps that set the size limit of a disk. `with room`: a little higher, so that a sandbox with a full disk can start. */
   stepsToLimit(sandboxId: string, diskGiB: number, room?: 'with room'): Step[]
   limit(sandboxId: string, diskGiB: number): Promise<void>
-  /**
-   * Removes a disk. If the runner is killed meanwhile, the disk is either still complete or gone. No error if the disk does not
-   * exist.
-   */
+  /** Removes a disk. If the runner is killed meanwhile, the disk is complete or gone. A missing disk is no error. */
   remove(sandboxId: string): Promise<void>
   list(): Promise<string[]>
-  /** Stores a copy of a sandbox's current disk as a template. When this resolves, the template is safe on the storage device. */
+  /** Stores a copy of a sandbox's disk as a template. When this resolves, no power cut can lose the template. */
   makeTemplate(template: string, sandboxId: string, base: string): Promise<void>
-  /**
-   * Makes a template of at most `mostGiB`, whose files `fill` writes. The template gets its name only when `fill` has resolved, so
-   * a template with a name is complete.
-   */
+  /** Makes a template of at most `mostGiB`. It gets its name after `fill` has resolved, so a named template is complete. */
   fillTemplate(template: string, mostGiB: number, fill: (disk: Disk) => Promise<void>): Promise<void>
   diskOfTemplate(template: string): Disk
   removeTemplate(template: string): Promise<void>
@@ -104,28 +84,19 @@ export type PoolParts = {
   directory: string
   launcher: string
   log: Logger
-  /** False: disks are plain directories, and the pool never uses btrfs. For hosts that shall have no image file, and for tests. */
+  /** False: disks are plain directories. For hosts that shall have no image file, and for tests. */
   useBtrfs?: boolean
-  /**
-   * Maximum size of a new pool image. Default: four fifths of the host's free space. The image takes space only for what is
-   * written to it.
-   */
+  /** Maximum size of a new pool image. Default: four fifths of the host's free space. */
   imageBytes?: number
 }
 
-/**
- * A start raises the disk limit by this many bytes, so that the runner can write the `/etc` files of the sandbox even if the
- * sandbox has filled its disk.
- */
+/** A start raises the disk limit by this many bytes: the runner must write `/etc` files even on a full disk. */
 export const roomForStart = 8 * 1024 * 1024
-/**
- * A restore raises the disk limit by this fraction of it. In measurements, disks were up to 2.7 % larger after a restore than
- * before their archive, because of file system metadata.
- */
+/** A restore raises the disk limit by this fraction: file system metadata made restored disks up to 2.7 % larger. */
 const roomForRestore = 0.04
 /**
- * Returns the smallest disk limit in bytes with which a sandbox can start from a template of this size. A start raises the limit by
- * `roomForStart` and needs at most half of that for its own files. The template may therefore exceed the limit by the other half.
+ * Returns the smallest disk limit, in bytes, with which a template of this size can start. A start's own files need at most half of
+ * `roomForStart`, so the template may exceed the limit by the other half.
  */
 export const leastDiskFor = (templateBytes: number): number => Math.max(0, templateBytes - roomForStart / 2)
 /** Size limit of a template in bytes. It is so high that it has no effect: a template never grows. */
@@ -135,15 +106,9 @@ const mountIn = (directory: string) => join(directory, 'pool')
 const disksName = 'disks'
 const templatesName = 'templates'
 const volumesName = 'volumes'
-/**
- * Name of the file that contains the name of a disk's base image. The file is in the directory `etc` of the disk (see `Disk`),
- * which the sandbox cannot see.
- */
+/** Name of the file in `Disk.etc` that contains the name of the disk's base image. */
 const baseName = 'image'
-/**
- * Files with random seeds and ids that no two machines may share. A copied disk does not get them, and they are made again at
- * its first start.
- */
+/** Random seeds and ids that no two machines may share. A copied disk gets its own at its first start. */
 const seeds = ['var/lib/systemd/random-seed', 'var/lib/urandom/random-seed', 'var/lib/dbus/machine-id']
 
 export const openStoragePool = async (parts: PoolParts): Promise<StoragePool> => {
@@ -185,8 +150,7 @@ const openBtrfs = async (parts: PoolParts): Promise<string | undefined> => {
     await runCommand(['btrfs', 'quota', 'enable', place])
     return place
   } catch (error) {
-    // If the image file of the pool exists, it contains disks of sandboxes. A runner that started without them would report
-    // these disks as lost, so it must not start.
+    // The existing image file contains disks of sandboxes. A runner without the file would report these disks as lost.
     if (await stat(imageIn(parts.directory)).catch(() => undefined)) throw error
     parts.log.warn({ err: error }, 'a btrfs pool is impossible here')
     return undefined
@@ -206,9 +170,7 @@ type Opened = Pick<StoragePool, 'hardDiskLimit' | 'sizeGiB' | 'directory' | 'vol
   launcher: string
   disks: Subvolumes
   templates: Subvolumes
-  /**
-   * Grows and shrinks the ballast, so that the pool is full before the host is. Undefined if the pool is not a sparse image file.
-   */
+  /** Grows and shrinks the ballast. Undefined if the pool is not a sparse image file. */
   spaceClaim: SpaceClaim | undefined
 }
 
@@ -247,8 +209,7 @@ class DiskPool implements StoragePool {
   }
 
   async baseOf(original: Original) {
-    // `template` may be the name of an image that is no template, such as `debian:12`. A name that cannot be the name of a template
-    // has no recorded base image.
+    // `template` may be the name of an image, such as `debian:12`, for which no base image is recorded.
     if ('template' in original && !isName(original.template)) return undefined
     // After a power cut the file may be empty; the base image is then unknown.
     return (await readIfThere(join(diskAt(this.#pathOf(original)).etc, baseName))) || undefined
@@ -368,8 +329,8 @@ class DiskPool implements StoragePool {
 const bytesOf = (diskGiB: number) => Math.round(diskGiB * GiB)
 
 /**
- * Returns the size limit in bytes of a disk while it is restored, copied or started. After that, the disk gets its usual limit,
- * which is lower. If the disk exceeds the usual limit, its files can be read and removed, but nothing can be added.
+ * Returns a disk's size limit in bytes while the disk is restored, copied or started. Afterwards the lower usual limit applies. A
+ * disk above the usual limit can be read and emptied, but nothing can be added.
  */
 const bytesWithRoom = (diskGiB: number) => Math.round(diskGiB * GiB * (1 + roomForRestore)) + roomForStart
 
@@ -381,8 +342,8 @@ const stepsToFinish = (path: string, base: string): Step[] => {
 const sayBase = (path: string, base: string) => step.newFile(join(diskAt(path).etc, baseName), 0, base)
 
 /**
- * Steps that remove from a copied disk what identifies the original sandbox. They also make sure that the name of the base image is
- * safe on the storage device (`sync`), because the name is stored nowhere else.
+ * Steps that remove from a copied disk what identifies the original sandbox. `sync`: the name of the base image is stored nowhere
+ * else, so a power cut must not lose it.
  */
 const changesOfCopy = (path: string, base: string, limit: readonly Step[]): Changes => {
   const { upper, work, etc, etcWork } = diskAt(path)
@@ -399,8 +360,5 @@ const changesOfCopy = (path: string, base: string, limit: readonly Step[]): Chan
   }
 }
 
-/**
- * Unmounts the pool's image file. Only for tests, which remove their data directory at the end. No sandbox may use the pool any
- * more.
- */
+/** Unmounts the pool's image file, for tests. No sandbox may use the pool any more. */
 export const unmountPool = (directory: string): Promise<void> => unmountPoolImage(mountIn(directory))

@@ -1,6 +1,5 @@
-// Makes, copies and removes whole directories of a pool. In this file, "volume" means such a directory: a btrfs subvolume or,
-// without btrfs, a plain directory. A volume with its final name is complete. The name of an unfinished volume begins with a
-// dot. No id of a sandbox begins with a dot.
+// Makes, copies and removes the volumes of a pool. Here a volume is a btrfs subvolume, or a plain directory without btrfs. The name
+// of an unfinished volume begins with a dot. No id of a sandbox does.
 import { mkdir, readdir, rename } from 'node:fs/promises'
 import { basename, join } from 'node:path'
 import { Batches, type Outcomes } from '#src/kit/batches.ts'
@@ -19,10 +18,7 @@ const settleTimeoutMs = 2 * 60_000
 
 export const isName = (text: string) => /^[A-Za-z0-9._-]{1,255}$/.test(text) && text !== '.' && text !== '..'
 
-/**
- * Parses lines such as `0/257  16384  16384  disks/name`, which btrfs-qgroup(8) prints. Returns the sizes of the subvolumes whose
- * parent directory has the name `directory`, by subvolume.
- */
+/** Parses lines such as `0/257 16384 16384 disks/name` of btrfs-qgroup(8). Returns the size of each subvolume in `directory`. */
 const parseSizes = (table: string, directory: string): ReadonlyMap<string, number> => {
   const sizes = new Map<string, number>()
   for (const line of table.split('\n')) {
@@ -33,10 +29,7 @@ const parseSizes = (table: string, directory: string): ReadonlyMap<string, numbe
   return sizes
 }
 
-/**
- * `change`: steps that change a copy before it gets its final name. `sync`: steps that come after `change` and write its changes to
- * the storage device.
- */
+/** `change`: steps that change a copy before it gets its name. `sync`: later steps that write the changes to the storage device. */
 export type Changes = { change: Step[]; sync: Step[] }
 
 type Copy = { from: string; path: string; rename: Step } & Changes
@@ -62,7 +55,7 @@ export class Subvolumes {
     return new Subvolumes(launcher, directory, areSubvolumes)
   }
 
-  /** Returns the path of a volume. Throws if `name` is not a plain name, because its path could then be outside of the pool. */
+  /** Returns the path of a volume. Throws if `name` is not a plain name: the path could be outside of the pool. */
   pathOf(name: string) {
     if (!isName(name)) throw new Error(`${JSON.stringify(name.slice(0, 128))} is no name here.`)
     return join(this.#directory, name)
@@ -82,10 +75,7 @@ export class Subvolumes {
     return this.areSubvolumes ? [step.limit(path, bytes)] : []
   }
 
-  /**
-   * Copies the directory at `from` to the volume `name`. `changes` are made before the copy gets this name. A copy of a
-   * subvolume takes almost no time.
-   */
+  /** Copies the directory at `from` to the volume `name`. The copy gets this name after `changes`. */
   async copy(from: string, name: string, changes: (path: string) => Changes): Promise<void> {
     const unfinished = `${coming}${name}`
     const path = this.pathOf(unfinished)
@@ -93,16 +83,16 @@ export class Subvolumes {
     try {
       await (this.areSubvolumes ? this.#copies.run(copy) : this.#copyFiles(copy))
     } catch (error) {
-      // Remove the unfinished copy, if there is one: on a full disk, btrfs can make a copy but not change it. If the removal fails,
-      // the copy is removed when the pool is next opened.
+      // On a full disk, btrfs can make a copy but not change it. If the removal fails, the next opening of the pool removes the
+      // copy.
       await this.remove(unfinished).catch(() => {})
       throw error
     }
   }
 
   /**
-   * Makes the volume `name`: makes an empty volume, runs `steps` on it, and calls `fill` to write its files. The volume gets its
-   * name when `fill` has resolved. Before that, `fill` must write its files to the storage device (fsync).
+   * Makes the volume `name`: runs `steps` on an empty volume, then calls `fill`. Before `fill` resolves, it must write its files to
+   * the storage device (fsync), because the volume then gets its name.
    */
   async fill(name: string, steps: (path: string) => Step[], fill: (path: string) => Promise<void>): Promise<void> {
     const unfinished = `${coming}${name}`
@@ -126,9 +116,8 @@ export class Subvolumes {
   }
 
   /**
-   * Makes several copies together: first all snapshots, then all changes, then all syncs. Each snapshot and each sync commits the
-   * file system. A commit is slow if copies were changed since the last one, because the kernel then counts again which data they
-   * share. In this order, only the first sync of a batch is slow: it commits the changes of all copies.
+   * Makes several copies: all snapshots, then all changes, then all syncs. Each snapshot and each sync commits the file system. A
+   * commit after changes is slow, because the kernel counts shared data again. In this order, only the first sync is slow.
    */
   async #snapshotAll(copies: readonly Copy[]): Promise<Outcomes> {
     const failures = new Map<Copy, unknown>()
@@ -174,20 +163,14 @@ export class Subvolumes {
     return referenced === undefined ? undefined : Number(referenced)
   }
 
-  /**
-   * Returns the size of every volume in bytes, by name. Starts only one process for all volumes. Empty if the kernel does not count
-   * the sizes or does not report names.
-   */
+  /** Returns each volume's size in bytes, by name. Empty if the kernel counts no sizes or reports no names. */
   async sizes(): Promise<ReadonlyMap<string, number>> {
     if (!this.areSubvolumes) return new Map()
     const table = await runCommand(['btrfs', 'qgroup', 'show', '--raw', this.#directory]).catch(() => '')
     return parseSizes(table, basename(this.#directory))
   }
 
-  /**
-   * Removes a volume. If the runner is killed meanwhile, the volume is either still complete or gone. No error if the volume does
-   * not exist.
-   */
+  /** Removes a volume. If the runner is killed meanwhile, the volume is complete or gone. A missing volume is no error. */
   async remove(name: string): Promise<void> {
     if (this.areSubvolumes) return runSteps(this.#launcher, [step.deleteSubvolume(this.pathOf(name))])
     const going = this.pathOf(`${leaving}${name.replace(leaving, '')}`)

@@ -1,5 +1,4 @@
-// Reads what the pool records about templates (disks from which new disks are copied). The base image of a template is never itself
-// a template.
+// Reads the pool's records about templates. The base image of a template is never itself a template.
 import type { StoragePool } from './pool.ts'
 
 /** `base`: the base image of the template. `sizeBytes`: size of the template without the base image, if known. */

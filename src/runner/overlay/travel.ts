@@ -1,6 +1,5 @@
-// Copies templates from one runner to others through the object store. The runner that made a template packs it into an
-// archive; other runners unpack it. A template never changes, so an interrupted packing can be repeated, and each attempt
-// writes the same archive.
+// Copies templates between runners, as archives in the object store. A template never changes, so an interrupted packing can be
+// repeated.
 import type { Progress } from '#src/wire/runner-link.ts'
 import { type Archive, packDisk } from '../archive/pack.ts'
 import type { ObjectStore } from '../archive/store.ts'
@@ -14,10 +13,7 @@ type Parts = {
   launcher: string
   store: ObjectStore
   image: string
-  /**
-   * Finds the base image of the template on this host, or fetches its files from the object store. Absent: the template keeps the
-   * name of the base image that its archive contains, and nothing is fetched.
-   */
+  /** Finds the template's base image on this host, or fetches its files from the object store. Absent: nothing is fetched. */
   withBase?: ImageStore['withBase'] | undefined
   signal: AbortSignal
 }

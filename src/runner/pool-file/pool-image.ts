@@ -1,5 +1,4 @@
-// Makes and mounts a btrfs file system that is in a sparse file. The mount point is a directory beside the file. The file
-// system contains the disks of sandboxes, or images that share layers.
+// Makes and mounts a btrfs file system in a sparse file. It holds the disks of sandboxes, or images that share layers.
 import { existsSync } from 'node:fs'
 import { mkdir, open, rename, rm, stat } from 'node:fs/promises'
 import { dirname } from 'node:path'
@@ -13,15 +12,9 @@ export type PoolImage = {
   image: string
   /** Directory on which the file system is mounted. */
   place: string
-  /**
-   * Size of a new sparse file in bytes. Default: four fifths of the host's free space. The file takes space only for what is
-   * written to it.
-   */
+  /** Size of a new sparse file in bytes. Default: four fifths of the host's free space. */
   bytes?: number
-  /**
-   * When the host gets back the space of files that were removed from the file system. `async`: some seconds later. `sync`: at
-   * the next sync. Default: `async`.
-   */
+  /** When the host gets back the space of removed files. `async` (default): some seconds later. `sync`: at the next sync. */
   discard?: 'async' | 'sync'
 }
 
@@ -40,14 +33,13 @@ export const mountPoolImage = async ({ image, place, bytes, discard = 'async' }:
     await runCommand(['mount', '-o', `loop,noatime,discard=${discard}`, image, place])
     return place
   } catch (error) {
-    // The mount fails as long as sandboxes still use the file system, although it is no longer mounted in this directory. The error
-    // then says what the operator can do.
+    // Sandboxes may still use the file system although it is unmounted here. Then the error says what the operator can do.
     if (!isMounted && !(await isHeld(image))) throw error
     throw new Error(`${place} ${readOnlySince}`, { cause: error })
   }
 }
 
-/** Unmounts the file system. Only for tests, which remove their data directory at the end. */
+/** Unmounts the file system, for tests. */
 export const unmountPoolImage = async (place: string): Promise<void> => {
   if (existsSync(place) && (await isMountPoint(place))) await runCommand(['umount', place])
 }
@@ -67,10 +59,7 @@ const isHeld = async (image: string) => (await runCommand(['losetup', '--associa
 const roomFor = async (directory: string) =>
   Math.max(smallestImage, Math.floor(((await freeBytes(directory)) * shareOfFree) / GiB) * GiB)
 
-/**
- * Makes the file under another name, and renames it when it is complete. If the runner is killed before that, the next runner
- * makes the file again.
- */
+/** Makes the file under another name, and renames it when it is complete, because the runner may be killed meanwhile. */
 const makeImage = async (image: string, bytes: number) => {
   if (await stat(image).catch(() => undefined)) return
   const unfinished = `${image}.new`

@@ -37,8 +37,7 @@ suite('`SpaceClaim` keeps a sparse pool from exceeding the host’s free space',
     execFileSync('truncate', ['--size', '512M', image()])
     execFileSync('mkfs.btrfs', ['--quiet', '--data', 'single', '--metadata', 'single', image()])
     execFileSync('mount', ['-o', 'loop,noatime', image(), place])
-    // Btrfs stores names and small files in areas for metadata. Fill these areas, so that they are as full as in a pool that is in
-    // use.
+    // Fill the areas where btrfs stores names and small files, so that they are as full as in a used pool.
     for (let made = 0; made < 6000; made += 1) writeFileSync(join(place, `small-${made}`), 'x'.repeat(2000))
     execFileSync('sync', ['--file-system', place])
     spaceClaim = new SpaceClaim({ image: image(), place, log: silentLog(), keepFreeBytes: 64 * MiB })

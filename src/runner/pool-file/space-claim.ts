@@ -1,6 +1,5 @@
-// The pool is a sparse file, so the host may have less free space than the pool reports. If the host had no space for a write to
-// the pool, the whole pool would become read-only, for every sandbox. Therefore a file without data in the pool (the ballast)
-// allocates the space that the host does not have. Then the pool is full before the host, and only single writes of sandboxes fail.
+// The pool is a sparse file, so it may report more free space than the host has. A write for which the host has no space would make
+// the whole pool read-only. Therefore the ballast, a file without data in the pool, takes the space that the host does not have.
 import { open, stat } from 'node:fs/promises'
 import { join } from 'node:path'
 import { freeBytes, isBtrfs, isWritable } from '#src/kit/file-system.ts'
@@ -14,14 +13,14 @@ const unit = 64 * MiB
 const lookEveryMs = 2_000
 const standardKeepFreeBytes = 2 * 1024 * MiB
 /**
- * The ballast leaves bytes free in the pool, which btrfs needs for metadata: at most this many, and at most half of the host's free
- * bytes, because metadata may take more space on the host than in the pool.
+ * Maximum number of bytes that the ballast leaves free for metadata of btrfs. It leaves at most half of the host's free bytes,
+ * because metadata may take more space on the host than in the pool.
  */
 const mostSpareBytes = 1024 * MiB
 
 /**
- * The end of an error message that begins with the path of the pool. The pool becomes writable if it is mounted again, which is
- * possible only when no process uses it any more.
+ * End of an error message that begins with the pool's path. The pool becomes writable if it is mounted again, when no process uses
+ * it any more.
  */
 export const readOnlySince =
   'is read-only since an error of the disk below it: restart this machine, or end all sandboxes and Alcove'
@@ -31,10 +30,7 @@ export type SpaceClaimParts = {
   image: string
   place: string
   log: Logger
-  /**
-   * The pool must be full while the host still has this many free bytes, because metadata of the pool may still take some of them.
-   * Default: 2 GiB.
-   */
+  /** The pool must be full while the host has this many free bytes left, for the pool's metadata. Default: 2 GiB. */
   keepFreeBytes?: number
   /** What users notice when the host's disk is nearly full. The runner puts this text at the end of its warning about that. */
   consequence?: string
@@ -122,8 +118,7 @@ export class SpaceClaim {
   async #give(bytes: number) {
     const file = await open(this.#file, 'r+')
     await file.truncate(bytes).finally(() => file.close())
-    // The pool counts the space of the smaller ballast as free only after a sync. Without the sync, the next check would make the
-    // ballast smaller by the same amount once more.
+    // Only a sync makes the pool count the freed space. Otherwise the next check would shrink the ballast by as much again.
     await runCommand(['sync', '--file-system', this.#parts.place], { timeoutMs: 600_000 })
     if (bytes === 0) this.#parts.log.info({ file: this.#parts.image }, 'the host has room for all of the file again')
   }

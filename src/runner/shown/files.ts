@@ -1,6 +1,5 @@
-// Makes files that a sandbox sees in place of the kernel's files about the host, such as `/proc/meminfo`. They are in memory,
-// belong to root, and are read-only in the sandbox. They are rewritten in place, because a sandbox keeps them mounted as long as
-// it runs, also when the runner restarts.
+// Makes files that a sandbox sees in place of the kernel's files about the host, such as `/proc/meminfo`. They are rewritten in
+// place, because a running sandbox keeps them mounted.
 import { closeSync, ftruncateSync, mkdirSync, openSync, rmSync, writeFileSync, writeSync } from 'node:fs'
 import { join } from 'node:path'
 import { writeCpuList } from '#src/runner/cgroup/cpus.ts'
@@ -37,7 +36,7 @@ export const makeShownFiles = (directory: string, shown: Shown): void => {
     writeFileSync(join(directory, name), text, { mode: 0o444 })
 }
 
-/** Overwrites a file and then cuts it to its new length, so that a reader never finds it empty. A missing file is no error. */
+/** Overwrites a file, then cuts it to its new length: a reader must never find it empty. A missing file is no error. */
 const rewrite = (path: string, text: string) => {
   let file: number
   try {

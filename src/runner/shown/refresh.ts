@@ -1,10 +1,7 @@
 // Updates the memory use that running sandboxes see, and notices when a sandbox reaches a limit but keeps running.
 //
-// Every two seconds, three small files of each running sandbox are read. They contain the memory in use, the number of processes
-// killed for want of memory, and the number of processes that could not start because of the limit of processes. If a process
-// reaches a limit and ends between two reads, only these counters show it. If the memory use has changed, its details are read and
-// shown to the sandbox. An idle sandbox costs about 25 microseconds per read, and a thousand of them little more than 1 % of a
-// processor.
+// Every two seconds, three small files of each running sandbox are read. Only their counters show that a process reached a limit
+// and ended between two reads. An idle sandbox costs about 25 microseconds per read.
 import type { Cgroup } from '../cgroup/cgroup.ts'
 import { rewriteMeminfo } from './files.ts'
 
@@ -13,32 +10,25 @@ type Refreshed = { cgroup: Cgroup; directory: string; memoryGiB: number }
 type Entry = Refreshed & { shownBytes: number } & Counts
 
 /**
- * Numbers since the sandbox's cgroup was created. `kills`: processes killed for want of memory. `refusals`: processes or threads
- * that could not start because of the limit of processes.
+ * Numbers since the cgroup was created. `kills`: processes killed for want of memory. `refusals`: processes or threads refused
+ * because of the limit of processes.
  */
 type Counts = { kills: number; refusals: number }
 
 export type RefresherListeners = {
-  /**
-   * Called each time the refresher has read a sandbox's counters. `kills`: number of processes killed for want of memory since the
-   * cgroup was created.
-   */
+  /** Called after each read of a sandbox's counters. `kills`: processes killed for want of memory since the cgroup was created. */
   onLook: (sandboxId: string, kills: number) => void
   /** Called if processes were killed for want of memory since the counters were last read. `kills`: their number. */
   onKills: (sandboxId: string, kills: number) => void
   /**
-   * Called if new processes or threads were refused since the counters were last read, because of the limit of processes.
-   * `refusals`: their number.
+   * Called if processes or threads were refused since the last read, because of the limit of processes. `refusals`: their number.
    */
   onRefusals: (sandboxId: string, refusals: number) => void
   onError: (error: unknown, sandboxId: string) => void
 }
 
 const intervalMs = 2_000
-/**
- * The memory use in a sandbox's /proc/meminfo is updated only if it has changed by at least this many bytes, because most
- * programs show whole MiB.
- */
+/** A smaller change of the memory use does not update /proc/meminfo: most programs show whole MiB. */
 const worthShowingBytes = 1024 * 1024
 /** Number of sandboxes that are handled in one turn of the event loop, so that requests do not have to wait for long. */
 const atOnce = 50
@@ -55,9 +45,8 @@ export class Refresher {
   }
 
   /**
-   * Adds a sandbox, or updates the limits of a sandbox that was added before. An update reads no counter of killed or refused
-   * processes, so that a resume is fast. Kills and refusals before the sandbox was added are not reported to `onKills` and
-   * `onRefusals`, because an earlier runner has reported them.
+   * Adds a sandbox, or updates its limits. An update reads no counters, so that a resume is fast. Earlier kills and refusals are
+   * not reported again, because an earlier runner has reported them.
    */
   add(sandboxId: string, refreshed: Refreshed) {
     const known = this.#entries.get(sandboxId)

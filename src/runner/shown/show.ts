@@ -1,5 +1,4 @@
-// Makes programs in a sandbox see its own processors and memory instead of the host's. Restricts the sandbox to some processors,
-// and makes the files that describe its processors and memory.
+// Makes programs in a sandbox see its own processors and memory instead of the host's.
 
 import { hostCpus, parseCpuList, writeCpuList } from '#src/runner/cgroup/cpus.ts'
 import { cgroupOf, type Machine } from '#src/runner/machine/machine.ts'
@@ -10,8 +9,8 @@ import { makeShownFiles, removeShownFiles, rewriteShownFiles } from './files.ts'
 type Sizes = { sandboxId: string; cpu: number; memoryGiB: number }
 
 /**
- * Chooses the processors of a sandbox before it starts, and makes the files that describe its processors and memory. Returns the
- * list of processors.
+ * Chooses a sandbox's processors before its start, and makes the files about its processors and memory. Returns the list of
+ * processors.
  */
 export const showMachine = (machine: Machine, { sandboxId, cpu, memoryGiB }: Sizes): string | undefined => {
   const { places, hostCpuinfo } = machine
@@ -20,10 +19,7 @@ export const showMachine = (machine: Machine, { sandboxId, cpu, memoryGiB }: Siz
   return taken && writeCpuList(taken)
 }
 
-/**
- * Chooses the processors of a running sandbox again after its size has changed, and rewrites the files that describe its
- * processors and memory.
- */
+/** Chooses a running sandbox's processors again after its size has changed, and rewrites the files about processors and memory. */
 export const showNewSizes = async (machine: Machine, { sandboxId, cpu, memoryGiB }: Sizes): Promise<void> => {
   const { places, hostCpuinfo } = machine
   const cgroup = cgroupOf(machine, sandboxId)
@@ -33,10 +29,7 @@ export const showNewSizes = async (machine: Machine, { sandboxId, cpu, memoryGiB
   rewriteShownFiles(shownOf(places, sandboxId), shown, cgroup.memoryUse() ?? noMemoryUse)
 }
 
-/**
- * For a sandbox that an earlier runner has started: reads which processors it uses, and records that they are in use. The files
- * that describe its processors and memory exist already.
- */
+/** Reads which processors a sandbox of an earlier runner uses, and records them as in use. */
 export const adoptShown = async (machine: Machine, { sandboxId, cpu }: Sizes): Promise<void> => {
   const list = machine.cpus && (await cgroupOf(machine, sandboxId).cpus())
   if (list !== undefined) machine.cpus?.adopt(sandboxId, cpu, parseCpuList(list))

@@ -101,8 +101,7 @@ suite('the limits that a sandbox sees', { skip: needsRoot }, () => {
         return heard.length === 2
       }),
     )
-    // Wait until the sandbox's meminfo shows its memory use. The kill that follows does not change this use, so the runner can
-    // notice it only from the kernel's counter of out-of-memory kills.
+    // Wait until meminfo shows the memory use. The kill does not change this use, so only the kernel's counter shows the kill.
     await until(async () => (await memoryOf(sandboxId, 'MemFree')) < 128)
     assert.equal((await box.run(sandboxId, 'tail /dev/zero')).exitCode, 137)
     await soon(told)
@@ -137,8 +136,8 @@ suite('the limits that a sandbox sees', { skip: needsRoot }, () => {
     const { sandboxId } = larger
     const assignment = later(larger, { memoryGiB: 0.125 })
     await box.host.start(assignment)
-    // When memory runs out, the kernel kills PID 1 last. So this test fills the memory with files in /dev/shm, which stay when
-    // processes are killed. For that, the limit of /dev/shm is raised from half of the sandbox's memory to more than all of it.
+    // The kernel kills PID 1 last when memory runs out. Files in /dev/shm stay when processes are killed, so they can fill all
+    // memory. For that, raise the limit of /dev/shm above the sandbox's memory.
     await runSteps(builtLauncher(), [step.sharedMemory(box.pidOf(sandboxId), 512 * 1024 ** 2)])
     const ranOut = ends(sandboxId)
     let hasEnded = false

@@ -1,5 +1,4 @@
-// A program that fetches or builds an image until the test kills it: `node killable-builder-program.ts INSTANCE DIRECTORY
-// REGISTRY`. It reports its progress to the test.
+// `node killable-builder-program.ts INSTANCE DIRECTORY REGISTRY` fetches or builds an image until the test kills it.
 import type { ToBring } from '#src/runner/building/all-images.ts'
 import { openBuilding } from './building.ts'
 

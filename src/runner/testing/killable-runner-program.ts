@@ -1,6 +1,5 @@
-// A program that makes a real host (test-host.ts) and runs verbs on it until the test kills the program: `node
-// killable-runner-program.ts INSTANCE DIRECTORY`. Each message from the test requests a verb. The program sends `begun` and
-// `done` for each verb.
+// `node killable-runner-program.ts INSTANCE DIRECTORY` makes a real host (test-host.ts) and runs the verbs that the test sends. It
+// reports `begun` and `done` for each verb, until the test kills it.
 import type { Assignment } from '#src/wire/runner-link.ts'
 import { openTestHostIn } from './test-host.ts'
 

@@ -4,9 +4,7 @@ import { renameSync } from 'node:fs'
 import { join } from 'node:path'
 import { unmountPool } from '../overlay/pool.ts'
 
-/**
- * Replaces the pool's image file by a copy of what the kernel has written so far. `end`: ends all processes that use the pool.
- */
+/** Replaces the pool's image file by what the kernel has written so far. `end` must end all processes that use the pool. */
 export const cutPower = async (directory: string, end: () => Promise<void>): Promise<void> => {
   const image = join(directory, 'pool.img')
   const left = `${image}.left`

@@ -1,4 +1,4 @@
-// For tests: a host in memory that behaves like the real host. A test can delay verbs, make them fail, and end a sandbox.
+// For tests: a host in memory. A test can delay verbs, make them fail, and end a sandbox.
 
 import type { WatchedHost } from '#src/runner/gate-link/watch.ts'
 import type { KeptHost } from '#src/runner/keeping/keeper.ts'

@@ -1,5 +1,4 @@
-// For tests: a real host with an instance name, a directory, a pool and networks of its own. Everything is removed at the end of
-// the test.
+// For tests: a real host with its own instance name, directory, pool and networks, which are removed at the end.
 import assert from 'node:assert/strict'
 import { execFileSync } from 'node:child_process'
 import { randomBytes, randomUUID } from 'node:crypto'
@@ -34,9 +33,7 @@ export const cannotMapOwners = 'needs Linux 5.19, and file systems whose owners 
 
 const built = new Set<string>()
 
-/**
- * Builds a program, once per process. A lock ensures that the processes of several test files do not build it at the same time.
- */
+/** Builds a program once per process. The lock makes other test processes wait meanwhile. */
 const build = (directory: string, program: string) => {
   const path = join(code, directory, 'build', program)
   if (!built.has(path)) {
@@ -61,10 +58,7 @@ export type TestHostParts = Pick<HostParts, 'poolBytes' | 'mapsOwners' | 'volume
   archives?: string
 }
 
-/**
- * Makes a real host (`Host`), with all its files in `directory`, and adopts the sandboxes that it finds there. Separate processes
- * of tests use it, too (killable-runner-program.ts).
- */
+/** Makes a real host (`Host`) with all its files in `directory`, and adopts the sandboxes that it finds there. */
 export const openTestHostIn = async (
   instance: string,
   directory: string,
@@ -141,10 +135,7 @@ export class TestHost {
     this.#opened = undefined
   }
 
-  /**
-   * Brings the machine into the state after a power cut and a restart: no sandbox runs, and disks contain only what the kernel
-   * had written.
-   */
+  /** Makes the state after a power cut and a restart: no sandbox runs, and disks have only what the kernel had written. */
   async cutPower() {
     await this.close()
     await cutPower(join(this.directory, 'runner'), () => this.#killSandboxes())
@@ -168,8 +159,7 @@ export class TestHost {
       cpu: 1,
       memoryGiB: 0.25,
       diskGiB: 1,
-      // Sandboxes in tests may reach only this address, and no machine has it (RFC 5737). `blockAll` is slower: it would start
-      // the resolver for domain names in each process of a test.
+      // No machine has this address (RFC 5737). `blockAll` would be slower: it starts the resolver in each test process.
       network: { blockAll: false, allowList: ['198.51.100.1/32'] },
       ...changes,
     }
@@ -207,10 +197,7 @@ export class TestHost {
     return cgroupAt(readLayout(), `/alcove-${this.instance}/${sandboxId}`)
   }
 
-  /**
-   * Whether this machine can map the owners of files. A host that was opened with `mapsOwners: false` does not map them, even
-   * if the machine can.
-   */
+  /** Whether this machine can map the owners of files, even if the host was opened with `mapsOwners: false`. */
   mapsOwners(): Promise<boolean> {
     const runner = join(this.directory, 'runner')
     const { mountPoints } = placesOf(this.instance, runner)

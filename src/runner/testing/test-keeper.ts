@@ -1,5 +1,4 @@
-// For tests: starts a `Keeper` (the part of the runner that makes each sandbox what control wants) on a simulated host, and
-// collects all reports that it sends.
+// For tests: starts a `Keeper`, which makes each sandbox what control wants, on a simulated host. Collects its reports.
 import { silentLog } from '#src/kit/log.ts'
 import { Keeper, type KeeperParts } from '#src/runner/keeping/keeper.ts'
 import type { Report } from '#src/wire/runner-link.ts'

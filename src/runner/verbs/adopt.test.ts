@@ -1,5 +1,4 @@
-// Tests what a runner does with the sandboxes of an earlier runner that was killed or has ended. Needs root; without root the
-// suite is skipped.
+// Tests what a runner does with the sandboxes of an earlier runner. Skipped without root.
 import assert from 'node:assert/strict'
 import { execFileSync } from 'node:child_process'
 import { chmodSync, mkdirSync, readFileSync, renameSync, statSync, writeFileSync } from 'node:fs'
@@ -23,10 +22,7 @@ suite('a runner that starts after another runner has ended or was killed', { ski
     await box[Symbol.asyncDispose]()
   })
 
-  /**
-   * Kills the first process of a sandbox and waits until it has ended. The kernel ends all other processes of the sandbox before
-   * that.
-   */
+  /** Kills PID 1 of a sandbox and waits for its end. The kernel ends all other processes of the sandbox before that. */
   const end = async (init: ProcessIdentity) => {
     signalProcess(init, 'SIGKILL')
     assert.ok(await waitUntilGone(init, 10_000))

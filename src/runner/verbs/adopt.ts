@@ -1,6 +1,5 @@
-// What a new runner does first: it compares the host with the journal. A sandbox in the journal that runs is adopted. A sandbox in
-// the journal that has ended gets the status `stopped` and the cause of its end. Everything else that belongs to sandboxes is
-// removed. All changes are logged.
+// A new runner first compares the host with the journal. It adopts each sandbox that runs, and records the cause if one has ended.
+// What belongs to sandboxes outside the journal is removed.
 import { readdir } from 'node:fs/promises'
 import { inParallel } from '#src/kit/in-parallel.ts'
 import { settlesWithin } from '#src/kit/settles-within.ts'
@@ -46,19 +45,18 @@ const adoptOne = async (machine: Machine, sandboxId: string, entry: Entry): Prom
     const cause = found.cause ?? (await causeOfEnd(machine, spec.assignment.memoryGiB, run))
     // The network is not released here: a later call of `sweep` releases it together with other unused networks.
     await clearSandbox(machine, sandboxId, undefined)
-    // The disk of an archived sandbox is in the object store. If there is also a disk on this host, an interrupted archive or
-    // restore has left it, so it is removed.
+    // An archived sandbox's disk is in the object store. A disk here is left from an interrupted archive or restore.
     if (spec.status === 'archived') await machine.pool.remove(sandboxId)
     if (spec.status !== 'started') return { spec }
     machine.log.info({ sandboxId, cause }, 'ended while no runner looked')
-    // A sandbox whose start was interrupted gets no cause, because it did not end by itself. The keeper (keeping/keeper.ts) starts
-    // a sandbox without a cause again, if its assignment is still to run.
+    // An interrupted start gets no cause, because the sandbox did not end by itself. Without a cause, keeping/keeper.ts starts the
+    // sandbox again if its assignment is still to run.
     const wasStarted = run === undefined || run.pid !== undefined
     const stopped: Spec = { assignment: spec.assignment, status: 'stopped', ...(wasStarted ? { cause } : {}) }
     await machine.journal.writeSpec(sandboxId, stopped)
     return { spec: stopped }
   } catch (error) {
-    // If one sandbox cannot be adopted, only that sandbox gets the status `error`. The others are still adopted.
+    // Only this sandbox gets the status `error`. The others are still adopted.
     machine.log.error({ err: error, sandboxId }, 'could not be adopted')
     return { spec: { assignment: spec.assignment, status: 'error', errorReason: reasonOf(error) } }
   }
@@ -67,8 +65,8 @@ const adoptOne = async (machine: Machine, sandboxId: string, entry: Entry): Prom
 type Liveness = { isAlive: true; adopted: Adopted } | { isAlive: false; cause?: Cause }
 
 /**
- * Finds out whether a sandbox is alive: its PID 1 is the process that was started, and no part of its network (slot) is missing.
- * The agent is not asked, because the agent of a paused sandbox cannot answer.
+ * A sandbox is alive if PID 1 is the process that was started, and its slot is complete. The agent of a paused sandbox could not
+ * answer.
  */
 const findAlive = async (machine: Machine, sandboxId: string, { spec, run }: Entry): Promise<Liveness> => {
   if (run === undefined || run.bootId !== machine.bootId) return { isAlive: false }
@@ -81,18 +79,17 @@ const findAlive = async (machine: Machine, sandboxId: string, { spec, run }: Ent
   if (slot === undefined) return { isAlive: false, cause: { detail: 'The network of the sandbox was gone.' } }
 
   const started: Spec = spec.status === 'started' ? spec : { assignment: spec.assignment, status: 'started' }
-  // The network policy is applied again: somebody may have deleted firewall rules while no runner ran, and the new runner's DNS
-  // resolver does not know yet which domain names the policy allows.
+  // Apply the policy again: firewall rules may have been deleted, and the new DNS resolver does not know the allowed domain names
+  // yet.
   const applied = machine.network.apply(slot, spec.assignment.network, spec.assignment.organizationId, sandboxId)
   if (!isComplete) {
-    // The start was interrupted after the launch. Completes it: applies the network policy, runs the entrypoint, and writes
-    // `run.json`.
+    // The start was interrupted after the launch: complete it.
     await applied
     await placeTrust(machine, sandboxId, spec.assignment.authority)
     await startEntrypoint(machine, spec.assignment)
     await machine.journal.writeRun(sandboxId, { ...run, ...init })
   } else {
-    // If the network policy cannot be applied, the sandbox continues to run with the firewall rules that are in the kernel.
+    // If this fails, the sandbox keeps running with the firewall rules that are in the kernel.
     await applied.catch((err: unknown) => machine.log.error({ err, sandboxId }, 'its policy could not be applied anew'))
   }
   if (started !== spec) await machine.journal.writeSpec(sandboxId, started)
@@ -102,8 +99,8 @@ const findAlive = async (machine: Machine, sandboxId: string, { spec, run }: Ent
 }
 
 /**
- * Returns whether a sandbox is paused. If it is frozen although `run.json` does not say that it is paused, an earlier runner was
- * killed while it had frozen the sandbox for a moment. Such a sandbox is thawed.
+ * Returns whether a sandbox is paused. If `run.json` does not say so, an earlier runner was killed while it had frozen the sandbox
+ * for a moment. Such a sandbox is thawed.
  */
 const adoptPause = async (machine: Machine, sandboxId: string, { isPaused = false }: Run): Promise<boolean> => {
   const cgroup = cgroupOf(machine, sandboxId)
@@ -116,10 +113,7 @@ const adoptPause = async (machine: Machine, sandboxId: string, { isPaused = fals
 const agentAnswers = ({ agentAt, places }: Machine, sandboxId: string) =>
   settlesWithin(agentAt(socketOf(places, sandboxId)).info(), agentAnswersWithinMs)
 
-/**
- * Removes everything on the host that has the name of a sandbox which is not in the journal. Returns the names of these
- * sandboxes.
- */
+/** Removes the remains of sandboxes that are not in the journal. Returns the ids of these sandboxes. */
 const sweep = async (machine: Machine, known: ReadonlySet<string>): Promise<string[]> => {
   const { journal, pool, places, cgroups } = machine
   const withoutSpec = (await journal.list()).filter((id) => !known.has(id))

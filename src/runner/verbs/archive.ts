@@ -1,5 +1,5 @@
-// Moves the disk of a stopped sandbox into the archive store. The archive is recorded in the journal before the disk is removed
-// from this host. If the runner is killed, the next runner removes the disk, or makes the archive again with the same id.
+// Moves the disk of a stopped sandbox into the archive store. The journal records the archive before the disk is removed: if the
+// runner is killed, the next runner removes the disk or makes the archive again.
 
 import { untilAborted } from '#src/kit/until-aborted.ts'
 import { ArchiveFailed } from '#src/runner/archive/failed.ts'
@@ -15,10 +15,7 @@ import type { Assignment, Progress } from '#src/wire/runner-link.ts'
 
 export type Transfer = { signal: AbortSignal; onProgress: (progress: Progress) => void }
 
-/**
- * Stores a copy of the disk as an archive. When this resolves, the archive is complete and recorded in the journal. The disk is
- * still on this host.
- */
+/** Stores a copy of the disk as an archive. When this resolves, the archive is complete and in the journal. */
 export const archiveDisk = async (
   machine: Machine,
   assignment: Assignment,
@@ -63,14 +60,14 @@ export const checkCanReturn = async ({ pool }: Machine, { sandboxId, diskGiB }: 
 }
 
 /**
- * Maximum number of directories in an archived disk. With more, a restore would take minutes, because tar compares each restored
- * directory with all those before it.
+ * Maximum number of directories in an archived disk. With more, a restore takes minutes, because tar compares each directory with
+ * all earlier ones.
  */
 const mostDirectories = 250_000
 
 /**
- * Throws if an archive of the disk could not be restored. For example, a file and its copy by `cp` may share their blocks on a
- * disk. After a restore they no longer do, so the files could exceed the disk limit.
+ * Throws if the restored disk would exceed its limit or have too many directories. Files that share blocks, such as copies by `cp`,
+ * no longer share them after a restore.
  */
 export const checkReturns = ({ bytesApart, directories }: Extent, diskGiB = Number.POSITIVE_INFINITY): void => {
   if (directories > mostDirectories) {
@@ -90,8 +87,8 @@ export const finishArchiving = async (machine: Machine, sandboxId: string, keep:
 }
 
 /**
- * Removes the older archives of a sandbox, and the chunks that only they need. If the store fails, the older archives stay and
- * waste space, until the next save, archive or delete of the sandbox.
+ * Removes a sandbox's older archives, and the chunks that only they need. If the store fails, they stay until the next save,
+ * archive or delete.
  */
 export const removeOlder = async (
   { archiveStore: store, log }: Machine,
