@@ -1,7 +1,7 @@
-// Sends news of this control process to the other control processes of the same database. Usually there is no other
-// process, and nothing is sent. PostgreSQL commits transactions with a NOTIFY one after the other. With a NOTIFY in
-// every transaction, each would wait until the transactions before it are on the disk. News is therefore sent after the
-// commit. A process that dies in between sends no news, so receivers must also check the tables.
+// Sends news of this control process to the other control processes of the same database.
+//
+// News is sent after the commit: PostgreSQL commits transactions with a NOTIFY one after the other, each waiting for the
+// disk. A process may die before it sends its news, so receivers must also check the tables.
 import { randomUUID } from 'node:crypto'
 import Type from 'typebox'
 import Value from 'typebox/value'
@@ -11,8 +11,8 @@ import type { Database } from './database.ts'
 const PeerMessage = Type.Object({ from: Type.String(), news: Type.Array(Type.Unknown()) })
 
 /**
- * `helloEvery`: milliseconds between two hello messages, which show the other processes that this process exists.
- * `thereFor`: milliseconds after its last message for which a process is assumed to exist.
+ * `helloEvery`: milliseconds between two hello messages. `thereFor`: milliseconds after its last message for which a
+ * process is assumed to exist.
  */
 const helloEvery = 10_000
 const thereFor = 35_000
@@ -45,15 +45,10 @@ export class Peers<News extends object> {
     this.#parts = parts
   }
 
-  /**
-   * Resolves when this process listens and has sent a hello message. For the first `thereFor` milliseconds, this
-   * process assumes that other control processes exist.
-   */
+  /** Resolves when this process listens and has sent a hello message. */
   static async open<News extends object>(parts: PeersParts<News>): Promise<Peers<News>> {
     const peers = new Peers(parts)
-    // After a start, and after a lost connection to the database, this process does not know whether other control
-    // processes exist. It assumes that one exists, so that it sends its news. Its hello message makes the others
-    // answer.
+    // This process does not know yet whether other control processes exist. It assumes that one exists, so that it sends its news.
     const begin = () => {
       peers.#heardAt.set('somebody', performance.now())
       return hello()

@@ -1,7 +1,6 @@
-// A pool that is replaced after it lost a connection. In the driver (postgres 3.4.9), a connection that was lost during
-// a write connects again, but never writes again, so its queries wait forever (`closed()` in connection.js does not
-// clear the write timer). So a pool that has lost a connection gets no new queries. Its running queries may finish
-// within `drainSeconds`, and new queries go to a new pool.
+// A pool that is replaced after it lost a connection. In the driver (postgres 3.4.9), a connection that was lost during a
+// write connects again, but never writes again: `closed()` in connection.js does not clear the write timer. Its queries
+// would wait forever.
 /** The only method of the driver's pool that this file calls itself. Callers use the other methods. */
 type Pool = { end: (options: { timeout: number }) => Promise<void> } & object
 
@@ -14,8 +13,8 @@ type Replaceable<P> = { sql: P; close: (seconds: number) => Promise<void> }
 const drainSeconds = 5
 
 /**
- * Opens a pool that can be replaced. `open` opens a pool of the driver with the given `onclose`. `onLost` is called at
- * every replacement. The returned `sql` can be used like a pool of the driver.
+ * Opens a pool that can be replaced. `onLost` is called at every replacement. The returned `sql` can be used like a pool of
+ * the driver.
  */
 export const openReplaceable = <P extends Pool>(
   open: (onclose: () => void) => P,
