@@ -1,9 +1,7 @@
-// Turns an issuer's claims about a person into one of our users. A new person becomes a user with a personal
-// organization. A known user is updated.
+// Turns an issuer's claims about a person into one of our users: makes a new user, or updates a known one.
 //
 // If a user already has the person's e-mail address, the person cannot sign in until that user links the account
-// (linked-accounts.ts). Exception: if only single sign-on has verified that user's address, the person becomes a user
-// with the address, and the old user loses it.
+// (linked-accounts.ts). Exception: if only single sign-on has verified that user's address, the person gets the address.
 
 import type { User } from '#src/control/people/user.ts'
 import { Problem } from '#src/problems.ts'
@@ -29,10 +27,7 @@ const isNews = ({ saidAt, email, emailVerified, name }: Claims, known: Identity)
   saidAt > known.saidAt &&
   (name !== known.name || (email !== undefined && (email !== known.email || emailVerified !== known.emailVerified)))
 
-/**
- * If the issuer has verified the person's e-mail address, takes the address away from another user for whom only single
- * sign-on has verified it.
- */
+/** If the issuer has verified the person's address, takes it from another user for whom only single sign-on has verified it. */
 const claimAddress = async (sql: Transaction, { email, emailVerified }: Claims, ownerId: string | undefined) => {
   if (email !== undefined && emailVerified) await freeAddress(sql, email, ownerId)
 }
@@ -54,10 +49,7 @@ const takeIn = async (transaction: Transaction, claims: Claims, now: Date): Prom
   return user
 }
 
-/**
- * Locks a person's account at an issuer, so that its sign-ins run one at a time. The client of a new person may begin
- * with several requests at once.
- */
+/** Locks a person's account at an issuer: the client of a new person may begin with several requests at once. */
 const lock = async (sql: Sql, { issuer, subject }: Claims) => {
   await sql`select pg_advisory_xact_lock(hashtextextended(${`${issuer} ${subject}`}, 7305522))`
 }
@@ -68,8 +60,7 @@ const takeNote = async (database: Database, claims: Claims, now: Date): Promise<
     const known = await findIdentity(transaction, claims)
     if (known !== undefined && known.user !== undefined && !isNews(claims, known)) return known.user
     await announceCredentialChange(transaction)
-    // The person has signed in before, but became no user, because another user had the e-mail address. Tries again,
-    // because the address may be free now.
+    // A known identity without a user: its e-mail address belonged to another user, but may be free now.
     if (known?.user === undefined) return await takeIn(transaction, claims, now)
     await updateIdentity(transaction, claims)
     if (!known.isSource) return known.user
@@ -78,8 +69,8 @@ const takeNote = async (database: Database, claims: Claims, now: Date): Promise<
   })
 
 /**
- * Finds or makes the user for an issuer's claims. Throws 403 if the person's e-mail address belongs to a user to whom
- * this account is not linked.
+ * Finds or makes the user for an issuer's claims. Throws 403 if the e-mail address belongs to a user who has not linked
+ * this account.
  */
 export const signIn = async (database: Database, claims: Claims, now: Date): Promise<User> => {
   const known = await findIdentity(database.sql, claims)

@@ -69,9 +69,8 @@ export const insertUser = async (sql: Sql, user: NewUser): Promise<User | undefi
 }
 
 /**
- * Takes an e-mail address away from its user if only single sign-on has verified it. Otherwise the person who really
- * owns the address could not become a user. The old user can still sign in, and gets an address that nobody can have
- * (RFC 2606 §2).
+ * Takes an e-mail address away from its user if only single sign-on has verified it. Otherwise its real owner could not
+ * become a user. The old user can still sign in, and gets an address that nobody can have (RFC 2606 §2).
  */
 export const freeAddress = async (sql: Sql, email: string, ownerId: string | undefined): Promise<void> => {
   await sql`
@@ -81,9 +80,8 @@ export const freeAddress = async (sql: Sql, email: string, ownerId: string | und
 }
 
 /**
- * Updates a user from the claims of the identity from which the user's name and e-mail address come. If another user
- * has the new address, this user keeps the old one. An address that an operator or single sign-on has verified stays
- * verified until it changes.
+ * Updates a user from the claims of the user's source identity. If another user has the new address, this user keeps the
+ * old one. An address that an operator or single sign-on has verified stays verified until it changes.
  */
 export const updateFromIdentity = async (sql: Sql, user: User, claims: Claims): Promise<User> => {
   const { name, email = user.email, emailVerified } = claims
@@ -119,10 +117,9 @@ export const listLinked = async (sql: Sql, userId: string): Promise<string[]> =>
 type Key = Pick<Claims, 'issuer' | 'subject'>
 
 /**
- * Links an identity (an account at an issuer) without a user to a user with the same e-mail address. The issuer must
- * have verified the address, and the user's address must be verified by something other than single sign-on. Otherwise
- * an attacker could become a user with somebody else's address, and the owner of the address would later sign in as the
- * attacker's user.
+ * Links an identity without a user to a user with the same e-mail address. The issuer must have verified the address, and
+ * the user's address must be verified by something other than single sign-on. Otherwise an attacker could take somebody
+ * else's address, and its owner would later sign in as the attacker's user.
  */
 export const linkIdentity = async (sql: Sql, { issuer, subject }: Key, userId: string): Promise<boolean> => {
   const linked = await sql`
@@ -134,8 +131,8 @@ export const linkIdentity = async (sql: Sql, { issuer, subject }: Key, userId: s
 }
 
 /**
- * Deletes an identity (an account at an issuer) of a user. If the user's name and e-mail address came from this
- * identity, they come from the user's oldest other identity afterwards.
+ * Deletes an identity of a user. If it was the source of the name and e-mail address, the user's oldest other identity
+ * becomes the source.
  */
 export const unlinkIdentity = async (sql: Sql, { issuer, subject }: Key, userId: string): Promise<boolean> => {
   const [gone] = await sql<{ is_source: boolean }[]>`
