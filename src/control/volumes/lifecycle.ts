@@ -1,5 +1,4 @@
-// All states of a volume, and all moves between them. Moves that are not in this table cannot happen. Only `store.ts`
-// writes the state.
+// All states of a volume, and all moves between them. Only `store.ts` writes the state.
 
 export const volumeStates = ['ready', 'error', 'pending_delete', 'deleted'] as const
 
@@ -11,10 +10,7 @@ export type VolumeEvent = (typeof volumeEvents)[number]
 
 type MoveRow = readonly [on: VolumeEvent, from: VolumeState | null, to: VolumeState]
 
-/**
- * Each row is a move: event, state before, state after. `null` means that the volume does not exist. An event without a
- * row for the volume's state changes nothing.
- */
+/** Each row is a move: event, state before, state after. `null`: the volume does not exist. Events without a row change nothing. */
 export const volumeMoves = [
   // A new volume is `ready` immediately. A runner makes it when a sandbox mounts it for the first time.
   ['create', null, 'ready'],

@@ -1,5 +1,4 @@
-// Decides where in a sandbox a volume may be mounted, and which part of the volume. All functions are pure, so that
-// tests can try many paths.
+// Decides where in a sandbox a volume may be mounted, and which part of the volume.
 import { Problem } from '#src/problems.ts'
 import type { VolumeMount } from '#src/wire/runner-link.ts'
 
@@ -43,9 +42,8 @@ const readSubpath = (given: string): string => {
 type GivenMount = { volumeId: string; mountPath: string; subpath?: string | null | undefined }
 
 /**
- * Checks the mounts of a new sandbox. No mount may lie inside another one. Otherwise another sandbox that has the outer
- * volume could replace the inner directory by a symbolic link. The inner volume would then be mounted where the link
- * points to.
+ * Checks the mounts of a new sandbox. No mount may lie inside another one: another sandbox with the outer volume could
+ * replace the inner directory by a symbolic link, and so choose where the inner volume is mounted.
  */
 export const readMounts = (given: readonly GivenMount[]): VolumeMount[] => {
   const mounts = given.map(({ volumeId, mountPath, subpath }): VolumeMount => {

@@ -45,8 +45,8 @@ const needOf = (volumes: readonly VolumeRow[], regionId: string): VolumesNeed =>
 }
 
 /**
- * Locks the volumes of a sandbox until the transaction ends, so that none of them can be deleted meanwhile. Call this
- * before runners are locked. `undefined` if the sandbox mounts no volumes.
+ * Locks the volumes of a sandbox until the transaction ends, so that none of them is deleted meanwhile. Call this before
+ * runners are locked. Returns `undefined` if the sandbox mounts no volumes.
  */
 export const holdMounts = async (
   transaction: Transaction,

@@ -1,5 +1,4 @@
-// Tells runners which volumes to remove, and applies the runners' reports about volumes. Runners make a volume by
-// themselves when a sandbox mounts it.
+// Tells runners which volumes to remove, and applies the runners' reports. Runners make volumes by themselves.
 import { listRemovers } from '#src/control/runners/service.ts'
 import type { RunningParts } from '#src/control/running.ts'
 import type { Sql, Transaction } from '#src/control/storage/database.ts'
@@ -33,10 +32,7 @@ export const listForRunner = async (
 const asAssignment = ({ id, driver }: VolumeRow): VolumeAssignment[] =>
   driver === null ? [] : [{ volumeId: id, driver, target: 'absent' }]
 
-/**
- * Tells a runner that is linked to this process to remove a volume. Other runners find the removal when they next read
- * the list of their volumes.
- */
+/** Tells a linked runner to remove a volume. Other runners find the removal when they next read the list of their volumes. */
 export const pushRemoval = async ({ database, links, log }: RunningParts, volume: VolumeRow): Promise<void> => {
   if (volume.state !== 'pending_delete') return
   try {
@@ -49,10 +45,7 @@ export const pushRemoval = async ({ database, links, log }: RunningParts, volume
   }
 }
 
-/**
- * Applies a runner's report that it has removed a volume. The report changes nothing if the volume belongs to another
- * runner or is not to be removed.
- */
+/** Applies a report that a volume was removed. Ignores it if the volume belongs to another runner or is not to be removed. */
 export const applyVolumeReport = async (
   { database, clock }: Pick<RunningParts, 'database' | 'clock'>,
   runner: Runner,
@@ -62,10 +55,7 @@ export const applyVolumeReport = async (
   await moveVolumes(sql, 'remove', sql`id = ${volumeId} and ${isOfRunner(sql, runner)}`, { now: clock.now() })
 }
 
-/**
- * Moves the volumes of a removed runner to `error`, or to `deleted` if that was requested, because their files are lost
- * with the runner.
- */
+/** Moves the volumes of a removed runner, whose files are lost, to `error`, or to `deleted` if that was requested. */
 export const loseVolumesOf = async (transaction: Transaction, runnerId: string, now: Date): Promise<void> => {
   const reason = 'The runner that had this volume was taken out of service.'
   await moveVolumes(transaction, 'lose-runner', transaction`runner_id = ${runnerId}`, { now, reason })

@@ -54,12 +54,11 @@ const checkVolumeName = (given: string): string => {
 }
 
 /**
- * Throws if the organization has more volumes than its quota allows. Call this after the new volume is inserted, so
- * that it is counted too. A deleted volume is counted until its runner has removed its files.
+ * Throws if the organization has more volumes than its quota allows. Call this after the new volume is inserted. A deleted
+ * volume counts until its runner has removed its files.
  */
 const checkQuota = async (transaction: Transaction, organizationId: string): Promise<void> => {
-  // Both statements are sent at the same time. The first waits for a lock. The second runs when the first has the lock,
-  // so it also counts volumes that other transactions committed meanwhile.
+  // The second statement runs when the first has the lock, so it counts volumes that other transactions committed meanwhile.
   const [, [row]] = await Promise.all([
     transaction`select pg_advisory_xact_lock(hashtextextended(${`volumes ${organizationId}`}, 0))`,
     transaction<{ most: number; count: number }[]>`

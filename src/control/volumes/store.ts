@@ -12,15 +12,12 @@ export type VolumeRow = {
   error_reason: string | null
   size_gib: number
   /**
-   * How the files are stored: on the disk of one runner (`disk`), or in the operator's shared directory (`directory`).
-   * Null, like the region, until a sandbox mounts the volume for the first time.
+   * Where the files are: on the disk of one runner, or in the operator's shared directory. Null until a sandbox first
+   * mounts the volume.
    */
   driver: VolumeDriver | null
   region_id: string | null
-  /**
-   * The runner that has the files. Null until a sandbox mounts the volume for the first time, and after the runner was
-   * removed. Always null for the driver `directory`, because the files are then in the operator's shared directory.
-   */
+  /** The runner that has the files. Null before the first mount, after the runner was removed, and for the driver `directory`. */
   runner_id: string | null
   is_made: boolean
   created_at: Date
@@ -92,10 +89,7 @@ export const holdVolumesOn = async (transaction: Transaction, runnerId: string):
   return count
 }
 
-/**
- * Stores on which runner the volumes of a sandbox are. A volume that was never mounted before gets the runner's driver
- * for new volumes. Other volumes stay where they are.
- */
+/** Stores on which runner the volumes of a sandbox are. Volumes that were mounted before stay where they are. */
 export const putOnRunner = (
   transaction: Transaction,
   ids: readonly string[],
@@ -110,10 +104,7 @@ export const putOnRunner = (
     from runners where runners.id = ${runnerId} and volumes.id = any(${ids as string[]})
     returning volumes.*`
 
-/**
- * Applies an event to the volumes that `which` selects. Only volumes in a state with a move for the event change.
- * Returns the changed volumes.
- */
+/** Applies an event to the selected volumes. Returns those that had a move for the event. */
 export const moveVolumes = (
   sql: Sql,
   on: Exclude<VolumeEvent, 'create'>,
