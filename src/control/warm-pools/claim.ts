@@ -1,5 +1,4 @@
-// Gives a running warm sandbox to a caller, in one transaction. After the transaction, the sandbox either belongs to
-// the caller or is still unclaimed.
+// Gives a running warm sandbox to a caller, in one transaction.
 
 import type { RequestedColumns } from '#src/control/sandboxes/record/columns.ts'
 import { moveFrom } from '#src/control/sandboxes/record/lifecycle.ts'
@@ -10,10 +9,7 @@ import type { RunningParts } from '../running.ts'
 
 type WantedWarm = { organizationId: string; regionId: string; snapshotId: string | Piece }
 
-/**
- * Locks a ready warm sandbox for this transaction. Sandboxes of the caller's own pools come first. Sandboxes that
- * another transaction has locked are skipped.
- */
+/** Locks a ready warm sandbox for this transaction, preferably one of the caller's own pools. Skips sandboxes that are locked. */
 export const holdWarm = async (
   transaction: Transaction,
   { organizationId, regionId, snapshotId }: WantedWarm,
@@ -35,9 +31,8 @@ const isOfSize = (row: SandboxRow, size: Pick<RequestedColumns, 'cpu' | 'memory_
   row.cpu === size.cpu && row.memory_gib === size.memory_gib && row.disk_gib === size.disk_gib
 
 /**
- * Writes the new owner and settings of the sandbox, which keeps running. Calls that a gate forwards to the sandbox wait
- * until the runner has applied the settings. If the caller wants another size, the state is `creating` until the runner
- * has set that size, because the runner may refuse it.
+ * Writes the new owner and settings of the sandbox, which keeps running. Gates wait until the runner has applied the
+ * settings. For another size, the state is `creating` until the runner has set it, because the runner may refuse it.
  */
 export const claimWarm = async (
   transaction: Transaction,

@@ -1,27 +1,17 @@
-// The demand for sandboxes of each snapshot: a count of creates that decays with time. It decides the size of the
-// server's own warm pools.
+// The demand for sandboxes of each snapshot: a count of creates that decays with time. It sizes the server's own warm pools.
 import { randomUUID } from 'node:crypto'
 import type { Piece, Sql } from '#src/control/storage/database.ts'
 import type { RunningParts } from '../running.ts'
 
 /** Half-life of the demand in seconds: a create that is this old counts half as much as a new create. */
 const halfLifeSeconds = 300
-/**
- * Minimum demand of a pool. The demand is a number of creates, in which older creates count less. A pool with less
- * demand is deleted.
- */
+/** A pool with less demand (a number of creates, in which older ones count less) is deleted. */
 const least = 0.05
 
-/**
- * Maximum number of half-lives by which a demand is reduced. After so many, no demand is left. A much larger number
- * would cause an underflow in the database.
- */
+/** Maximum number of half-lives by which a demand is reduced. A much larger number would underflow in the database. */
 const mostHalfLives = 100
 
-/**
- * SQL expression for a pool's demand after decay. If `demand_at` is in the future, because another process's clock is
- * ahead, the demand has not decayed.
- */
+/** SQL expression for a pool's demand after decay. `demand_at` may be in the future if another process's clock is ahead. */
 export const fadedDemand = (sql: Sql, now: Date): Piece => {
   const halfLives = sql`extract(epoch from ${now}::timestamptz - warm_pools.demand_at)::float8 / ${halfLifeSeconds}`
   return sql`warm_pools.demand * power(0.5, least(greatest(${halfLives}, 0), ${mostHalfLives}))`
@@ -43,10 +33,7 @@ export class WarmDemand {
     else this.#counts.set(name, { ...key, count: 1 })
   }
 
-  /**
-   * Reduces the demand of pools by its age, and adds the creates since the last sweep to it. Makes a pool of the server
-   * itself where there is none. Deletes the server's own pools with too little demand.
-   */
+  /** Lets demand decay, and adds the creates since the last sweep. Makes and deletes the server's own pools accordingly. */
   async write({ database, clock, options }: RunningParts): Promise<void> {
     const now = clock.now()
     const { sql } = database

@@ -1,8 +1,7 @@
 // Keeps warm pools at their size: creates missing sandboxes, and deletes surplus ones.
 //
-// Filling has the lowest priority: it waits while callers wait for their own sandboxes. If a create of a caller needs
-// the room of unclaimed warm sandboxes, these are destroyed. So when control chooses a runner for a caller's sandbox,
-// it ignores the load of unclaimed warm sandboxes.
+// Filling has the lowest priority: it waits while callers wait for their own sandboxes. If a create of a caller needs the
+// room of unclaimed warm sandboxes, these are destroyed.
 
 import { randomUUID } from 'node:crypto'
 import { newSecret } from '#src/control/auth/secret.ts'
@@ -16,10 +15,7 @@ import { Problem } from '#src/problems.ts'
 import type { RunningParts } from '../running.ts'
 import { fadedDemand } from './demand.ts'
 
-/**
- * Control starts a warm sandbox only while fewer than this many sandboxes of the region are starting. Sandboxes that
- * callers start are counted too.
- */
+/** Control starts a warm sandbox only while fewer sandboxes of the region are starting. Sandboxes of callers count too. */
 const atOnce = 2
 const poolsPerSweep = 100
 const againAfterSeconds = 60
@@ -104,18 +100,15 @@ const make = async (transaction: Transaction, { options, clock }: RunningParts, 
 
 type Next = { made?: SandboxRow | undefined; refused?: Problem; surplus: SandboxRow[] }
 
-/**
- * Returns the error if it is a Problem: no warm sandbox can be made at present, for example because no runner has room.
- * Throws every other error.
- */
+/** Returns a Problem: no warm sandbox can be made at present. Throws every other error. */
 const asRefusal = (error: unknown): Problem => {
   if (error instanceof Problem) return error
   throw error
 }
 
 /**
- * If no other control process is working on the pool: starts one missing warm sandbox, and returns the pool's warm
- * sandboxes that are superfluous or broken.
+ * Starts one missing warm sandbox if possible, and returns the surplus or broken ones. Does nothing if another process
+ * works on the pool.
  */
 const step = async (parts: RunningParts, poolId: string): Promise<Next> =>
   await parts.database.transaction(async (transaction): Promise<Next> => {
@@ -136,8 +129,7 @@ const step = async (parts: RunningParts, poolId: string): Promise<Next> =>
       select sandboxes.*, runners.state as runner from sandboxes left join runners on runners.id = runner_id
       where warm_pool_id = ${pool.id} and desired_state <> 'destroyed' and sandboxes.state <> 'destroyed'
       order by sandboxes.created_at desc, sandboxes.id`
-    // A warm sandbox of a drained runner is replaced, because no create can claim it. A warm sandbox of a silent
-    // runner is kept.
+    // No create can claim a warm sandbox of a drained runner, so it is replaced. One of a silent runner is kept.
     const isBroken = ({ state, runner }: (typeof warm)[number]) =>
       (state !== 'started' && state !== 'creating') || runner === 'disabled'
     const broken = warm.filter(isBroken)
@@ -200,8 +192,7 @@ const fillAll = async (parts: FillParts): Promise<void> => {
 
 /**
  * Milliseconds between a claim and the refill of the pool, so that the refill does not slow down the new owner's first
- * calls. A further claim during the delay starts the delay again. `longestBreathMs`: after this time, claims no longer
- * do so.
+ * calls. A further claim restarts the delay, but not after `longestBreathMs`.
  */
 const breathMs = 300
 const longestBreathMs = 2000

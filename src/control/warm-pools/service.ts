@@ -31,10 +31,7 @@ const asView = (pool: WarmPool) => ({
 export const viewWarmPools = async ({ database }: RunningParts, { organization }: Actor) =>
   (await listPools(database.sql, organization.id)).map(asView)
 
-/**
- * Finds the region and snapshot of a pool. Throws if the organization cannot create a sandbox from them, because a pool
- * of such sandboxes would be useless.
- */
+/** Finds the region and snapshot of a pool. Throws if the organization cannot create a sandbox from them. */
 const getPlace = async ({ database }: RunningParts, { organization }: Actor, idOrName: string, regionId: string) => {
   const { sql } = database
   const [snapshot, region] = await Promise.all([

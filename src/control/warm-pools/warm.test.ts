@@ -67,8 +67,7 @@ suite('a warm pool', () => {
       [made.name, made.state, made.env, made.labels, made.cpu, made.autoStopInterval, made.warmPoolId],
       ['mine', 'started', { A: '1' }, { b: '2' }, 2, 7, undefined],
     )
-    // This create asked for a sandbox without network. Control therefore replied only after the runner had applied the
-    // new settings, so `runner.asked` already contains the assignment with them.
+    // The create asked for a sandbox without network, so control answered only after the runner had the new settings.
     const [told] = runner.asked.slice(before).filter(({ sandboxId }) => sandboxId === made.id)
     assert.deepEqual([told?.env, told?.network.blockAll, told?.cpu, told?.isNew ?? false], [{ A: '1' }, true, 2, false])
     assert.deepEqual(await idsOf(app), [made.id])
@@ -166,9 +165,8 @@ suite('a warm pool', () => {
       returning id`
     await pool(app, 1, 'next')
     await fill(app)
-    // The create first reads its snapshot, and then looks for a warm sandbox. Between the two, another snapshot gets
-    // the snapshot's name. `inBetween` stops the create at the query for a warm sandbox: only this query contains the
-    // text `statement`.
+    // `inBetween` stops the create after it has read its snapshot, at the query for a warm sandbox. Only this query
+    // contains `statement`.
     const { id, snapshot } = await inBetween(
       app,
       { reading: 'warm_pools', statement: 'for no key update of sandboxes skip locked' },
