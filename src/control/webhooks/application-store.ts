@@ -28,10 +28,7 @@ export const findApplication = async (sql: Sql, organizationId: string): Promise
   return row
 }
 
-/**
- * Locks an application: the row that represents the organization at the webhook provider. Until the transaction ends,
- * no endpoint of the organization is added or removed.
- */
+/** Until the transaction ends, no endpoint of the organization is added or removed. */
 export const lockApplication = async (transaction: Transaction, organizationId: string): Promise<void> => {
   await transaction`select 1 from webhook_applications where organization_id = ${organizationId} for no key update`
 }
@@ -39,8 +36,8 @@ export const lockApplication = async (transaction: Transaction, organizationId: 
 export type Initialized = { applicationId: string } | { error: string; retryAt: Date }
 
 /**
- * Stores the result of an attempt to find or create the organization's application at the provider. `retry_count` is
- * the number of attempts so far. A first attempt that succeeds is not counted.
+ * Stores the result of an attempt to find or create the application. `retry_count`: number of attempts, without a
+ * successful first one.
  */
 export const writeInitialization = async (
   sql: Sql,
@@ -86,9 +83,8 @@ export const listToRetry = (
     where retry_at <= ${now} and provider = ${provider} order by retry_at limit 20`
 
 /**
- * If an attempt to create the organization's application is due, sets the time of the next attempt to `next` and
- * returns true. If several processes call this at the same time, only one of them gets true. That process must make the
- * attempt.
+ * If an attempt to create the application is due, stores the time of the next one and returns true. Only one process gets
+ * true, and must make the attempt.
  */
 export const takeRetry = async (sql: Sql, organizationId: string, now: Date, next: Date): Promise<boolean> => {
   const rows = await sql`
@@ -113,10 +109,7 @@ export const writeLastError = async (sql: Sql, organizationId: string, error: st
     update webhook_applications set last_error = ${error}, updated_at = ${now} where organization_id = ${organizationId}`
 }
 
-/**
- * Stores whether the organization has an enabled endpoint. Without one, control stores no webhook messages for the
- * organization. Call this in the transaction that changed the endpoints.
- */
+/** Stores whether the organization has an enabled endpoint. Call this in the transaction that changed the endpoints. */
 export const writeListening = async (transaction: Transaction, organizationId: string): Promise<void> => {
   await transaction`
     update webhook_applications set is_listening = exists (
@@ -125,8 +118,8 @@ export const writeListening = async (transaction: Transaction, organizationId: s
 }
 
 /**
- * Marks the organizations for which control stores webhook messages. `provider`: the webhook provider that this server
- * uses now. An organization whose application is at another provider is not marked.
+ * Marks the organizations for which control stores webhook messages. `provider`: the webhook provider that this server uses
+ * now.
  */
 export const listenFor = async (sql: Sql, provider: ProviderKind | undefined): Promise<void> => {
   await sql`

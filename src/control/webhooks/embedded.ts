@@ -1,5 +1,4 @@
-// The embedded sender is the webhook provider with which control itself sends webhooks: it posts each message, signed,
-// to the endpoints of the organization.
+// The embedded sender: the webhook provider with which control itself posts signed messages to endpoints.
 import { OutboundError } from '#src/control/outbound/error.ts'
 import type { Delivery, Outcome } from './delivery.ts'
 import { findEndpointById } from './endpoint-store.ts'
@@ -11,8 +10,8 @@ import type { WebhookProvider } from './provider.ts'
 import { signedHeaders } from './signature.ts'
 
 /**
- * Timeout of one attempt to deliver. It must be well below the lease of a delivery (`leaseSeconds` in queue.ts),
- * because another process may send the delivery when the lease is over.
+ * Timeout of one attempt to deliver. It must be well below `leaseSeconds` (queue.ts), after which another process may send
+ * the delivery.
  */
 const timeoutMilliseconds = 15_000
 
@@ -35,8 +34,7 @@ const post = async (parts: WebhookParts, { endpointId, message }: Delivery): Pro
   const endpoint = await findEndpointById(database.sql, endpointId)
   if (endpoint === undefined) return { kind: 'failed', status: null, error: 'The endpoint is no longer there.' }
   const body = JSON.stringify(payloadOf(message))
-  // The time in the signature is the real time, even if a test moves the clock, because receivers refuse timestamps
-  // that are older than a few minutes.
+  // The real time, even if a test moves the clock: receivers refuse timestamps older than a few minutes.
   const at = new Date()
   const headers = {
     'content-type': 'application/json',

@@ -1,5 +1,4 @@
-// The SQL of the webhook endpoints to which control itself sends messages. Endpoints at Svix are not stored here. A
-// query for a caller finds only endpoints of the caller's organization.
+// The SQL of the webhook endpoints to which control itself sends messages. Endpoints at Svix are not stored here.
 import type { Sql, Transaction } from '#src/control/storage/database.ts'
 import type { WebhookEvent } from './event.ts'
 

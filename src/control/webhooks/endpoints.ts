@@ -1,5 +1,4 @@
-// Webhook endpoints: URLs of an organization to which control itself posts webhooks. Owners of the organization manage
-// them here. They are used if the webhook provider is the embedded sender (embedded.ts), and not Svix.
+// Webhook endpoints: URLs of an organization to which control itself posts webhooks. Svix has endpoints of its own.
 import { randomBytes } from 'node:crypto'
 import { readDisplayText } from '#src/control/display-text.ts'
 import { OutboundError } from '#src/control/outbound/error.ts'
@@ -23,10 +22,7 @@ import { ensureInitialized } from './service.ts'
 import { newSecret } from './signature.ts'
 
 const mostEndpoints = 20
-/**
- * When an owner replaces the secret of an endpoint, messages are signed with both secrets for this many hours.
- * Meanwhile, the receiver can switch to the new secret.
- */
+/** After an owner has replaced a secret, messages are signed with the old one too for this many hours. */
 const oldSecretHours = 24
 
 const secretPurpose = (endpointId: string) => `webhook-secret:${endpointId}`
@@ -214,8 +210,8 @@ export const resend = async (
   const { database, clock } = parts
   await getEndpoint(parts, organizationId, id)
   const isFound = await database.transaction(async (transaction) => {
-    // The queue is locked before the endpoint is read. Without the lock, the endpoint could be deleted or disabled
-    // before the delivery is inserted, and the delivery would stay in the queue forever.
+    // Without the lock, the endpoint could be deleted or disabled before the delivery is inserted, and the delivery would
+    // stay in the queue forever.
     await lockQueue(transaction)
     const endpoint = await findEndpoint(transaction, organizationId, id)
     if (endpoint === undefined) throw new Problem('not_found', 'There is no such webhook endpoint.')

@@ -31,8 +31,8 @@ export type Message = {
   state: string | null
   at: Date
   /**
-   * Who made the change. `by`, `cause` and `labels` are null for snapshots and volumes, and in messages that were
-   * written before these fields existed.
+   * Who made the change. `by`, `cause` and `labels` are null for snapshots and volumes, and in messages older than these
+   * fields.
    */
   by: { kind: string; id: string } | null
   reason: string | null

@@ -1,5 +1,5 @@
-// A webhook provider sends webhooks to the endpoints of organizations. It is either control itself (the embedded
-// sender, embedded.ts) or a server with the API of Svix (svix.ts).
+// A webhook provider sends webhooks to endpoints. It is either control itself (embedded.ts) or a server with the API of
+// Svix (svix.ts).
 import type { Delivery, Outcome } from './delivery.ts'
 import type { ProviderKind } from './queue.ts'
 
@@ -16,8 +16,8 @@ export type WebhookProvider = {
    */
   initialize: (organization: { id: string; name: string }) => Promise<string>
   /**
-   * Makes a link to the web page on which the organization manages its webhooks (the portal). `applicationId`: the id
-   * that `initialize` has returned. `makerHash`: hash of the caller's API key; null if the caller used no API key.
+   * Makes a link to the portal. `applicationId`: the id that `initialize` has returned. `makerHash`: hash of the caller's
+   * API key, or null.
    */
   openPortal: (
     applicationId: string,

@@ -1,8 +1,8 @@
-// The queue of webhook deliveries, shared by all control processes. A message describes one event. `dispatch` makes one
-// delivery of the message for each endpoint that wants the event, or only one if Svix sends the webhooks. Then it marks
-// the message as dispatched. It looks for messages without this mark, so it also finds a message whose transaction
-// commits late. A process that takes a delivery from the queue has `leaseSeconds` to send it. If the process ends before
-// that, another process takes the delivery.
+// The queue of webhook deliveries, shared by all control processes. `dispatch` turns a message about one event into a
+// delivery for each endpoint that wants it, or into one delivery if Svix sends the webhooks. It looks for messages that are
+// not marked as dispatched, so it also finds a message whose transaction commits late.
+//
+// A process that takes a delivery has `leaseSeconds` to send it. After that, another process may take it.
 //
 // The deliveries to one endpoint about one sandbox, snapshot or volume are a lane: they are sent in order, and only the
 // first of them has a `due_at`.
@@ -20,31 +20,28 @@ export const queueLock = 7_305_540
 
 const messagesAtOnce = 500
 const perEndpointAtOnce = 4
-/**
- * Seconds of a lease. If a process has taken a delivery and has not finished it after this time, another process may
- * send it. Must be longer than an attempt can take.
- */
+/** After this many seconds, another process may send a delivery that is not finished. Must be longer than an attempt can take. */
 const leaseSeconds = 20
 
 const later = (now: Date, seconds: number) => new Date(now.getTime() + seconds * 1000)
 
 /**
- * Locks the queue of deliveries until the transaction ends. Call it before adding deliveries, or before marking all
- * deliveries of an endpoint as failed. While one process has this lock, `finish` waits in every process.
+ * Locks the queue until the transaction ends. Call this before adding deliveries, or before failing all deliveries of an
+ * endpoint. Meanwhile `finish` waits in every process.
  */
 export const lockQueue = async (transaction: Transaction): Promise<void> => {
   await transaction`select pg_advisory_xact_lock(${queueLock})`
 }
 
 /**
- * Turns at most `messagesAtOnce` new messages into deliveries: one for each endpoint that wants the message or, with
- * Svix, one for the organization. Returns the number of these messages.
+ * Turns new messages into deliveries: one for each endpoint that wants the message, or one with Svix. Returns the number of
+ * messages.
  */
 export const dispatch = async (transaction: Transaction, provider: ProviderKind, now: Date): Promise<number> => {
   const [found] = await transaction`select 1 from webhook_messages where not is_dispatched limit 1`
   if (found === undefined) return 0
-  // With this lock, only one process at a time turns messages into deliveries, in the order of the messages' ids. So an
-  // endpoint gets the messages about one sandbox, snapshot or volume in the order of the events.
+  // Only one process at a time dispatches, in the order of the messages' ids. So an endpoint gets the messages about one
+  // sandbox, snapshot or volume in the order of the events.
   await lockQueue(transaction)
   const rows = await transaction`
     with batch as (
@@ -92,8 +89,8 @@ export type Claim = {
 }
 
 /**
- * Takes due deliveries from the queue, at most `perEndpointAtOnce` per endpoint. For `leaseSeconds`, no other process
- * sends them. Endpoints and organizations are chosen in random order.
+ * Takes due deliveries from the queue. For `leaseSeconds`, no other process sends them. Endpoints and organizations come in
+ * random order.
  */
 export const claim = async (
   sql: Sql,
@@ -145,11 +142,11 @@ export const claim = async (
 export type Attempted = { outcome: Outcome; at: Date; durationMilliseconds: number }
 
 /**
- * Stores the outcome of an attempt to deliver a webhook. After a success, or after the last attempt, the next delivery
- * of the lane becomes due. Writes nothing if the lease was over and another process has taken the delivery.
+ * Stores the outcome of an attempt. After a success or the last attempt, the next delivery of the lane becomes due. Writes
+ * nothing if another process has taken the delivery.
  *
- * If the endpoint has answered 410 (no more messages) or has failed for too long, `finish` disables the endpoint and
- * returns the reason. All this is one transaction, so no process can send the lane's next delivery in between.
+ * Disables an endpoint that answered 410 or has failed for too long, and returns the reason. All this is one transaction,
+ * so no process can send the lane's next delivery in between.
  */
 export const finish = async (
   transaction: Transaction,
@@ -212,8 +209,8 @@ export const giveUp = async (transaction: Transaction, endpointId: string, now: 
 }
 
 /**
- * Queues a message for an endpoint again, because a user requested it. The new delivery does not wait until earlier
- * deliveries have been sent. Returns false if the organization has no such message.
+ * Queues a message for an endpoint again, because a user requested it. It does not wait for earlier deliveries. Returns
+ * false if the organization has no such message.
  */
 export const sendAgain = async (
   transaction: Transaction,
@@ -235,20 +232,14 @@ export const messagesChannel = 'webhook_messages'
 const daysKept = 7
 const endedKeptPerEndpoint = 10_000
 const rowsAtOnce = 5000
-/**
- * Maximum number of messages in the database. They need about 0.5 GB with indexes, or a few GB if labels and reasons
- * are long.
- */
+/** Maximum number of messages in the database. They need about 0.5 GB, or a few GB if labels and reasons are long. */
 const mostMessages = 1_000_000
-/**
- * Maximum number of deliveries that wait for one endpoint. An endpoint with more is disabled, because it slows down the
- * queue, which all endpoints share.
- */
+/** An endpoint with more waiting deliveries is disabled, because it slows down the queue, which all endpoints share. */
 export const mostWaiting = 10_000
 
 /**
- * Deletes messages that are older than `daysKept`, together with their attempts. If there are more than `most`
- * messages, it deletes the oldest messages of the organization with the most. Messages that are still to be sent stay.
+ * Deletes messages that are older than `daysKept`. If there are more than `most`, deletes the oldest of the organization
+ * with the most. Messages that are still to be sent stay.
  */
 export const forgetOld = async (sql: Sql, now: Date, most = mostMessages): Promise<void> => {
   const before = later(now, -daysKept * 86_400)

@@ -1,5 +1,4 @@
-// Starts the webhooks of control. The settings choose the provider that delivers them: control's own sender, a server
-// with the API of Svix, or none. Starts the sending of queued messages, and a sweep every few seconds.
+// Starts the webhooks of control. The settings choose the provider: control's own sender, a server with the API of Svix, or none.
 import { createOutbound, type Outbound } from '#src/control/outbound/outbound.ts'
 import type { Parts } from '#src/control/parts.ts'
 import type { ProviderChoice } from '#src/control/settings/webhook-provider.ts'
@@ -29,16 +28,12 @@ const providerOf = (choice: ProviderChoice, parts: Parts & { outbound: Outbound 
   return choice.kind === 'svix' ? createSvix(parts, choice) : createEmbedded(parts)
 }
 
-/**
- * Starts the webhooks of control: the sending of messages, and a sweep every `sweepSeconds`. If `sweepSeconds` is 0,
- * there is no timer, and the caller calls `sweep` itself.
- */
+/** Starts sending messages, and a sweep every `sweepSeconds`. If that is 0, the caller calls `sweep` itself. */
 export const openWebhookRoom = async (
   given: Parts,
   { sweepSeconds }: { sweepSeconds: number },
 ): Promise<WebhookRoom> => {
-  // Webhook deliveries have a limit of concurrent outbound calls of their own. So they continue even if many other
-  // outbound calls of control hang.
+  // Webhooks have a limit of concurrent outbound calls of their own, so they continue if control's other outbound calls hang.
   const outbound = createOutbound({ allowed: given.settings.privateTargets, mostAtOnce })
   const provider = providerOf(given.settings.webhooks, { ...given, outbound })
   const parts: WebhookParts = { ...given, outbound, provider }

@@ -1,5 +1,5 @@
-// The endpoints `/webhooks/organizations/{organizationId}`: the routes of the public API, and routes for the URLs to
-// which control itself posts webhooks (the embedded sender, embedded.ts).
+// The endpoints below `/webhooks/organizations/{organizationId}`. Some work only while control itself sends the webhooks
+// (embedded.ts).
 import Type from 'typebox'
 import { type ControlRoute, route } from '../auth/route.ts'
 import {

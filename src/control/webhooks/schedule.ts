@@ -1,5 +1,4 @@
-// When a failed webhook message is sent again. The first retry comes 5 seconds after the first attempt. The intervals
-// between later retries grow. The last retry comes about a day and a half after the first attempt.
+// When a failed webhook message is sent again: first after 5 seconds, then at growing intervals, for about a day and a half.
 const seconds = 1
 const minutes = 60
 const hours = 3600
@@ -24,14 +23,8 @@ export const waitAfter = (attempts: number, random: () => number = Math.random):
   return wait === undefined ? undefined : wait * (1 + random() / 10)
 }
 
-/**
- * When the last attempt to send a message fails, the endpoint is disabled if all attempts to send anything to it have
- * failed for this many seconds.
- */
+/** An endpoint is disabled if the last attempt of a message fails, and everything sent to it has failed for this many seconds. */
 export const deadAfterSeconds = 24 * hours
 
-/**
- * Seconds until the next attempt to set up webhooks for an organization. They grow with the number of earlier
- * `attempts`, from 5 seconds up to 1 hour. The attempts go on until one succeeds.
- */
+/** Seconds until the next attempt to set up webhooks for an organization. The attempts go on until one succeeds. */
 export const retryAfter = (attempts: number): number => Math.min(5 * seconds * 2 ** Math.min(attempts, 12), 1 * hours)

@@ -128,8 +128,7 @@ suite('the sending of webhook messages', () => {
     assert.equal(new Set(receiver.received.map((one) => one.id)).size, 1)
     const { disabledReason } = await endpointOf(app, id)
     assert.match(disabledReason, /^Nothing has arrived since .+\. It answered 500\.$/)
-    // The later deliveries of the lane, which waited for the failed one, are marked as failed too. No more messages are
-    // queued for the endpoint.
+    // The later deliveries of the lane are marked as failed too.
     const [left] = await app.database.sql`select count(*) from webhook_deliveries where state = 'waiting'`
     assert.equal(left?.['count'], 0)
     await happen(app, 'two', 'pending')

@@ -1,5 +1,4 @@
-// Sends the queued deliveries. Each control process has one sender. It wakes up every few seconds, and when PostgreSQL
-// announces a new message (NOTIFY).
+// Sends the queued deliveries. It wakes up every few seconds, and when PostgreSQL announces a new message (NOTIFY).
 import type { Delivery, Outcome } from './delivery.ts'
 import { findEndpointById } from './endpoint-store.ts'
 import { disable } from './endpoints.ts'
@@ -10,15 +9,13 @@ import { claim, dispatch, finish } from './queue.ts'
 /** Maximum number of concurrent deliveries in one control process. */
 export const mostAtOnce = 96
 /**
- * Number of running deliveries at which an endpoint is busy. No further delivery to a busy endpoint is claimed, so
- * that a slow endpoint does not delay other endpoints.
+ * Number of running deliveries at which an endpoint is busy. A busy endpoint gets no further delivery, so that it does not
+ * delay others.
  */
 const busyFrom = 5
 /**
- * The part of the free places that one organization may take. The number of free places is `mostAtOnce` minus the
- * deliveries that run in this process. For example, with 40 free places, at most 5 deliveries of an organization are
- * taken from the queue at once, and none while 5 of its deliveries run already. The result is rounded down, and is at
- * least 1.
+ * The part of the free places that one organization may take, rounded down and at least 1. For example, with 40 free
+ * places, at most 5 deliveries of an organization are taken, and none while 5 of its deliveries run already.
  */
 const shareOfRoom = 1 / 8
 /**
@@ -53,8 +50,7 @@ export const startSender = (parts: WebhookParts, provider: WebhookProvider): Sen
     const dead = await database.transaction((transaction) => finish(transaction, delivery, attempted, clock.now()))
     if (dead === undefined) return
     const endpoint = await findEndpointById(database.sql, delivery.endpointId)
-    // `finish` has just disabled the endpoint. `disable` then marks the endpoint's waiting deliveries as failed. If the
-    // owner has already enabled the endpoint again, nothing is done.
+    // `finish` has just disabled the endpoint. If the owner has already enabled it again, nothing is done.
     if (endpoint === undefined || endpoint.disabledAt === null) return
     await database.transaction((transaction) => disable(transaction, endpoint, dead, clock.now()))
     log.info({ endpointId: endpoint.id, organizationId: endpoint.organizationId, dead }, 'a webhook endpoint is dead')

@@ -65,10 +65,7 @@ export const initialize = async (parts: WebhookParts, organization: Organization
   return asView(await attempt(parts, organization, known?.retryCount ?? 0), parts.provider)
 }
 
-/**
- * Returns the organization's application, which represents the organization at the webhook provider. If the provider
- * has not made it yet, asks the provider to make it now. Throws if that fails.
- */
+/** Returns the organization's application at the webhook provider, and makes it there if necessary. Throws if that fails. */
 export const ensureInitialized = async (
   parts: WebhookParts,
   organization: Organization,
@@ -92,8 +89,8 @@ export const openPortal = async (
 }
 
 /**
- * Asks the webhook provider whether the organization's application there has endpoints, and stores the answer. Throws
- * 404 if the organization has no application at this provider.
+ * Asks the webhook provider whether the organization has endpoints, and stores the answer. Throws 404 if it has no
+ * application there.
  */
 export const refreshEndpoints = async (parts: WebhookParts, organizationId: string): Promise<void> => {
   const { database, clock } = parts
@@ -114,17 +111,14 @@ const asked = async <T>(work: Promise<T>): Promise<T> => {
   }
 }
 
-/**
- * Tries again to create those applications whose creation at the webhook provider has failed, if the next attempt is
- * due. The time between two attempts grows.
- */
+/** Tries again to create applications at the webhook provider, where that has failed and the next attempt is due. */
 export const retryInitializations = async (parts: WebhookParts): Promise<void> => {
   const { database, clock, provider } = parts
   if (provider === undefined) return
   const now = clock.now()
   for (const { organizationId, name, retryCount } of await listToRetry(database.sql, provider.kind, now)) {
-    // Before this attempt, `takeRetry` stores the time of the next attempt. So no other process makes this attempt. If
-    // this process dies, another process makes the next attempt.
+    // `takeRetry` stores the time of the next attempt first. So only this process makes this attempt, and another can make
+    // the next one.
     const next = new Date(now.getTime() + retryAfter(retryCount) * 1000)
     if (await takeRetry(database.sql, organizationId, now, next))
       await attempt(parts, { id: organizationId, name }, retryCount)

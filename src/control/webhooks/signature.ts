@@ -8,10 +8,7 @@ const secretBytes = 32
 /** Makes a new secret in the form that the receivers' libraries expect: `whsec_` and base64. */
 export const newSecret = (): string => `whsec_${randomBytes(secretBytes).toString('base64')}`
 
-/**
- * Returns the headers of a message to a receiver, with a signature by each secret, newest first. A receiver needs to
- * know only one of the secrets.
- */
+/** Returns the headers of a message, with a signature by each secret, newest first. A receiver needs to know only one of them. */
 export const signedHeaders = (
   secrets: readonly string[],
   { id, at, body }: { id: string; at: Date; body: string },

@@ -1,5 +1,5 @@
 // Tests against a server that follows the public description of the Svix API (https://api.svix.com/docs). Like Svix, it
-// refuses a request if the body has an unknown field, an id has a forbidden character, or the query is unknown.
+// refuses unknown body fields, forbidden characters in ids, and unknown queries.
 import assert from 'node:assert/strict'
 import { once } from 'node:events'
 import { createServer } from 'node:http'
@@ -219,8 +219,7 @@ suite('webhooks with Svix', () => {
       name: 'one',
       state: 'pending',
     })
-    // The test acts as if the message had reached Svix and the reply had been lost. Svix refuses the repeated message
-    // with 409, and control marks the delivery as delivered.
+    // The test simulates that the message had reached Svix and the reply had been lost. Svix refuses the repeated message with 409.
     await app.database.sql`update webhook_deliveries set state = 'waiting', due_at = ${app.clock.now()}`
     await emptied(app)
     assert.equal(svix.messages.size, 1)

@@ -214,8 +214,7 @@ suite('webhooks and dashboard events have the same reason as the timeline', () =
       for (const payload of payloads) assert.deepEqual([payload.id, payload.name, payload.labels], [id, 'box', labels])
       for (const { text } of receiver.received) assert.doesNotMatch(text, /not-for-receivers|TOKEN/)
 
-      // When a sandbox fails, the dashboard gets two events: one with the whole record of the sandbox, and one with its
-      // change of state.
+      // When a sandbox fails, the dashboard gets two events: the whole record of the sandbox, and its change of state.
       const heard = await dashboard.until(count + (timeline.some(({ to }) => to === 'error') ? 1 : 0))
       const told = heard.filter(([, { sandbox }]) => sandbox !== undefined)
       assert.deepEqual(

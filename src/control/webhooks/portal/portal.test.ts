@@ -242,8 +242,7 @@ suite('the portal page', () => {
       assert.equal((await app.as('nobody').send('POST', `${portal}/endpoints`, body, { headers })).status, 403)
     }
     assert.equal((await mine.send('/endpoints', fields, { 'sec-fetch-site': 'cross-site' })).status, 403)
-    // The portal answers 415 to a body that is not a form, here JSON: it has no form fields. A page of another site cannot
-    // send such a body without a CORS preflight.
+    // The portal answers 415 to JSON, which a page of another site cannot send without a CORS preflight.
     assert.equal((await mine.send('/endpoints', fields, { 'content-type': 'application/json' })).status, 415)
     assert.deepEqual((await app.as('owner').get(`/webhooks/organizations/${ours}/endpoints`)).body, [])
   })

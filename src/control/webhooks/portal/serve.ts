@@ -1,7 +1,6 @@
 // Serves the portal: web pages on which an organization manages its webhook endpoints, if control itself sends the
-// webhooks (the embedded sender, embedded.ts). The API returns a link to the portal (`app-portal-access`). A browser
-// that opens the link gets a cookie, which identifies it from then on. These pages are not part of the API, so
-// `src/control/endpoints.ts` does not list them.
+// webhooks. The API returns a link to the portal (`app-portal-access`). A browser that opens the link gets a cookie. These
+// pages are not part of the API, so `src/control/endpoints.ts` does not list them.
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import { tellOfPageWrite } from '#src/control/audit/page-write.ts'
 import { asProblem } from '#src/http/render-problem.ts'
@@ -43,10 +42,7 @@ const fieldsOf = (form: URLSearchParams): { url: string; description: string; ev
   return { url: text('url'), description: text('description'), events: form.getAll('events').filter(isWebhookEvent) }
 }
 
-/**
- * Reads the ids of an endpoint and of a message from the path. If the path has no such id, returns an empty text for
- * it. Throws 404 for a malformed id.
- */
+/** Reads the ids of an endpoint and of a message from the path. A missing id is empty. Throws 404 for a malformed id. */
 const readIds = (request: FastifyRequest): { id: string; messageId: string } => {
   const { id = '', messageId = '' } = request.params as { id?: string; messageId?: string }
   if (!/^(?:ep_[0-9a-f]{24})?$/.test(id) || !/^(?:msg_[0-9a-f]{32})?$/.test(messageId)) {
@@ -93,9 +89,8 @@ export const servePortal = async (server: FastifyInstance, parts: WebhookParts):
   }
 
   /**
-   * All forms of the portal's pages. `action`: the API call that makes the same change, for the audit log. `run` makes
-   * the change, and returns a function that sends the reply. The portal calls that function after it has written the
-   * audit row.
+   * `action`: the API call that makes the same change, for the audit log. `run` makes the change. It returns a function
+   * that sends the reply after the audit row is written.
    */
   const forms: { path: string; action: string; run: (form: Form) => Promise<() => FastifyReply> }[] = [
     {
@@ -179,8 +174,7 @@ export const servePortal = async (server: FastifyInstance, parts: WebhookParts):
           const session = await exchangeLink(parts, token)
           if (session === undefined)
             throw new Problem('unauthorized', 'This link has been used or is too old. Ask for a new one.')
-          // The redirect goes to a URL without the token. So the token is not in the browser's history, and not in the
-          // header Referer.
+          // The redirect keeps the token out of the browser's history and of the header Referer.
           return reply.header('set-cookie', cookieOf(session, settings.publicUrl)).redirect(portalPath, 303)
         }
         const session = await getSession(request)

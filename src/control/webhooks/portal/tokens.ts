@@ -1,7 +1,6 @@
-// Access to the portal: the web page on which an organization manages its webhooks. A link opens the portal once, and
-// only for 10 minutes. The browser then has a session of one hour, in a cookie. Link and session end when their user is
-// neither an owner of the organization nor an operator any more, or when the API key that made the link is deleted. The
-// database stores only hashes.
+// Access to the portal, the web page on which an organization manages its webhooks. A link opens the portal once, and only
+// for 10 minutes. The browser then has a session of one hour, in a cookie. Link and session end when their user is neither
+// owner nor operator any more, or when the API key that made the link is deleted.
 import { randomBytes } from 'node:crypto'
 import { isMakerGone } from '#src/control/auth/maker.ts'
 import { hashKey, isSameHash } from '#src/control/auth/secret.ts'
@@ -75,8 +74,8 @@ export const findSession = async ({ database, clock }: TokenParts, token: string
 export const cookieName = 'alcove_webhooks'
 
 /**
- * Returns the cookie of a session. SameSite is Lax, not Strict, because links on other sites open the page. Requests
- * that change something also need the CSRF token of `formWord`.
+ * Returns the cookie of a session. SameSite is Lax, because links on other sites open the page. Changes also need the CSRF
+ * token of `formWord`.
  */
 export const cookieOf = (token: string, publicUrl: string): string =>
   [
