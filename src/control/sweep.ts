@@ -1,5 +1,4 @@
-// The tasks that control repeats every few seconds. These tasks check timers and leases, for example, and send each
-// assignment again that a runner has not completed.
+// The tasks that control repeats every few seconds, for example for timers, leases and assignments that are not completed.
 
 import { sweepAudit } from './audit/sweep.ts'
 import { sweepInvitations } from './invitations/sweep.ts'
@@ -27,8 +26,8 @@ type Sweeping = {
 }
 
 /**
- * Starts the sweeps. `more`: tasks that each sweep runs after the tasks in this file. With `sweepSeconds: 0` in the
- * options, there is no timer: a sweep runs only when the caller calls `sweep`.
+ * Starts the sweeps. `more`: tasks that each sweep runs last. With `sweepSeconds: 0`, a sweep runs only when the caller
+ * calls `sweep`.
  */
 export const startSweeping = (parts: RunningParts, more: readonly Step[]): Sweeping => {
   const steps: readonly Step[] = [
