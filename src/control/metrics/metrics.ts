@@ -39,10 +39,7 @@ export type Metrics = {
  */
 const verbOf = (state: SandboxState): string => moves.find(([, , through]) => through === state)?.[0] ?? 'none'
 
-/**
- * Returns how a caller's new sandbox was made: `warm`, `build`, `fork` or `cold`. Undefined if the change is no new
- * sandbox of a caller.
- */
+/** Returns how a caller's new sandbox was made: `warm`, `build`, `fork` or `cold`. Undefined for other changes. */
 const sourceOf = ({ from, to, row }: Change): string | undefined => {
   if (row === undefined || row.warm_pool_id !== null) return undefined
   if (isClaim(from, to)) return 'warm'
@@ -110,8 +107,7 @@ export const createMetrics = ({ database, clock }: Pick<Parts, 'database' | 'clo
     },
     follow: (server) => {
       server.addHook('onResponse', (request, reply, done) => {
-        // WebSockets are not timed, because they may stay open for any time. Requests for unknown paths are not
-        // counted, because each path would become a label, and callers can invent any number of paths.
+        // WebSockets may stay open for any time. Unknown paths would become labels, and callers can invent any number of paths.
         const { url } = request.routeOptions
         if (!request.ws && url !== undefined) {
           const route = url.replace(/^\/api(?=\/)/, '')
