@@ -1,6 +1,5 @@
-// Credentials for uploading the files of a definition. They are valid for an hour, in one organization, and only while
-// the caller may create snapshots or sandboxes there. Nothing is stored in the database: the credentials include a
-// session token that contains these limits, encrypted.
+// Credentials for uploading the files of a definition: for an hour, in one organization. They are not stored in the database. They
+// include an encrypted session token with their limits.
 
 import { randomBytes } from 'node:crypto'
 import type { Caller } from '#src/control/auth/route.ts'
@@ -60,8 +59,8 @@ const readGrant = ({ encryption }: RunningParts, sessionToken: string): Grant | 
 }
 
 /**
- * Returns to the gate what it needs to check the signature of an upload. The gate asks for every call of an upload, also
- * for each of its parts, so revoked credentials stop working within a second.
+ * Returns what the gate needs to check the signature of an upload. The gate asks for every part of an upload, so
+ * revoked credentials soon stop working.
  */
 export const answerUpload = async (
   parts: RunningParts,

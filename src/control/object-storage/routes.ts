@@ -44,8 +44,7 @@ export const objectStorageRoutes = (parts: RunningParts): ControlRoute[] => [
     body: Question,
     replies: { 200: Answer },
     run: ({ body, proxyRegionId }) => {
-      // Organizations upload their files to this server. So only gates of this server may ask about uploads, and the
-      // proxy of a region is refused.
+      // Organizations upload their files only to this server, so the proxy of a region may not ask.
       if (proxyRegionId !== undefined) throw new Problem('forbidden')
       return answerUpload(parts, body)
     },

@@ -11,9 +11,8 @@ export const ContextsInUseShape = Type.Object({
 })
 
 /**
- * Lists the hashes of the uploaded files from which images are built. Runners later remove uploaded files that are not
- * listed. For a region of the server, lists the files of all organizations. For an organization's own region, lists only
- * files of that organization and names it, and runners remove only files of that organization.
+ * Lists the hashes of the uploaded files from which images are built. Runners remove all other uploaded files. In an
+ * organization's own region, lists only that organization's files, and runners remove no others.
  */
 export const listContexts = async (
   { database: { sql } }: Pick<RunningParts, 'database'>,
