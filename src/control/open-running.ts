@@ -15,20 +15,14 @@ import { WarmDemand } from './warm-pools/demand.ts'
 import { keepFilling } from './warm-pools/fill.ts'
 
 export type RunningServer = GateParts & {
-  /**
-   * Runs all periodic tasks once. These tasks check timers and leases, for example, and send each assignment again that
-   * a runner has not completed.
-   */
+  /** Runs all periodic tasks once, for example the check of timers. */
   sweep: () => Promise<void>
   close: () => Promise<void>
 }
 
 type RoomParts = Parts & { callers: Callers }
 
-/**
- * Starts the connections and the periodic tasks of control. With `sweepSeconds: 0`, there is no timer: the tasks run
- * only when the caller calls `sweep`.
- */
+/** Starts the connections and the periodic tasks of control. With `sweepSeconds: 0`, tasks run only when `sweep` is called. */
 export const openRunning = async (given: RoomParts, options: Partial<RunningOptions> = {}): Promise<RunningServer> => {
   const changes = new ChangeFeed(given.log)
   const links = new RunnerLinks()
