@@ -1,5 +1,4 @@
-// Runs changes of an organization one at a time. Every control process caches callers together with their organization,
-// so every process clears this cache after a change.
+// Runs changes of an organization one at a time. Every control process then clears its cache of callers.
 
 import type { Organization, OrganizationRow } from '#src/control/people/organization.ts'
 import { Problem } from '#src/problems.ts'

@@ -1,5 +1,4 @@
-// Tests that a delete of an organization is complete or has no effect, even if control is killed in the middle. Runs
-// control in a process of its own and kills that process.
+// Tests that a delete of an organization is complete or has no effect, even if control is killed in the middle.
 import assert from 'node:assert/strict'
 import { suite, test } from 'node:test'
 import { setTimeout as pause } from 'node:timers/promises'
@@ -53,8 +52,7 @@ suite('DELETE /organizations/{organizationId}, and control is killed', () => {
       await using after = await startControlProcess(opened.url)
       await using runner = await connectRunner(remote(after.base))
       const { status } = await call(after.base, keys.owner, 'DELETE', path)
-      // 204: the kill undid the first delete, so this second delete succeeds. 401: the first delete was committed, so
-      // the key of this call is deleted.
+      // 204: the kill undid the first delete. 401: the first delete was committed, together with the key of this call.
       assert.ok(status === 204 || status === 401, String(status))
       const left = () => opened.database.sql`select 1 from sandboxes where organization_id = ${organizations.ours}`
       await until(async () => (await left()).length === 0, 'their rows are still there')

@@ -8,10 +8,7 @@ const { ours, theirs } = organizations
 const path = `/organizations/${ours}`
 const patient = { sandboxes: { createWaitSeconds: 20 } }
 
-/**
- * Returns the names of the tables that still have rows of the deleted organization. The audit log is left out, because
- * it keeps its rows.
- */
+/** Returns the tables that still have rows of the deleted organization. The audit log keeps its rows. */
 const tracesOf = async ({ database: { sql } }: TestControl): Promise<string[]> => {
   const columns = await sql<{ table_name: string }[]>`
     select table_name from information_schema.columns
@@ -113,8 +110,7 @@ suite('DELETE /organizations/{organizationId}', () => {
     await app.as('owner').post('/snapshots', { name: 'tools', imageName: 'debian:13' })
     const waits = `select 1 from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'`
     const deleted = await app.database.transaction(async (transaction) => {
-      // PostgreSQL aborts the transaction that is first to check for a deadlock. The test's own transaction checks only
-      // after a minute, so the transaction of the delete is aborted.
+      // PostgreSQL aborts the transaction that first checks for a deadlock. This transaction waits a minute, so it is the delete.
       await transaction`set local deadlock_timeout = '1min'`
       await transaction`select 1 from images for update`
       const reply = app.as('owner').delete(path)

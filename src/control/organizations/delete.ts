@@ -1,7 +1,6 @@
-// Deletes an organization. One transaction deletes everything that gives access or can be used: keys, members, roles,
-// invitations, settings, snapshots, warm pools.
-// Runners cannot take part in that transaction. So control keeps the organization's id until no runner has anything of
-// the organization. Then sandboxes/upkeep/without-organization.ts deletes the id, even after a crash.
+// Deletes an organization. One transaction deletes everything that gives access or can be used.
+// Control keeps the organization's id until no runner has anything of the organization. Then
+// sandboxes/upkeep/without-organization.ts deletes the id.
 
 import { dropImagesOf, pushImage } from '#src/control/images/images.ts'
 import { Problem } from '#src/problems.ts'
@@ -15,10 +14,7 @@ import { holdOrganization, isOwner, removeOrganization } from './store.ts'
 
 const mostTries = 5
 
-/**
- * Repeats `work` after a deadlock. The deletion locks rows of many tables. Concurrent creates lock some of these tables
- * in another order, and PostgreSQL then aborts one of the two transactions.
- */
+/** Repeats `work` after a deadlock. Concurrent creates lock some of these tables in another order. */
 const retryDeadlocks = async <T>(work: () => Promise<T>): Promise<T> => {
   for (let tries = 1; ; tries++) {
     try {

@@ -1,21 +1,14 @@
-// The SQL that records and finds deleted organizations. The id of a deleted organization is kept until its last
-// sandboxes and other rows are removed.
+// The SQL for deleted organizations. An organization's id is kept until its last sandboxes and other rows are removed.
 import { deleteRegionsOf } from '../regions/service.ts'
 import type { Sql, Transaction } from '../storage/database.ts'
 
 export type DeletedOrganization = { id: string; deletedBy: string; deletedAt: Date }
 
-/**
- * Minutes for which the id of a deleted organization is kept at least. Transactions that began before the deletion may
- * add rows of the organization, but they end within this time.
- */
+/** Minimum minutes for which the id is kept. Transactions that began before the deletion end within this time. */
 const keptMinutes = 5
 const atOneTime = 20
 
-/**
- * Returns at most `atOneTime` deleted organizations to check for left-over sandboxes, volumes and runners. Stores the
- * time of this check. Begins with those whose last check is longest ago.
- */
+/** Returns the deleted organizations that were checked longest ago, to check them for left-over sandboxes, volumes and runners. */
 export const lookAtDeleted = async (sql: Sql, now: Date): Promise<DeletedOrganization[]> =>
   await sql<DeletedOrganization[]>`
     update deleted_organizations set looked_at = ${now}
@@ -24,10 +17,7 @@ export const lookAtDeleted = async (sql: Sql, now: Date): Promise<DeletedOrganiz
       order by looked_at nulls first, id limit ${atOneTime} for update skip locked)
     returning id, deleted_by as "deletedBy", deleted_at as "deletedAt"`
 
-/**
- * Returns whether anything of a deleted organization is left: a sandbox or a volume that no runner has confirmed as
- * gone, or a runner in one of its own regions.
- */
+/** Returns whether a deleted organization still has a sandbox, a volume or a runner in one of its own regions. */
 export const keepsAnything = async (sql: Sql, id: string): Promise<boolean> => {
   const [found] = await sql`
     select 1 from sandboxes where organization_id = ${id} and gone_at is null
@@ -39,10 +29,7 @@ export const keepsAnything = async (sql: Sql, id: string): Promise<boolean> => {
   return found !== undefined
 }
 
-/**
- * Ends the clean-up of a deleted organization that has nothing left but regions. Deletes the regions immediately, and
- * the organization's id when `keptMinutes` have passed.
- */
+/** Ends the clean-up of a deleted organization that has only regions left. The id is deleted after `keptMinutes`. */
 export const endOrganization = async (
   transaction: Transaction,
   { id, deletedAt }: DeletedOrganization,

@@ -1,6 +1,5 @@
-// The setting for telemetry: the server to which the telemetry of an organization's sandboxes is sent, and the headers
-// for it. The headers are credentials. The whole setting is therefore encrypted in the database, and only a telemetry
-// collector of this server can read the values of the headers.
+// An organization's telemetry setting: the server that gets the telemetry of its sandboxes, and the headers for this server. The
+// headers are credentials, so the setting is encrypted in the database.
 
 import type { OtelConfig } from '#src/control/people/organization.ts'
 import type { Logger } from '#src/kit/log.ts'
@@ -25,9 +24,8 @@ const mask = ({ endpoint, headers }: OtelConfig): OtelConfig => ({
 })
 
 /**
- * Returns an organization's telemetry setting for an answer that describes the organization. The values of headers are
- * masked. If the setting cannot be decrypted, logs an error and returns null, so that the rest of the answer can be
- * sent.
+ * Returns an organization's telemetry setting with masked header values. Logs an error and returns null if the setting
+ * cannot be decrypted.
  */
 export const viewOtelConfig = (
   parts: { encryption: Encryption; log: Logger },
@@ -67,10 +65,7 @@ const checkHeader = (name: string, value: string): void => {
   if (!/^[\t\x20-\x7e\x80-\xff]*$/.test(value)) throw complain(`the value of ${name} cannot stand in a header`)
 }
 
-/**
- * Reads the headers of the body. The API shows owners asterisks instead of values. If a value in the body is asterisks,
- * the stored value is used.
- */
+/** Reads the headers of the body. A masked value (asterisks) means: keep the stored value. */
 const readHeaders = (given: Record<string, string>, stored: () => Record<string, string>): Record<string, string> => {
   const entries = Object.entries(given)
   if (entries.length > mostHeaders) throw new Problem('bad_request', `headers: at most ${mostHeaders}`)

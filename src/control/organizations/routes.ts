@@ -1,6 +1,5 @@
-// The endpoints of `/organizations`: list, create and manage the organizations of the caller. The guard has already
-// read the organization in the path, and answers 404 if the caller does not belong to it. Endpoints only for operators
-// are in operator-routes.ts.
+// The endpoints of `/organizations`. The guard answers 404 to callers who do not belong to the organization. Endpoints only for
+// operators are in operator-routes.ts.
 
 import Type from 'typebox'
 import { asOrganizationView, type Organization } from '#src/control/people/organization.ts'

@@ -34,10 +34,7 @@ export const setSwitch = (
   value: boolean,
 ): Promise<void> => changeOrganization(parts, organizationId, () => ({ [name]: value }))
 
-/**
- * A name that callers must not use in the experimental settings. It is reserved for the telemetry settings, which have
- * their own endpoint and are encrypted.
- */
+/** A reserved name in the experimental settings. The telemetry settings are encrypted and have their own endpoint. */
 const reserved = 'otel'
 
 export const setExperimentalConfig = async (
@@ -60,8 +57,8 @@ export type Suspension = {
 }
 
 /**
- * Suspends an organization: nothing such as a sandbox, a snapshot or a volume can be created or started, and running
- * sandboxes are stopped after the grace period. A second suspension keeps the date of the first one.
+ * Suspends an organization: nothing can be created or started, and running sandboxes are stopped after the grace
+ * period. A second suspension keeps the first date.
  */
 export const suspend = async (
   parts: OrganizationParts,

@@ -4,10 +4,7 @@ import { type Organization, type OrganizationRow, readOrganization } from '#src/
 import { insertOwner } from '../members/service.ts'
 import type { Sql, Transaction } from '../storage/database.ts'
 
-/**
- * Locks an organization, so that no other transaction can change it until this transaction ends. Other transactions can
- * still add rows that refer to it.
- */
+/** Locks an organization against changes until this transaction ends. Others can still add rows that refer to it. */
 export const lockOrganization = async (transaction: Transaction, id: string): Promise<Organization | undefined> => {
   const [row] = await transaction<OrganizationRow[]>`select * from organizations where id = ${id} for no key update`
   return row && readOrganization(row)
@@ -48,10 +45,7 @@ export const insertOrganization = async (
   return organization
 }
 
-/**
- * Counts the organizations that a user created, without the personal one. Locks the user's row until the transaction
- * ends, so that concurrent creates of this user wait.
- */
+/** Counts the organizations that a user created, without the personal one. Locks the user, so concurrent creates wait. */
 export const countCreatedBy = async (transaction: Transaction, userId: string): Promise<number> => {
   await transaction`select 1 from users where id = ${userId} for no key update`
   const [counted] = await transaction<{ count: number }[]>`
@@ -59,10 +53,7 @@ export const countCreatedBy = async (transaction: Transaction, userId: string): 
   return counted?.count ?? 0
 }
 
-/**
- * Locks an organization completely. Until this transaction ends, no other transaction can change or delete the
- * organization, or add rows that refer to it.
- */
+/** Locks an organization completely: other transactions cannot change it, and cannot add rows that refer to it. */
 export const holdOrganization = async (transaction: Transaction, id: string): Promise<Organization | undefined> => {
   const [row] = await transaction<OrganizationRow[]>`select * from organizations where id = ${id} for update`
   return row && readOrganization(row)
@@ -74,10 +65,7 @@ export const isOwner = async (sql: Sql, id: string, userId: string): Promise<boo
   return row !== undefined
 }
 
-/**
- * Deletes an organization and all rows that refer to it by a foreign key. Stores its id in `deleted_organizations`,
- * because runners may still have its sandboxes.
- */
+/** Deletes an organization and all rows that refer to it. Keeps its id, because runners may still have its sandboxes. */
 export const removeOrganization = async (
   transaction: Transaction,
   id: string,
