@@ -1,6 +1,5 @@
-// Calls servers whose URL comes from a user and not from the operator: identity providers and webhook endpoints. These
-// calls reach only the public Internet, follow no redirects, and close their connection at the end. Their time, their
-// bytes and the number of concurrent calls are limited.
+// Calls servers whose URL comes from a user: identity providers and webhook endpoints. The calls reach only the public Internet and
+// follow no redirects. Their time, bytes and number are limited.
 import { lookup } from 'node:dns/promises'
 import { isIP, type LookupFunction } from 'node:net'
 import { setTimeout as delay } from 'node:timers/promises'
@@ -48,10 +47,7 @@ type OutboundParts = {
   resolve?: Resolve
   /** Maximum number of concurrent calls. A call beyond this number fails immediately. Default: 64. */
   mostAtOnce?: number
-  /**
-   * Milliseconds. The error for a refused host name is thrown only when a whole multiple of this time has passed since
-   * the call began. Default: 2000.
-   */
+  /** The error for a refused host name is thrown only after a whole multiple of this time. Default: 2000. */
   evenMilliseconds?: number
   /** The TLS certificates that are trusted. Default: Node's own list. */
   secureContext?: () => SecureContext
@@ -61,19 +57,13 @@ const standardTimeout = 10_000
 const standardBytes = 1024 * 1024
 const headerBytes = 16 * 1024
 const standardAtOnce = 64
-/**
- * Default of `evenMilliseconds`. The error for a refused host name comes only after 2, 4, 6 … seconds, so the delay
- * does not reveal whether the name exists.
- */
+/** Default of `evenMilliseconds`. With these steps, the delay does not reveal whether a refused host name exists. */
 const standardEvenMilliseconds = 2000
 const shareOfOne = 1 / 4
 
 const resolveName: Resolve = (hostname) => lookup(hostname, { all: true })
 
-/**
- * Makes a DNS look-up function that returns the addresses that were checked, and asks no DNS server. So a DNS answer
- * that changes after the check has no effect.
- */
+/** Makes a DNS look-up function that returns the checked addresses, so a DNS answer that changes later has no effect. */
 const pinned =
   ({ addresses }: Target): LookupFunction =>
   (_hostname, { all }, done) => {
@@ -131,10 +121,7 @@ export const outboundOf = ({ send }: Outbound, organizationId: string): Outbound
   send: (request) => send({ ...request, organizationId }),
 })
 
-/**
- * Returns whether a URL was refused because of the addresses of its host name. False if the URL contains an IP address
- * instead of a name.
- */
+/** Returns whether a URL was refused because of the addresses of its host name. False for an IP address in the URL. */
 const isOfName = (error: unknown, url: string) =>
   error instanceof OutboundError &&
   error.reason === 'not_public' &&
@@ -148,10 +135,7 @@ export const createOutbound = ({
   evenMilliseconds = standardEvenMilliseconds,
   secureContext,
 }: OutboundParts): Outbound => {
-  /**
-   * Counts the running calls of each organization and all running calls. A call without an organization gets an owner
-   * of its own, so only the total limits such calls.
-   */
+  /** A call without an organization gets an owner of its own, so only the total limits such calls. */
   const running = new Budget<string | symbol>({ each: Math.ceil(mostAtOnce * shareOfOne), all: mostAtOnce })
   return {
     send: async (request) => {

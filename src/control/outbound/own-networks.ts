@@ -1,5 +1,5 @@
-// Finds the networks and the gateways of this host. They may have public addresses, but this host reaches them without
-// passing a firewall. Control therefore refuses a user's URL that leads to such a network.
+// Finds this host's networks and gateways, which control refuses in a user's URL. Their addresses may be public, but this host
+// reaches them without passing a firewall.
 import { BlockList } from 'node:net'
 import { type NetworkInterfaceInfo, networkInterfaces } from 'node:os'
 import { isPublicAddress, type Networks } from '#src/kit/networks.ts'
@@ -7,10 +7,7 @@ import { type NextNetwork, readNextNetworks } from './routes-of-host.ts'
 
 type Interfaces = NodeJS.Dict<Pick<NetworkInterfaceInfo, 'address' | 'cidr'>[]>
 
-/**
- * Shortest prefix of a network that counts as local. A network with a shorter prefix is too large to be local, and is
- * ignored.
- */
+/** Shortest prefix of a network that counts as local. Larger networks are ignored. */
 const shortest = { ipv4: 8, ipv6: 32 }
 
 /**

@@ -1,14 +1,10 @@
-// The next hops of this host: its gateways, and the networks that it reaches without a gateway. They are read from the
-// routes, because a host with a /32 address has a gateway outside the networks of its interfaces. In /proc, control may
-// read only the entries of its own process, but these include the routes.
+// The next hops of this host: its gateways, and the networks that it reaches without a gateway. They are read from the routes: a
+// host with a /32 address has a gateway outside its interfaces' networks.
 import { closeSync, openSync, readSync } from 'node:fs'
 
 export type NextNetwork = { address: string; bits: number }
 
-/**
- * Maximum number of bytes that are read from a file of routes. A router may have the routes of the whole Internet, but
- * its default route is among the first.
- */
+/** Maximum bytes that are read from a file of routes. A router may have many routes, but its default route is among the first. */
 const mostRead = 256 * 1024
 
 const readBeginning = (path: string): string => {
@@ -67,6 +63,7 @@ export const nextIpv6 = (text: string): NextNetwork[] =>
       : [{ address: ipv6Of(gateway), bits: 128 }]
   })
 
+/** Reads /proc/self, because control may not read the entries of other processes. */
 export const readNextNetworks = (): NextNetwork[] => [
   ...nextIpv4(readBeginning('/proc/self/net/route')),
   ...nextIpv6(readBeginning('/proc/self/net/ipv6_route')),

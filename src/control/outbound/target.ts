@@ -1,5 +1,4 @@
-// Decides whether a URL that a user gave may be called, and at which addresses. The call then connects to these
-// addresses, so a DNS answer that changes after the check has no effect.
+// Decides whether a URL that a user gave may be called, and at which addresses. A later DNS answer then has no effect.
 import type { LookupAddress } from 'node:dns'
 import { isIP } from 'node:net'
 import { isPublicAddress, isWithin, type Networks } from '#src/kit/networks.ts'
@@ -22,10 +21,7 @@ export const readTargetUrl = (given: string): URL => {
   return url
 }
 
-/**
- * The first port that is not reserved for system services. Of the lower ports, only 80 and 443 are allowed, because
- * other services listen on the rest.
- */
+/** Lower ports are reserved for system services; control calls only 80 and 443 of them. */
 const firstFreePort = 1024
 
 const isHttpPort = ({ port }: URL) => port === '' || port === '80' || port === '443' || Number(port) >= firstFreePort
@@ -44,19 +40,13 @@ const listAddresses = async (url: URL, resolve: Resolve): Promise<LookupAddress[
   return addresses
 }
 
-/**
- * Makes the error for an unknown host name or a refused IP address. Both errors have the same text, so that a caller
- * cannot find out which internal names exist.
- */
+/** Unknown host names and refused addresses get the same text: callers must not find out which internal names exist. */
 const notPublic = (host: string, cause?: unknown) =>
   new OutboundError('not_public', `The host ${host} is not on the public Internet.`, { cause })
 
 type TargetRules = { allowed: Networks; own: Networks; resolve: Resolve; requireTls: boolean }
 
-/**
- * Resolves the host name of a URL and checks its addresses. Throws if one of the addresses is refused, because the call
- * may connect to any of them.
- */
+/** Resolves the host name of a URL. Throws if one address is refused, because the call may connect to any of them. */
 export const resolveTarget = async (given: string, rules: TargetRules): Promise<Target> => {
   const { allowed, own, resolve, requireTls } = rules
   const url = readTargetUrl(given)
