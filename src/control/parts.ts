@@ -23,18 +23,12 @@ export type Settings = {
   publicUrl: string
   /** Public base URL of the gate. Toolboxes are below its path `/toolbox`. */
   proxyUrl: string
-  /**
-   * SHA-256, in lower-case hex, of the key with which the gate calls control, and of the key of the server's own
-   * runner. The keys themselves are not kept. Undefined: there is no gate, or no runner, on the machine of control.
-   */
+  /** SHA-256, in lower-case hex, of the keys of the gate and of the server's own runner. Undefined: there is none here. */
   proxyKeyHash: string | undefined
   runnerKeyHash: string | undefined
   /** SHA-256 of the key of the telemetry collector. Undefined: there is no collector. */
   collectorKeyHash: string | undefined
-  /**
-   * The server's SSH gateway: the hash of its service key, its host key, and its address for clients. Undefined if the
-   * server has no SSH gateway.
-   */
+  /** The server's SSH gateway: the hash of its service key, its host key and its address. Undefined: there is none. */
   sshGateway: SshGatewaySettings | undefined
   /** The address at which control listens for hosts. Undefined: machines may not join over the network. */
   hostsListen: { host: string; port: number } | undefined
@@ -66,10 +60,7 @@ export type Settings = {
   ssoForAll: boolean
   /** Rate limits of the whole server. An organization may have other limits of its own. */
   rateLimits: RateLimits
-  /**
-   * Number of reverse proxies in front of control. Control takes the address of a client from the header
-   * X-Forwarded-For, of which it trusts only the entries of these proxies.
-   */
+  /** Number of reverse proxies in front of control. Control trusts only their entries in X-Forwarded-For. */
   trustedProxies: number
   /**
    * The URL of the operator's own page for users, which replaces the dashboard. Undefined if users use the dashboard of this
