@@ -17,8 +17,7 @@ export type User = {
   emailVerified: boolean
   /**
    * Whether something other than single sign-on has verified the user's e-mail address. An organization's own identity
-   * provider can claim any address. So an address that only such a provider has verified gives no access outside that
-   * organization.
+   * provider can claim any address, so its word counts only in that organization.
    */
   ownsAddress: boolean
   systemRole: 'admin' | 'user'
