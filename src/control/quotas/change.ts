@@ -9,10 +9,7 @@ import { holdRegion, writeRegionQuota } from './store.ts'
 
 type QuotaParts = Pick<Parts, 'database' | 'clock'> & { callers: Callers }
 
-/**
- * Fields for which 0 removes the limit. null cannot mean that, because null leaves a field unchanged. A real limit of 0
- * would make no sense for these fields.
- */
+/** Fields for which 0 removes the limit. null leaves a field unchanged. */
 const takenAwayByZero = new Set<string>([
   'authenticatedRateLimit',
   'authenticatedRateLimitTtlSeconds',
@@ -35,10 +32,7 @@ const takenAwayByZeroInRegion = new Set<string>([
 
 const columnOf = (field: string) => field.replaceAll(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`)
 
-/**
- * Returns the database columns that the request body changes, with their new values. For fields in `zeroes`, 0 becomes
- * null, which means no limit.
- */
+/** Returns the database columns that the body changes. For fields in `zeroes`, 0 becomes null, which means no limit. */
 const columnsOf = <V>(body: Record<string, V | null | undefined>, zeroes: ReadonlySet<string>) =>
   Object.fromEntries(
     Object.entries(body)

@@ -1,5 +1,5 @@
-// Tests quotas with a hundred callers at the same time. Each call goes to one of two control processes. Afterwards the
-// usage of each resource is within its quota, and the usage that the API reports is the sum over the sandboxes' rows.
+// Tests quotas with a hundred callers at the same time, at two control processes. Afterwards the usage is within the quota, and
+// equals the sum over the sandboxes' rows.
 import assert from 'node:assert/strict'
 import { suite, test } from 'node:test'
 import { setTimeout as delay } from 'node:timers/promises'
@@ -51,10 +51,7 @@ const startTwo = async () => {
   }
 }
 
-/**
- * Waits until no sandbox is changing its state. An assignment may be lost on the link, so the runner also reads the
- * list of its assignments.
- */
+/** Waits until no sandbox is changing its state. The link may lose an assignment, so the runner also reads its list. */
 const settle = async (app: TestControl, runner: SimulatedRunner): Promise<Row[]> => {
   const deadline = performance.now() + 60_000
   for (;;) {

@@ -10,8 +10,8 @@ import { listRegionQuotasIn, type RegionQuotaRow } from './store.ts'
 /** The limits of an organization for sandboxes of one class (such as `container`) in one region. */
 export type Quota = {
   /**
-   * Largest size of one sandbox. CPU, memory and disk each come from the organization's row for this region and class.
-   * If they are missing there, they come from its limits for all regions, such as `maxCpuPerSandbox`.
+   * Largest size of one sandbox. Each value comes from the organization's row for this region and class, otherwise from
+   * its limits for all regions.
    */
   most: Size
   /** Largest disk, in GiB, of a sandbox that is not deleted when it stops. null: only `most` limits the disk. */
@@ -22,10 +22,7 @@ export type Quota = {
   row: RegionQuotaRow | null
 }
 
-/**
- * Reads an organization's quotas in a region for all classes of sandboxes. Returns a function that returns the quota of
- * one class, because the caller knows the class only later.
- */
+/** Reads an organization's quotas in a region. Returns a function, because the caller knows the class only later. */
 export const getQuotas = async (
   sql: Sql,
   organization: Organization,
@@ -90,10 +87,7 @@ export const checkOpen = ({ id, enforcesQuota }: Pick<Region, 'id' | 'enforcesQu
 export const endOfLife = ({ longestLife }: Pick<Quota, 'longestLife'>, now: Date): Date | null =>
   longestLife === null ? null : new Date(now.getTime() + longestLife * 60_000)
 
-/**
- * Returns the lifetime of a sandbox in minutes; 0 means no end. If the quota has a longest lifetime, that is the
- * default and the maximum.
- */
+/** Returns the lifetime of a sandbox in minutes; 0: no end. The quota's longest lifetime is the default and the maximum. */
 export const readTtl = (given: number | undefined, { longestLife }: Pick<Quota, 'longestLife'>): number => {
   if (longestLife === null) return given ?? 0
   if (given === undefined) return longestLife

@@ -41,10 +41,7 @@ export const findRegionQuota = async (
   return row
 }
 
-/**
- * Returns whether this organization can get a quota in the region: the region must belong to the server or to the
- * organization. Locks the region, so that it cannot be deleted until the transaction ends.
- */
+/** Returns whether this organization can get a quota in the region. Locks the region against deletion. */
 export const holdRegion = async (
   transaction: Transaction,
   organizationId: string,
@@ -85,10 +82,7 @@ export const countNamed = async (sql: Sql, organizationId: string): Promise<Coun
   return row
 }
 
-/**
- * A region that the organization can see. `is_open`: sandboxes can be created there without a quota. `cpu`,
- * `memory_gib` and `disk_gib`: the capacity of the region's runners.
- */
+/** A region that the organization can see. `is_open`: no quota is needed there. The sizes are the capacity of its runners. */
 export type RegionRow = { id: string; is_open: boolean; cpu: number; memory_gib: number; disk_gib: number }
 
 export const listRegionsOf = (sql: Sql, organizationId: string): Promise<RegionRow[]> =>

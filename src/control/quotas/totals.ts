@@ -1,5 +1,4 @@
-// Computes how much of its quota an organization uses, from the states of its sandboxes. A transaction that increases
-// this usage fails if the usage would exceed the quota.
+// Computes how much of its quota an organization uses. A transaction that would exceed the quota fails.
 
 import type { Size } from '#src/control/sandboxes/record/columns.ts'
 import {
@@ -24,10 +23,7 @@ type HeldRow = Pick<
 
 const statesHolding = [...new Set([...statesHoldingCompute, ...statesHoldingDisk])]
 
-/**
- * Returns sums of sandbox sizes, grouped by region, class and state. `heldIn` then decides from the state which of
- * these resources use quota. Warm sandboxes that nobody has claimed are left out.
- */
+/** Returns sums of sandbox sizes by region, class and state. Warm sandboxes that nobody has claimed are left out. */
 const sums = (sql: Sql, organizationId: string, states: readonly SandboxState[], more: Piece = sql``) => sql<HeldRow[]>`
   select region_id, sandbox_class, state, desired_state,
     sum(cpu) as cpu, sum(memory_gib) as memory_gib, sum(disk_gib) as disk_gib
@@ -51,10 +47,7 @@ const add = (one: Held, other: Held): Held => ({
   diskGiB: one.diskGiB + other.diskGiB,
 })
 
-/**
- * Returns how much quota resources of this size use in this state. A stopped sandbox uses only disk quota, even while
- * it is resized or snapshotted.
- */
+/** Returns how much quota these resources use. A stopped sandbox uses only disk quota, even while it is resized. */
 const heldIn = (
   { cpu, memory_gib, disk_gib }: Pick<HeldRow, 'cpu' | 'memory_gib' | 'disk_gib'>,
   { state, desired_state: desired }: Pick<HeldRow, 'state' | 'desired_state'>,
@@ -86,18 +79,12 @@ const kinds = [
   ['diskGiB', 'total_disk_quota', 'disk', ' GiB'],
 ] as const satisfies readonly (readonly [keyof Held, keyof RegionQuotaRow, string, string])[]
 
-/**
- * Locks an organization's quota for a region and a class of sandboxes until the transaction ends. A transaction that
- * waits for this lock then sees what the present transaction has committed.
- */
+/** Locks an organization's quota for a region and a class until the transaction ends. */
 const holdPlace = (transaction: Transaction, { organizationId, regionId, sandboxClass }: Place) =>
   transaction`
     select pg_advisory_xact_lock(hashtextextended(${`quota ${organizationId} ${regionId} ${sandboxClass}`}, 0))`
 
-/**
- * The change that a move makes to a sandbox. `from`: the row before, or null for a create. `written`: the row
- * afterwards. `to`: the state in which the move ends.
- */
+/** A move of a sandbox. `from`: the row before; null for a create. `to`: the state in which the move ends. */
 type Growth = { from: SandboxRow | null; written: SandboxRow; to: Move['to'] }
 
 const isMore = (after: Held, before: Held) => kinds.some(([kind]) => after[kind] > before[kind])
@@ -110,8 +97,8 @@ export const mayGrow = (sandbox: SandboxRow, { to }: Pick<Move, 'to'>): boolean 
   isMore(heldIn(sandbox, { state: to, desired_state: to }), heldIn(sandbox, sandbox))
 
 /**
- * Throws if the organization would exceed its quota in a region. Locks that quota, so call this last in the
- * transaction: other transactions then wait only briefly, and no deadlock is possible.
+ * Throws if the organization would exceed its quota in a region. Call this last in the transaction: it locks that
+ * quota, so others wait only briefly and no deadlock is possible.
  */
 export const checkTotals = async (
   transaction: Transaction,
@@ -134,8 +121,8 @@ export const checkTotals = async (
   // them.
   const states = limited.some(([kind]) => kind === 'diskGiB') ? statesHolding : statesHoldingCompute
   const here = transaction`and region_id = ${regionId} and sandbox_class = ${sandboxClass} and id <> ${written.id}`
-  // Both statements are sent at once, but PostgreSQL runs the second only after the first has got the lock. So the
-  // second counts all changes of the transactions that had this lock before.
+  // Both statements are sent at once, but PostgreSQL runs the second after the first has got the lock. So it sees the changes of
+  // earlier holders.
   const [, rows] = await Promise.all([holdPlace(transaction, place), sums(transaction, organizationId, states, here)])
   const others = rows.map((row) => heldIn(row, row)).reduce(add, nothing)
   const said = limited

@@ -46,8 +46,8 @@ const listPlaces = async ({ database }: UsageParts, organizationId: string): Pro
 }
 
 /**
- * Returns the quota and usage of one region as the API shows them. If there is no quota, the total is the capacity of
- * the region's runners, multiplied by the overcommit.
+ * Returns the quota and usage of one region. Without a quota, the total is the capacity of the region's runners,
+ * multiplied by the overcommit.
  */
 const asRegionUsage = ({ region, sandboxClass, quota, held }: QuotaPlace, overcommit: Overcommit): RegionUsage => ({
   regionId: region.id,
