@@ -5,16 +5,12 @@ import { networkGroups, networkOf } from '#src/kit/network-of.ts'
 /** Number of counters for unknown callers, however many addresses they use. */
 const slots = 65_536
 
-/**
- * Number of 16-bit groups of an IPv6 address that identify a site. Three groups are a /48, which a subscriber or tenant
- * often has.
- */
+/** Number of 16-bit groups of an IPv6 address that identify a site: a /48, which a subscriber often has. */
 export const siteGroups = 3
 
 /**
- * Returns a function that maps the network of an IP address to the number of a counter, with a keyed hash. Without the
- * secret key, nobody can find out which networks share a counter. All control processes have the same key, because they
- * share their counters.
+ * Returns a function that maps an IP address to the number of a counter. Its hash has a secret key, so nobody can find
+ * out which networks share a counter. All control processes have the same key.
  */
 export const createAddressKeys = (secret: Buffer, groupsKept = networkGroups): ((address: string) => string) => {
   return (address) => {

@@ -20,10 +20,7 @@ export const bucketsOfRoutes: Readonly<Record<string, Bucket>> = {
 export const bucketOf = ({ method, path }: Pick<ControlRoute, 'method' | 'path'>): Bucket =>
   bucketsOfRoutes[`${method} ${path}`] ?? 'authenticated'
 
-/**
- * Returns whether a route is a health check. Health checks have no rate limit: they are frequent, and must be answered
- * even when other calls are refused.
- */
+/** Health checks have no rate limit, because they must be answered even when other calls are refused. */
 export const isProbe = ({ path }: Pick<ControlRoute, 'path'>): boolean => path.startsWith('/health')
 
 const ownRates = {

@@ -1,5 +1,4 @@
-// Limits sign-in calls per client IP address. This limit exists even if the operator sets no rate limits, because
-// anybody can try to sign in.
+// Limits sign-in calls per client IP address, even if the operator sets no rate limits.
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import { Problem } from '#src/problems.ts'
 import { createAddressKeys } from './address-key.ts'

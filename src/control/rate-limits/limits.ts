@@ -1,6 +1,5 @@
-// Rate limits: counts calls, and answers 429 to calls above a limit. Wrong credentials and calls to public paths count
-// for the caller's IP address. All other calls of users count for the organization that the guard finds. All control
-// processes share the counters.
+// Rate limits: answers 429 to calls above a limit. Wrong credentials and calls to public paths count for the IP address. Other
+// calls of users count for the organization. All control processes share the counters.
 
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import { type Bucket, buckets, type RateLimits } from '#src/control/settings/rates.ts'
@@ -15,19 +14,13 @@ import type { Counted, SharedCounters } from './shared-counters.ts'
 type Guard = (request: FastifyRequest, route: ControlRoute) => Promise<object>
 
 export type Limits = {
-  /**
-   * Wraps a guard. Before the guard runs, refuses a client IP address with too many wrong credentials. After the guard
-   * has run, counts the call for its organization.
-   */
+  /** Wraps a guard. Refuses an address with too many wrong credentials before, and counts the call for its organization after. */
   around: (guard: Guard) => Guard
-  /**
-   * Counts a call to a path that is not in endpoints.ts, for the caller's IP address. Throws if the address has
-   * exceeded its limit.
-   */
+  /** Counts a call to a path that is not in endpoints.ts. Throws if the caller's IP address has exceeded its limit. */
   anonymous: (request: FastifyRequest) => Promise<void>
   /**
-   * For calls that do not pass the guard, for example event sockets. Runs `find`, which finds the owner of a
-   * credential. If `find` returns undefined, counts a wrong credential for the caller's IP address.
+   * For calls that do not pass the guard, for example event sockets. If `find` returns undefined, counts a wrong
+   * credential for the IP address.
    */
   tryCredential: <Holder>(
     request: FastifyRequest,
@@ -76,10 +69,7 @@ export const createLimits = (standard: RateLimits, shared: SharedCounters): Limi
 
   const failures = standard['failed-auth']
 
-  /**
-   * Throws 429 if the client IP address has sent too many wrong credentials. Called before the credential of the
-   * present call is checked, except on routes for `member or ssh-gateway`.
-   */
+  /** Throws 429 if the client IP address has sent too many wrong credentials. */
   const checkFailures = async (request: FastifyRequest) => {
     if (failures === undefined) return
     const counted = await counters.get('failed-auth')!.get(addressKey(request.ip))
@@ -88,10 +78,7 @@ export const createLimits = (standard: RateLimits, shared: SharedCounters): Limi
     }
   }
 
-  /**
-   * Counts a wrong credential for the caller's IP address. Never throws, so that a call with a wrong credential gets
-   * 401 and not 429.
-   */
+  /** Counts a wrong credential for the caller's IP address. Never throws, so the call gets 401 and not 429. */
   const countFailure = async (request: FastifyRequest) => {
     if (failures === undefined) return
     const counted = await counters.get('failed-auth')!.add(addressKey(request.ip), failures.ttlSeconds)
@@ -121,9 +108,8 @@ export const createLimits = (standard: RateLimits, shared: SharedCounters): Limi
         if (!isProbe(route)) await anonymous(request)
         return await guard(request, route)
       }
-      // Wrong credentials of users do not make control refuse gates, runners and SSH gateways behind the same IP
-      // address. On a route for `member or ssh-gateway`, the check comes after the guard, because only the guard finds
-      // out which of the two is calling.
+      // Wrong credentials of users must not shut out gates, runners and SSH gateways behind the same address. For `member or
+      // ssh-gateway`, only the guard finds out which of the two calls.
       const mayBeGateway = route.needs === 'member or ssh-gateway'
       if (route.needs !== 'proxy' && route.needs !== 'runner' && !mayBeGateway) await checkFailures(request)
       try {

@@ -1,7 +1,5 @@
-// Counters of calls and wrong credentials that all control processes of a database share. Each process counts in
-// memory, so no call waits, and sends its new counts to the others four times a second. A limit can therefore be
-// exceeded by the calls that other processes count in a quarter of a second. If a message is lost, its calls are
-// counted only in the process that sent it.
+// Counters that all control processes of a database share. Each process counts in memory, and sends its new counts to the others
+// four times a second. So calls of a quarter of a second may exceed a limit. A lost message is not repeated.
 import { RateLimiterMemory, type RateLimiterRes } from 'rate-limiter-flexible'
 import type { Parts } from '../parts.ts'
 import { Peers } from '../storage/peers.ts'
@@ -17,16 +15,10 @@ type News = { counter: string; key: string; points: number; seconds: number }
 
 export type Counted = Pick<RateLimiterRes, 'consumedPoints' | 'msBeforeNext'>
 
-/**
- * Counts calls or wrong credentials for each key, such as an organization. A count begins with the first call, and is
- * deleted some seconds later.
- */
+/** Counts calls or wrong credentials for each key. A count begins with the first call, and is deleted some seconds later. */
 export type SharedCounter = {
   get: (key: string) => Promise<Counted | null>
-  /**
-   * Adds 1 to the count of a key. If a new count begins with this call, it is deleted after `seconds`. Default:
-   * `usualSeconds` of the counter.
-   */
+  /** Adds 1 to the count of a key. A new count is deleted after `seconds`. Default: `usualSeconds` of the counter. */
   add: (key: string, seconds?: number) => Promise<Counted>
   /** Subtracts 1 from the count of a key, for example because a password turned out to be right. */
   giveBack: (key: string) => Promise<void>
