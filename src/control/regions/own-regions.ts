@@ -1,6 +1,5 @@
-// Regions that an organization makes for itself, and the credentials of their services: a proxy, an SSH gateway and a
-// snapshot manager. Only a service with a URL can have a credential. A credential is shown only once, and a new
-// credential replaces the old one.
+// An organization's own regions, and the credentials of their services: a proxy, an SSH gateway and a snapshot manager. Only a
+// service with a URL can have a credential. A credential is shown only once.
 import { randomBytes } from 'node:crypto'
 import { Problem } from '#src/problems.ts'
 import { announceCredentialChange, type Callers } from '../auth/callers.ts'
@@ -116,10 +115,7 @@ export const createRegion = async (
 const writtenAddresses = (given: Addresses): Partial<RegionColumns> =>
   Object.fromEntries(Object.entries(given).map(([field, value]) => [addresses[field as Field], value]))
 
-/**
- * Changes a region of the organization while the row of the region is locked. Throws 404 for any other region, as if it
- * did not exist.
- */
+/** Changes a region of the organization while its row is locked. Throws 404 for any other region. */
 const changeOwn = async (
   { database, clock }: OwnRegionParts,
   { organizationId, id }: { organizationId: string; id: string },
@@ -140,9 +136,8 @@ const getOwn = async (transaction: Transaction, organizationId: string, id: stri
 type Named = { organizationId: string; id: string }
 
 /**
- * Changes the URLs of a region's services (proxy, SSH gateway, snapshot manager) and of its telemetry endpoint.
- * Removing the URL of a service revokes the service's credential. A service that gets its first URL here has no
- * credential until `regenerateKey` or `regenerateCredentials` is called.
+ * Changes the URLs of a region's services and of its telemetry endpoint. Removing the URL of a service revokes its
+ * credential. A new service gets a credential from `regenerateKey` or `regenerateCredentials`.
  */
 export const changeRegion = async (parts: OwnRegionParts, named: Named, body: Addresses): Promise<void> => {
   const given = readAddresses(body)
@@ -181,10 +176,7 @@ export const regenerateCredentials = async (parts: OwnRegionParts, named: Named)
   return credentials
 }
 
-/**
- * Deletes a region that has no sandboxes, no runners and no volumes. If it was the organization's default region, the
- * organization has no default region afterwards.
- */
+/** Deletes a region that has no sandboxes, no runners and no volumes. The organization may then have no default region. */
 export const removeRegion = async (parts: OwnRegionParts, { organizationId, id }: Named): Promise<void> => {
   const { database, callers } = parts
   try {

@@ -57,10 +57,7 @@ const own = (sql: Sql, organizationId: string) => sql`
   (organization_id = ${organizationId} or (organization_id is null and (region_type = 'shared' or exists (
     select from region_quotas where region_id = regions.id and region_quotas.organization_id = ${organizationId}))))`
 
-/**
- * Lists the regions of an organization, its own first. A shared region that enforces quotas is listed only if the
- * organization has a quota there.
- */
+/** Lists the regions of an organization, its own first. A shared region that enforces quotas needs a quota. */
 export const listRegions = async (sql: Sql, organizationId: string): Promise<Region[]> => {
   const rows = await sql<Row[]>`
     select * from regions where ${own(sql, organizationId)} and (region_type <> 'shared' or not enforces_quota
@@ -80,10 +77,7 @@ export const findRegionById = async (sql: Sql, organizationId: string, id: strin
   return row && readRegion(row)
 }
 
-/**
- * Turns saves of stopped sandboxes off or on in a region that belongs to no organization. Returns undefined if no such
- * region has this id.
- */
+/** Turns saves of stopped sandboxes off or on in a region of the server. Undefined if there is no such region. */
 export const writeSavesStopped = async (
   sql: Sql,
   id: string,
@@ -116,10 +110,7 @@ export type OwnRegion = Pick<
   'id' | 'proxy_url' | 'ssh_gateway_url' | 'snapshot_manager_url' | 'otel_endpoint'
 >
 
-/**
- * Counts the regions of an organization. Locks the organization, so that concurrent creates of regions wait until the
- * transaction ends. `undefined` if the organization does not exist.
- */
+/** Counts the regions of an organization. Locks the organization, so concurrent creates wait. Undefined if it does not exist. */
 export const countOwnRegions = async (
   transaction: Transaction,
   organizationId: string,
