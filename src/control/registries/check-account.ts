@@ -1,6 +1,5 @@
-// Checks whether an image registry accepts a username and a password, as `docker login` does: `GET /v2/`, and then a
-// request to the registry's token service, if it has one. The password is sent only to these two servers. Redirects are
-// not followed, and error messages do not quote answers of the registry.
+// Checks the account of an image registry as `docker login` does: `GET /v2/`, then a request to the token service, if there is one.
+// The password is sent only to these two servers. Redirects are not followed, and errors do not quote the registry's answers.
 import { readChallenges, trustedRealm } from '#src/kit/registry-realm.ts'
 import { Problem } from '#src/problems.ts'
 import { OutboundError } from '../outbound/error.ts'
@@ -31,10 +30,7 @@ const noRegistry = (host: string) => refuse(`${host} does not answer like a regi
 const wrongAccount = (host: string) =>
   refuse(`The registry ${host} does not accept this username and password, so nothing was saved.`)
 
-/**
- * Returns the error for a caller after a failed connection. All connection failures get the same message, so that
- * callers cannot explore the operator's network.
- */
+/** All connection failures get the same message, so that callers cannot explore the operator's network. */
 const unreached = (host: string, error: unknown): unknown => {
   if (!(error instanceof OutboundError)) return error
   if (error.reason === 'busy') return new Problem('rate_limited', error.message, { cause: error })
@@ -88,8 +84,8 @@ export const checkAccount = async ({ outbound, isPlain }: Asking, account: Accou
   if (open.status !== 401) check(open.status)
   const challenges = readChallenges(headerOf(open.headers, 'www-authenticate'))
   const bearer = challenges.find(({ scheme }) => scheme === 'bearer')
-  // A registry may accept requests without an account, and still refuse a wrong account. So the account is sent even if
-  // the registry did not ask for one.
+  // A registry may accept requests without an account, and still refuse a wrong account. So the account is sent even if the
+  // registry did not ask for it.
   if (open.status === 200 || (bearer === undefined && challenges.some(({ scheme }) => scheme === 'basic'))) {
     check((await get(base, basic(account))).status)
     return

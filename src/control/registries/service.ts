@@ -1,5 +1,5 @@
-// The image registries of an organization. Control tests the username and password of a registry before it saves them,
-// and encrypts the password in the database. They are used only for images of that organization.
+// The image registries of an organization. Control tests an account before it saves it, and encrypts the password in the database.
+// It is used only for images of that organization.
 import { randomUUID } from 'node:crypto'
 import { createSecureContext, getCACertificates, type SecureContext } from 'node:tls'
 import { everyNetwork, noNetworks } from '#src/kit/networks.ts'
@@ -29,15 +29,14 @@ import {
 export const mostRegistries = 50
 
 /**
- * The two HTTP clients with which control calls image registries. `own` is for registries that the operator has named,
- * and may call any address. `open` is for all other registries, and may call only public addresses.
+ * HTTP clients for image registries. `own`: for registries that the operator has named, at any address. `open`: for all
+ * others, only at public addresses.
  */
 export type RegistryParts = Parts & { registryOutbound: { own: Outbound; open: Outbound } }
 
 /**
- * Returns a function that returns the certificate authorities that this host trusts, for example that of a company.
- * Runners trust the authorities of their hosts, too. The authorities are read at the first call, because reading takes
- * long.
+ * Returns a function for the certificate authorities that this host trusts, for example that of a company. They are
+ * read at the first call, because that takes long.
  */
 const trustLikeTheHost = (): (() => SecureContext) => {
   let made: SecureContext | undefined
@@ -49,10 +48,7 @@ const trustLikeTheHost = (): (() => SecureContext) => {
   }
 }
 
-/**
- * Adds the two HTTP clients for image registries (`RegistryParts`) to `parts`. Only a registry that the operator has
- * named may have a private IP address. Runners obey this rule, too (runner/images/skopeo.ts).
- */
+/** Adds the two HTTP clients for image registries. Runners obey the same address rule (runner/images/skopeo.ts). */
 export const withRegistryOutbound = <P extends Parts>(parts: P): P & RegistryParts => {
   const secureContext = trustLikeTheHost()
   return {
@@ -177,8 +173,7 @@ export const updateRegistry = async (parts: RegistryParts, actor: Actor, id: str
   const before = await getRegistry(parts, actor, id)
   const { name, url, username, password, project } = body
   const host = url == null ? before.host : readHost(url, parts)
-  // A caller who changes the registry's host must send the password again. Otherwise a caller could set their own
-  // server as the host, and control would send the stored password there.
+  // A caller who changes the host must send the password again: otherwise control would send the stored one to the caller's server.
   if (host !== before.host && password == null)
     throw new Problem('bad_request', 'password is required if url changes to another registry')
   const after: Registry = {
@@ -214,8 +209,8 @@ const namedIn = (reference: string) => {
 }
 
 /**
- * Returns the registry accounts that a runner may need to make an image. A pull needs at most one account. A build may
- * need the account of Docker Hub and the accounts of all hosts that the Dockerfile names.
+ * Returns the registry accounts that a runner may need to make an image. A build may need Docker Hub and all hosts that
+ * the Dockerfile names.
  */
 const accountsFor = (source: ImageSource, registries: readonly Registry[]): readonly Registry[] => {
   if (source.kind === 'registry') return [accountFor(namedIn(source.reference), registries) ?? []].flat()
