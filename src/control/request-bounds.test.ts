@@ -1,5 +1,5 @@
-// Checks the schemas of requests to control and to the toolbox: every list and every map must have its own size limit.
-// Texts need no limit in the schema, because the server limits the path, the headers and the body of each request.
+// Tests that every list and every map in a request schema has its own size limit. Texts are limited with the path, headers and
+// body.
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import type { TSchema } from 'typebox'
