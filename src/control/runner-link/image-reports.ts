@@ -33,10 +33,7 @@ type Runner = { id: string; regionId: string }
 const isRunnerOf = (image: Image, runner: Runner): boolean =>
   image.runnerId === null ? image.regionId === runner.regionId : image.runnerId === runner.id
 
-/**
- * Maximum length in characters of a stored error reason. A longer reason is cut, because it may quote a very long text
- * from an unknown image registry.
- */
+/** Maximum characters of a stored error reason: it may quote a very long text from an unknown registry. */
 const longestReason = 2000
 const reasonOf = ({ errorReason }: ImageReport): string =>
   (errorReason ?? 'Its runner gave no reason.')
@@ -61,8 +58,7 @@ export const applyImageReport = async (parts: RunningParts, runner: Runner, repo
     await holdImage(transaction, report.image)
     const image = await findImage(transaction, report.image)
     if (image === undefined || !isRunnerOf(image, runner)) return []
-    // Ignores an error about a base: archives in the store may still need the base. Runners send such errors only if a
-    // control process of an older version asks them to make a base.
+    // Ignores the error: archives in the store may still need the base. Only older versions of control ask runners to make a base.
     if (image.source.kind === 'base' && report.state === 'error') return []
     switch (report.state) {
       case 'absent':
@@ -91,16 +87,15 @@ export const applyImageReport = async (parts: RunningParts, runner: Runner, repo
   for (const { from, row } of settled) changes.announce(from, row)
   if (report.state === 'present') await placeWaiting(parts, { image: report.image })
   if (travels) await pushImage(parts, report.image)
-  // The runner has removed an image that is still needed, because its list of needed images was out of date. The runner
-  // reads the list only every half minute, so control sends it the assignment of the image now.
+  // The runner's list of needed images was out of date, and it reads the list only every half minute. So control sends the
+  // assignment now.
   if (report.state === 'absent' && (await isImageNeeded(database.sql, report.image)))
     await pushImage(parts, report.image)
 }
 
 /**
- * Stores how far a runner is with making a snapshot of a sandbox. First the runner reports that it has copied the
- * sandbox's disk. Later it reports that the copy is in the object store. Returns true if the report is new to control.
- * The caller then assigns the next step: the runner uploads the copy, or all runners of the region fetch it.
+ * Stores how far a snapshot of a sandbox is: first the runner has copied the disk, later the copy is in the object
+ * store. Returns true if this is new. The caller then assigns the next step: the upload, or the fetch by other runners.
  */
 const noteCopy = async (
   transaction: Transaction,
@@ -155,8 +150,8 @@ const activate = async (transaction: Transaction, image: Image, report: ImageRep
 }
 
 /**
- * Marks the snapshots of an image as failed, and returns true. Returns false, and marks nothing, if a runner has the
- * image or can still pull or build it. The built-in image never fails: runners make it again when they start.
+ * Marks the snapshots of an image as failed. Returns false if a runner has the image, or can still pull or build it.
+ * The built-in image never fails: runners make it again when they start.
  */
 const fail = async (
   transaction: Transaction,
@@ -167,8 +162,7 @@ const fail = async (
   if (await isOnRunner(transaction, image.name)) return false
   if (await writeFailedOn(transaction, image.name, runnerId)) return false
   await failSnapshots(transaction, image.name, reason, now)
-  // Marks the image as not wanted, so that runners pull or build it again only when a caller asks for it. Otherwise they
-  // would repeat calls to an image registry that refuses them.
+  // Runners pull or build the image again only when a caller asks. Otherwise they would repeat calls that a registry refuses.
   await writeWanted(transaction, image.name, false, now)
   return true
 }

@@ -1,5 +1,5 @@
-// Marks runners without heartbeats as silent. Gives up the sandboxes of lost runners: they become archived if a copy is
-// in the store, otherwise `error`. Ends the sandboxes of removed runners.
+// Marks runners without heartbeats as silent. Gives up the sandboxes of lost runners: they become archived if the store has a copy,
+// otherwise `error`. Ends the sandboxes of removed runners.
 
 import { noteSilence } from '#src/control/sandboxes/record/timeline.ts'
 import { giveUpOn } from '#src/control/sandboxes/upkeep/lost-runner.ts'
@@ -19,8 +19,7 @@ export const sweepLeases = async (parts: RunningParts): Promise<void> => {
   const heard = await hearRegions(database.sql, parts, now)
   const silent = await database.transaction(async (transaction) => {
     const marked = await markUnresponsive(transaction, silentBefore(parts), now)
-    // While most runners of a region are silent, probably the network between control and the region is down. Then the
-    // silence is not written to the timelines of sandboxes.
+    // While most runners of a region are silent, probably the network is down, so timelines do not record the silence.
     const noted = marked.filter(({ regionId }) => heard.includes(regionId)).map(({ id }) => id)
     if (noted.length > 0) await noteSilence(transaction, noted, now)
     return marked

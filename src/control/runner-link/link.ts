@@ -1,5 +1,4 @@
-// Handles the link of a runner. Control stores what the runner sends about itself, applies its reports, and sends it
-// assignments. Every message of a runner is validated.
+// Handles the link of a runner: stores what the runner sends about itself, applies its reports, and sends assignments.
 
 import Type from 'typebox'
 import { Compile } from 'typebox/compile'
@@ -142,10 +141,7 @@ const FromRunnerShape = Type.Union([
 
 const shape = Compile(FromRunnerShape)
 
-/**
- * Maximum number of messages that control has received from one runner and not handled yet. If there are more, control
- * closes the link, and the runner connects again.
- */
+/** Maximum unhandled messages of one runner. At more, control closes the link, and the runner connects again. */
 const mostWaiting = 10_000
 
 const readMessage = (data: RawData): FromRunner | undefined => {
@@ -158,9 +154,8 @@ const readMessage = (data: RawData): FromRunner | undefined => {
 }
 
 /**
- * Returns whether a runner may report that this gate runs on its host. A runner that joined over the network has a
- * certificate, and may report only the gate with its own id. A runner of the server's machine may also report the
- * server's gate.
+ * Returns whether a runner may report this gate. A runner with a certificate may report only the gate with its own id.
+ * A runner of the server's machine may also report the server's gate.
  */
 const mayHaveGate = (runnerId: string, isCertified: boolean, { id }: GateOfHost) =>
   id === runnerId || (id === localGateId && !isCertified)
@@ -181,8 +176,7 @@ export const serveRunnerLink = (
     const message: ToRunner = { type: 'welcome', runnerId, heartbeatSeconds: options.heartbeatSeconds, databaseId }
     socket.send(JSON.stringify(message))
   }
-  // Resolves when the newest message of the runner has been handled. The next message waits for it, so messages are
-  // handled in the order in which they were sent.
+  // Resolves when the newest message has been handled. The next message waits for it, which keeps the order.
   let last = welcome().catch((error) => {
     log.error({ err: error, runnerId }, 'a runner could not be welcomed; its link is closed')
     socket.close(1011)
@@ -194,8 +188,7 @@ export const serveRunnerLink = (
     } catch (error) {
       if (!(error instanceof Problem)) throw error
       log.info({ sandboxId: report.sandboxId, runnerId, why: error.message }, 'a report was refused')
-      // A report for an older generation means that the runner does not have the newest assignment of the sandbox, so
-      // control sends that assignment again.
+      // The runner does not have the newest assignment of the sandbox, so control sends it again.
       const row = await findSandboxById(database.sql, report.sandboxId)
       if (row?.runner_id === runnerId) links.push(runnerId, asAssignment(row))
     }
@@ -221,8 +214,8 @@ export const serveRunnerLink = (
           isRefused = true
           return socket.close(1008, `the gate of runner ${runnerId} must have its id`)
         }
-        // A runner's address is a path on its own host, so only the gate of that host can use it. Control therefore
-        // stores the id of that gate, even if the runner reports no gate.
+        // A runner's address is a path on its own host, so only that host's gate can use it. Control stores that gate even if none
+        // is reported.
         if (isCertified) message.gate = await withKeptUrl(parts, runnerId, message.gate ?? {})
         await writeHello(database.sql, runnerId, message, { silentBefore: silentBefore(parts), now: clock.now() })
         await reconcileSnapshots(database, clock.now())

@@ -12,10 +12,7 @@ import {
 
 const options = { sandboxes: { createWaitSeconds: 20, leaseSeconds: 120 } }
 
-/**
- * Advances the clock in steps of 100 seconds, which is less than `leaseSeconds`. After each step, the runners in
- * `heard` send a heartbeat, so they do not become silent.
- */
+/** Advances the clock in steps shorter than `leaseSeconds`. The runners in `heard` send a heartbeat after each step. */
 const pass = async (app: TestControl, minutes: number, heard: Record<string, SimulatedRunner>) => {
   for (let seconds = 0; seconds < minutes * 60; seconds += 100) {
     app.clock.advance({ seconds: 100 })
@@ -147,8 +144,7 @@ suite('a lost host', () => {
     await untilState(app, id, 'started')
     assert.equal((await look(app, id)).runnerId, 'local')
     await app.database.sql`update sandboxes set env = '{"TOKEN": "set-elsewhere"}' where id = ${id}`
-    // The lost host connects again and reports that it runs the sandbox. Control refuses the report, because the sandbox
-    // is on another host now.
+    // Control refuses this report of the lost host, because the sandbox is on another host now.
     const asked = far.asked.length
     far.behave(({ target }) => (target === 'destroyed' ? { type: 'silent' } : { type: 'do' }))
     await far.link()
@@ -156,8 +152,7 @@ suite('a lost host', () => {
     const removal = await far.untilAsked(({ sandboxId, target }) => sandboxId === id && target === 'destroyed')
     assert.ok(removal.generation > old.generation)
     assert.equal(removal.archive, undefined)
-    // Control sends the lost host only the order to destroy the sandbox. The message does not contain variables that
-    // were set after the sandbox had started on the other host.
+    // The lost host gets only the order to destroy the sandbox, without the variables that were set later.
     assert.doesNotMatch(JSON.stringify(removal), /set-elsewhere/)
     assert.ok(far.asked.slice(asked).every(({ target }) => target === 'destroyed'))
     assert.deepEqual([(await look(app, id)).state, (await look(app, id)).runnerId], ['started', 'local'])

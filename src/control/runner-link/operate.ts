@@ -82,10 +82,7 @@ export const viewRunner = async ({ database }: RunningParts, id: string) => {
   return asView(runner)
 }
 
-/**
- * Finds the runner that has the disk of a sandbox, whichever organization owns the sandbox. Throws 404 if there is no
- * such sandbox, or if no runner has its disk.
- */
+/** Finds the runner that has the disk of a sandbox of any organization. Throws 404 if there is none. */
 export const viewRunnerOf = async (parts: RunningParts, sandboxId: string) => {
   const [sandbox] = await parts.database.sql<[{ runner_id: string | null }?]>`
     select runner_id from sandboxes where id = ${sandboxId} and state in ${parts.database.sql(statesHoldingDisk)}`
@@ -94,9 +91,8 @@ export const viewRunnerOf = async (parts: RunningParts, sandboxId: string) => {
 }
 
 /**
- * Drains a runner or ends the draining. A drained (unschedulable) runner gets no new sandboxes; its existing sandboxes
- * stay and can be used. With `move`, a sweep also moves its sandboxes to other runners
- * (`../sandboxes/upkeep/emptying.ts`).
+ * Drains a runner or ends the draining. A drained runner gets no new sandboxes. With `move`, a sweep also moves its
+ * sandboxes to other runners (`../sandboxes/upkeep/emptying.ts`).
  */
 export const scheduleRunner = async (
   parts: RunningParts,
@@ -124,8 +120,8 @@ export const viewEmptying = async (parts: RunningParts, id: string) => {
 }
 
 /**
- * Gives up a silent runner, as the operator asks. Its sandboxes with a copy in the store can then start on other
- * runners. Throws 409 if the runner is not silent, because its sandboxes may be running.
+ * Gives up a silent runner, as the operator asks. Its sandboxes with a copy in the store can then start elsewhere.
+ * Throws 409 if the runner is not silent, because its sandboxes may be running.
  */
 export const loseRunner = async (parts: RunningParts, id: string) => {
   const { database, clock } = parts
@@ -148,9 +144,8 @@ const countOn = async (transaction: Transaction, id: string): Promise<number> =>
 }
 
 /**
- * Removes a runner. Its token becomes invalid, and its id is never used again. Archived sandboxes can be restored on
- * other runners. If disks of sandboxes, or volumes, are on the runner, they are lost, and the call needs `force`. The
- * server's own runner cannot be removed.
+ * Removes a runner other than the server's own. Its id is never used again. Disks of sandboxes and volumes on the
+ * runner are lost, and then the call needs `force`.
  */
 export const removeRunner = async (parts: RunningParts, id: string, isForced: boolean): Promise<void> => {
   const { database, clock, links } = parts

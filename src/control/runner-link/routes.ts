@@ -1,5 +1,4 @@
-// The endpoints that runners call (two endpoints of the public API, and the link), and the operator's endpoints for
-// runners. Over the link, a runner and control can each send messages at any time.
+// The endpoints that runners call, among them the link, and the operator's endpoints for runners.
 import Type from 'typebox'
 import { type ControlRoute, route } from '#src/control/auth/route.ts'
 import { listForRunner as listImages } from '#src/control/images/images.ts'
