@@ -1,16 +1,12 @@
-// The open links of runners to this control process. A message is lost if the runner has no link, or reads so slowly
-// that its link is closed. That does no harm, because control sends assignments again when the runner connects, and at
-// each sweep.
+// The open links of runners to this process. Lost messages do no harm: control sends assignments again when the runner connects,
+// and at each sweep.
 import type { WebSocket } from 'ws'
 import { placeHeaders } from '#src/kit/telemetry/telemetry.ts'
 import type { Access } from '#src/wire/access.ts'
 import type { GateOfHost } from '#src/wire/hosts.ts'
 import type { Assignment, ToRunner } from '#src/wire/runner-link.ts'
 
-/**
- * Maximum number of unsent bytes of one link. If there are more, control closes the link. The runner then opens a new
- * link and reads all its assignments again.
- */
+/** Maximum unsent bytes of one link. At more, control closes the link. The runner connects again and reads all its assignments. */
 const mostBufferedBytes = 8 * 1024 * 1024
 
 /** The address at which gates reach the sandboxes of a runner, and the gate of the runner's host. */
@@ -45,10 +41,7 @@ export class RunnerLinks {
     if (this.#sockets.has(runnerId)) this.#places.set(runnerId, place)
   }
 
-  /**
-   * Returns the address at which gates reach the sandboxes of a runner, and the gate of its host. Undefined if the
-   * runner has no link to this process, or has not reported its address yet.
-   */
+  /** Returns how gates reach the sandboxes of a runner. Undefined without a link on which the runner has reported its address. */
   placeOf(runnerId: string | null): RunnerPlace | undefined {
     return runnerId === null ? undefined : this.#places.get(runnerId)
   }
