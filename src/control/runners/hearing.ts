@@ -1,14 +1,13 @@
-// Decides in which regions a silent runner may be declared lost. No runner of a region is declared lost while most of
-// its runners are silent, or soon after a time in which no control process could receive heartbeats. Then the network,
-// control or the database is more likely at fault than the runners.
+// Decides in which regions a silent runner may be declared lost. Not while most runners of a region are silent, or soon after a
+// time when control could receive no heartbeats. Then the network, control or the database is more likely at fault.
 import type { Sql } from '#src/control/storage/database.ts'
 import type { RunningParts } from '../running.ts'
 import { silentBefore } from './leases.ts'
 
 /**
- * Control hears a region while at most half of its runners are silent (without a heartbeat for `leaseSeconds`). Lost
- * runners, and runners that never connected, are not counted. Stores for each region since when control hears it. After
- * a gap longer than `leaseSeconds`, this time starts anew. Returns the ids of the regions that control hears now.
+ * Stores since when control hears each region, and returns the ids of the regions that it hears now. Control hears a
+ * region while at most half of its runners are silent. Lost runners are not counted. After a gap longer than
+ * `leaseSeconds`, the time starts anew.
  */
 export const hearRegions = async (
   sql: Sql,
@@ -27,10 +26,7 @@ export const hearRegions = async (
   return rows.map(({ id }) => id)
 }
 
-/**
- * Marks runners that have been silent for `minutes` as lost, and returns their ids. Skips a region that control has
- * heard for less than `minutes` (see `hearRegions`).
- */
+/** Marks runners that were silent for `minutes` as lost. Skips regions that control has heard for less time (`hearRegions`). */
 export const markLost = async (
   sql: Sql,
   { regionIds, minutes, now }: { regionIds: readonly string[]; minutes: number; now: Date },
