@@ -11,10 +11,7 @@ const sources = globSync(['{bin,src,client/src,scripts,bench,test}/**/*.ts', '{a
   exclude: ['**/build/**'],
 })
 
-/**
- * Returns file and line of each comment that begins with a word such as "Its" or "Those", which does not name what the
- * comment is about.
- */
+/** Returns file and line of each comment that begins with a word such as "Its", which does not name its subject. */
 const hiddenSubjects = (file: string): string[] => {
   const lines = readFileSync(file, 'utf8').split('\n')
   return lines.flatMap((line, index) => {

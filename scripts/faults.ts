@@ -1,6 +1,6 @@
-// `./alcove test --faults`: runs only the tests that kill programs at random. With the same seed, programs are killed
-// in the same order. Example: node scripts/faults.ts --seed 7 --count 500. With --hosts: whole machines lose power, and
-// network connections are cut.
+// `./alcove test --faults`: runs only the tests that kill programs at random. Runs with the same `--seed` kill in the same order.
+// With `--hosts`, whole machines lose power, and network connections are cut.
+// Example: node scripts/faults.ts --seed 7 --count 500
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join, resolve } from 'node:path'

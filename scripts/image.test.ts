@@ -1,5 +1,4 @@
-// Tests the files of Alcove in the image of Alcove. The files of Debian are not tested, because `node scripts/image.ts` takes
-// minutes to add them.
+// Tests the image of Alcove without the files of Debian, because adding these takes minutes.
 import assert from 'node:assert/strict'
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'

@@ -1,6 +1,6 @@
-// Builds the OCI image of Alcove from this checkout: `node scripts/image.ts DIRECTORY [TAG]` writes an OCI layout. It
-// needs root, mmdebstrap and umoci, npm's registry and a Debian mirror. The same commit and the same Debian packages
-// give the same image.
+// Builds the OCI image of Alcove from this checkout: `node scripts/image.ts DIRECTORY [TAG]` writes an OCI layout.
+// It needs root, mmdebstrap and umoci, npm's registry and a Debian mirror.
+// The same commit and the same Debian packages give the same image.
 import { execFileSync } from 'node:child_process'
 import { copyFileSync, cpSync, existsSync, globSync, mkdirSync, mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -34,10 +34,7 @@ const copied = [
 ]
 const onlyForTests = /\.test\.tsx?$|\/testing\//
 
-/**
- * Files of Node that the image does not need: `share`, and C header files for other platforms. The C header files for
- * Linux on x86-64 and arm64 stay, because they become part of the default image of sandboxes.
- */
+/** Files of Node that the image does not need. The C headers for Linux stay: the default image of sandboxes has them. */
 const unusedOfNode = ['node-linux-*/share', 'node-linux-*/include/node/openssl/archs/!(linux-x86_64|linux-aarch64)']
 
 /**

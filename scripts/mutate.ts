@@ -1,6 +1,6 @@
-// Mutation testing of one folder: makes N random single changes, one after the other, and runs the nearest tests for
-// each. Prints the changes for which no test failed. Example: `node scripts/mutate.ts src/control/webhooks --count 25
-// --seed 1`. The script works in a copy of the checkout.
+// Mutation testing of one folder: makes N random changes, one after the other, and runs the nearest tests for each.
+// It works in a copy of the checkout, and prints the changes for which no test failed.
+// Example: node scripts/mutate.ts src/control/webhooks --count 25 --seed 1
 import { execFileSync } from 'node:child_process'
 import { cpSync, existsSync, globSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { basename, dirname, join, resolve } from 'node:path'
@@ -18,10 +18,7 @@ const { values, positionals } = parseArgs({
   options: {
     count: { type: 'string', default: '25' },
     seed: { type: 'string', default: '1' },
-    /**
-     * True: runs only tests that start no program and need no database, and changes only source files that such tests import. This
-     * takes seconds instead of minutes.
-     */
+    /** True: runs only tests that need no program and no database, and changes only source files that these tests import. */
     pure: { type: 'boolean', default: false },
     /** Time limit of one test file, in seconds. */
     seconds: { type: 'string', default: '120' },
@@ -39,10 +36,7 @@ if (!existsSync(room) || ![count, seed, seconds, mostFiles].every(Number.isSafeI
 const tests = globSync('{src,test}/**/*.test.ts')
   .filter((path) => !values.pure || needsOf(path).size === 0)
   .sort()
-/**
- * Lists at most `mostFiles` test files that load a source file, in this order: test files with its name, others in its folder,
- * those that import a file of its name, and those in the folder above.
- */
+/** Lists at most `mostFiles` test files that load a source file, nearest first. */
 const nearestTests = (source: string): string[] => {
   const [folder, name] = [dirname(source), basename(source, '.ts')]
   const beside = tests.filter((path) => dirname(path) === folder)
@@ -74,10 +68,7 @@ const choose = (): Change[] => {
   return chosen
 }
 
-/**
- * Copies the checkout, so that changes are made only in the copy. The copy is complete, because confined programs see only
- * the checkout from which they were started. Files that are not changed are hard links.
- */
+/** Copies the checkout. The copy is complete, because confined programs see only their own checkout. */
 const copyCheckout = (): string => {
   mkdirSync('.alcove', { recursive: true })
   const copy = mkdtempSync(join(root, '.alcove/mutants-'))
@@ -130,10 +121,7 @@ try {
   const env = { ...process.env, NODE_COMPILE_CACHE: join(scratch, 'compiled'), ALCOVE_TEST_DATABASE_URL: database?.url }
   const isRed = async (test: string): Promise<boolean> =>
     hasFailed(await runTestFile(test, { scratch, env, timeoutSeconds: seconds! }))
-  /**
-   * For each test file: whether it fails even if the source is unchanged. If so, its failure with a change of the source proves
-   * nothing.
-   */
+  /** For each test file: whether it fails with the unchanged source. If so, its failure with a change proves nothing. */
   const redAnyway = new Map<string, boolean>()
 
   const survivors: string[] = []

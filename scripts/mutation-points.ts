@@ -1,16 +1,12 @@
-// Finds places in a source file where a small change should make a test fail. The code is searched as text, because none of our
-// packages is a parser. First, types, comments, strings and regular expressions are replaced by as many spaces, so that all other
-// code keeps its position.
+// Finds places in a source file where a small change should make a test fail. It searches the text: we have no parser.
+// First, spaces replace types, comments, strings and regular expressions. All other code keeps its position.
 import { stripTypeScriptTypes } from 'node:module'
 
 export type Mutation = { start: number; end: number; text: string; what: string }
 
 const blank = (text: string) => text.replace(/[^\n]/g, ' ')
 
-/**
- * Matches code that is never mutated: comments, strings, regular expressions. It also matches the beginning and end of
- * templates, and of the `${…}` in them.
- */
+/** Matches comments, strings and regular expressions, which are never mutated, and the limits of templates and of `${…}`. */
 const token =
   /\/\/[^\n]*|\/\*[\s\S]*?\*\/|'(?:[^'\\\n]|\\.)*'|"(?:[^"\\\n]|\\.)*"|(?<=[(,=:[!&|?{};\n]\s*|return )\/(?:[^/\\\n[]|\\.|\[(?:[^\]\\\n]|\\.)*\])+\/\w*|`|\$\{|[{}]/g
 
@@ -88,10 +84,7 @@ export const mutationsOf = (source: string): Mutation[] => {
       return { start: index, end: index + found.length, text, what }
     }),
   )
-  /**
-   * The templates of the file that contain SQL queries. A mutation drops one condition (`clause`) of a query. A condition
-   * may contain `${…}`, so the search goes from the beginning of the query to the end of the template.
-   */
+  /** Templates of the file that contain SQL queries. A mutation drops one condition (`clause`) of a query. */
   const queries = templates.filter(([start, end]) => isQuery(source.slice(start, end)))
   const inQueries = queries.flatMap(([start]) => {
     const end = source.indexOf('`', start)

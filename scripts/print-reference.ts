@@ -1,6 +1,6 @@
-// Generates docs/reference/ from the code: `node scripts/print-reference.ts`. These files must not be edited by hand.
-// With `--check`, it only lists the files that are out of date. scripts/reference/ has a file for each page. Two
-// generated files are not pages: servers read from them which calls of the public API they do not serve, and why.
+// Generates docs/reference/ from the code: `node scripts/print-reference.ts`. Nobody edits these files by hand.
+// With `--check`, it only lists the files that are out of date.
+// Two generated files are for servers: they say which calls of the public API Alcove does not serve, and why.
 import { readFileSync, writeFileSync } from 'node:fs'
 import { join, resolve } from 'node:path'
 import { openDatabase, type Sql } from '#src/control/storage/database.ts'

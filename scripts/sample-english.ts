@@ -1,8 +1,8 @@
-// Prints a random sample of comments, test titles and meanings of settings. Somebody who does not know the code reads
-// the sample and says which items were not clear at the first reading. Half of the items are comments. Each comment stands with
-// the declaration that it is in and the code that follows it, because nobody reads it without them.
-// Example: `node scripts/sample-english.ts --count 40 --seed 1`. `--all PATH` prints every comment and title of the files whose
-// path begins with PATH.
+// Prints a random sample of comments, test titles and meanings of settings. Half of the items are comments.
+// Somebody who does not know the code says which items were not clear at the first reading.
+// Each comment stands with the code around it, because nobody reads it without that code.
+// Example: node scripts/sample-english.ts --count 40 --seed 1
+// `--all PATH` prints every comment and title of the files whose path begins with PATH.
 import { globSync, readFileSync } from 'node:fs'
 import { parseArgs } from 'node:util'
 import { randomOf } from './mutation-points.ts'
@@ -22,10 +22,7 @@ const isLineComment = /^\s*\/\/ ?/
 
 const indentOf = (line: string) => line.length - line.trimStart().length
 
-/**
- * Returns the line that opens the block around a comment, such as the first line of a type, and `lineCount` lines from
- * the comment on.
- */
+/** Returns the line that opens the block around a comment, and `lineCount` lines from the comment on. */
 const codeAround = (lines: readonly string[], from: number, lineCount: number): string[] => {
   const indent = indentOf(lines[from] ?? '')
   const around = lines

@@ -13,8 +13,7 @@ suite('running one test file', () => {
   const run = async (code: string, timeoutSeconds = 60, name?: string) => {
     const file = join(scratch, 'sample.test.mjs')
     writeFileSync(file, `import { after, suite, test } from 'node:test'\n${code}`)
-    // Removes NODE_TEST_CONTEXT. With this variable, the test runner that this test starts would report its results to the outer
-    // test runner, which runs this test.
+    // With NODE_TEST_CONTEXT, the inner test runner would report its results to the outer one.
     const { NODE_TEST_CONTEXT: _, ...env } = process.env
     return runTestFile(file, { scratch, env, timeoutSeconds, name })
   }

@@ -27,10 +27,7 @@ type Settings = {
 }
 
 const reporter = resolve(import.meta.dirname, 'test-reporter.ts')
-/**
- * Maximum number of bytes of output that are kept. If there are more, the end is kept, because it is the most useful
- * part.
- */
+/** Maximum length of the kept output. The end is kept, because it is the most useful part. */
 const maxOutput = 256 * 1024
 
 let nextReport = 0
@@ -38,10 +35,7 @@ let nextReport = 0
 /** /proc has processor times in hundredths of a second, on every machine. */
 const ticksPerSecond = 100
 
-/**
- * Returns the processor seconds of all child processes that have ended so far. A child is included when this process
- * has noticed its end.
- */
+/** Returns the processor seconds of all child processes whose end this process has noticed. */
 const childrenSeconds = (): number => {
   const stat = readFileSync('/proc/self/stat', 'utf8')
   // The program's name is in parentheses and may contain spaces. The fields cutime and cstime come after it.
@@ -51,10 +45,7 @@ const childrenSeconds = (): number => {
 
 let counted = childrenSeconds()
 
-/**
- * Returns the processor seconds of the child processes that have ended since the last call. It is called whenever a child ends, so
- * it returns what this child has used.
- */
+/** Returns the processor seconds of the child processes that have ended since the last call. */
 const secondsOfEnded = (): number => {
   const before = counted
   counted = childrenSeconds()
@@ -81,9 +72,8 @@ type ProcessEnd = {
 }
 
 /**
- * Returns the Node options for a process that runs these test files. Tests make many short-lived objects, so Node gets more
- * memory for new objects. Otherwise the garbage collector takes a tenth of the processor time. Files that measure the memory
- * of their process keep Node's default, because the larger memory would change the result.
+ * Returns the Node options for test files. With more memory for new objects, garbage collection takes less time.
+ * Files that measure the memory of their process keep Node's default.
  */
 const optionsFor = (files: readonly string[]): string[] => {
   const measures = files.some((file) => /memoryUsage|VmRSS/.test(readFileSync(file, 'utf8')))
@@ -103,14 +93,12 @@ const runProcess = async (
     [
       `--test-reporter=${reporter}`,
       `--test-reporter-destination=${report}`,
-      // A single test may take three quarters of the time limit of its file. So a test that never ends is reported, and the tests
-      // after it still run.
+      // Three quarters of the time limit of the file. A test that never ends is reported, and the tests after it still run.
       `--test-timeout=${timeoutSeconds * 750}`,
       ...(name === undefined ? [] : [`--test-name-pattern=${RegExp.escape(name)}`]),
       ...args,
     ],
-    // With `detached`, the process of the test file has a process group of its own, so that its child processes can be
-    // killed with it.
+    // `detached` makes a process group, so that the child processes of the test file can be killed with it.
     { env, stdio: ['ignore', 'pipe', 'pipe'], detached: true },
   )
   let output = ''
@@ -139,8 +127,7 @@ const runProcess = async (
   const [code, signal] = (await once(child, 'exit')) as [number | null, string | null]
   clearTimeout(timer)
   stopping?.removeEventListener('abort', killGroup)
-  // Kills processes that the tests have left running. Processes that have left the process group may still hold the output
-  // pipes open, so the pipes are closed.
+  // Kills processes that the tests left running. Some have left the group and still hold the pipes, so the pipes are closed.
   killGroup()
   child.stdout.destroy()
   child.stderr.destroy()
@@ -168,9 +155,8 @@ export const runTestFile = async (file: string, settings: Settings): Promise<Fil
 }
 
 /**
- * Runs test files one after the other in one process. Then runs each file whose result is unclear a second time, in a
- * process of its own. The result is unclear if the file has no tests or cannot be loaded, and for all files if the process
- * fails.
+ * Runs test files in one process. Then runs each file with an unclear result again, in a process of its own.
+ * A result is unclear if the file has no tests or cannot be loaded. If the process fails, all results are unclear.
  */
 export const runTestFiles = async (files: readonly string[], settings: Settings): Promise<FileOutcome[]> => {
   const runAlone = async (some: readonly string[]) => {

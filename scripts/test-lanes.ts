@@ -1,13 +1,10 @@
-// Runs batches of test files in several lanes at the same time. A lane runs one batch at a time, and takes the next one from its
-// first queue that is not empty. Batches that must not run at the same time are in a queue that only one lane has.
+// Runs batches of test files in several lanes at the same time. Each lane runs one batch at a time.
+// Batches that must not run at the same time are in a queue that only one lane has.
 import type { Batch } from './test-batches.ts'
 
 export type Queue = Batch[]
 
-/**
- * The lanes that run batches of test files at the same time. A lane is a list of the queues from which it takes
- * batches, the preferred queue first.
- */
+/** Each lane is a list of the queues from which it takes batches, the preferred queue first. */
 export type Lanes = readonly (readonly Queue[])[]
 
 /**

@@ -1,5 +1,4 @@
-// Finds out what a test file needs before it can run, such as a database or the C programs. It follows the imports of
-// the file, so that nobody has to maintain a list.
+// Finds out from its imports what a test file needs, such as a database or the C programs.
 import { existsSync, readFileSync } from 'node:fs'
 import { dirname, relative, resolve } from 'node:path'
 
@@ -7,20 +6,14 @@ export type Need = 'database' | 'programs'
 
 const root = resolve(import.meta.dirname, '..')
 const databaseFixture = 'test/control/test-postgres.ts'
-/**
- * Modules of Node with which code can start programs. A worker can load any other module, so its module is in the list
- * too.
- */
+/** Modules of Node with which code can start programs. A worker can load any module. */
 const starters = ['node:child_process', 'node:cluster', 'node:worker_threads']
 
 const forms = /^(?:import|export)\s+(?!type\b)[^'"]*?\bfrom\s*'([^']+)'|^import\s*'([^']+)'|\bimport\(\s*'([^']+)'/gm
 
 const importsOf = new Map<string, string[]>()
 
-/**
- * Returns the modules that a file imports, except imports of types. For a module of this checkout, this is the path of
- * its file, relative to the checkout.
- */
+/** Returns the modules that a file imports, except types. A module of this checkout is a path relative to the checkout. */
 const readImports = (file: string): string[] => {
   const known = importsOf.get(file)
   if (known !== undefined) return known

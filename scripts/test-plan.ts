@@ -1,5 +1,5 @@
 // Decides which test files run at the same time. A plan is a list of phases; the files of a phase run in lanes.
-//   1 all files that are not in phase 2: more lanes than processors, because many tests wait, some of them for minutes of real time
+//   1 all files that are not in phase 2: more lanes than processors, because many tests wait
 //   2 files that measure the host's memory or check a time, one after the other
 import { readFileSync } from 'node:fs'
 import { batchesOf, eachAlone } from './test-batches.ts'
@@ -13,10 +13,7 @@ export const needsServer = (file: string): boolean => file.startsWith(sandboxTes
 
 const includes = (file: string, pattern: RegExp) => pattern.test(readFileSync(file, 'utf8'))
 
-/**
- * Whether a test file calls `platform()`, and so uses the server that several files share. Other files that need a server
- * start their own.
- */
+/** Whether a test file uses the server that several files share. Other files that need a server start their own. */
 export const sharesServer = (file: string): boolean => needsServer(file) && includes(file, /\bplatform\(\)/)
 
 const named = (...names: string[]) => {
@@ -26,16 +23,10 @@ const named = (...names: string[]) => {
 const measuresHostMemory = named('kernel-memory')
 const checksTime = named('busy')
 
-/**
- * Whether a test file measures a program of the server. If two such files ran at the same time, each would change what
- * the other measures.
- */
+/** Whether a test file measures a program of the server. Two such files at the same time would spoil each other's results. */
 const measuresServer = (file: string) => includes(file, /\bmemoryOf\(/)
 
-/**
- * Whether the server of a test file has the real default image. On a new machine, one server must first make that
- * image, and all files with that image wait. So files with the small image run first.
- */
+/** Whether the server of a test file has the real default image. On a new machine, it waits until this image is made. */
 const wantsRealImage = (file: string) =>
   ![...reachableFrom(file)].some(
     (module) => /^(?:test|src)\/.*\.ts$/.test(module) && includes(module, /image: 'small'/),

@@ -1,5 +1,4 @@
-// The report of the test command. It has a line for each file, and for each failed test a line with the command that
-// runs the test again.
+// The report of the test command: a line for each file, and for each failed test the command that runs it again.
 import type { FileOutcome } from './test-file.ts'
 import type { TestResult } from './test-reporter.ts'
 
@@ -19,8 +18,8 @@ export const lineOf = ({ file, results, seconds, processorSeconds }: FileOutcome
 }
 
 /**
- * The word before a failed test. `FAILED AT FIRST`: it passed in a second run, in which no other test ran, so it
- * depends on timing. `FAILED TWICE`: it failed in both runs. `FAILED`: it ran only once.
+ * The word before a failed test. `FAILED`: it ran once. `FAILED TWICE`: it ran twice.
+ * `FAILED AT FIRST`: it passed when it ran again alone, so it depends on timing.
  */
 export type Verdict = 'FAILED' | 'FAILED TWICE' | 'FAILED AT FIRST'
 

@@ -12,10 +12,7 @@ export type TestResult = {
 
 /** The result of a test in the form in which this file writes it. */
 export type ReportedResult = TestResult & {
-  /**
-   * Absolute path of the file that defines the test. If the test is in a suite, this is the file of the outermost
-   * suite.
-   */
+  /** Absolute path of the file that defines the test, or its outermost suite. */
   file: string
   seconds: number
 }
@@ -38,8 +35,7 @@ const resultOf = (type: string, data: Finished, name: string): TestResult | unde
   const { details, skip, todo } = data
   const isOnlyGroup = details.type === 'suite' || details.error?.failureType === 'subtestsFailed'
   if (type === 'test:fail' && todo === undefined) {
-    // If a test in a suite fails, this test is counted, and the suite is not. A suite counts as failed only if one of
-    // its hooks fails.
+    // A suite whose test failed is not counted, because the test is. A suite fails only if one of its hooks fails.
     return details.error?.failureType === 'subtestsFailed'
       ? undefined
       : { name, outcome: 'failed', detail: failureText(details.error) }

@@ -10,19 +10,13 @@ import { freePorts } from '#test/sandboxes/free-ports.ts'
 
 const launcher = resolve(import.meta.dirname, '../alcove')
 
-/**
- * Returns the addresses of Debian's package mirror. They may be in a private network, to which sandboxes can connect only if the
- * setting ALCOVE_OPEN_NETWORKS allows it.
- */
+/** Returns the addresses of Debian's mirror. In a private network, sandboxes reach it only with ALCOVE_OPEN_NETWORKS. */
 const findMirror = async (): Promise<string[]> => {
   const found = await lookup('deb.debian.org', { all: true, family: 4 }).catch(() => [])
   return found.map(({ address }) => address)
 }
 
-/**
- * Starts `./alcove up` and resolves when the server is ready. When `stopping` aborts, the server is stopped. The
- * server's errors go to standard error of this process.
- */
+/** Starts `./alcove up` and resolves when the server is ready. When `stopping` aborts, the server is stopped. */
 export const startSharedPlatform = async (
   data: string,
   stopping: AbortSignal,

@@ -38,8 +38,8 @@ const isWhole = filters.length === 0
 const outcomes: FileOutcome[] = []
 
 /**
- * Aborts at the first SIGINT or SIGTERM. The test files that run are then killed, and the servers are stopped. A second
- * signal kills this process immediately.
+ * Aborts at the first SIGINT or SIGTERM. Running test files are then killed, and servers stopped. The second signal
+ * kills this process.
  */
 const stopping = new AbortController()
 for (const signal of ['SIGINT', 'SIGTERM'] as const)
@@ -137,8 +137,7 @@ const runTests = async (files: readonly string[], scratch: string, prepared: Pro
     const results: TestResult[] = [{ name: '(file)', outcome: 'skipped', detail: 'real sandboxes need root' }]
     tell({ file, results, output: '', seconds: 0, again: '' })
   }
-  // With `--name`, each test file has a process of its own. Most files then have no test to run, so to load several files in one
-  // process saves nothing.
+  // With `--name`, each test file has its own process: most files have no test to run, so sharing saves nothing.
   const plan = planOf(runnable, { processors: availableParallelism(), sharesProcesses: values.name === undefined })
   const servers = join(scratch, 'servers')
   mkdirSync(servers)
@@ -243,15 +242,11 @@ const prepareSystem = async () => {
   if (code !== 0) throw new NotPrepared('the tests cannot run; the reason stands above')
 }
 
-/**
- * Returns for how many seconds processors were idle, summed over all processors. If the sum is large, test files have
- * waited for each other.
- */
+/** Returns the idle seconds of all processors together. If there are many, test files have waited for each other. */
 const idleSeconds = () => cpus().reduce((sum, { times }) => sum + times.idle, 0) / 1000
 
 const files = findFiles()
-// A run of all tests first empties Node's cache of compiled code. Otherwise the cache would keep the code of files that
-// no longer exist, and grow for ever.
+// A run of all tests empties Node's cache of compiled code, which would otherwise grow for ever.
 if (isWhole) rmSync(compiled, { recursive: true, force: true })
 enableCompileCache(compiled)
 const began = { at: performance.now(), idle: idleSeconds() }

@@ -27,8 +27,8 @@ export const operationsOf = (client: 'api-client' | 'toolbox-api-client'): Opera
 export type SdkMethod = { owner: string; name: string; calls: ReadonlySet<string>; opensSocket: boolean }
 
 /**
- * Returns the source text of each method under the name `Class.method`. The SDK's files were formatted by a compiler. A
- * class therefore ends where the next class begins, and indentation shows where a method begins.
+ * Returns the source text of each method under `Class.method`. A compiler indented the files, so indentation shows
+ * where a method begins.
  */
 const methodTexts = (source: string): Map<string, string> =>
   new Map(

@@ -8,10 +8,7 @@ import { code, page, table } from './markdown.ts'
 
 const forRunners = 'It is for runners of the public service. Runners of Alcove have a connection of their own.'
 
-/**
- * Reasons why Alcove does not serve some operations of the Daytona clients. A row is for all operations whose path begins
- * with the row's path. If several rows match an operation, the first of them is used.
- */
+/** Why Alcove does not serve some operations, by the beginning of their path. The first row that matches is used. */
 const reasons: readonly (readonly [path: string, reason: string])[] = [
   [
     '/sandbox/{}/secrets',
@@ -88,8 +85,8 @@ const servedCalls = (): Set<string> =>
   new Set([...listEndpoints(), ...toolboxEndpoints].map(({ method, path }) => asCall(method, path)))
 
 /**
- * Returns the content of a file `unserved.json`: for each call of the Daytona client that Alcove does not serve, the
- * reason. The server answers such a call with its reason.
+ * Returns the content of `unserved.json`: why Alcove does not serve some calls of a client. The server answers with
+ * these reasons.
  */
 export const unservedFile = (client: 'api-client' | 'toolbox-api-client'): string => {
   const isServed = isServedBy(servedCalls())

@@ -3,10 +3,7 @@ import { planOf } from '#src/runner/images/definition/plan.ts'
 import { definitions } from '#src/runner/images/definition/testing/definitions.ts'
 import { code, page, table } from './markdown.ts'
 
-/**
- * Lists the instructions and flags in a Dockerfile, each only once, in the order in which they first appear. For a mount
- * (`--mount`), its type is listed too.
- */
+/** Lists the instructions and flags in a Dockerfile. For a mount (`--mount`), its type is listed too. */
 const featuresOf = (dockerfile: string): string[] => {
   const features = instructionsOf(dockerfile).instructions.flatMap(({ name, flags, documents }) => [
     name,

@@ -4,15 +4,11 @@ import type { SandboxState } from '#src/wire/sandbox-state.ts'
 import { code, page, table } from './markdown.ts'
 import { statesInUse } from './states-in-use.ts'
 
-/**
- * Draws the moves as a diagram. The verb `delete` is left out, because it may begin in every state and would hide the
- * other moves.
- */
+/** Draws the moves as a diagram, without `delete`, which may begin in every state and would hide the other moves. */
 export const lifecyclePage = () => {
   const drawn = moves.filter(([on]) => on !== 'delete')
-  // A move leads from one state through a second state to a third. If another move begins in the second state (`through`), that
-  // move is drawn as the way out of it, and the arrow to the third state is left out. For example, the verb `place` begins in
-  // `pending_build`, the second state of `build`.
+  // A state on the way (`through`) needs no arrow to the last state if another move leads out of it.
+  // For example, the verb `place` leads out of `pending_build`, the state on the way of `build`.
   const isDrawnOn = (through: SandboxState) => drawn.some(([, from]) => from === through)
   const arrows = [
     ...drawn.map(([on, from, through]) => `${from ?? '[*]'} --> ${through}: ${on}`),

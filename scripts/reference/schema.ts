@@ -7,10 +7,7 @@ const head = `-- The tables of control as a database has them after every migrat
 
 type Table = { name: string; columns: string[]; constraints: string[]; indexes: string[]; triggers: string[] }
 
-/**
- * Reads the definitions as PostgreSQL prints them. Newer versions of PostgreSQL have a separate constraint for each NOT
- * NULL. These are left out, because NOT NULL is printed at the column.
- */
+/** Reads the definitions of the tables. Newer versions of PostgreSQL list each NOT NULL as a constraint. These are left out. */
 const readTables = (sql: Sql) => sql<Table[]>`
   select relname as name,
     array(

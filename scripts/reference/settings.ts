@@ -27,9 +27,8 @@ const telemetryTable = (): string => {
 }
 
 /**
- * Returns the settings of a program with their meanings. For this, calls `load`, the program's own function that reads settings,
- * with an environment that has no variables. The names that `load` looks for are the settings, and its error messages contain their
- * meanings.
+ * Returns the settings of a program with their meanings, by calling its function `load` without any variable.
+ * The names that `load` looks for are the settings. Its errors contain their meanings.
  */
 const settingsOf = (load: (environment: NodeJS.ProcessEnv) => unknown): (readonly [string, string])[] => {
   const said = new Map<string, string>()

@@ -32,10 +32,7 @@ const yes = (is: boolean) => (is ? 'yes' : '')
 const statesInUse = snapshotStates.filter((state) => snapshotMoves.some(([, , to]) => to === state))
 const reservedStates = snapshotStates.filter((state) => !statesInUse.includes(state))
 
-/**
- * Draws the moves as a diagram. `delete` is left out, because it may begin in every state, and so are moves that do not
- * change the state.
- */
+/** Draws the moves that change the state. `delete` is left out, because it may begin in every state. */
 const picture = () => {
   const arrows = new Map<string, SnapshotEvent[]>()
   for (const [on, from, to] of snapshotMoves) {

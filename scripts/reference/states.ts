@@ -15,10 +15,7 @@ const yes = (is: boolean) => (is ? 'yes' : '')
 const reservedStates = sandboxStates.filter((state) => !statesInUse.includes(state))
 const movesInUse = moves.filter(([, from]) => from === null || statesInUse.includes(from))
 
-/**
- * Returns the state after a move has failed; an empty text for a claim. A claim cannot fail, because it has no state on
- * the way.
- */
+/** Returns the state after a failed move. Empty for a claim, which cannot fail because it has no state on the way. */
 const failureOf = ([, , through, to]: (typeof moves)[number]): string =>
   through === to ? '' : code(settlements[through].error ?? stateRows[through].whenStuck ?? '')
 

@@ -1,7 +1,4 @@
-/**
- * Meanings of the OpenTelemetry settings. Settings whose names differ only in the kind of telemetry have one row. `*`
- * stands for TRACES, METRICS or LOGS.
- */
+/** Meanings of the OpenTelemetry settings. In a name, `*` stands for TRACES, METRICS or LOGS. */
 export const telemetryMeanings: Record<string, string> = {
   OTEL_SDK_DISABLED: 'true: the programs send no traces, metrics or logs. Default: false.',
   'OTEL_EXPORTER_OTLP_ENDPOINT, OTEL_EXPORTER_OTLP_*_ENDPOINT':
