@@ -37,10 +37,7 @@ suite('a command that cannot reach the server tells the reason', {
     rmSync(scratch, { recursive: true, force: true })
     rmSync(data.runtime, { recursive: true, force: true })
   })
-  /**
-   * `runs` writes the state file of an `up` that runs the programs `names`. `ran` writes the file of an `up` that has
-   * ended. Nothing listens on the port in these files.
-   */
+  /** `runs` writes the state file of an `up` that runs, `ran` that of an `up` that has ended. Nothing listens on the port. */
   const runs = (...names: string[]) => writeState(names, identityOf(process.pid))
   const ran = (...names: string[]) => writeState(names, { pid: 0, startTime: '' })
   const writeState = (names: string[], up: ProcessIdentity) =>

@@ -4,10 +4,7 @@ import { Complaint } from '#src/up/complaint.ts'
 import { findAdminKey, findDataDirectory } from '#src/up/data-directory.ts'
 import { findRunningUp, isJoinedRunner } from '#src/up/state-file.ts'
 
-/**
- * Returns the URL and the admin key of the server that runs in a data directory. Throws a Complaint (an error for the
- * user) if none runs.
- */
+/** Returns the URL and the admin key of the server of a data directory. Throws a Complaint (an error for the user) if none runs. */
 export const serverOf = (directory: string): { url: string; key: string; hosts?: string | undefined } => {
   const data = findDataDirectory(directory)
   const up = data && findRunningUp(data.stateFile)
@@ -21,10 +18,7 @@ export const serverOf = (directory: string): { url: string; key: string; hosts?:
   return { url: `http://${host}:${up.port}`, key, hosts: up.hosts }
 }
 
-/**
- * Sends a request to the server and returns its answer. Throws a Complaint (an error for the user) if the server
- * refuses the request, or if the request cannot be sent.
- */
+/** Sends a request to the server. Throws a Complaint if the server refuses it or cannot be reached. */
 export const askServer = async <Answer>(
   directory: string,
   method: string,

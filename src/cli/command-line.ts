@@ -1,5 +1,4 @@
-// Defines all commands of `alcove`. The code of each command is in the file with its name. The file is loaded only when the
-// command runs, so that all other commands start fast.
+// All commands of `alcove`. The file of a command is loaded only when the command runs, so that the others start fast.
 import { readFileSync } from 'node:fs'
 import { Command, InvalidArgumentError, Option } from 'commander'
 import { addCommands } from '#client/src/commands.ts'
@@ -17,10 +16,7 @@ const portNumber = (text: string): number => {
   return port
 }
 
-/**
- * Reads the name of a directory. Refuses an empty name, which an unset shell variable would cause and which would mean
- * the working directory.
- */
+/** Refuses an empty name, which an unset shell variable would cause and which would mean the working directory. */
 const directoryName = (text: string): string => {
   if (text === '') throw new InvalidArgumentError('it must not be empty')
   return text
@@ -28,10 +24,7 @@ const directoryName = (text: string): string => {
 
 const dataOption = () => namedData('the data directory of the server').default(defaultDataDirectory)
 
-/**
- * The option `--data` without a default. If it is given, the command uses the server of this data directory instead of
- * the signed-in user's session.
- */
+/** The option `--data`. With it, a command uses the server of this directory instead of the signed-in user's session. */
 const namedData = (meaning: string) => new Option('--data <dir>', meaning).argParser(directoryName)
 
 /**
@@ -48,9 +41,8 @@ const upSettings = async () => {
 }
 
 /**
- * Returns the server and the credential for a user's command. `--data` has priority. Without it, the client package
- * searches the environment variables and the session of the signed-in user. If the client package finds nothing, the
- * server of the default data directory is used.
+ * Returns server and credential for a user's command: those of `--data`, else of the environment or the user's session.
+ * If none of them exist, the server of the default data directory is used.
  */
 const connect = async ({ data }: { data?: string }): Promise<Access> => {
   const local = async (directory: string): Promise<Access> => {
@@ -293,8 +285,8 @@ const createCommandLine = (): Command => {
 }
 
 /**
- * Runs the command and ends the process. An error with a message for the user (a Complaint of this code, or a Failure of
- * the client) is printed as a sentence. Any other error is a bug of Alcove and is printed with its stack trace.
+ * Runs the command and ends the process. An error for the user is printed as a sentence.
+ * Any other error is a bug of Alcove and is printed with its stack trace.
  */
 export const runCommandLine = async (argv: readonly string[]): Promise<never> => {
   const noticeLoss = watchOutput()

@@ -1,5 +1,4 @@
-// `alcove control` runs control alone, in the foreground, as any user: for a service manager, a container, or a second
-// machine. It installs nothing and compiles nothing. The process is replaced by the program control.
+// `alcove control` runs control alone, in the foreground, as any user. It installs and compiles nothing.
 import { existsSync } from 'node:fs'
 import { nodeCommand } from '#src/kit/own-code.ts'
 import { Complaint } from '#src/up/complaint.ts'
@@ -14,8 +13,7 @@ const builtPages = (cacheDirectory: string): string | undefined => {
     const { directory } = findDashboardPlace(cacheDirectory)
     return existsSync(directory) ? directory : undefined
   } catch {
-    // `findDashboardPlace` fails if the user of this command may not create a directory in the cache
-    // (`ALCOVE_CACHE_DIR`). Control then serves the API without the dashboard.
+    // The user of this command may not create a directory in the cache. Control then serves the API without the dashboard.
     return undefined
   }
 }

@@ -30,10 +30,7 @@ export const doctor = async (dataDir: string, env: NodeJS.ProcessEnv): Promise<v
   if (findings.some(({ status }) => status === 'missing')) process.exitCode = 1
 }
 
-/**
- * Checks each step of a connection to the port on which a server listens for hosts, and prints the results. The exit
- * code is 1 if this machine cannot join.
- */
+/** Checks each step of a connection to a server's port for hosts. The exit code is 1 if this machine cannot join. */
 export const doctorOfPeer = async (address: string, token: string | undefined): Promise<void> => {
   const url = URL.parse(address)
   if (url?.protocol !== 'https:') throw new Complaint(`--peer ${address} is no address such as https://192.0.2.7:4603`)

@@ -17,10 +17,7 @@ import { organizations, userId } from '#test/control/people.ts'
 import { insertMany } from '#test/control/population.ts'
 import { testSettings } from '#test/control/test-settings.ts'
 
-/**
- * Returns a free port. The simulated identity provider must know its own address before it listens, so it cannot let
- * the kernel choose a port.
- */
+/** Returns a free port. The simulated identity provider must know its own address before it listens. */
 const findFreePort = async (): Promise<number> => {
   const server = createServer()
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
@@ -87,8 +84,8 @@ suite('alcove login', () => {
     const before = readSession(file)!
     writeSession(file, { ...before, accessToken: 'ended', endsAt: 0 })
     assert.match(await list(), /^notebook-/)
-    // In each round, several commands start with an expired token, and only one of them renews the session. The second
-    // round shows that the session is valid after that.
+    // Several commands start with an expired token, and only one renews the session. In the second round, the renewed
+    // session is valid.
     for (const _ of ['once', 'again']) {
       writeSession(file, { ...readSession(file)!, endsAt: 0 })
       for (const names of await Promise.all([list(), list(), list()])) assert.match(names, /^notebook-/)
@@ -97,8 +94,7 @@ suite('alcove login', () => {
     assert.notEqual(renewed.refreshToken, before.refreshToken)
     await assert.rejects(list(organizations.theirs), /does not reach/)
 
-    // Locks the session, as a command does while it renews the session. Logout must wait for that command. Otherwise
-    // the command would write the session file again after logout has removed it.
+    // Locks the session, as a command does that renews it. Logout must wait: otherwise the command would write the file again.
     const renewing = await waitForLock(`${file}.busy`, 1000)
     const signedOut = logout({ file, say: () => {} })
     assert.ok(existsSync(file))
@@ -106,8 +102,7 @@ suite('alcove login', () => {
     await signedOut
     assert.ok(!existsSync(file))
     assert.equal(findAccess({ XDG_CONFIG_HOME: directory }), undefined)
-    // Write the session back that logout has removed. The issuer has revoked the token of the session, so a command
-    // cannot renew the session.
+    // The issuer has revoked the token of this session, so a command cannot renew it.
     writeSession(file, { ...renewed, endsAt: 0 })
     await assert.rejects(list(), /could not be renewed/)
   })

@@ -1,5 +1,4 @@
-// Tests what `alcove purge` removes and what it leaves. No server runs in these tests: they only make data directories
-// and networks like those of a server.
+// Tests what `alcove purge` removes and what it leaves. The tests make data and networks like a server's; none runs.
 import assert from 'node:assert/strict'
 import { spawn, spawnSync } from 'node:child_process'
 import { once } from 'node:events'
@@ -85,10 +84,7 @@ suite('alcove purge', { skip: process.getuid?.() === 0 ? false : 'it needs root'
     assert.deepEqual(held(), [false, false])
   })
 
-  /**
-   * Makes a storage pool as a runner does: a file system in a file, on a loop device. It is small, because its size
-   * does not matter here.
-   */
+  /** Makes a storage pool as a runner does: a file system in a file, on a loop device. */
   const makePool = (runner: string) => {
     const [file, at] = [join(runner, 'pool.img'), join(runner, 'pool')]
     mkdirSync(at)
@@ -102,10 +98,7 @@ suite('alcove purge', { skip: process.getuid?.() === 0 ? false : 'it needs root'
     writeFileSync(join(at, 'disk'), 'of a sandbox')
   }
 
-  /**
-   * Starts a process with a mount namespace of its own, as a container has. What is mounted now stays mounted in this
-   * namespace until the process ends.
-   */
+  /** Starts a process in a mount namespace of its own, like a container. What is mounted now stays mounted there. */
   const holdMounts = async (t: TestContext) => {
     const script = 'echo held; exec sleep 4713'
     const holder = spawn('unshare', ['--mount', '--propagation', 'private', 'sh', '-c', script], {

@@ -37,9 +37,8 @@ const allSteps = async (steps: readonly (() => Promise<unknown>)[]): Promise<str
 }
 
 /**
- * Removes everything of a server from the host, and returns a line for each thing that could not be removed. Keys and
- * database are removed first. If a step fails, the later steps still run. The mark file of the directory is removed
- * last, so that a later purge recognizes the directory. `say` is called before each step, because a step may take long.
+ * Removes everything of a server from the host, and returns a line for each thing that could not be removed.
+ * If a step fails, the later steps still run. The directory's mark file then stays, for a later purge.
  */
 export const purge = async (data: DataDirectory, say: (step: string) => void = () => {}): Promise<string[]> => {
   say('Ending programs that still run …')
@@ -47,9 +46,8 @@ export const purge = async (data: DataDirectory, say: (step: string) => void = (
   say('Removing keys, the database and logs …')
   const secrets = await allSteps([() => removeSecrets(data)])
   say('Ending sandboxes, and removing their networks and mounts …')
-  // The runtime directory lists what the runner shares with other servers: address ranges, and rules in the firewalls
-  // of other programs. `removeNetwork` needs this list, so the first `removeTraces` keeps the directory. The second
-  // `removeTraces` removes the directory, and returns everything that is still there.
+  // `removeNetwork` needs the runtime directory, which lists what the runner shares with other servers.
+  // The first `removeTraces` therefore keeps this directory.
   const network = await allSteps([
     () => removeTraces(data, { keepsRuntime: true }).then(() => []),
     () => removeNetwork(data.instance),

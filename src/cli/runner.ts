@@ -68,10 +68,7 @@ const remarksOf = ({ warm, isEmptied, silentSince, lostAt, givenUp, leftovers }:
   return remarks.map((remark) => `, ${remark}`).join('')
 }
 
-/**
- * Returns a heading and a line for each runner. The number of sandboxes includes warm sandboxes, which nobody owns yet,
- * because their disks use the runner too.
- */
+/** Returns a heading and a line for each runner. Warm sandboxes are counted too, because their disks use the runner. */
 export const runnerLines = (runners: readonly Runner[]): string[] => {
   const line = (id: string, region: string, state: string, sandboxes: string) =>
     `${id.padEnd(20)} ${region.padEnd(12)} ${state.padEnd(10)} ${sandboxes}`
@@ -114,9 +111,7 @@ const lookAgainSeconds = 2
 export const endOfEmptying = (id: string, { isEmptied, left, staying }: Emptying): string[] | undefined => {
   if (!isEmptied) return [`${id} is not emptied any more.`]
   if (left === 0) return [`${id} is empty. "alcove runner remove ${id}" takes it out of service.`]
-  // Control lists sandboxes that cannot be moved in `staying`, at most 100 of them. If fewer than 100 are listed, all
-  // others can be moved, so the emptying goes on. If 100 are listed, this command cannot know whether the others can be
-  // moved, so it does not wait for them.
+  // Control lists at most 100 sandboxes that cannot be moved. With fewer, all others can be moved, and the emptying goes on.
   if (left > staying.length && staying.length < 100) return undefined
   return [
     `${sandboxes(left)} cannot be moved from ${id}:`,
@@ -125,11 +120,10 @@ export const endOfEmptying = (id: string, { isEmptied, left, staying }: Emptying
 }
 
 /**
- * Asks control to move all sandboxes of a runner to other runners. Prints the progress until the runner is empty, or
- * has only sandboxes that cannot move. If this command ends earlier, control continues.
+ * Asks control to move all sandboxes of a runner to other runners, and prints the progress.
+ * If this command ends earlier, control continues.
  *
- * A move ends the processes of a running sandbox. If a sandbox runs, the command therefore asks for confirmation first,
- * unless `isAgreed` is true or there is no terminal to ask on.
+ * A move ends the processes of running sandboxes. The command therefore asks for confirmation on a terminal.
  */
 export const emptyRunner = async (directory: string, id: string, isAgreed: boolean): Promise<void> => {
   const path = `/runners/${encodeURIComponent(id)}`

@@ -1,5 +1,4 @@
-// `alcove status`: shows the state of each program, which `up` reports. Also shows the sandboxes and the disk space of
-// images, which control reports.
+// `alcove status`: shows the state of the programs, the sandboxes, and the disk space of images.
 import { isAlive } from '#src/kit/process-identity.ts'
 import { asSize } from '#src/runner/images/limits.ts'
 import { Complaint } from '#src/up/complaint.ts'
@@ -16,10 +15,7 @@ type Status = {
   programs: (ProgramState & { alive: boolean })[]
   /** Number of sandboxes in each state. Absent if control's metrics could not be read. */
   sandboxes?: Record<string, number>
-  /**
-   * Bytes of images, by runner and kind of image file. A runner that has reported none is left out. Absent if control's
-   * metrics could not be read.
-   */
+  /** Bytes of images, by runner and kind of image file. Absent if control's metrics could not be read. */
   imageBytes?: Record<string, Record<string, number>>
   /** The age of the default image, and whether it is being renewed. Absent if the user is not root. */
   defaultImage?: string
@@ -53,10 +49,7 @@ const askMetrics = async ({ host, port }: UpState, key: string): Promise<string>
   return await reply.text()
 }
 
-/**
- * Reads the numbers that only control's metrics have. This needs root and a running control; without them, the rest of
- * the status is still shown.
- */
+/** Reads the numbers that only control's metrics have. This needs root and a running control. */
 const findInMetrics = async (
   data: DataDirectory,
   up: UpState,
@@ -97,10 +90,7 @@ export const readStatus = async (directory: string): Promise<Status> => {
   }
 }
 
-/**
- * Returns the lines about sandboxes. Sandboxes in the state `build_failed` have a separate line, because they use no
- * resources of a host: each is only the record of a failed create.
- */
+/** Returns the lines about sandboxes. The state `build_failed` has its own line, because it uses no resources of a host. */
 export const sandboxLines = ({ build_failed: failed = 0, ...others }: Record<string, number>): string[] => {
   const states = Object.entries(others).map(([state, count]) => `${count} ${state}`)
   const kept = 'kept until their owners delete them; they use no CPU, memory or disk'

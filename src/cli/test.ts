@@ -32,8 +32,7 @@ export const test = async (files: readonly string[], options: Options): Promise<
   const [script = '', ...args] = commandFor(files, options)
   const path = resolve(import.meta.dirname, '../../scripts', script)
   const child = spawn(process.execPath, [path, ...args], { stdio: 'inherit' })
-  // Ctrl-C sends a signal to all processes of the terminal. The tests then clean up and end; this process only waits
-  // for their end.
+  // Ctrl-C sends a signal to all processes of the terminal. The tests then clean up, and this process waits for their end.
   for (const signal of ['SIGINT', 'SIGTERM'] as const) process.on(signal, () => child.kill(signal))
   const [code] = (await once(child, 'exit')) as [number | null]
   process.exitCode = code ?? 1
