@@ -1,5 +1,4 @@
-// Answers the question that a gate asks before it forwards a call: may this caller reach this sandbox, and which runner
-// has the sandbox?
+// Answers a gate's question before it forwards a call: may this caller reach this sandbox, and which runner has it?
 
 import Type from 'typebox'
 import { type ControlRoute, route } from '#src/control/auth/route.ts'
@@ -76,15 +75,12 @@ const isNamed = (row: SandboxRow | undefined, idOrName: string): row is SandboxR
   row !== undefined && row.state !== 'destroyed' && (row.id === idOrName || row.name === idOrName)
 
 /**
- * Returns the time for which the expiry of a signed URL is checked: now. Returns undefined (no check) if the gate asks
- * about an open connection that control admitted earlier. Such a connection may last longer than its URL.
+ * Returns the time for which the expiry of a signed URL is checked. Undefined means no check: an open connection may
+ * last longer than its URL.
  */
 const judgedAt = ({ clock }: RunningParts, { wasLetIn }: AccessQuestion) => (wasLetIn ? undefined : clock.now())
 
-/**
- * Returns the calls that a credential allows. A signed file URL allows only the call that it was signed for. Every
- * other credential allows the whole toolbox or one port.
- */
+/** Returns the calls that a credential allows: for a signed file URL one call, otherwise the whole toolbox or one port. */
 const allowedTo = ({ port }: AccessQuestion, credential?: Credential): Allowed => {
   if (credential?.kind === 'file-signature') {
     const { method, path } = credential
@@ -94,8 +90,8 @@ const allowedTo = ({ port }: AccessQuestion, credential?: Credential): Allowed =
 }
 
 /**
- * Returns the sandbox if this credential gives access to it. Otherwise returns `stranger` for a valid API key or JWT
- * (the caller's organization has no such sandbox), and undefined for any other credential.
+ * Returns the sandbox if this credential gives access to it.
+ * `stranger`: the API key or JWT is valid, but its organization has no such sandbox.
  */
 const tryCredential = async (
   parts: RunningParts,
@@ -119,8 +115,7 @@ const tryCredential = async (
       return isNamed(opened?.sandbox, sandboxIdOrName) ? opened.sandbox : undefined
     }
     case 'file-signature': {
-      // A signed file URL names no organization, and sandbox names are unique only within an organization. The sandbox
-      // is therefore found only by its id.
+      // Only by id: the URL names no organization, and sandbox names are unique only within an organization.
       const row = port === undefined ? await findSandboxById(sql, sandboxIdOrName) : undefined
       if (row === undefined || row.state === 'destroyed') return undefined
       return isSignedBy(row.signing_key, credential, judgedAt(parts, question)) ? row : undefined
@@ -133,10 +128,7 @@ const tryCredential = async (
   }
 }
 
-/**
- * Finds the sandbox whose port a call may reach without a credential. Such a call names a public sandbox, or the token
- * of a signed URL instead of a sandbox. Returns undefined for all other calls. No toolbox is public.
- */
+/** Finds the sandbox whose port a call may reach without a credential, by its id if it is public, or by a signed URL's token. */
 const findOpenPort = async (parts: RunningParts, question: AccessQuestion): Promise<OpenedPort | undefined> => {
   const { sql } = parts.database
   const { sandboxIdOrName, port } = question
@@ -197,16 +189,12 @@ export const accessOf = (
   ...found,
 })
 
-/**
- * Answers the access question of a gate. `proxyRegionId`: the region of a proxy that an organization runs itself. Such
- * a proxy gets 404 for sandboxes of other regions.
- */
+/** Answers the access question of a gate. `proxyRegionId`: the region of a proxy that an organization runs itself. */
 const answerAccess = async (parts: GateParts, question: AccessQuestion, proxyRegionId?: string): Promise<Access> => {
   const { sql } = parts.database
   const { row, openedBy, allowed } = await open(parts, question)
   if (proxyRegionId !== undefined && row.region_id !== proxyRegionId) throw noSandbox(question.sandboxIdOrName)
-  // A sandbox that waits for its image, or whose runner was removed, has no runner address. No address is needed for
-  // it, because it does not run.
+  // A sandbox without a runner needs no address, because it does not run.
   const runnerAddress = row.runner_address ?? ''
   const isUp = isRunning(row.state, row.desired_state) || row.state === 'paused'
   if (isUp && runnerAddress === '') throw new Problem('bad_gateway')
@@ -248,8 +236,7 @@ export const accessRoutes = (parts: GateParts): ControlRoute[] => [
       throw new Problem('bad_request', 'This is a WebSocket: it needs an upgrade.')
     },
     socket: (socket, { proxyRegionId, gateId }) => {
-      // The proxy of a region gets no access answers in advance, because its key can be revoked while this WebSocket is
-      // open. That proxy must ask for each call.
+      // The proxy of a region must ask for each call: its key can be revoked while this WebSocket is open.
       if (proxyRegionId === undefined) parts.gates.add(socket, gateId)
     },
   }),

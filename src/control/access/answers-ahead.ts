@@ -1,6 +1,5 @@
-// Sends access answers to gates before the gates ask. A caller who has just got a sandbox usually calls its toolbox
-// next. The gate can then admit that call without asking control. The gate uses the answer as if it had asked for it,
-// and for as long. A gate that has not got the answer asks control.
+// Sends access answers to gates before they ask. A caller with a new sandbox usually calls its toolbox next.
+// The gate can then admit that call without asking control. A gate that did not get the answer asks control.
 import type { FastifyRequest } from 'fastify'
 import { readBearer, readOrganizationHeader } from '#src/control/auth/bearer.ts'
 import { isRunning } from '#src/control/sandboxes/record/lifecycle.ts'
@@ -18,10 +17,7 @@ const questionAfter = ({ headers }: FastifyRequest, sandboxId: string): AccessQu
   return { sandboxIdOrName: sandboxId, credentials: [credential], countsAsActivity: true }
 }
 
-/**
- * Sends to the gates the answer that the caller of this request may call the sandbox. Call this before the reply to the
- * request is sent.
- */
+/** Tells the gates that the caller of this request may call the sandbox. Call this before the reply is sent. */
 export const answerAhead = (
   { gates, links, tickets }: Pick<GateParts, 'gates' | 'links' | 'tickets'>,
   request: FastifyRequest,

@@ -1,6 +1,5 @@
-// The endpoints `/preview/…` of the public API. The proxy that an organization runs for its own region calls them. Each
-// endpoint answers one question about a sandbox. Our own gates get all these answers from one endpoint instead
-// (access.ts).
+// The endpoints `/preview/…`, which the proxy of an organization's own region calls.
+// Each endpoint answers one question about a sandbox. Our own gates ask one endpoint for everything (access.ts).
 import Type from 'typebox'
 import { type ControlRoute, type ProxyContext, route } from '#src/control/auth/route.ts'
 import { hashKey } from '#src/control/auth/secret.ts'

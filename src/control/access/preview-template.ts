@@ -1,11 +1,10 @@
-// The public URL of a sandbox's port. Each port has its own host name below the host name of the gate, so that browsers
-// isolate sandboxes from each other. If the gate has only an IP address, the port stands in the path of the URL.
+// The public URL of a sandbox's port. Each port has its own host name, so that browsers isolate sandboxes from each other.
+// If the gate has only an IP address, the port stands in the path.
 import { isIP } from 'node:net'
 
 export const previewTemplate = (proxyUrl: string): string => {
   const { protocol, hostname, host } = new URL(proxyUrl)
-  // Replaces 127.0.0.1 by `localhost`, so that each port can have its own host name: every name below `localhost` leads
-  // to this machine (RFC 6761 §6.3).
+  // Every name below `localhost` leads to this machine (RFC 6761 §6.3), so each port can have its own host name.
   const named = hostname === '127.0.0.1' ? host.replace(hostname, 'localhost') : host
   const isAddress = isIP(named.replace(/:\d+$/, '').replace(/^\[|\]$/g, '')) !== 0
   return isAddress

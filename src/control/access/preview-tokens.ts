@@ -1,6 +1,5 @@
-// The tokens that open the previews and the toolbox of one sandbox. Signed-in users get the sandbox's own token. An API
-// key gets a token that is derived from the sandbox's own token and becomes invalid when the API key does. Both tokens
-// change at every start of the sandbox.
+// The tokens that open the previews and the toolbox of one sandbox. They change at every start of the sandbox.
+// Signed-in users get the sandbox's own token. An API key gets a token that becomes invalid with the key.
 import { createHmac } from 'node:crypto'
 import { isMakerGone } from '#src/control/auth/maker.ts'
 import { hashKey, isSameHash } from '#src/control/auth/secret.ts'
@@ -15,25 +14,18 @@ const keyToken = /^[\w-]{43}$/
 const tokenOf = (previewToken: string, keyHash: string): string =>
   createHmac('sha256', previewToken).update(`v1:key:${keyHash}`).digest('base64url')
 
-/**
- * Throws 401 if a token could not be inserted because the API key was deleted meanwhile, and 404 if the sandbox was
- * deleted meanwhile. Rethrows every other error.
- */
+/** Handles a failed insert of a token. Throws 401 if the API key was deleted meanwhile, 404 if the sandbox was. */
 export const refuseDangling = (error: unknown, sandboxId: string): never => {
   if (isMakerGone(error)) throw new Problem('unauthorized', undefined, { cause: error })
   if (!isDangling(error)) throw error
   throw noSandbox(sandboxId, { cause: error })
 }
 
-/**
- * Returns the preview token for a caller. A caller with an API key gets a token that is derived for that key; a
- * signed-in user gets the token of the sandbox.
- */
+/** Returns the preview token for a caller. With an API key, the token is derived for that key. */
 export const previewTokenFor = async (sql: Sql, sandbox: SandboxRow, keyHash: string | undefined): Promise<string> => {
   if (keyHash === undefined) return sandbox.preview_token
   const token = tokenOf(sandbox.preview_token, keyHash)
-  // If the sandbox was restarted after `sandbox` was read, `token` is outdated. The condition on `preview_token` in
-  // this query prevents that an outdated token is stored.
+  // After a restart of the sandbox, `token` is outdated. The condition on `preview_token` prevents storing it.
   await sql`
     insert into preview_tokens (sandbox_id, maker_hash, token_hash)
     select id, ${keyHash}, ${hashKey(token)} from sandboxes

@@ -1,5 +1,4 @@
-// The URLs of previews. A plain URL opens a preview only together with a credential. A signed URL needs no credential
-// until it expires.
+// The URLs of previews. A plain URL also needs a credential. A signed URL needs none until it expires.
 import { randomInt } from 'node:crypto'
 import type { Caller } from '#src/control/auth/route.ts'
 import { hashKey } from '#src/control/auth/secret.ts'
@@ -18,20 +17,14 @@ import {
 
 /** Maximum number of valid signed URLs of a sandbox. */
 const mostSignedUrls = 1000
-/**
- * Minimum milliseconds from the expiry of a signed URL until its row is deleted. Until the row is deleted, connections
- * that were opened with the URL may continue.
- */
+/** Minimum milliseconds for which the row of an expired signed URL stays. Until then, its open connections may continue. */
 const keptMs = 86_400_000
 const tokenLength = 16
 const tokenLetters = 'abcdefghijklmnopqrstuvwxyz0123456789'
 
 const newToken = () => Array.from({ length: tokenLength }, () => tokenLetters[randomInt(tokenLetters.length)]).join('')
 
-/**
- * Converts a text to a port number. Throws 400 if the text is no port number, or if the port is reserved. Of the
- * reserved ports, only the toolbox's has previews.
- */
+/** Converts a text to a port number. Throws 400 if it is none, or for a reserved port, except the toolbox's. */
 export const readPort = (text: string): number => {
   const port = /^\d{1,5}$/.test(text) ? Number(text) : 0
   if (port < 1 || port > 65_535) throw new Problem('bad_request', 'params.port must be a port from 1 to 65535')

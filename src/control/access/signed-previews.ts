@@ -1,5 +1,5 @@
-// The SQL of signed preview URLs. Only a SHA-256 hash of each token is stored. Nobody can guess a token from its hash
-// in time: a token has 82 random bits and is valid for a day at most.
+// The SQL of signed preview URLs. Only a SHA-256 hash of each token is stored.
+// Nobody can guess a token from its hash in time: a token has 82 random bits and is valid for a day at most.
 
 import type { SandboxRow } from '#src/control/sandboxes/record/sandbox.ts'
 import { withRunner } from '#src/control/sandboxes/service.ts'
@@ -12,10 +12,7 @@ type SignedPreviewRow = {
   port: number
   created_at: Date
   expires_at: Date
-  /**
-   * Hash of the API key that made the URL. The URL becomes invalid when the key does. Null: a user made the URL without
-   * an API key.
-   */
+  /** Hash of the API key that made the URL, which becomes invalid with the key. Null: made without an API key. */
   maker_hash: string | null
 }
 

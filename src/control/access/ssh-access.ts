@@ -1,5 +1,4 @@
-// Access to a sandbox over SSH. A client uses a token as its SSH user name. Each token gives access to one sandbox
-// until it expires.
+// Access to a sandbox over SSH, with a token as the SSH user name. Each token is for one sandbox and expires.
 import { randomInt, randomUUID } from 'node:crypto'
 import type { Caller, SshAsker } from '#src/control/auth/route.ts'
 import { hashKey } from '#src/control/auth/secret.ts'
@@ -18,17 +17,11 @@ const letters = 'abcdefghijklmnopqrstuvwxyz0123456789'
 const newToken = () =>
   `ssh_${Array.from({ length: sshTokenLetters }, () => letters[randomInt(letters.length)]).join('')}`
 
-/**
- * Returns the command with which a user enters a sandbox over SSH. `GET /config` shows the command with `{{TOKEN}}` in
- * place of a token.
- */
+/** Returns the command with which a user enters a sandbox over SSH. `GET /config` shows it with the token `{{TOKEN}}`. */
 export const sshCommand = ({ host, port }: { host: string; port: number }, token: string): string =>
   `ssh -p ${port} ${token}@${host}`
 
-/**
- * Finds the address of the SSH gateway for a sandbox: the gateway of the sandbox's region if it has one, otherwise the
- * gateway of this server.
- */
+/** Finds the SSH gateway for a sandbox: that of its region, otherwise that of this server. */
 const findGateway = async ({ database, settings }: RunningParts, sandbox: SandboxRow) => {
   const region = await findRegion(database.sql, sandbox.organization_id, sandbox.region_id)
   if (!region?.sshGatewayUrl) return settings.sshGateway
@@ -92,18 +85,15 @@ export const revokeSshAccess = async (
 }
 
 /**
- * Whether the asker may validate tokens of this sandbox. A member may validate tokens of their organization. The SSH
- * gateway of a region may validate tokens of that region, and the SSH gateway of this server all tokens.
+ * Whether the asker may validate tokens of this sandbox: a member of its organization, or the SSH gateway of its region
+ * or of this server.
  */
 const mayKnow = (asker: SshAsker, sandbox: SandboxRow) =>
   'organizationId' in asker
     ? sandbox.organization_id === asker.organizationId
     : asker.sshRegionId === undefined || sandbox.region_id === asker.sshRegionId
 
-/**
- * Returns whether an SSH token is valid now, and of which sandbox. If an SSH gateway asks, the result also has the
- * state of the sandbox and the expiry of the token.
- */
+/** Returns whether an SSH token is valid now, and of which sandbox. An SSH gateway gets state and expiry too. */
 export const validateSshAccess = async ({ database, clock }: RunningParts, asker: SshAsker, token: string) => {
   const opened = sshToken.test(token) ? await findBySshToken(database.sql, hashKey(token), clock.now()) : undefined
   if (opened === undefined || !mayKnow(asker, opened.sandbox)) return { valid: false, sandboxId: '' }

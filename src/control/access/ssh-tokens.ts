@@ -8,20 +8,14 @@ export type SshAccessRow = {
   id: string
   token_hash: string
   sandbox_id: string
-  /**
-   * Hash of the API key that made the token. The token becomes invalid when the key does. Null: a user made the token
-   * without an API key.
-   */
+  /** Hash of the API key that made the token, which becomes invalid with the key. Null: made without an API key. */
   maker_hash: string | null
   created_at: Date
   updated_at: Date
   expires_at: Date
 }
 
-/**
- * Inserts a token and returns its row. The row's expiry is never later than that of the API key with which the token
- * was made.
- */
+/** Inserts a token and returns its row. The token expires no later than the API key that made it. */
 export const insertSshAccess = async (sql: Sql, row: SshAccessRow): Promise<SshAccessRow> => {
   const { id, token_hash, sandbox_id, maker_hash, created_at, updated_at, expires_at } = row
   const [inserted] = await sql<SshAccessRow[]>`
@@ -32,10 +26,7 @@ export const insertSshAccess = async (sql: Sql, row: SshAccessRow): Promise<SshA
   return inserted!
 }
 
-/**
- * Counts the valid SSH tokens of a sandbox. Locks the row of the sandbox until the transaction ends, so that concurrent
- * calls cannot exceed the limit together.
- */
+/** Counts the valid SSH tokens of a sandbox. The lock prevents that concurrent calls exceed the limit together. */
 export const countSshAccess = async (transaction: Transaction, sandboxId: string, now: Date): Promise<number> => {
   await transaction`select 1 from sandboxes where id = ${sandboxId} for no key update`
   const [row] = await transaction<{ count: number }[]>`

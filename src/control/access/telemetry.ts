@@ -1,5 +1,4 @@
-// Returns to the telemetry collector where to send the telemetry of a sandbox. The collector knows only the token that
-// the sandbox has sent to it, and asks with this token.
+// Tells the telemetry collector where to send the telemetry of a sandbox. The collector asks with the sandbox's token.
 import { Problem } from '#src/problems.ts'
 import { type ControlRoute, route } from '../auth/route.ts'
 import type { OrganizationParts } from '../organizations/change.ts'

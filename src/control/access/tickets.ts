@@ -1,6 +1,5 @@
-// Signs tickets (src/wire/ticket.ts). All control processes share the keys, which are encrypted in the database and
-// replaced every month. Gates get the public part of a replaced key for one more day, because another process may sign
-// with that key until it reads the new keys from the database.
+// Signs tickets (src/wire/ticket.ts). All control processes share the encrypted keys, which are replaced every month.
+// Gates get the public part of a replaced key for one more day. Another process may still sign with that key.
 import { createPrivateKey, createPublicKey, generateKeyPairSync, type KeyObject, randomUUID } from 'node:crypto'
 import type { Parts } from '#src/control/parts.ts'
 import type { Transaction } from '#src/control/storage/database.ts'
@@ -26,10 +25,7 @@ const day = 24 * hour
 const replacedAfterMs = 30 * day
 const toldForMs = day
 const lock = 7_305_525
-/**
- * Milliseconds for which a signed ticket is reused for the same sandbox, gate and allowed calls. Signing is the most
- * expensive part of an access answer.
- */
+/** Milliseconds for which a ticket is reused. Signing is the most expensive part of an access answer. */
 const givenForMs = ticketLastsMs / 2
 const keptTickets = 4096
 
@@ -57,8 +53,7 @@ export class Tickets {
     const { sandboxId, organizationId, runnerAddress, gateId, allowed } = ticket
     const what = JSON.stringify([this.#signing.id, sandboxId, organizationId, runnerAddress, gateId, allowed])
     const given = this.#given.get(what)
-    // A cached ticket that was signed at a later time than `now` shows that the clock was set back. That ticket would
-    // expire too far in the future, so a new one is signed.
+    // A ticket signed later than `now` shows that the clock was set back. That ticket would expire too late.
     if (given !== undefined && given.until - givenForMs <= now && now < given.until) return given.text
     const text = makeTicket({ ...ticket, expiresAt: now + ticketLastsMs }, this.#signing)
     this.#given.delete(what)
@@ -71,16 +66,12 @@ export class Tickets {
   async read(text: string): Promise<Ticket | undefined> {
     const key = (await this.listKeys()).find(({ id }) => id === keyIdOf(text))
     const ticket = key && readTicket(text, publicKeyFrom(key.publicKey))
-    // The clock of the process that signed the ticket may differ from this clock. A ticket is therefore accepted for
-    // `ticketSkewMs` after its expiry.
+    // The clock of the process that signed the ticket may differ from this one.
     const isOver = ticket !== undefined && ticket.expiresAt + ticketSkewMs < this.#parts.clock.now().getTime()
     return isOver ? undefined : ticket
   }
 
-  /**
-   * Lists the public keys with which gates check tickets. Reads the database at every call, because another control
-   * process may have made a new key.
-   */
+  /** Lists the public keys with which gates check tickets. Another control process may have made a new key. */
   async listKeys(): Promise<TicketKey[]> {
     const rows = await this.#parts.database.sql<Row[]>`select * from ticket_keys order by created_at desc, id`
     return rows
@@ -88,10 +79,7 @@ export class Tickets {
       .map(({ id, public_key: publicKey }) => ({ id, publicKey }))
   }
 
-  /**
-   * Replaces the signing key when it is a month old. Called every few seconds, but reads the keys from the database
-   * only once an hour.
-   */
+  /** Replaces the signing key when it is a month old. Called every few seconds, but reads the database once an hour. */
   async renew(): Promise<void> {
     const now = this.#parts.clock.now().getTime()
     if (now - this.#readAt < hour) return
@@ -101,8 +89,8 @@ export class Tickets {
 }
 
 /**
- * Returns the newest signing key that this server can decrypt, and makes one if there is none. A lock ensures that
- * processes get the same key if they call this at the same time.
+ * Returns the newest signing key that this server can decrypt, or makes one. With the lock, concurrent processes get
+ * the same key.
  */
 const ensureKey = async (parts: TicketParts): Promise<Signing> =>
   await parts.database.transaction(async (transaction) => {
@@ -120,10 +108,7 @@ const ensureKey = async (parts: TicketParts): Promise<Signing> =>
     return await makeKey(transaction, parts, now)
   })
 
-/**
- * Whether the public key of a row can be read. A row whose key cannot be read is not listed for gates, because a gate
- * would refuse the whole list.
- */
+/** Whether the public key of a row can be read. If one cannot be read, a gate would refuse all keys. */
 const hasPublicKey = ({ log }: Pick<TicketParts, 'log'>, { id, public_key }: Row): boolean => {
   try {
     publicKeyFrom(public_key)
@@ -134,10 +119,7 @@ const hasPublicKey = ({ log }: Pick<TicketParts, 'log'>, { id, public_key }: Row
   }
 }
 
-/**
- * Decrypts the private key of a row. Returns undefined if it was encrypted with another encryption key. The caller then
- * uses or makes another signing key.
- */
+/** Decrypts the private key of a row. Undefined if another encryption key encrypted it. */
 const findPrivateKey = ({ encryption, log }: TicketParts, { id, private_key }: Row): string | undefined => {
   try {
     return encryption.decrypt(purposeOf(id), private_key)

@@ -1,5 +1,4 @@
-// Tests how a gate changes the environment variables of a sandbox. With each change, the gate sends the ticket that
-// control signed for the call of the user.
+// Tests how a gate changes the variables of a sandbox. Each change has the ticket of the user's call.
 import assert from 'node:assert/strict'
 import { suite, test } from 'node:test'
 import { startControl, type TestControl } from '#test/control/harness.ts'

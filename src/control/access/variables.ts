@@ -1,6 +1,5 @@
-// Changes the environment variables of a sandbox for a gate. The variables are stored only in the row of the sandbox.
-// They therefore survive a stop, a move to another runner and a crash of any program. No program inside the sandbox can
-// forge them.
+// Changes the environment variables of a sandbox for a gate. They are stored only in the row of the sandbox.
+// They survive a stop, a move and a crash of any program. No program inside the sandbox can forge them.
 import Type from 'typebox'
 import { type ControlRoute, route } from '#src/control/auth/route.ts'
 import { changeVariables } from '#src/control/sandboxes/record/variables.ts'
@@ -21,10 +20,7 @@ const Question = Type.Object({
   unsetValuePrefix: Type.Optional(Type.String({ maxLength: longestValue })),
 })
 
-/**
- * Changes the environment variables of a sandbox for a gate. The gate must send the ticket that control signed for the
- * call of the user: the key of the gate alone gives no right to change a sandbox.
- */
+/** The gate must send the ticket of the user's call: the key of the gate alone gives no right to change a sandbox. */
 const change = async (
   { database, clock, changes, tickets }: GateParts,
   { ticket: text, inherited, ...change }: VariableQuestion,
