@@ -28,34 +28,25 @@ export const users = {
   builder: 61010,
 } as const
 
-/**
- * A file or directory of the host that a confined program sees. `at`: the path at which the program sees it; by default
- * the host's path.
- */
+/** A file or directory of the host that a confined program sees. `at`: its path for the program, by default the host's. */
 export type Shown = { from: string; at?: string; isWritable?: boolean }
 
 export type Confined = {
   command: readonly string[]
   uid: number
-  /**
-   * The files that the program sees in addition to the host's /usr, some devices and the program's own entry in /proc.
-   * They are mounted in the order of this list.
-   */
+  /** Mounted in this order, besides the host's /usr, some devices and the program's own entry in /proc. */
   shown?: readonly Shown[]
   /** Directories that the program sees as empty. Needed if such a directory is inside a directory in `shown`. */
   hidden?: readonly string[]
   /**
-   * `internet`: the host's network, and the files in the host's /etc for names and certificates. `unix`: no network
-   * interface, only unix sockets in directories that the program sees. `none`: no socket at all.
+   * `internet`: the host's network, and its files in /etc for names and certificates. `unix`: only unix sockets in directories
+   * that the program sees.
    */
   sockets: 'internet' | 'unix' | 'none'
   /** True if the program may start processes and signal them. False: it may only start threads. */
   hasProcesses?: boolean
   mayBindLowPorts?: boolean
-  /**
-   * `memory`: limit of the address space in bytes. `data`: limit of the private part of the address space in bytes.
-   * `cpu`: limit of the CPU time in seconds.
-   */
+  /** `memory`: address space in bytes. `data`: private part of the address space in bytes. `cpu`: CPU time in seconds. */
   limits?: Partial<Record<'memory' | 'data' | 'cpu' | 'files' | 'filesize', number>>
   /** The signal that the program gets when the process that started it ends. Default: SIGKILL. */
   endsWith?: 'SIGTERM' | 'SIGINT' | 'SIGKILL'
@@ -64,9 +55,9 @@ export type Confined = {
 const show = ({ from, at = from, isWritable = false }: Shown): string[] => [isWritable ? 'write' : 'see', from, at]
 
 /**
- * Returns the command that starts a program without root's rights. The program has its own uid, no groups, no
- * capabilities and no way to get any. It has a system call filter, and a root directory that contains only what `shown`
- * names. The host can still unmount a file system that the program sees. Only root can run the command.
+ * Returns the command that starts a program with its own uid, a system call filter, and a root directory of its own. The
+ * program has no capabilities and no way to get any. Only root can run the command. The host can still unmount a file system
+ * that the program sees.
  */
 export const confined = (program: Confined): string[] => [
   ...[confine, 'view'],
@@ -82,8 +73,8 @@ export const confined = (program: Confined): string[] => [
 ]
 
 /**
- * Returns the command that starts a program with the system call filter only, for programs that are confined in another
- * way. `at`: path of `filterProgram` in the root directory that the started program has.
+ * Returns the command that starts a program with the system call filter only. `at`: path of `filterProgram` in the root
+ * directory of the started program.
  */
 export const filtered = (at: string, sockets: Confined['sockets'], command: readonly string[]): string[] => [
   ...[at, 'filter', sockets, 'many'],

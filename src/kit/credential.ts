@@ -9,8 +9,8 @@ export type Credential = {
    */
   headers: Record<string, string>
   /**
-   * Returns the options for a new TLS connection. They are read for each connection, because another program renews the
-   * certificate. Throws if a file is missing. Absent: the program has no certificate.
+   * Options for a new TLS connection. They are read for each connection, because another program renews the certificate. Throws
+   * if a file is missing.
    */
   tls?: () => { ca: string; cert?: string; key?: string; servername: string }
 }
@@ -20,9 +20,8 @@ export const showsCertificate = (controlUrl: URL, certificatesDirectory: string 
   certificatesDirectory !== undefined && controlUrl.protocol === 'https:'
 
 /**
- * Returns the credential with which a program calls control: its certificate, if it has one and `controlUrl` is HTTPS,
- * otherwise `key` in a header. `controlName`: the name in control's certificate, which is checked in place of the name
- * in `controlUrl`.
+ * Returns the credential for calls to control: over HTTPS the certificate, if there is one; otherwise `key`. `controlName`: the
+ * name that control's certificate must have, in place of the name in `controlUrl`.
  */
 export const credentialFor = (
   controlUrl: URL,

@@ -4,10 +4,7 @@ const btrfsMagic = 0x9123683e
 
 export const isBtrfs = async (path: string): Promise<boolean> => (await statfs(path)).type === btrfsMagic
 
-/**
- * Whether this process can write to the path. On a read-only file system the result is false even for root. A file
- * system can become read-only after an error.
- */
+/** Whether this process can write to the path. False on a read-only file system, even for root. */
 export const isWritable = (path: string): Promise<boolean> =>
   access(path, constants.W_OK).then(
     () => true,

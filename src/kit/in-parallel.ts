@@ -1,6 +1,6 @@
 /**
- * Runs `work` for every item, at most `limit` at a time. After a failure, starts no more work, waits for the work that
- * is running, and rejects with the first failure.
+ * Runs `work` for every item, at most `limit` at a time. After a failure, it starts no more work, waits for the running work,
+ * and rejects with the first failure.
  */
 export const inParallel = async <Item>(
   limit: number,

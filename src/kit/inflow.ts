@@ -1,6 +1,5 @@
-// A connection that reads into the same buffer again and again, as many bytes at a time as the kernel has. Node by
-// itself allocates new memory for each 64 KiB, which costs more than forwarding these bytes. Listeners of the usual
-// stream events get copies of the bytes. read-memory.ts decides how large the buffer is.
+// A connection that reads into the same buffer again and again. Node allocates new memory for each 64 KiB, which costs more
+// than forwarding these bytes. Listeners of the usual stream events get copies of the bytes.
 import type { ServerResponse } from 'node:http'
 import { type NetConnectOpts, Socket, type SocketConstructorOpts } from 'node:net'
 import { Duplex, type Writable } from 'node:stream'
@@ -8,17 +7,14 @@ import { ReadMemory } from './read-memory.ts'
 import { goOnInTurn, longMs } from './yield.ts'
 
 /**
- * A function that gets the bytes of a read. It returns true if it has finished with them, so that the next read may
- * overwrite them. If it returns false, the socket reads nothing more until `resume` is called.
+ * Gets the bytes of a read. Returns true if the next read may overwrite them. After false, the socket reads nothing more until
+ * `resume` is called.
  */
 export type Take = (bytes: Buffer) => boolean
 
 /** Maximum size of the buffer in bytes. It is larger than the default buffer of a unix socket. */
 const mostBytes = 256 * 1024
-/**
- * Maximum number of bytes that a listener of stream events gets at a time. The listener may be a parser of a hostile
- * server's bytes, and must not block the thread for long.
- */
+/** Most bytes that a listener of stream events gets at a time. Parsing a hostile server's bytes must not block the thread. */
 const mostParsedBytes = 64 * 1024
 
 type Done = (error?: Error | null) => void
@@ -43,8 +39,7 @@ export class Inflow extends Socket {
         callback: (size, from) => {
           const bytes = (from as Buffer).subarray(0, size)
           if (this.#take !== undefined) {
-            // If `take` returns false, the consumer still uses the bytes: stop reading. Do not make the buffer larger,
-            // because a slow consumer would not become faster.
+            // The consumer still uses the bytes. A larger buffer would not make a slow consumer faster.
             if (!this.#take(bytes)) return false
             memory.fit(size, mostBytes)
             return true
@@ -64,8 +59,8 @@ export class Inflow extends Socket {
   }
 
   /**
-   * After this call, a write that the other side refuses is no error. A server may answer and close before it has read
-   * the whole request. By default, Node would then close the connection without reading that answer.
+   * After this call, a refused write is no error. A server may answer and close before it has read the whole request. Node
+   * would then close the connection without reading that answer.
    */
   hearOut(): this {
     this.#hearsOut = true
@@ -98,15 +93,13 @@ export class Inflow extends Socket {
     this.#isWaiting = true
     goOnInTurn(tookMs, () => {
       this.#isWaiting = false
-      // Read on if somebody uses the stream: it is not paused, or it has a listener for `readable`. Such a listener
-      // calls `read()`, after which Node reports the stream as paused.
+      // A listener for `readable` calls `read()`, after which Node reports the stream as paused.
       if (!this.isPaused() || this.listenerCount('readable') > 0) this.read(0)
     })
     return false
   }
 
-  // In Node's sockets, each of the next three methods starts a read from the connection. While `#isWaiting` is true,
-  // nothing may be read. So these methods then call the method of `Duplex`, which starts no read.
+  // Node's versions of the next three methods read from the connection. While `#isWaiting` is true, nothing may be read.
   override read(size?: number): Buffer | null {
     return this.#isWaiting ? Duplex.prototype.read.call(this, size) : super.read(size)
   }
@@ -136,9 +129,8 @@ export class Inflow extends Socket {
 }
 
 /**
- * Writes bytes to a stream. Returns true if the stream has taken the bytes immediately, so that the caller may
- * overwrite them. If false, the caller must not overwrite them until `next` is called. The stream must not use bytes
- * after it has called the callback of `write`.
+ * Writes bytes to a stream. Returns true if the caller may overwrite the bytes now. If false, it may after `next` is called.
+ * The stream must not use bytes after it has called the callback of `write`.
  */
 export const writeThrough = (to: Writable, bytes: Uint8Array, next: () => void): boolean => {
   let isWaiting = false
@@ -150,8 +142,8 @@ export const writeThrough = (to: Writable, bytes: Uint8Array, next: () => void):
 }
 
 /**
- * Returns the socket of a response, for a body of known length. Writing to the response itself would delay all bytes
- * until the end of the event loop's turn.
+ * Returns the socket of a response, for a body of known length. The response itself would delay all bytes until the end of the
+ * event loop's turn.
  */
 export const beneath = (response: ServerResponse): Writable => {
   response.flushHeaders()

@@ -1,13 +1,9 @@
-// The short name of a server on its host, computed from its data directory. A host may have several servers. So the
-// names of everything that a server makes for the whole host (cgroup, network namespace, bridge, nft table, crun root)
-// contain this short name.
+// The short name of a server, computed from its data directory. A host may have several servers. Every name that a server makes
+// for the whole host contains it: cgroup, network namespace, bridge, nft table, crun root.
 import { createHash } from 'node:crypto'
 import { realpathSync } from 'node:fs'
 
-/**
- * Returns the short name of a server: six lower-case hex characters. The directory must exist. Every spelling of its
- * path gives the same name.
- */
+/** Returns six lower-case hex characters, equal for every spelling of the path. The directory must exist. */
 export const instanceOf = (dataDirectory: string): string =>
   createHash('sha256').update(realpathSync(dataDirectory)).digest('hex').slice(0, 6)
 
@@ -17,10 +13,7 @@ export const instanceOf = (dataDirectory: string): string =>
  */
 export const runDirectoryOf = (instance: string): string => `/run/alcove-${instance}`
 
-/**
- * The directory with the sockets of all agents on this host, for all runners. It must contain nothing else, because
- * every gate sees all of it.
- */
+/** The sockets of all agents on this host. It must contain nothing else, because every gate sees all of it. */
 export const allAgentSockets = '/run/alcove/agents'
 
 export const agentSocketsOf = (instance: string): string => `${allAgentSockets}/${instance}`

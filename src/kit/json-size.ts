@@ -1,5 +1,5 @@
-// Computes how many bytes the output of a sandbox takes in a JSON answer. In JSON, a control character takes six bytes,
-// and a byte that is not valid UTF-8 takes three.
+// Computes how many bytes the output of a sandbox takes in a JSON answer. A control character takes six bytes, and a byte that
+// is not valid UTF-8 takes three.
 import { isUtf8 } from 'node:buffer'
 
 /** Returns the size of `value` as JSON, in bytes. */

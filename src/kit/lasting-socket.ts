@@ -1,5 +1,5 @@
-// A WebSocket to one of our servers, which connects again after the connection is lost. Messages may get lost while
-// there is no connection. So programs must also work correctly without the WebSocket, only more slowly.
+// A WebSocket to one of our servers, which connects again after a loss. Messages may get lost meanwhile. Programs must
+// therefore work without it, only more slowly.
 import { WebSocket } from 'ws'
 import type { Credential } from './credential.ts'
 import type { Logger } from './log.ts'
@@ -55,10 +55,7 @@ export class LastingSocket implements Disposable {
     return this.#isOpen
   }
 
-  /**
-   * Sends a text. Returns false if there is no open connection. If the text is important, the caller must then send it
-   * in another way.
-   */
+  /** Sends a text. Returns false if there is no open connection. */
   say(text: string): boolean {
     if (!this.#isOpen || !this.#socket) return false
     if (this.#socket.bufferedAmount > unsentBytes) {
@@ -69,10 +66,7 @@ export class LastingSocket implements Disposable {
     return true
   }
 
-  /**
-   * Sets how many seconds there are between two pings. If the server has not answered a ping when the next one is due,
-   * the connection counts as lost. Default: 10.
-   */
+  /** Sets the seconds between two pings, by default 10. A ping without an answer until the next one ends the connection. */
   beat(seconds: number): void {
     clearInterval(this.#heartbeat)
     this.#isAnswered = true
@@ -121,8 +115,7 @@ export class LastingSocket implements Disposable {
     })
     socket.on('message', (data) => onText(String(data)))
     socket.on('error', (error) => {
-      // The server may start later than this program, so a few failures in a row are normal. The fourth failure
-      // is logged as a warning, and after it every tenth one. The loss of an open connection counts as a failure.
+      // A few failures in a row are normal, because the server may start later than this program.
       log[this.#failures % 10 === 3 ? 'warn' : 'debug']({ err: error }, `the link to ${name} failed`)
     })
     socket.once('close', (code, reason) => this.#lost(code, String(reason)))

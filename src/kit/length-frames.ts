@@ -31,8 +31,8 @@ const anyOf = (socket: Socket, events: readonly string[]): Promise<void> =>
   })
 
 /**
- * Reads messages from a socket, and leaves all bytes after the requested message in the socket. Throws `BrokenStream`
- * for an invalid or incomplete message.
+ * Reads messages from a socket, and leaves the bytes after a message in the socket. Throws `BrokenStream` for an invalid or
+ * incomplete message.
  */
 export class Frames {
   readonly #bytes: ByteReader

@@ -1,6 +1,5 @@
-// Locks between processes. A lock belongs to a file that this process has open. When the process ends, for whatever
-// reason, the kernel closes the file and frees the lock. Node has no flock(2). The program flock(1) therefore inherits
-// the open file and locks it for this process.
+// Locks between processes, on a file that this process has open. The kernel frees the lock when the process ends. Node has no
+// flock(2), so flock(1) inherits the open file and locks it for this process.
 import { spawn, spawnSync } from 'node:child_process'
 import { once } from 'node:events'
 import { closeSync, openSync } from 'node:fs'
@@ -8,8 +7,7 @@ import { closeSync, openSync } from 'node:fs'
 /** A lock that this process holds, until it disposes of the lock or ends. */
 export type Lock = Disposable
 
-// Opens the file of a lock. Programs that this process starts do not inherit the open file, so they cannot hold the
-// lock after this process has ended.
+// Programs that this process starts do not inherit the open file. They could otherwise keep the lock for longer.
 const open = (path: string): number => openSync(path, 'a', 0o600)
 
 const isTaken = 75

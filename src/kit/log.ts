@@ -10,10 +10,7 @@ export type { Logger }
 const mostText = 8192
 const fatal = 60
 
-/**
- * Returns those fields of an error that may be logged. Its other fields may contain anything, such as all bytes of an
- * answer that a hostile server sent and that could not be parsed.
- */
+/** Returns those fields of an error that may be logged. Other fields may contain anything, such as a hostile server's bytes. */
 const plainError = (error: unknown): unknown => {
   if (!(error instanceof Error)) return error
   const fields = Object.entries(pino.stdSerializers.err(error))
@@ -24,9 +21,8 @@ const plainError = (error: unknown): unknown => {
 }
 
 /**
- * Makes the log of a program. `level`: the name of a level of pino (the logging library). Every line has `program` and
- * the ids of the current trace, and no credential. `destination`: replaces standard error. `budget`: limits how often
- * the same kind of line is written, except fatal ones.
+ * Makes the log of a program. Every line has the ids of the current trace, and no credential. `budget`: limits how often one
+ * kind of line is written, except fatal ones. `destination`: replaces standard error.
  */
 export const createLog = (
   program: string,
@@ -60,10 +56,7 @@ export const createLog = (
 /** Returns a log that writes nothing, for tests. */
 export const silentLog = (): Logger => pino({ level: 'silent' })
 
-/**
- * Writes everything to the log that Node and libraries would print as plain text: warnings, the console, and the error
- * that ends the process. Only the programs in `bin` call this.
- */
+/** Writes to the log what Node and libraries would print as plain text. Only the programs in `bin` call this. */
 export const logWholeProcess = (log: Logger): void => {
   process.removeAllListeners('warning')
   process.on('warning', (err) => log.warn({ err }, 'Node warns'))

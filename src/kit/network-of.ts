@@ -2,10 +2,7 @@
 // their network.
 import { isIPv4, isIPv6 } from 'node:net'
 
-/**
- * Number of groups of an IPv6 address that name its network. Four groups are a /64: a customer who gets one IPv6
- * address usually gets all 2^64 of its /64.
- */
+/** Number of groups of an IPv6 address that name its network. A customer usually gets a whole /64, so four groups. */
 export const networkGroups = 4
 
 export const networkOf = (address: string, groupsKept = networkGroups): string => {

@@ -1,6 +1,5 @@
-// Decides which addresses may be called on behalf of an organization, by its sandboxes or by our programs: public
-// addresses, and those that the operator allows in addition. For IPv6, this file lists the public networks, so an
-// unknown network is not public. For IPv4, it lists the networks that are not public.
+// Decides which addresses may be called on behalf of an organization: public ones, and those that the operator allows. For
+// IPv6, this file lists the public networks. For IPv4, it lists the networks that are not public.
 import { BlockList, isIPv4, isIPv6 } from 'node:net'
 
 export type Networks = Pick<BlockList, 'check'>
@@ -15,8 +14,8 @@ const networksOf = (family: 'ipv4' | 'ipv6', cidrs: readonly string[]): BlockLis
 }
 
 /**
- * IPv4 networks that are not public: the special-purpose addresses of IANA, and internal services of clouds. The
- * firewall rules of sandboxes use this list, and so do calls that control makes on behalf of an organization.
+ * IPv4 networks that are not public: IANA's special-purpose addresses, and internal services of clouds. Firewall rules use them
+ * too.
  */
 export const notPublicIpv4 = [
   '0.0.0.0/8',
@@ -39,10 +38,7 @@ export const notPublicIpv4 = [
 
 const notPublic4 = networksOf('ipv4', notPublicIpv4)
 
-/**
- * Public IPv6 addresses (global unicast). IPv4-mapped addresses (::ffff:0:0/96) and NAT64 (64:ff9b::/96) are not in
- * this network. They must not be public, because they could lead to private IPv4 addresses.
- */
+/** Public IPv6 addresses. IPv4-mapped addresses and NAT64 are not among them, because they could lead to private IPv4 addresses. */
 const global6 = networksOf('ipv6', ['2000::/3'])
 const notPublic6 = networksOf('ipv6', [
   '2001::/23', // Teredo, ORCHID and others with an IPv4 address inside or no owner

@@ -7,14 +7,10 @@ const code = resolve(import.meta.dirname, '../..')
 
 const isLink = (path: string) => lstatSync(path).isSymbolicLink()
 
-/**
- * Returns the files of Alcove that a confined Node program needs, because it sees only the files that it is shown. It
- * must not see the whole checkout, because the checkout may contain a data directory.
- */
+/** Returns the files of Alcove that a confined Node program needs. The whole checkout may contain a data directory. */
 export const ownCode = (): Shown[] => {
   const packages = join(code, 'node_modules')
-  // In a git worktree, node_modules may be a symbolic link to the node_modules of another worktree. Then the target of
-  // the link is shown to the program too, so that the link works.
+  // In a git worktree, node_modules may be a link. The program then needs the link's target too.
   const linked = isLink(packages) ? [{ from: realpathSync(packages) }] : []
   const parts = ['package.json', 'bin', 'src'].map((name) => ({ from: join(code, name) }))
   const node = realpathSync(process.execPath)

@@ -1,14 +1,10 @@
-// Pipes that free the memory of their bytes immediately. By default, Node reads each 64 KiB into a new buffer, and the
-// garbage collector frees the buffers only when they take about 64 MiB. That takes more time than copying the bytes.
-// With these pipes, a buffer is used for the next read as soon as its bytes are written.
+// Pipes whose buffer is used for the next read as soon as its bytes are written. Node otherwise reads each 64 KiB into a new
+// buffer. Collecting these buffers as garbage takes more time than copying the bytes.
 import { Socket } from 'node:net'
 import type { Readable, Writable } from 'node:stream'
 import { Inflow, writeThrough } from './inflow.ts'
 
-/**
- * Minimum size of a buffer that is freed immediately. Freeing a smaller one gains too little, and it usually shares its
- * memory with other buffers.
- */
+/** Minimum size of a buffer that is freed immediately. A smaller one usually shares its memory with other buffers. */
 const leastBytes = 4096
 
 /**
@@ -19,10 +15,7 @@ export const giveBack = ({ buffer, byteLength }: Uint8Array): void => {
   if (byteLength >= leastBytes && byteLength === buffer.byteLength && buffer instanceof ArrayBuffer) buffer.transfer(0)
 }
 
-/**
- * Pipes to a socket, and frees bytes once they are written. This works only for a socket. Another kind of stream may
- * still use bytes after it has called the callback of `write`.
- */
+/** Pipes to a socket, and frees bytes once they are written. Other streams may use bytes after the callback of `write`. */
 const pourThrough = (from: Inflow, to: Socket): (() => void) => {
   const goOn = () => void from.resume()
   const onEnd = () => void to.end()
@@ -36,9 +29,8 @@ const pourThrough = (from: Inflow, to: Socket): (() => void) => {
 }
 
 /**
- * Pipes bytes as the method `pipe` does. No other code may use the bytes, because their memory is freed. `end` is
- * called at the end of `from`. Returns a function that stops the pipe and pauses `from`. Calling that function again
- * has no effect, because another reader may use `from` by then.
+ * Pipes bytes as the method `pipe` does. No other code may use the bytes, because their memory is freed. Returns a function
+ * that stops the pipe and pauses `from`.
  */
 export const pour = (from: Readable, to: Writable, end = (): void => void to.end()): (() => void) => {
   if (from instanceof Inflow && to instanceof Socket) return pourThrough(from, to)
@@ -66,6 +58,7 @@ export const pour = (from: Readable, to: Writable, end = (): void => void to.end
   const onDrain = () => void from.resume()
   let isStopped = false
   const stop = () => {
+    // Another reader may use `from` by now.
     if (isStopped) return
     isStopped = true
     small = []

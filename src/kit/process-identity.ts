@@ -1,12 +1,11 @@
-// Identifies a process by its pid and its start time. When a process has ended, the kernel can give its pid to another
-// process. Pid and start time together identify one process, until the next reboot.
+// Identifies a process by pid and start time, until the next reboot. The kernel reuses the pid of a process that has ended.
 import { readFileSync } from 'node:fs'
 
 export type ProcessIdentity = { pid: number; startTime: string }
 
 /**
- * Reads the state and the start time of a process from /proc/PID/stat (`proc(5)`). The start time is field 22, in clock
- * ticks since boot. Fields are counted from the end of field 2, which may contain spaces and brackets.
+ * Reads state and start time (field 22, in clock ticks since boot) from /proc/PID/stat. Fields are counted from the end of
+ * field 2, which may contain spaces and brackets.
  */
 const findStat = (pid: number): { state: string; startTime: string } | undefined => {
   try {
@@ -27,10 +26,7 @@ export const isAlive = ({ pid, startTime }: ProcessIdentity): boolean => {
   return stat !== undefined && stat.startTime === startTime && stat.state !== 'Z' && stat.state !== 'X'
 }
 
-/**
- * Sends a signal to the process, and never to another process that has its pid now. Returns false if the process does
- * not run.
- */
+/** Sends a signal to the process, never to another one that has its pid now. Returns false if it does not run. */
 export const signalProcess = (identity: ProcessIdentity, signal: NodeJS.Signals): boolean => {
   if (!isAlive(identity)) return false
   try {
@@ -40,10 +36,7 @@ export const signalProcess = (identity: ProcessIdentity, signal: NodeJS.Signals)
   }
 }
 
-/**
- * Waits until the process has ended, and returns whether it has. Use it for processes that are not children of this
- * process, because Node emits no event about them.
- */
+/** Waits until the process has ended, and returns whether it has. For processes that are not children of this one. */
 export const waitUntilGone = async (identity: ProcessIdentity, timeoutMs: number): Promise<boolean> => {
   const end = Date.now() + timeoutMs
   while (isAlive(identity)) {

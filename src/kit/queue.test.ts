@@ -4,10 +4,7 @@ import { FairQueue } from './queue.ts'
 
 const settled = () => new Promise(setImmediate)
 
-/**
- * Runs work in `queue` and records the order. `order`: the owners, in the order in which their work began. The test
- * decides when the oldest running work ends.
- */
+/** Runs work in `queue`. `order`: the owners, in the order in which their work began. */
 const track = (queue: FairQueue) => {
   const order: string[] = []
   const turns: Disposable[] = []

@@ -1,24 +1,17 @@
-// A fair queue. It limits how much work runs at the same time, in total and for each owner. Work above these limits
-// waits in the queue. The option `waiting`, or the caller, limits how much work may wait.
+// A fair queue. It limits how much work runs at the same time, in total and for each owner.
 import type { Budget } from './budget.ts'
 
 type Limits<Owner> = {
   /** Maximum number of pieces of work that run at the same time. Default: no limit. */
   atOnce?: number
-  /**
-   * Maximum number of pieces of work of one owner that run at the same time, so that other owners can run work too.
-   * Default: no limit.
-   */
+  /** Maximum number of pieces of work of one owner that run at the same time. Default: no limit. */
   ofOne?: number
   /**
    * Limits how many pieces of work may wait. `full`: returns the error for a piece that may not wait. Default: no
    * limit.
    */
   waiting?: { places: Budget<Owner | undefined>; full: (owner: Owner | undefined) => Error }
-  /**
-   * Which waiting piece of work runs next: the oldest, or the oldest of the owner that has the fewest pieces running.
-   * Default: the oldest.
-   */
+  /** Which waiting work runs next. `least served`: the oldest of the owner with the fewest pieces running. Default: `oldest`. */
   pick?: 'oldest' | 'least served'
 }
 
@@ -45,8 +38,8 @@ export class FairQueue<Owner = string> {
   }
 
   /**
-   * Runs `work` immediately if the limits allow it; otherwise as soon as enough other work has ended. If `signal`
-   * aborts before `work` has begun, `work` is not run. Throws the error for a full queue, or the reason of the signal.
+   * Runs `work` when the limits allow it. Work that has not begun when `signal` aborts is not run. Throws the error for a full
+   * queue, or the reason of the signal.
    */
   async run<T>(work: () => Promise<T>, { owner, signal }: Turn<Owner> = {}): Promise<T> {
     const waiting = this.#enter(owner, signal)
@@ -58,19 +51,13 @@ export class FairQueue<Owner = string> {
     }
   }
 
-  /**
-   * Waits until work of this owner may run. When the work is done, the caller must dispose of the result exactly once.
-   * Throws the error for a full queue, or the reason of the signal.
-   */
+  /** Waits until work of this owner may run. The caller must dispose of the result exactly once, when the work is done. */
   async take(owner?: Owner, signal?: AbortSignal): Promise<Disposable> {
     await this.#enter(owner, signal)
     return { [Symbol.dispose]: () => this.#end(owner) }
   }
 
-  /**
-   * Counts a piece of work as running if the limits allow it, and returns undefined. Otherwise queues the piece, and
-   * returns a promise that resolves when it may run.
-   */
+  /** Returns undefined if the work may run now. Otherwise queues it, and returns a promise that resolves when it may run. */
   #enter(owner: Owner | undefined, signal: AbortSignal | undefined): Promise<void> | undefined {
     signal?.throwIfAborted()
     const { waiting } = this.#limits

@@ -1,11 +1,7 @@
-// The read buffer of one connection. It starts small, and grows while the consumer processes bytes as fast as they
-// come. All connections of a program share a budget for large buffers, so that many slow consumers together cannot hold
-// much memory.
+// The read buffer of one connection. It grows while the consumer processes bytes as fast as they come. All connections share a
+// budget for large buffers, so that many slow consumers cannot hold much memory.
 
-/**
- * Number of free bytes before each piece of data. The consumer may write a header there, so that it can send header and
- * piece without copying them into one buffer.
- */
+/** Free bytes before each piece of data. The consumer may write a header there, to send both without copying. */
 const headroomBytes = 16
 
 const leastBytes = 16 * 1024
@@ -39,8 +35,8 @@ export class ReadMemory {
   }
 
   /**
-   * Adapts the size of the buffer after a read of `size` bytes. The buffer never exceeds `mostBytes`. The caller must
-   * no longer use the bytes that were read, because the buffer may be replaced.
+   * Adapts the size of the buffer, up to `mostBytes`, after a read of `size` bytes. The caller must no longer use the bytes
+   * that were read, because the buffer may be replaced.
    */
   fit(size: number, mostBytes: number): void {
     this.#littleReads = size > leastBytes ? 0 : this.#littleReads + 1

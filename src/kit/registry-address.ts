@@ -1,5 +1,5 @@
-// Reads addresses of registries, and chooses an organization's account for the registry of an image. Control and the
-// runner both use this file, so that they make the same choice.
+// Reads addresses of registries, and chooses an organization's account for an image. Control and the runner share this file, so
+// that they choose the same account.
 
 /** Host names of Docker Hub. Image names use the first one. */
 const dockerHub = ['docker.io', 'index.docker.io', 'registry-1.docker.io', 'registry.hub.docker.com', 'hub.docker.com']
@@ -7,18 +7,15 @@ const dockerHub = ['docker.io', 'index.docker.io', 'registry-1.docker.io', 'regi
 const hostShape = /^(?:[a-z\d](?:[a-z\d-]*[a-z\d])?)(?:\.[a-z\d](?:[a-z\d-]*[a-z\d])?)*(?::[1-9]\d{0,4})?$/
 const longest = 255
 
-/**
- * Returns the host, and perhaps port, that image names use for a registry. For Docker Hub this is `docker.io`,
- * whichever of its names is given. The port 443 is left out, because it is the default.
- */
+/** Returns the host, and perhaps port, that image names use for a registry. Docker Hub is always `docker.io`. */
 export const canonicalRegistry = (host: string): string => {
   const name = host.toLowerCase().replace(/:443$/, '')
   return dockerHub.includes(name) ? 'docker.io' : name
 }
 
 /**
- * Reads the address of a registry, with or without a scheme, and returns its host. If the address cannot be used,
- * returns a text that begins with "must". The caller puts it after the name of the field.
+ * Returns the host of a registry's address, which may lack a scheme. For a wrong address, returns a text that begins with
+ * "must". The caller puts the name of the field before this text.
  */
 export const readRegistryAddress = (given: string): { host: string; isPlain: boolean } | string => {
   const text = given.trim()
@@ -36,16 +33,12 @@ export const readRegistryAddress = (given: string): { host: string; isPlain: boo
   // An IP address in an unusual notation, such as 0x7f.1, is refused, because people would not see which host it means.
   if (!isSound || new URL(url).hostname !== host.replace(/:\d+$/, ''))
     return 'must be the host of a registry, such as ghcr.io or registry.example:5000'
-  // Refuse a host without a dot and without a port, except `localhost`. In an image's name, it would be read as a part
-  // of the repository.
+  // In an image's name, a host without a dot and without a port would be read as a part of the repository.
   if (!/[.:]/.test(host) && host !== 'localhost') return 'must be a host with a dot or a port in its name'
   return { host: canonicalRegistry(host), isPlain: /^http$/i.test(scheme) }
 }
 
-/**
- * An organization's account at a registry. `project`: the account is for repositories whose name begins with this text.
- * Empty: it is for all repositories.
- */
+/** An organization's account at a registry. `project`: how the names of its repositories begin. Empty: all repositories. */
 export type RegistryAccount = { host: string; project: string }
 
 type Named = { registry: string; repository: string }
@@ -53,9 +46,8 @@ type Named = { registry: string; repository: string }
 const isBelow = (repository: string, project: string) => repository === project || repository.startsWith(`${project}/`)
 
 /**
- * Returns the account that is used for an image, out of the accounts for the image's registry: the account whose
- * project is the longest beginning of the repository's name. If there is no such account, returns an account without a
- * project, or else the first account.
+ * Returns the account for an image: the one whose project is the longest beginning of the repository's name. If no project
+ * fits, returns an account without a project, or else the first account.
  */
 export const accountFor = <Account extends RegistryAccount>(
   { registry, repository }: Named,

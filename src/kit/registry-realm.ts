@@ -1,6 +1,5 @@
-// Decides to which addresses a registry's password may be sent. Many registries name another address, the realm, where
-// clients exchange the password for a token. A hostile registry could name any address. The password is therefore sent
-// only to a realm that probably has the same owner as the registry.
+// Decides where a registry's password may be sent. A registry names an address, the realm, that exchanges the password for a
+// token. A hostile registry could name any address. The realm must probably have the same owner as the registry.
 import { isIP } from 'node:net'
 
 export type Challenge = { scheme: string; parameters: Readonly<Record<string, string>> }
@@ -24,16 +23,10 @@ export const readChallenges = (header: string): Challenge[] => {
 
 const hostnameOf = (host: string) => host.replace(/:\d+$/, '')
 
-/**
- * Realms that are in another domain than their registry, but are known to have the same owner. At a realm, clients
- * exchange the registry's password for a token.
- */
+/** Realms in another domain than their registry that are known to have the same owner. */
 const knownRealms: Readonly<Record<string, string>> = { 'docker.io': 'auth.docker.io' }
 
-/**
- * Returns the domain that probably belongs to the owner of a host: the last two labels of the host name, or the last
- * three if the host ends in a short suffix such as co.uk. This is a guess, without a list of public suffixes.
- */
+/** Returns the domain that probably belongs to the owner of a host. This is a guess, without a list of public suffixes. */
 const domainOf = (hostname: string): string => {
   if (isIP(hostname) !== 0) return hostname
   const labels = hostname.split('.')
@@ -42,9 +35,9 @@ const domainOf = (hostname: string): string => {
 }
 
 /**
- * Returns the URL of a realm to which the registry's password may be sent; otherwise undefined. The realm must use
- * HTTPS, and be on the registry's host or in its domain. If the registry itself uses plain HTTP (`isPlain`), a realm
- * with plain HTTP on the registry's own host is accepted too.
+ * Returns the URL of a realm to which the registry's password may be sent; otherwise undefined. The realm must use HTTPS, and
+ * be on the registry's host or in its domain. If the registry itself uses plain HTTP (`isPlain`), plain HTTP is accepted on its
+ * own host.
  */
 export const trustedRealm = (registry: string, realm: string, isPlain: boolean): URL | undefined => {
   const url = URL.canParse(realm) ? new URL(realm) : undefined

@@ -1,5 +1,5 @@
-// Removes a directory tree that untrusted programs have written. Its paths may be longer than PATH_MAX, so that a call
-// with such a path fails (ENAMETOOLONG). rm(1) can remove the tree, because it enters one directory after the other.
+// Removes a directory tree that untrusted programs have written. Its paths may be too long for a system call (PATH_MAX). rm(1)
+// can remove the tree, because it enters one directory after the other.
 import { setTimeout as delay } from 'node:timers/promises'
 import { runCommand } from './run-command.ts'
 
@@ -7,8 +7,8 @@ const timeoutMs = 10 * 60_000
 const patienceMs = 100
 
 /**
- * Removes the tree. Does nothing if the path does not exist. `tries`: number of attempts, with longer and longer
- * pauses. Several are needed if a process that is ending still uses files in the tree.
+ * Removes the tree. Does nothing if the path does not exist. `tries`: number of attempts. A process that is ending may still
+ * use files in the tree.
  */
 export const removeTree = async (path: string, { tries = 1 }: { tries?: number } = {}): Promise<void> => {
   for (let tried = 1; ; tried++) {

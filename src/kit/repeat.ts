@@ -1,6 +1,6 @@
 /**
- * Runs `work` repeatedly: each run begins `seconds` after the end of the run before. If `seconds` is 0, `work` never
- * runs. Returns a function that stops the repetition without waiting for a run that has begun.
+ * Runs `work` repeatedly, each time `seconds` after the end of the run before. If `seconds` is 0, `work` never runs. Returns a
+ * function that stops the repetition without waiting for a run that has begun.
  */
 export const repeat = (
   seconds: number,

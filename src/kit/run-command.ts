@@ -1,5 +1,4 @@
-// Runs one program of the host, without a shell, and waits for its end. Output and time are limited. The error of a
-// failed program contains what the program has printed.
+// Runs one program of the host without a shell, with limits for output and time.
 import { spawn } from 'node:child_process'
 import { access, constants } from 'node:fs/promises'
 import { constants as osConstants } from 'node:os'
@@ -49,8 +48,8 @@ export const pathOfProgram = async (name: string): Promise<string> => {
 let server: CommandServer | undefined
 
 /**
- * After this call, the command server starts all commands. It is a small process that runs native/serve.c, with the
- * command line `argv`. Starting a program copies the process that starts it, and a small process is copied faster.
+ * From now on, the command server starts all commands. It is a small process that runs native/serve.c, with the command line
+ * `argv`. Starting a program copies the process that starts it, and a small process is copied faster.
  */
 export const haveCommandsStartedBy = (argv: readonly [string, ...string[]]): Disposable => {
   const mine = new CommandServer(argv, systemEnvironment)
@@ -70,8 +69,8 @@ export const expectMove = (): void => server?.expectMove()
 const questionLimitBytes = 1024 * 1024
 
 /**
- * Lets the command server (see `haveCommandsStartedBy`) run a command, and returns the command's standard output.
- * Returns undefined if no command server runs, or if the input is too long for it.
+ * Lets the command server run a command, and returns the command's standard output. Returns undefined if no command server
+ * runs, or if the input is too long for it.
  */
 export const runByServer = async (question: Question): Promise<string | undefined> => {
   const { argv, input = '', timeoutMs } = question
@@ -124,8 +123,7 @@ const runOurselves = (argv: readonly string[], options: CommandOptions & { timeo
     }
     child.stdout.on('data', keep(out))
     child.stderr.on('data', keep(err))
-    // A program may end before it has read all of its input. Writing then fails. This is no error, because only the
-    // exit code tells whether the program succeeded.
+    // Writing fails if the program ends before it has read all of its input. Only its exit code tells whether it succeeded.
     child.stdin.on('error', () => {})
     child.stdin.end(input ?? '')
 

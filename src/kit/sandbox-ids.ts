@@ -1,26 +1,25 @@
 // Ranges of uids and gids of the host that are only for sandboxes. No other program of the host may use them.
 
 /**
- * Uids and gids that own the files of sandboxes, on disks and in images. The first one is uid 0 inside a sandbox. `up`
- * reserves the range in /etc/subuid, so that no other program allocates it.
+ * Uids and gids that own the files of sandboxes. The first one is uid 0 inside a sandbox. `up` reserves the range in
+ * /etc/subuid, so that no other program allocates it.
  */
 export const diskIds = { first: 165536, count: 65536 } as const
 
 /**
- * Uids and gids of the processes of running sandboxes, 65536 for each sandbox. They begin above the ids that useradd
- * (up to 600100000) and LXD (up to 1001000000) allocate. They end below 2^31, because some programs of the host read
- * ids as signed numbers.
+ * Uids and gids of the processes of sandboxes, 65536 for each. They begin above what useradd (600100000) and LXD (1001000000)
+ * allocate. They end below 2^31, because some programs of the host read ids as signed numbers.
  */
 const firstRange = diskIds.first + 15_273 * diskIds.count
 export const runningIds = { first: firstRange, ranges: Math.floor((2 ** 31 - firstRange) / diskIds.count) } as const
 
 /**
- * A second range of uids and gids for each running sandbox: for its processes whose uid in the sandbox is above 65535. These ranges
- * are in the upper half of all ids, which no convention for users or containers uses. They do not contain the special ids -1 and
- * -2. A sandbox that an older version of Alcove has started may have only the first range.
+ * A second range for each running sandbox: for its processes whose uid in the sandbox is above 65535. These ranges are in the
+ * upper half of all ids, which no convention for users or containers uses. They end below the special ids -1 and -2. A sandbox
+ * that an older version of Alcove has started may have only the first range.
  *
- * The kernel uses 330 bytes of memory for each uid with a process, and counts this memory in no cgroup. Both ranges of a sandbox
- * together have 204,800 uids, which use at most 64 MiB.
+ * The kernel uses 330 bytes for each uid with a process, and counts them in no cgroup. The 204,800 uids of both ranges use at
+ * most 64 MiB.
  */
 const moreIds = 2 ** 17 + 2 ** 13
 export const moreRunningIds = { first: 2 ** 31, count: moreIds, ranges: Math.floor((2 ** 31 - 2) / moreIds) } as const

@@ -1,7 +1,4 @@
-/**
- * Returns whether the promise resolves within `ms`. The result is false if it rejects, takes longer, or if the signal
- * `hurry` aborts before it resolves.
- */
+/** Whether the promise resolves within `ms`. False if it rejects, or if `hurry` aborts first. */
 export const settlesWithin = (promise: Promise<unknown>, ms: number, hurry?: AbortSignal): Promise<boolean> =>
   new Promise((resolve) => {
     const giveUp = () => settle(false)

@@ -5,10 +5,7 @@ export type SmtpAddress = {
   port: number
   /** True: the connection uses TLS from its first byte. False: it uses STARTTLS if the server offers that. */
   isTls: boolean
-  /**
-   * True if mail may be sent only over TLS. This is so if there is a password, unless the mail server is on this
-   * machine.
-   */
+  /** True if mail may be sent only over TLS: with a password, unless the mail server is on this machine. */
   needsTls: boolean
   credentials: { user: string; pass: string } | undefined
   from: string
@@ -24,16 +21,13 @@ const decode = (text: string): string | undefined => {
   }
 }
 
-/**
- * The form of a sender: an address, perhaps after a name. Other characters are refused, because the text becomes part
- * of a mail header.
- */
+/** A sender: an address, perhaps after a name. Other characters are refused, because the text goes into a mail header. */
 const sender =
   /^(?:[\p{L}\p{N} .'_-]{0,100}<[^\s<>@,;:"]{1,64}@[a-z0-9.-]{1,190}>|[^\s<>@,;:"]{1,64}@[a-z0-9.-]{1,190})$/iu
 
 /**
- * Returns the address of the mail server. If a setting is wrong, returns a text that the caller puts after the name of
- * the setting. The text shows no password.
+ * Returns the address of the mail server. For a wrong setting, returns a text that shows no password. The caller puts the name
+ * of the setting before this text.
  */
 export const readSmtpAddress = (url: string, from: string | undefined): SmtpAddress | string => {
   const parsed = URL.canParse(url) ? new URL(url) : undefined

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { suite, test } from 'node:test'
 import { newPrivateKey, parsePrivateKey } from './ssh-key.ts'
 
-/** A key that the library ssh2 has made but cannot read: its public key should begin with a zero byte, which ssh2 left out. */
+/** The library ssh2 made this key but cannot read it: ssh2 left out the zero byte at the start of the public key. */
 const unreadable = `-----BEGIN OPENSSH PRIVATE KEY-----
 b3BlbnNzaC1rZXktdjEAAAAABG5vbmUAAAAEbm9uZQAAAAAAAAABAAAAMgAAAAtz
 c2gtZWQyNTUxOQAAAB/7iKNONPzQPEvNjejzTlWzn209NZw0OEGL6e25BnQ0AAAA

@@ -10,10 +10,7 @@ const readRelease = (text: string): Release | undefined => {
   return major === undefined ? undefined : { major: Number(major), minor: Number(minor) }
 }
 
-/**
- * Whether programs of two versions work together. They do if the major versions are equal and the minor versions differ
- * by at most 1. While a server is upgraded, its programs have different versions.
- */
+/** Whether programs of two versions work together, which they do during an upgrade of a server. */
 export const worksWith = (one: string, other: string): boolean => {
   const [a, b] = [readRelease(one), readRelease(other)]
   return a !== undefined && b !== undefined && a.major === b.major && Math.abs(a.minor - b.minor) <= 1

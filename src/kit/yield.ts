@@ -2,10 +2,7 @@
 // caller goes on.
 import { setImmediate } from 'node:timers/promises'
 
-/**
- * If a caller's work took at least this many milliseconds, the caller must wait before its next work. Usual work takes
- * a tenth of this time.
- */
+/** A caller whose work took at least this many milliseconds must wait before its next work. Usual work takes a tenth. */
 export const longMs = 2
 
 const waiting: { tookMs: number; goOn: () => void }[] = []
@@ -21,9 +18,9 @@ const letOn = () => {
 }
 
 /**
- * Makes a caller wait after work that cannot be interrupted, such as parsing, and whose duration is known only
- * afterwards. If the work took t ms, `goOn` is called after t ms. Such callers wait one after the other, so together
- * they use at most half of the thread's time. A caller must not call this again before its `goOn` was called.
+ * Makes a caller wait after work that cannot be interrupted, such as parsing. After t ms of work, `goOn` is called after t ms.
+ * The callers wait one after the other, so together they use at most half of the thread's time. A caller must not call this
+ * again before its `goOn` was called.
  */
 export const goOnInTurn = (tookMs: number, goOn: () => void): void => {
   waiting.push({ tookMs, goOn })
@@ -42,8 +39,8 @@ export class EventLoopTurns {
   }
 
   /**
-   * Must be called between the short steps of long work. If the last pause was at least 10 ms ago, pauses, so that
-   * other work can run. After a pause, throws the signal's reason if the signal has aborted.
+   * Must be called between the short steps of long work. Every 10 ms it pauses, so that other work can run. Throws the signal's
+   * reason if the signal has aborted by the end of a pause.
    */
   async next(): Promise<void> {
     if (performance.now() < this.#over) return

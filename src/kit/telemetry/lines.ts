@@ -1,5 +1,4 @@
-// Turns log lines into log records of OpenTelemetry. Each record is made when its line is written, so it belongs to the
-// trace that is current at that moment.
+// Turns log lines into log records of OpenTelemetry. A record is made when its line is written, in the current trace.
 import { type Logger, SeverityNumber } from '@opentelemetry/api-logs'
 
 const severities: Record<number, readonly [SeverityNumber, string]> = {
@@ -11,10 +10,7 @@ const severities: Record<number, readonly [SeverityNumber, string]> = {
   60: [SeverityNumber.FATAL, 'fatal'],
 }
 
-/**
- * Fields of a log line that do not become attributes of the record. Some of them have fields of their own in the
- * record, such as the time. The rest is the same in all lines of a program, and no receiver needs it.
- */
+/** Fields that do not become attributes: the record has fields of its own for them, or they are equal in all lines of a program. */
 const elsewhere = new Set(['level', 'time', 'msg', 'err', 'program', 'trace_id', 'span_id', 'pid', 'hostname'])
 
 type Line = Record<string, unknown> & {
@@ -33,10 +29,7 @@ const asLine = (text: string): Line | undefined => {
 const attributeOf = (value: unknown): string | number | boolean =>
   typeof value === 'string' || typeof value === 'number' || typeof value === 'boolean' ? value : JSON.stringify(value)
 
-/**
- * Returns the known fields of an error as attributes. Its other fields may contain data of users, such as a row that a
- * database refused.
- */
+/** Returns the known fields of an error. Its other fields may contain data of users, such as a row that a database refused. */
 const exceptionOf = ({ err }: Line): Record<string, string> => {
   if (err === undefined || err === null) return {}
   const told = [

@@ -1,5 +1,4 @@
-// Starts the telemetry of a program if the operator has configured it. Otherwise no package of OpenTelemetry is loaded,
-// which saves memory and time.
+// Starts the telemetry of a program. Without the operator's settings for it, no package of OpenTelemetry is loaded.
 import type { Logger } from '#src/kit/log.ts'
 import type { TelemetrySettings } from './settings.ts'
 

@@ -1,5 +1,4 @@
-// Converts metrics of the library prom-client to the form of OpenTelemetry. A metric that the code defines once can
-// therefore be read by Prometheus and sent by OpenTelemetry.
+// Converts metrics of the library prom-client to the form of OpenTelemetry, so that the code defines each metric once.
 import { type HrTime, ValueType } from '@opentelemetry/api'
 import { hrTime, type InstrumentationScope, millisToHrTime } from '@opentelemetry/core'
 import { emptyResource } from '@opentelemetry/resources'

@@ -1,6 +1,5 @@
-// Puts together those parts of OpenTelemetry's SDK that programs of Alcove use. No other part is loaded, and no library
-// is patched. A receiver that is slow or fails does not delay a program. Memory does not grow either: queues are
-// limited, and data that does not fit is dropped.
+// Puts together the parts of OpenTelemetry's SDK that Alcove uses. No library is patched. A slow or failing receiver neither
+// delays a program nor makes its memory grow: what does not fit into the queues is dropped.
 import { hostname } from 'node:os'
 import { setTimeout as pause } from 'node:timers/promises'
 import { DiagLogLevel, diag } from '@opentelemetry/api'
@@ -27,10 +26,7 @@ import type { TelemetrySettings } from './settings.ts'
 import { setTelemetry } from './telemetry.ts'
 import { createTracing, samplerOf } from './tracing.ts'
 
-/**
- * When the program ends, telemetry that is still queued is sent within this many milliseconds, or lost. A program that
- * is asked to end has only three seconds for all its work.
- */
+/** Milliseconds for sending queued telemetry when the program ends. A program has only three seconds for all its work then. */
 const flushMs = 750
 
 const scope = 'alcove'
@@ -73,10 +69,7 @@ const openLines = (settings: TelemetrySettings, exporter: Exporters['logs'], res
   })
 }
 
-/**
- * Writes messages of OpenTelemetry's packages to the log. At the start they are about settings and become warnings.
- * Later they are about failed exports and become debug lines.
- */
+/** Logs messages of OpenTelemetry's packages. Those at the start are about settings. Later ones are about failed exports. */
 const hearPackages = (log: Logger) => {
   const say = { warn: (text: string) => log.warn(text), later: (text: string) => log.debug(text) }
   let word: keyof typeof say = 'warn'

@@ -1,9 +1,5 @@
-// The environment variables of OpenTelemetry that our programs read themselves (specification: Environment Variable
-// Specification, OTLP Exporter Configuration). OpenTelemetry's exporters read the variables for endpoints, headers,
-// certificates, compression and timeouts.
-//
-// If a value cannot be used, it has no effect and causes a warning, as the specification asks. Wrong telemetry settings
-// must not keep a program from starting.
+// The environment variables of OpenTelemetry that our programs read themselves. OpenTelemetry's exporters read the others. A
+// wrong value has no effect and causes a warning, because the specification says so. It must not keep a program from starting.
 
 export const signals = ['traces', 'metrics', 'logs'] as const
 export type Signal = (typeof signals)[number]
@@ -62,10 +58,7 @@ export const readTelemetry = (environment: NodeJS.ProcessEnv, serviceName: strin
     return fallback
   }
 
-  /**
-   * Returns the name of the variable for one kind of telemetry, if it is set. Otherwise returns the name of the
-   * variable for all kinds.
-   */
+  /** The name of the variable for this kind of telemetry, if it is set; otherwise the variable for all kinds. */
   const ofSignal = (signal: Signal, what: string): string | undefined => {
     const own = `OTEL_EXPORTER_OTLP_${signal.toUpperCase()}_${what}`
     return text(own) === undefined ? `OTEL_EXPORTER_OTLP_${what}` : own

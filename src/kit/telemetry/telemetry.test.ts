@@ -164,8 +164,7 @@ suite('telemetry of a program', () => {
   test('if the caller does not sample a trace, the trace is passed on to the next program, but not exported', async () => {
     await using receiver = await startReceiver()
     const env = to(receiver, { TEST_TRACEPARENT: traceparent.replace(/1$/, '0'), ...onlyTraces })
-    // Wait for a second span, which is sampled. If the first span, which is not sampled, were exported, it would have
-    // arrived before the second.
+    // If the first span, which is not sampled, were exported, it would arrive before this second one, which is sampled.
     const later = receiver.until('a later span', () => receiver.spans().some(({ name }) => name === 'more'))
     const { outgoing } = await run({ ...env, TEST_MORE_PARENTS: traceparent }, later)
     assert.deepEqual(new Set(receiver.spans().map(({ name }) => name)), new Set(['more']))

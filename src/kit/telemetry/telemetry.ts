@@ -1,10 +1,6 @@
-// Functions that record spans and measurements. If the operator has configured no telemetry, each function only checks
-// a variable, and no package of OpenTelemetry is loaded.
+// Functions that record spans and measurements. Without telemetry, each function only checks a variable.
 
-/**
- * Attributes of spans and metrics. They leave this machine, so they must never contain a credential, a token or output
- * of a user's program.
- */
+/** Attributes leave this machine. They must never contain a credential, a token or output of a user's program. */
 export type Attributes = Readonly<Record<string, string | number | boolean | undefined>>
 
 /** A position in a trace, as headers and messages carry it (W3C Trace Context). */
@@ -15,10 +11,7 @@ export type Kind = 'internal' | 'server' | 'client' | 'consumer'
 /** Work that is in progress and is recorded. Attributes can be added to the record. */
 export type Span = {
   set: (attributes: Attributes) => void
-  /**
-   * Marks the work as failed. `type`: a word, such as an error code. The message of an error is not allowed, because it
-   * may contain data of users.
-   */
+  /** Marks the work as failed. `type`: a word such as an error code, never a message, which may contain data of users. */
   fail: (type: string) => void
 }
 
@@ -101,10 +94,7 @@ export const span = <T>(name: string, options: SpanOptions, work: (span: Span) =
   })
 }
 
-/**
- * Begins a span that the caller must end. The span continues the trace at `place`. If `place` is absent or invalid, a
- * new trace begins.
- */
+/** Begins a span that the caller must end. It continues the trace at `place`. Without a valid place, it begins a new trace. */
 export const beginSpan = (name: string, options: SpanOptions, place?: TracePlace): OpenSpan | undefined =>
   open.tracing?.begin(name, options, place)
 

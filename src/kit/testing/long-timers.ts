@@ -1,6 +1,5 @@
-// Controls time in a test: a timer of a second or more runs only when the test advances the time. Shorter timers run as
-// usual. Streams and libraries use shorter timers. If the test controlled these too, it could wait for ever on a busy
-// machine.
+// A timer of a second or more runs only when the test advances the time. Shorter timers run as usual. Streams and libraries use
+// shorter timers. A test that controlled these could wait for ever on a busy machine.
 import { mock } from 'node:test'
 
 const longMs = 1000
