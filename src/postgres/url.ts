@@ -4,10 +4,7 @@ import type { Options } from 'postgres'
 
 type Connection = Pick<Options<never>, 'host' | 'port' | 'database' | 'username' | 'password'> & { ssl?: 'require' }
 
-/**
- * Returns the URL for the driver without the parameter `host`, which the driver does not support, and the connection options that
- * replace the parameter.
- */
+/** Returns the URL without the parameter `host`, which the driver does not support, and the options that replace it. */
 export const connectionFrom = (databaseUrl: string): { url: string; connection: Connection } => {
   const url = new URL(databaseUrl)
   const socketDirectory = url.searchParams.get('host')
