@@ -3,9 +3,8 @@ import { suite, test } from 'node:test'
 import { noSandbox, noSnapshot, notStarted, Problem, type ProblemCode, problems, wordsOf } from './problems.ts'
 
 /**
- * Texts by which client programs recognize an error: they search for them in its message. Most of these programs
- * distinguish upper and lower case. Sources: `@computesdk/daytona` 1.7, `@langchain/daytona` 0.1, `@mastra/daytona`
- * 0.4, Harbor, the n8n nodes and suna.
+ * Texts that client programs search for in an error's message. Most of these programs distinguish upper and lower case.
+ * Sources: `@computesdk/daytona` 1.7, `@langchain/daytona` 0.1, `@mastra/daytona` 0.4, Harbor, the n8n nodes and suna.
  */
 const patterns: readonly (readonly [client: string, made: Problem, pattern: RegExp | string])[] = [
   ['ComputeSDK', noSandbox('box'), 'not found'],

@@ -1,5 +1,4 @@
-// Every error that callers can get: its code, its status and its sentence. A code never gets another meaning, because
-// clients depend on it.
+// Every error that callers can get. A code never gets another meaning, because clients depend on it.
 
 export const problems = {
   bad_request: [400, 'BAD_REQUEST', 'The request is not valid.'],
@@ -72,8 +71,7 @@ export const isProblemCode = (word: unknown): word is ProblemCode =>
   typeof word === 'string' && Object.hasOwn(problems, word)
 
 /**
- * Codes of status 500 and above that do not mean a failure of Alcove. Their cause is a caller, a sandbox, or a server
- * that a caller has chosen: an identity provider, or the remote of a git repository.
+ * Codes of status 500 and above that are no failure of Alcove. A caller, a sandbox, or a server chosen by a caller is the cause.
  */
 const notOurs: ReadonlySet<ProblemCode> = new Set([
   'sandbox_silent',
@@ -82,8 +80,8 @@ const notOurs: ReadonlySet<ProblemCode> = new Set([
 ])
 
 /**
- * Returns the log level for a refused call. The level is a warning only if Alcove has failed, which `cause` shows. A
- * lack of free capacity is no failure of Alcove, because it may be due to what callers use.
+ * Returns the log level for a refused call: a warning only if Alcove has failed, which `cause` shows. A lack of free capacity
+ * is no failure, because it may be due to what callers use.
  */
 export const logLevelOf = ({
   code,
@@ -98,9 +96,8 @@ export const logLevelOf = ({
 export const retryAfterSeconds: Partial<Record<ProblemCode, number>> = { snapshot_in_making: 5 }
 
 /**
- * Words by which client programs recognize an error. They search the message of an error, because old SDKs gave them
- * nothing else. Some distinguish upper and lower case. `Problem` adds the words of its status and code to each message
- * that lacks them.
+ * Words that client programs search for in an error's message, because old SDKs gave them nothing else. Some distinguish upper
+ * and lower case. `Problem` adds the words of its status and code to each message that lacks them.
  */
 const clientWords: {
   byStatus: Record<number, readonly string[]>
@@ -142,10 +139,7 @@ type Options = {
   fields?: Readonly<Record<string, string>>
 }
 
-/**
- * An error that a caller gets as an answer. `sentence` is shown to the caller, in place of the sentence in the table
- * `problems`.
- */
+/** An error that a caller gets as an answer. `sentence` is shown in place of the sentence in the table `problems`. */
 export class Problem extends Error {
   readonly fields: Readonly<Record<string, string>>
   readonly code: ProblemCode
@@ -164,10 +158,7 @@ export class Problem extends Error {
   }
 }
 
-/**
- * Returns the error for a sandbox that the caller cannot find. It names the sandbox only by the caller's own text
- * `idOrName`. The answer is the same whether the sandbox does not exist or belongs to another organization.
- */
+/** Returns the error for a sandbox that the caller cannot find. It must not show whether another organization has the sandbox. */
 export const noSandbox = (idOrName: string, options: { cause?: unknown } = {}): Problem =>
   new Problem(
     'not_found',
@@ -178,9 +169,6 @@ export const noSandbox = (idOrName: string, options: { cause?: unknown } = {}): 
 export const noSnapshot = (idOrName: string, code: 'not_found' | 'bad_request' = 'not_found'): Problem =>
   new Problem(code, `Snapshot ${idOrName.slice(0, 255)} not found. There is no such snapshot.`)
 
-/**
- * Returns the error for a call that needs a running sandbox. `why`: a sentence for the caller that says why it does not
- * run.
- */
+/** Returns the error for a call that needs a running sandbox. `why`: a sentence for the caller. */
 export const notStarted = (why?: string, options: { cause?: unknown } = {}): Problem =>
   new Problem('not_started', why, options)
