@@ -12,11 +12,7 @@ import { LaunchFailed, runSteps, step } from '../launch.ts'
 import { startEntrypoint } from './entrypoint.ts'
 import { placeTrust } from './trust.ts'
 
-/**
- * Applies the assignment `wanted` to a running or paused sandbox. If one new size is refused, all sizes stay unchanged. Waits until
- * the journal is on the disk only if a size was refused or environment variables change. If a kill of the runner or a power cut
- * loses any other change, control sends the assignment again.
- */
+/** Applies the assignment `wanted` to a running or paused sandbox. If one new size is refused, all sizes stay unchanged. */
 export const changeSandbox = async (
   machine: Machine,
   spec: Spec,
@@ -39,9 +35,8 @@ export const changeSandbox = async (
     status: 'started',
     ...(refused === undefined ? {} : { refused }),
   }
-  // New environment variables must be on the disk before the change is reported, because the next runner reads them from there. The
-  // claim of a warm sandbox need not wait for the disk: if a kill of the runner or a power cut loses it, control sends it again,
-  // and until then no call reaches the sandbox.
+  // New environment variables must be on the disk before the report, because the next runner reads them there. Control repeats any
+  // other change that is lost. Until then, no call reaches a claimed warm sandbox.
   const isUpdateOfVariables = !assignment.isWarm && !hasSameVariables(assignment, wanted)
   if (refused !== undefined || isUpdateOfVariables) await machine.journal.rewriteSpec(sandboxId, changed)
   else if (!isDeepStrictEqual(lasting(assignment), lasting(wanted)))
@@ -54,10 +49,7 @@ export const changeSandbox = async (
 const hasSameVariables = (one: Assignment, other: Assignment): boolean =>
   isDeepStrictEqual([one.env, one.unsetEnv], [other.env, other.unsetEnv])
 
-/**
- * Returns the assignment with the fields that a pause or a resume changes set to 0. If only these fields have changed, the journal
- * is not written, because control sends them again.
- */
+/** Hides the fields that a pause or resume changes. Their change alone is not written: control sends them again. */
 const lasting = (assignment: Assignment) => ({ ...assignment, generation: 0, target: 0, signal: 0 })
 
 /** Applies new sizes. Returns a sentence for the caller if the sandbox cannot have them. */

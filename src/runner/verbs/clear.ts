@@ -1,5 +1,4 @@
-// Removes everything that a sandbox has in the kernel and below /run: processes, cgroup, runtime state, socket and network. Its
-// disk and journal stay. May be called at any moment and repeatedly.
+// Removes all that a sandbox has in the kernel and below /run. Its disk and journal stay. May be repeated.
 import { rm } from 'node:fs/promises'
 import { cgroupOf, type Machine } from '#src/runner/machine/machine.ts'
 import { socketOf } from '#src/runner/machine/places.ts'

@@ -1,5 +1,4 @@
-// Removes a sandbox and everything that it has on this host. First the journal entry is marked as gone (`disown`). If the
-// runner is killed after that, the next runner removes the files that are left.
+// Removes a sandbox from this host. If the runner is killed after `disown`, the next runner removes the files that are left.
 
 import { settlesWithin } from '#src/kit/settles-within.ts'
 import { removeArchives } from '#src/runner/archive/remove.ts'
@@ -11,8 +10,8 @@ import { clearSandbox } from './clear.ts'
 const archivesGoWithinMs = 2_000
 
 /**
- * Destroys a sandbox. `withArchives`: whether its archives are removed, too. They are removed only if control has requested the
- * destroy. In all other cases the sandbox may exist on another runner, which needs the archives.
+ * `withArchives` is true only if control has requested the destroy. Otherwise another runner may have the sandbox and need its
+ * archives.
  */
 export const destroySandbox = async (
   machine: Machine,
@@ -29,10 +28,7 @@ export const destroySandbox = async (
   else await journal.forget(sandboxId)
 }
 
-/**
- * Tries once to remove the archives of a destroyed sandbox. If the store fails, the journal still says that they have to be
- * removed, and a later call tries again.
- */
+/** Tries once to remove the archives. If the store fails, the journal keeps the entry for a later try. */
 const removeOwedArchives = async (machine: Machine, sandboxId: string): Promise<void> => {
   try {
     await removeArchives({ store: machine.archiveStore, sandboxId })

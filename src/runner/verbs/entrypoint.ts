@@ -1,6 +1,5 @@
-// Runs the entrypoint of a sandbox, once per start. The agent runs the entrypoint only at the first of several requests, so a
-// request may be repeated. If the entrypoint fails, the sandbox runs anyway. A start, a claim or an adoption of the sandbox waits
-// for the agent's answer, but only for a limited time.
+// Runs the entrypoint of a sandbox, once per start: the agent ignores repeated requests. A sandbox runs even if its entrypoint
+// fails. The caller waits a limited time for the agent's answer.
 
 import { settlesWithin } from '#src/kit/settles-within.ts'
 import type { Machine } from '#src/runner/machine/machine.ts'

@@ -1,6 +1,5 @@
-// Runs a command in a warm sandbox before the sandbox is claimed. The first command of a sandbox is slow, because the shell and
-// /etc/passwd must be read from the disk and the agent forks for the first time. After this command, the first command of the owner
-// is fast. A failure is ignored.
+// Runs a command in a warm sandbox before the claim, so that the owner's first command is fast. The first command is slow: it reads
+// the shell and /etc/passwd from the disk, and the agent forks for the first time.
 
 import { settlesWithin } from '#src/kit/settles-within.ts'
 import type { Machine } from '#src/runner/machine/machine.ts'

@@ -70,8 +70,7 @@ suite('forks of a sandbox', { skip: needsRoot }, () => {
     await said(parent, 'echo > /dev/shm/end; sleep 0.1')
     for (const one of [parent, ...children]) {
       const lines = (await said(one, 'cat /root/log')).split('\n')
-      // In a fork, the last line of the file may be incomplete, because the program was writing when the disk was copied. So that
-      // line is not compared.
+      // A fork's last line may be incomplete: the program was writing when the disk was copied.
       if (one !== parent) lines.pop()
       assert.deepEqual(
         lines.findIndex((line, index) => line !== String(index + 1)),

@@ -1,5 +1,5 @@
-// Makes the disk of a new sandbox as a copy of another sandbox's ("parent's") current disk. If the parent runs, it is frozen
-// during the copy and then continues. The copy contains what would be on the disk if the parent had crashed at that moment.
+// Copies the current disk of a sandbox, the parent, for a new sandbox. A running parent is frozen meanwhile. The copy contains what
+// the disk would contain after a crash at that moment.
 
 import { type Machine, NotRecoverable } from '#src/runner/machine/machine.ts'
 import type { Assignment } from '#src/wire/runner-link.ts'

@@ -1,14 +1,10 @@
-// Writes a Java key store that contains certificates to trust. The format is JKS: all versions of Java can read it, and it needs
-// no secret.
+// Writes a Java key store with trusted certificates, as JKS: every Java can read it, and it needs no secret.
 import { createHash } from 'node:crypto'
 
 const magic = 0xfeedfeed
 const version = 2
 const trustedCertificate = 2
-/**
- * Java's usual password, from which the checksum at the end of the key store is computed. Java verifies the checksum only for
- * programs that name the password.
- */
+/** Java's usual password. Java verifies the checksum made with it only for programs that name the password. */
 const password = 'changeit'
 
 const number = (value: number) => {

@@ -1,5 +1,4 @@
-// Tests with real sandboxes: a disk that moves to another host keeps the files of the base image on which it was made, although the
-// new host has a base image of the same name with other files. Needs root.
+// Tests that a disk keeps its base image's files when it moves, even if the new host has another image of that name. Needs root.
 import assert from 'node:assert/strict'
 import { cpSync, mkdirSync, readdirSync, renameSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'

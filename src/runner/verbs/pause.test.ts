@@ -29,8 +29,8 @@ suite('pausing a sandbox', { skip: needsRoot }, () => {
   const statusOf = ({ sandboxId }: Assignment) => box.host.get(sandboxId)?.status
   const ticksOf = (pids: readonly number[]) =>
     pids.map((pid) => readFileSync(`/proc/${pid}/stat`, 'utf8').split(' ').slice(13, 15).join()).join()
-  // Prints the number in /dev/shm/n, which the command `counting` increments. The file is empty for a moment at each change, so
-  // the loop reads again.
+  // Prints the number in /dev/shm/n, which `counting` increments. The loop repeats because each change empties the file for a
+  // moment.
   const readCount = 'n=; while [ -z "$n" ]; do read n < /dev/shm/n; done 2>/dev/null; echo $n'
   const counter = async ({ sandboxId }: Assignment) => Number((await box.run(sandboxId, readCount)).output)
   const counts = async (assignment: Assignment) => {

@@ -1,8 +1,7 @@
 // Freezes all processes of a sandbox and keeps them in memory.
 //
-// `run.json` says of a paused sandbox that it is paused. If a sandbox is frozen and `run.json` does not say so, a runner that was
-// killed had frozen it only for a moment. Freezing and the write of `run.json` may happen in any order: that a sandbox is paused
-// has no effect in `run.json` if the sandbox is not frozen, for example after a restart of the machine.
+// `run.json` records that a sandbox is paused. A frozen sandbox without this record was only frozen for a moment by a runner that
+// was then killed. The record alone has no effect, so the freeze and its record may happen in any order.
 import { cgroupOf, type Machine } from '#src/runner/machine/machine.ts'
 import type { Running } from '#src/runner/machine/running.ts'
 import { allSettledOrThrow } from './start.ts'

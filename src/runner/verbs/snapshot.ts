@@ -1,5 +1,4 @@
-// Copies the current disk of a sandbox as a template, from which the disks of new sandboxes can be copied. If the sandbox runs,
-// it is frozen during the copy and then continues.
+// Copies the current disk of a sandbox as a template for new sandboxes. A running sandbox is frozen meanwhile.
 
 import { type Machine, NotRecoverable } from '#src/runner/machine/machine.ts'
 import type { Adopted } from './adopt.ts'

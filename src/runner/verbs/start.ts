@@ -1,8 +1,7 @@
-// Starts a sandbox as its assignment says, on its existing disk or a new one.
+// Starts a sandbox on its existing disk or a new one.
 //
-// The order matters. The name of the sandbox's network is recorded before anything can use the network. No process of a user
-// runs before the network policy is in force. The journal is safe on the disk before the start is reported. Steps that do not
-// depend on each other run in parallel, because a caller waits.
+// The order matters. A network is recorded before anything can use it. No process of a user runs before the network policy is in
+// force. The journal is safe on the disk before the report. Independent steps run in parallel, because a caller waits.
 import { randomUUID } from 'node:crypto'
 import { readFileSync } from 'node:fs'
 import { writeFile } from 'node:fs/promises'
@@ -48,10 +47,7 @@ const ownPathOf = ({ images }: Pick<Machine, 'images'>, { env, unsetEnv = [] }: 
   return env['PATH'] ?? inherited ?? defaultPath
 }
 
-/**
- * Returns the text of a script that each login shell runs. It sets the sandbox's PATH, because `su -` and login servers set another
- * one.
- */
+/** Returns a script for login shells that sets the sandbox's PATH, because `su -` and login servers set another one. */
 const loginScript = (path: string): string => `_alcove_own='${path.replaceAll("'", `'\\''`)}'\n${loginPath}`
 
 const agentAnswersWithinMs = 10_000
@@ -62,9 +58,8 @@ export const startSandbox = async (machine: Machine, assignment: Assignment, fro
   const isNew = assignment.isNew ?? (await journal.read(sandboxId))?.run?.pid === undefined
   await machine.volumes.prepare(assignment.volumes)
   const preparing = span('disk', {}, () => prepareDisk(machine, assignment, isNew, from))
-  // Wait for the disk of a sandbox that was started before. If that disk is lost, the start must fail before `makeBundle` replaces
-  // `run.json` by one without pid, from which the next start would conclude that the sandbox is new. Also wait for a restore from
-  // an archive: it may take minutes, in which the sandbox needs no network.
+  // If an existing disk is lost, fail before `makeBundle` writes a `run.json` without pid: the next start would take the sandbox
+  // for new. A restore may take minutes, during which the sandbox needs no network.
   if (!isNew || from.archive?.sha256 !== undefined) await preparing
   const acquiring = span('network', {}, () => network.acquire())
   try {
@@ -159,8 +154,8 @@ const copyTemplate = async ({ pool }: Machine, { sandboxId, image, diskGiB }: As
 }
 
 /**
- * Waits until all promises have settled, and then throws the first error if there is one. The caller may undo work after an
- * error, so no work may still be running.
+ * Waits until all promises have settled, then throws the first error. After an error the caller may undo work, so none may still
+ * run.
  */
 export const allSettledOrThrow = async <const T extends readonly Promise<unknown>[]>(promises: T) => {
   await Promise.allSettled(promises)
@@ -222,7 +217,7 @@ const writeConfig = async (machine: Machine, assignment: Assignment, { slot, bun
   await writeFile(join(bundle, 'config.json'), JSON.stringify(config), { mode: 0o600 })
 }
 
-/** Errors of the kernel that the content of a disk or a volume can cause. Each is followed by an explanation for the caller. */
+/** The kernel's errors that a disk's or volume's content can cause, each with an explanation for the caller. */
 const causedInside = {
   'Too many levels of symbolic links': 'there is a symbolic link',
   'Not a directory': 'there is something that is not a directory',
@@ -244,10 +239,8 @@ const volumesOf = ({ places }: Machine, { volumes = [] }: Assignment) =>
   volumes.map(({ mountPath }, at) => ({ from: volumePointOf(places, at), mountPath }))
 
 /**
- * Returns the map of the sandbox's user ids to ids of the host. If the host or one of the sandbox's volumes cannot map owners of
- * files, the sandbox gets the ids that all such sandboxes share (`sharedIds`). Otherwise the map contains all ids below `commonIds`,
- * the owners of the image's files, and users that the image or the caller gives as a number. If these are too many ids for a map,
- * the users given as a number are left out.
+ * Returns the map of the sandbox's user ids to ids of the host. Without support for mapped owners, these are the ids that all such
+ * sandboxes share. Users given as a number are left out if the map would have too many ids.
  */
 const idsOf = (
   { mapsOwners, images, volumes: store }: Machine,
@@ -312,10 +305,7 @@ const launch = async (
   }
 }
 
-/**
- * Returns steps that write the sandbox's own files of `/etc`, such as `hosts`. The sandbox may change these files but cannot see
- * the directory `etc` of its disk, which contains them.
- */
+/** Returns steps that write the sandbox's own files of `/etc`, such as `hosts`, into the directory `etc` of its disk. */
 const ownEtc = (etc: string, hostname: string, resolvers: readonly string[], login: string): Step[] => {
   const hosts = `127.0.0.1\tlocalhost\n::1\tlocalhost ip6-localhost ip6-loopback\n127.0.1.1\t${hostname}\n`
   return [
@@ -328,10 +318,7 @@ const ownEtc = (etc: string, hostname: string, resolvers: readonly string[], log
   ]
 }
 
-/**
- * Throws if the agent does not answer. An answer proves that PID 1 runs. The agent's socket exists before PID 1 runs, so the
- * request can be sent immediately.
- */
+/** Throws if the agent does not answer: only its answer proves that PID 1 runs. Its socket exists earlier. */
 const checkAgentAnswers = async ({ agentAt, places }: Machine, sandboxId: string) => {
   const answer = agentAt(socketOf(places, sandboxId)).info()
   if (!(await settlesWithin(answer, agentAnswersWithinMs))) throw new Error('The agent of the sandbox does not answer.')

@@ -1,5 +1,4 @@
-// Ends a sandbox and keeps its disk. Unless the stop is forced, all processes get SIGTERM and ten seconds to end. Processes that
-// remain are killed.
+// Ends a sandbox and keeps its disk. Processes get SIGTERM and ten seconds to end, unless the stop is forced.
 
 import { settlesWithin } from '#src/kit/settles-within.ts'
 import type { Spec } from '#src/runner/machine/journal.ts'
@@ -10,16 +9,10 @@ import type { Assignment } from '#src/wire/runner-link.ts'
 import { clearSandbox } from './clear.ts'
 
 const graceMs = 10_000
-/**
- * Processes may take `graceMs` to end. If the agent has not ended by then, the runner waits at most this many milliseconds more for
- * it.
- */
+/** After `graceMs`, the runner waits at most this many milliseconds more for the agent's end. */
 const answerMs = 2_000
 
-/**
- * Stops a sandbox. `hurry` aborts if a forced stop or a destroy is requested meanwhile; the processes then get no more time to
- * end.
- */
+/** Stops a sandbox. `hurry` aborts at a forced stop or a destroy; the processes then get no more time. */
 export const stopSandbox = async (
   machine: Machine,
   assignment: Assignment,

@@ -1,7 +1,6 @@
-// Makes the programs in a sandbox trust the certificate authority of its organization. The proxy for secrets shows certificates
-// of this authority to the sandbox. The agent, as root of the sandbox, adds the authority to the image's files of trusted
-// authorities and writes the files that environment variables name (wire/secrets.ts). If that fails, the sandbox starts anyway,
-// but its programs refuse the proxy's certificates.
+// Makes the programs in a sandbox trust its organization's certificate authority, which the proxy for secrets uses. The agent
+// writes the files as root of the sandbox. If that fails, the sandbox starts anyway, but its programs refuse the proxy's
+// certificates.
 import { rootCertificates } from 'node:tls'
 import { settlesWithin } from '#src/kit/settles-within.ts'
 import type { Machine } from '#src/runner/machine/machine.ts'
@@ -12,10 +11,7 @@ import { trustFiles } from '#src/wire/secrets.ts'
 import { certificatesIn, javaKeyStore } from './java-key-store.ts'
 
 const withinMs = 20_000
-/**
- * Maximum size in bytes of an image's file of certificate authorities. A larger file is not changed. For comparison: Debian's file
- * has 220 KiB.
- */
+/** Maximum size in bytes of an image's file of authorities; a larger one is not changed. Debian's file has 220 KiB. */
 const mostBytes = 2 * 1024 * 1024
 
 /** Files with all trusted certificate authorities, on different distributions: Debian and Alpine, Fedora, SUSE, others. */
@@ -26,8 +22,8 @@ const lists = [
   '/etc/ssl/cert.pem',
 ]
 /**
- * Directories with additional certificate authorities, on Debian and Alpine, Fedora, SUSE. A tool of the distribution includes them
- * when it generates the file with all trusted authorities (see `lists`).
+ * Directories of additional authorities, on Debian and Alpine, Fedora, SUSE. A tool of the distribution copies from them when it
+ * makes a file of `lists` again.
  */
 const additions = ['/usr/local/share/ca-certificates', '/etc/pki/ca-trust/source/anchors', '/etc/pki/trust/anchors']
 
@@ -67,7 +63,7 @@ const place = async (files: Files, authority: string): Promise<void> => {
   const found: string[] = []
   for (const path of lists) {
     const before = (await readFile(files, path))?.replaceAll(ours, '')
-    // A file without certificates stays unchanged. No program uses such a file: the program would trust no server.
+    // No program uses a file without certificates: the program would trust no server.
     if (before === undefined || !before.includes('BEGIN')) continue
     found.push(before)
     await writeFile(files, path, `${before}${before.endsWith('\n') ? '' : '\n'}${block}`)
@@ -80,9 +76,7 @@ const place = async (files: Files, authority: string): Promise<void> => {
   await writeFile(files, trustFiles.keyStore, javaKeyStore(certificatesIn(`${authority}${others}`)))
 }
 
-/**
- * Makes the sandbox trust the certificate authority of its organization. Resolves when that is done or a time limit has passed.
- */
+/** Makes the sandbox trust its organization's authority. Resolves when that is done, or after `withinMs`. */
 export const placeTrust = async (
   { agentAt, places, log }: Pick<Machine, 'agentAt' | 'places' | 'log'>,
   sandboxId: string,

@@ -1,7 +1,7 @@
 // Volumes in a directory that the operator mounts on every host, such as CephFS or NFS.
 //
-// If the file server stops answering, each system call on the directory blocks forever. The runner therefore never makes such a
-// call itself but starts programs such as `mkdir` for it. A program that blocks is killed after a while.
+// A system call on the directory blocks forever if the file server stops answering. The runner therefore starts programs such as
+// `mkdir` for each call, and kills them after a while.
 import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { CommandFailed, runCommand } from '#src/kit/run-command.ts'
@@ -26,8 +26,8 @@ const withoutEscapes = (path: string) =>
   path.replaceAll(/\\([0-7]{3})/g, (_, digits: string) => String.fromCharCode(Number.parseInt(digits, 8)))
 
 /**
- * Whether the path is on another mount than `/`. If it is not, the operator has not mounted the directory, and volumes would be
- * on this host's disk only. The kernel's list of mounts can be read even if the file server does not answer.
+ * Whether the path is on another mount than `/`. Otherwise volumes would be on this host's disk. The kernel's list of mounts can be
+ * read even if the file server does not answer.
  */
 const isMounted = async (path: string): Promise<boolean> => {
   const lines = (await readFile('/proc/self/mountinfo', 'utf8')).split('\n')
@@ -87,15 +87,14 @@ export class SharedDirectory {
   }
 
   /**
-   * Removes a volume. Renames its directory first, so that a volume is either complete or gone, even if the runner is killed.
-   * Several hosts may remove the volume at the same time. No error if the volume does not exist.
+   * Removes a volume. The rename makes it complete or gone, even if the runner is killed. A missing volume is no error, and several
+   * hosts may remove it at once.
    */
   async remove(volumeId: string): Promise<void> {
     const going = this.pathOf(`${leaving}${volumeId}`)
     if (await this.exists(volumeId)) await succeeds(['mv', '-T', '--', this.pathOf(volumeId), going])
     await runCommand(['rm', '-rf', '--', going], { timeoutMs: removeTimeoutMs })
-    // If an earlier removal was interrupted, its directory `going` still existed, so `mv` failed. `rm` has now removed `going`,
-    // but the volume still exists, and the caller must try again.
+    // `mv` fails if an interrupted removal has left `going`. `rm` has now removed that, and the caller must try again.
     if (await this.exists(volumeId)) throw new VolumeUnavailable('The volume could not be removed.')
   }
 

@@ -1,9 +1,8 @@
-// The volumes on this host. A volume is a directory that several sandboxes can mount. In each sandbox its files belong to the
-// sandbox's own users (oci/ids.ts).
+// The volumes on this host: directories that several sandboxes can mount. In each sandbox, the files belong to the sandbox's own
+// users (oci/ids.ts).
 //
-// A volume has one of two drivers. `disk`: it is a subvolume of this host's pool, with a size limit that the kernel enforces.
-// `directory`: it is in a directory that the operator mounts on every host, such as CephFS or NFS. Only the operator limits the
-// size of such a volume.
+// Driver `disk`: a subvolume of this host's pool, with a size limit. Driver `directory`: in the operator's directory, such as
+// CephFS or NFS. Only the operator limits its size.
 import { mkdir, stat } from 'node:fs/promises'
 import type { Logger } from '#src/kit/log.ts'
 import { GiB } from '#src/runner/cgroup/sandbox-limits.ts'
@@ -29,8 +28,8 @@ type StoreParts = {
 }
 
 /**
- * The directory for volumes that the operator mounts on every host. `mapsOwners`: its file system supports mounts that map owners
- * (idmapped mounts). If not, all sandboxes with volumes from it have the same range of user ids on the host.
+ * The operator's directory for volumes. `mapsOwners`: it supports idmapped mounts. Otherwise all sandboxes with volumes from it
+ * share one range of user ids.
  */
 type Opened = { shared: SharedDirectory; mapsOwners: boolean }
 
@@ -96,10 +95,7 @@ export class VolumeStore {
     return (await stat(this.#disks.pathOf(volumeId)).catch(() => undefined)) !== undefined
   }
 
-  /**
-   * Returns the steps with which the launcher makes new volumes of the driver `disk`. The steps may run several times, also in
-   * two launchers at the same time.
-   */
+  /** Returns the launcher's steps for new volumes of the driver `disk`. They may run repeatedly, even in two launchers at once. */
   stepsToMake(volumes: Volumes = []): Step[] {
     return volumes.flatMap(({ volumeId, driver, isNew, sizeGiB }): Step[] => {
       if (!isNew || driver !== 'disk' || !this.#disks.areSubvolumes) return []
@@ -116,8 +112,7 @@ export class VolumeStore {
   }
 
   /**
-   * Removes a volume that no sandbox mounts. If the runner is killed meanwhile, the volume is either still complete or gone. No
-   * error if the volume does not exist.
+   * Removes an unmounted volume. If the runner is killed meanwhile, the volume is complete or gone. A missing volume is no error.
    */
   async remove({ volumeId, driver }: Pick<VolumeAssignment, 'volumeId' | 'driver'>): Promise<void> {
     await (driver === 'disk' ? this.#disks : this.#getShared()).remove(volumeId)

@@ -1,5 +1,4 @@
-// Finds out why a sandbox ended by itself, or why a process in it was killed, and makes a sentence for users. The facts come
-// from the kernel.
+// Says to users why a sandbox ended by itself, or why a process in it was killed. The facts come from the kernel.
 
 import type { Evidence } from '#src/runner/kernel-memory/watch.ts'
 import type { Run } from '#src/runner/machine/journal.ts'
@@ -10,8 +9,8 @@ import { kernelWordOf } from './kernel-log.ts'
 const limit = (memoryGiB: number) => `(limit ${memoryGiB} GiB)`
 
 /**
- * Finds out why a sandbox ended. Programs in the sandbox cannot kill its PID 1: the kernel drops their signals to it, and the
- * system call filter does not let them set its limit of CPU time, at which the kernel would kill it.
+ * Finds out why a sandbox ended. Its own programs cannot kill PID 1: the kernel drops their signals, and the system call filter
+ * does not let them set its limit of CPU time.
  */
 export const causeOfEnd = async (machine: Machine, memoryGiB: number, run: Run | undefined): Promise<Cause> => {
   if (run === undefined || run.bootId !== machine.bootId) return { detail: 'The machine was restarted.' }

@@ -1,5 +1,4 @@
-// Reads from the kernel log how the first process of a sandbox ended. Usually the parent of a process learns how the process
-// ended. But the first process of a sandbox has no parent on the host that could report that.
+// Reads from the kernel log how PID 1 of a sandbox ended. It has no parent on the host that could report that.
 import { CommandFailed, runCommand } from '#src/kit/run-command.ts'
 import type { Init } from '#src/runner/machine/processes.ts'
 
@@ -9,8 +8,8 @@ type KernelWord = 'out of memory' | 'crashed'
 const ticksPerSecond = 100
 
 /**
- * Returns how the process ended, if the log shows it. The lines of the log have the form `[12345.678901] text`, and the oldest
- * line is the first. A process can choose its own name, but 15 characters are too few to forge a line about another process.
+ * Returns how the process ended, if the log shows it. Lines have the form `[12345.678901] text`, the oldest first. A process can
+ * choose its name, but 15 characters are too few to forge a line.
  */
 export const findKernelWord = (log: string, { pid, startTime }: Init): KernelWord | undefined => {
   const killed = new RegExp(`(?:^|: )Killed process ${pid} \\(`)

@@ -1,6 +1,4 @@
-// Checks each running or paused sandbox at intervals: whether its first process is alive, and how much kernel memory the
-// sandbox uses that its memory limit does not include. Measures the resource use, and updates the memory use that the sandbox
-// itself sees. A stopped sandbox is not checked.
+// Watches each running or paused sandbox: its end, its use of resources, its uncharged memory, and the memory use that it is shown.
 
 import type { ExperimentParts } from '#src/runner/kernel-memory/experiment.ts'
 import { type Evidence, KernelMemoryWatch } from '#src/runner/kernel-memory/watch.ts'
@@ -70,10 +68,7 @@ export class Lookouts {
     })
   }
 
-  /**
-   * Starts to check whether the sandbox's first process has ended. Its end is reported within about a second, and is reported again
-   * if this is called again.
-   */
+  /** Reports the end of PID 1 within about a second. A repeated call makes the end be reported again. */
   awaitEnd(sandboxId: string, init: Init) {
     this.#watch.add(sandboxId, init)
   }

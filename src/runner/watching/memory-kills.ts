@@ -1,11 +1,7 @@
-// Records when processes of a sandbox were killed because memory ran out. The kernel only has a counter of such kills. It is read
-// every two seconds, and whenever a command begins or ends. If two readings differ, a process was killed between them. The record
-// is lost when the sandbox or this runner ends.
+// Records when processes of a sandbox were killed for want of memory. The kernel only counts kills, so the counter is read every
+// two seconds, and whenever a command begins or ends. The record ends with the sandbox or this runner.
 
-/**
- * Time between two readings of the kernel's counter of processes that were killed because memory ran out. `after`: time of the
- * first reading. `until`: time of the second reading. Both in milliseconds since 1970.
- */
+/** Time between two readings of the counter in which a process was killed, in milliseconds since 1970. */
 type Span = { after: number; until: number }
 
 type Entry = { kills: number; lookedAt: number; spans: Span[] }
@@ -34,7 +30,7 @@ export class MemoryKills {
     entry.lookedAt = now
   }
 
-  /** Returns the time spans in each of which at least one process of the sandbox was killed because memory ran out. */
+  /** Returns the spans in each of which at least one process was killed for want of memory. */
   spans(sandboxId: string): readonly Span[] {
     return this.#entries.get(sandboxId)?.spans ?? []
   }

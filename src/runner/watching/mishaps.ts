@@ -1,6 +1,5 @@
-// Reports one kind of mishap in sandboxes that keep running, for example processes that were killed because memory ran out. The
-// first mishap of a sandbox is reported immediately. All mishaps of the next ten minutes are then reported together, so that many
-// mishaps do not fill the sandbox's timeline. A failed report is repeated.
+// Reports one kind of mishap, such as processes killed for want of memory. The first mishap of a sandbox is reported immediately.
+// Further ones within ten minutes get one report, so that they do not fill the timeline. A failed report is repeated.
 const quietMs = 10 * 60_000
 const againMs = 2_000
 

@@ -1,13 +1,10 @@
-// Notices when the first process of a sandbox has ended by itself. The runner is not the parent of these processes, and Node
-// does not support pidfd. Therefore each process is checked once a second, by reading one small file.
+// Notices when PID 1 of a sandbox has ended by itself, by reading a small file once a second. The runner is not its parent, and
+// Node has no pidfd.
 import { isAlive } from '#src/kit/process-identity.ts'
 import type { Init } from '#src/runner/machine/processes.ts'
 
 const intervalMs = 1_000
-/**
- * Number of sandboxes for which one turn of the event loop checks that their first process still runs. A check takes some
- * microseconds, so requests are hardly delayed.
- */
+/** Number of sandboxes checked in one turn of the event loop. A check takes some microseconds, so requests hardly wait. */
 const atOnce = 200
 
 export class Watch {
@@ -16,7 +13,7 @@ export class Watch {
   readonly #timer: NodeJS.Timeout
   #isLooking = false
 
-  /** `onEnd` is called once for each sandbox that has ended. The sandbox is not checked any more after that. */
+  /** `onEnd` is called once for each sandbox that has ended. */
   constructor(onEnd: (sandboxId: string) => void) {
     this.#onEnd = onEnd
     this.#timer = setInterval(() => void this.#look(), intervalMs).unref()
