@@ -1,13 +1,10 @@
-// Counts the wrong SSH tokens that come from each network (an IPv4 address or an IPv6 /64). A network with too many
-// wrong tokens may not connect for the rest of the minute.
+// Counts wrong SSH tokens per network (an IPv4 address or an IPv6 /64). A network with too many may not connect for the rest of its
+// minute.
 import type { Clock } from '#src/kit/clock.ts'
 
 const mostWrong = 20
 const windowMs = 60_000
-/**
- * Maximum number of networks whose wrong tokens are counted. If there are more, the count of the network whose last
- * wrong token came longest ago is deleted.
- */
+/** Maximum number of networks that are counted. Beyond it, the count of the network with the oldest last wrong token is deleted. */
 const mostNetworks = 10_000
 
 export class Attempts {

@@ -34,8 +34,7 @@ export class ChannelOut {
     return this.after(async () => {
       await this.#peer.untilReady()
       if (this.#isGone) return
-      // If the channel closes before the data is written, the library `ssh2` does not call the callback of `write`.
-      // Then `leave` resolves this promise.
+      // If the channel closes first, `ssh2` never calls the callback of `write`. Then `leave` resolves this promise.
       await new Promise<void>((resolve) => {
         this.#giveUp = resolve
         stream.write(data, () => resolve())
@@ -46,7 +45,7 @@ export class ChannelOut {
 
   /** Runs `work` after all earlier writes have been accepted by the channel. */
   after(work: () => Promise<void> | void): Promise<void> {
-    // Ignore the error of a failed write. A write fails only if the channel has closed, and then `leave` ends this object.
+    // A write fails only if the channel has closed, and then `leave` ends this object.
     this.#last = this.#last.then(work).catch(() => undefined)
     return this.#last
   }

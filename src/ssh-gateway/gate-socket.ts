@@ -1,9 +1,9 @@
-// Opens a WebSocket to the gate, to run a command or to reach a port. The client's SSH token is the credential of this call.
+// Opens a WebSocket to the gate for a command or a port. The client's SSH token is the credential.
 import type { IncomingMessage } from 'node:http'
 import { WebSocket } from 'ws'
 import { readWhole } from '#src/kit/read-whole.ts'
 
-/** Maximum size in bytes of a message from the gate. Real messages are smaller: a piece of output has at most 256 KiB. */
+/** Maximum size in bytes of a message from the gate. A piece of output has at most 256 KiB. */
 const messageBytes = 1024 * 1024
 const openMs = 15_000
 const refusalBytes = 64 * 1024

@@ -1,5 +1,5 @@
-// Tests clients that send malformed or endless data, or read nothing. The gateway must not end, must use little memory, and must
-// serve other clients meanwhile.
+// Tests clients that send malformed or endless data, or read nothing. Meanwhile the gateway must serve others and use little
+// memory.
 import assert from 'node:assert/strict'
 import { randomBytes } from 'node:crypto'
 import { once } from 'node:events'
@@ -88,8 +88,7 @@ suite('hostile SSH clients before the sign-in', () => {
     const flood = Array.from({ length: 200 }, stranger)
     const refused = flood.map((socket) => untilClosed(socket))
     await serves()
-    // The gateway closes 184 of the 200 connections. It keeps 16 open, the limit of one address, because their clients may still
-    // sign in.
+    // The gateway closes 184 connections. The other 16, the limit of one address, may still sign in.
     let count = 0
     await new Promise<void>((resolve) => {
       for (const closed of refused) {
@@ -144,8 +143,7 @@ suite('hostile SSH clients after the sign-in', () => {
   test('an SSH client that sends more than SSH’s flow control allows is disconnected', async () => {
     using client = await gateway.connect()
     const channel = await client.start('exec sleep 60')
-    // The library `ssh2` drops data that arrives while the window of the channel is exactly 0. With pieces of this
-    // size, the window is never exactly 0.
+    // `ssh2` drops data that arrives while the channel's window is exactly 0. Pieces of this size avoid that.
     const piece = Buffer.alloc(30_000)
     const closed = closing(client)
     for (let sent = 0; sent < 10 * 1024 * 1024; sent += piece.length) {

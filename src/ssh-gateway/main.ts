@@ -21,8 +21,7 @@ const keepaliveMs = 20_000
 const missedKeepalives = 6
 
 /**
- * The algorithms that clients may choose. All of them run in Node's own OpenSSL. Compression is not offered, because a small
- * packet could become a very large one.
+ * The algorithms that clients may choose, all of Node's own OpenSSL. No compression: a small packet could become a very large one.
  */
 const algorithms = {
   kex: [

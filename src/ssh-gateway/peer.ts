@@ -1,22 +1,18 @@
-// Adds limits to a client's connection that the library `ssh2` lacks. `ssh2` buffers without limit for three kinds of
-// clients: those that send beyond the window, those that read nothing, and those that exchange keys all the time. This
-// class makes such a client wait, or cuts its connection.
+// Adds limits to a client's connection. The library `ssh2` buffers without limit for clients that send beyond the window, read
+// nothing, or exchange keys all the time. This class makes them wait, or cuts the connection.
 import type { Socket } from 'node:net'
 import type { Connection, ServerChannel } from 'ssh2'
 
-/**
- * Maximum number of bytes that wait to be sent to the client. If more wait, the gateway writes nothing more to the
- * client and reads nothing from it.
- */
+/** Maximum number of bytes that wait for the client. Above it, the gateway neither writes to the client nor reads from it. */
 const mostUnsent = 1024 * 1024
 /**
- * Maximum number of bytes that a channel buffers until a sandbox reads them. An honest client may send this much: the
- * library `ssh2` lets it send 2 MiB, and another 2 MiB before the first 2 MiB are processed.
+ * Maximum number of bytes that a channel buffers until a sandbox reads them. `ssh2` lets an honest client send 2 MiB, and 2 MiB
+ * more before the first are processed.
  */
 const mostOfChannel = 4 * 1024 * 1024 + 64 * 1024
 const mostOfConnection = 16 * 1024 * 1024
 const mostOfAll = 256 * 1024 * 1024
-/** A client must accept packets of at least this size. RFC 4254 has no minimum, and with a size of 0 a write would never end. */
+/** Smallest packet size that a client must accept. RFC 4254 has no minimum, and with size 0 a write would never end. */
 const leastPacketBytes = 1024
 /** Maximum number of key exchanges per minute. An honest client needs one per GiB or per hour. */
 const mostExchanges = 30
@@ -43,8 +39,7 @@ export class Peer {
     client.on('handshake', () => {
       this.#exchanges += 1
       if (this.#exchanges > mostExchanges) this.cut()
-      // Run the check for a full buffer in the next turn of the event loop: the library `ssh2` sends the data that it
-      // has buffered only after this event.
+      // `ssh2` sends what it has buffered only after this event, so check in the next turn of the event loop.
       setImmediate(() => this.#check())
     })
     const timer = setInterval(() => {
@@ -72,8 +67,8 @@ export class Peer {
   }
 
   /**
-   * Begins to count the bytes that wait in a new channel. Returns false if the client's connection was closed, because
-   * it allows only too small packets.
+   * Begins to count the bytes that wait in a new channel. Returns false if it cut the connection, because the client allows only
+   * small packets.
    */
   watch(channel: ServerChannel): boolean {
     const { outgoing } = channel as unknown as { outgoing: { packetSize: number } }
@@ -91,8 +86,7 @@ export class Peer {
   }
 
   /**
-   * Must be called after bytes were read from a channel. If the gateway had stopped reading from the client, because its channels
-   * held too many bytes, it may now read again.
+   * Call this after reading from a channel. If the channels held too many bytes, the gateway may now read from the client again.
    */
   noteRead(): void {
     if (this.#held > 0) this.#check()

@@ -1,5 +1,5 @@
-// Limits the number of open connections. Anybody may connect, so clients that have not signed in must not keep others out: if
-// there are too many, the oldest of their connections is closed.
+// Limits the number of open connections. If too many clients have not signed in, the oldest of their connections is closed, so that
+// they cannot keep others out.
 import { Budget } from '#src/kit/budget.ts'
 import { networkOf } from '#src/kit/network-of.ts'
 

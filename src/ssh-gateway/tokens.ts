@@ -1,5 +1,5 @@
-// Asks control whether SSH tokens are valid. Open connections with the same token share control's answer for a second.
-// A sign-in never uses an earlier answer. It shares only a question about the same token that control has not answered yet.
+// Asks control whether SSH tokens are valid. Open connections with one token share an answer for a second. A sign-in shares only a
+// question that is not answered yet.
 import { hash } from 'node:crypto'
 import { Pool } from 'undici'
 import { readWhole } from '#src/kit/read-whole.ts'
@@ -55,8 +55,8 @@ export class Tokens implements AsyncDisposable {
   }
 
   /**
-   * Finds the sandbox that a token gives access to; undefined if the token is not valid. `mayBeKept`: a cached answer of the last
-   * second may be used. Throws ControlAway if control does not answer.
+   * Finds the sandbox of a valid token. `mayBeKept`: an answer of the last second may be used. Throws ControlAway if control does
+   * not answer.
    */
   async find(token: string, { mayBeKept = false } = {}): Promise<Opened | undefined> {
     if (!sshToken.test(token)) return undefined
