@@ -65,10 +65,7 @@ const statements =
  */
 const deletions = /\bdelete(?:Old|Beyond)\(\s*\w+,\s*'([a-z_]+)'/g
 
-/**
- * Returns the tables that the SQL in a source file writes. If the SQL takes the table from a variable, the list has
- * `${` instead.
- */
+/** Returns the tables that the SQL in a source file writes, or `${` for a table that a variable names. */
 export const tablesWrittenBy = (file: string, known: ReadonlySet<string>): string[] => {
   const text = withoutComments(textOf(file))
   const named = [...text.matchAll(statements), ...text.matchAll(deletions)].map(([, name]) => name!.replace('"', ''))

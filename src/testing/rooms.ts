@@ -1,10 +1,7 @@
 // Which folders ("rooms") may import which others, and which room writes which database table. walls.test.ts checks
 // that the code obeys these rules.
 
-/**
- * The folders and files of each program, in layers from the lowest to the highest. Each listed folder or file is a
- * room. A room may import only rooms that are listed before it.
- */
+/** The rooms of each program, in layers from the lowest to the highest. A room may import only rooms listed before it. */
 export const rooms: Record<string, readonly string[]> = {
   'src/control': [
     // Folders and files that import no other room.
