@@ -1,5 +1,5 @@
-// Operations of the agent in one sandbox. The gate uses them for calls, and the runner to start and stop the sandbox. Every
-// operation opens its own connection, and all state is in the agent, so a restart of gate or runner loses none.
+// Operations of the agent in one sandbox, for the gate and the runner. All state is in the agent, so a restart of gate or runner
+// loses none.
 import type { Duplex } from 'node:stream'
 import { type CommandSpec, type RunningCommand, startCommand } from './command.ts'
 import { AgentGone, Connection, requestRaw } from './connection.ts'
@@ -23,8 +23,7 @@ export interface Agent {
    */
   exec(spec: CommandSpec, signal?: AbortSignal): Promise<RunningCommand>
   /**
-   * Connects to a port of the sandbox: on 127.0.0.1, or on [::1] if 127.0.0.1 fails. If the server closes its half of the
-   * connection, the caller must still close the other half.
+   * Connects to a port of the sandbox: 127.0.0.1, or [::1] if that fails. The caller must close its half of the connection, too.
    */
   dial(port: number): Promise<Duplex>
   info(): Promise<{ version: string; bootId: string }>

@@ -1,5 +1,5 @@
-// Closing a connection wakes the agent, which may delay the answer to the caller if both need the same CPU. Therefore each
-// operation of `Agent` resolves first, and closes its connection in the next turn of the event loop.
+// A closed connection wakes the agent, which may delay the answer to the caller if both need one CPU. So each operation of `Agent`
+// resolves first, and closes its connection in the next turn of the event loop.
 import assert from 'node:assert/strict'
 import { Socket } from 'node:net'
 import { userInfo } from 'node:os'

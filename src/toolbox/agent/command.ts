@@ -6,10 +6,7 @@ import { Handoff } from './handoff.ts'
 export type CommandSpec = {
   /** Program and arguments. The program is looked up in the PATH of the environment. */
   argv: readonly string[]
-  /**
-   * Variables that override those that the agent sets for the user: HOME, USER, LOGNAME, SHELL, PATH. The agent sets PWD to the
-   * start directory.
-   */
+  /** Variables that override the agent's HOME, USER, LOGNAME, SHELL and PATH. The agent sets PWD to the start directory. */
   env: Record<string, string>
   /** Start directory: absolute, or relative to the user's home. Default: the home. */
   cwd?: string
@@ -19,10 +16,7 @@ export type CommandSpec = {
   stdin?: Uint8Array
   /** Leaves the standard input open, so that `write` can add bytes. */
   keepInput?: boolean
-  /**
-   * Uses a single pipe for standard output and standard error, so that their output stays in order. All output is then
-   * `stdout`.
-   */
+  /** One pipe for standard output and standard error keeps them in order. All output is then `stdout`. */
   mergeOutput: boolean
 }
 export type Output = { stream: 'stdout' | 'stderr'; data: Buffer }
@@ -43,35 +37,24 @@ export class StartFailed extends Error {
 }
 
 /**
- * The output of a command. Only one reader may iterate over it. Unread output stays in the sandbox and blocks the command. If the
- * reader leaves its loop before the end of the output, the command is killed.
+ * The output of a command, for one reader only. Unread output blocks the command. If the reader leaves its loop early, the command
+ * is killed.
  */
 export interface RunningCommand extends AsyncIterable<Output> {
   readonly pid: number
-  /**
-   * Resolves with the end of the command, after all output has been read. Rejects with `AgentGone` if the sandbox ends first,
-   * or after `close`.
-   */
+  /** Resolves after all output has been read. Rejects with `AgentGone` if the sandbox ends first, or after `close`. */
   readonly exit: Promise<Exit>
-  /**
-   * Settles when this process may free the memory of the command's input: all bytes were sent, or the connection was closed.
-   */
+  /** Settles when the memory of the input may be freed: all bytes were sent, or the connection was closed. */
   readonly inputGone: Promise<void>
-  /**
-   * Number of bytes that were passed to `write` and that the command has not read yet. The caller must limit this
-   * number.
-   */
+  /** Number of bytes passed to `write` that the command has not read yet. The caller must limit it. */
   readonly unsentBytes: number
-  /**
-   * Adds bytes to an input that was opened with `keepInput`. If the command has ended, the bytes are dropped. `onGone` is called
-   * when the memory of `data` may be reused.
-   */
+  /** Adds bytes to the input. If the command has ended, they are dropped. `onGone`: the memory of `data` may be reused. */
   write(data: Uint8Array, onGone?: () => void): void
-  /** Closes an input that was opened with `keepInput`, after all bytes of earlier calls of `write` were sent. */
+  /** Closes the input after all bytes of earlier calls of `write` were sent. */
   endInput(): void
   /** Sends a signal to the whole process group. */
   kill(signal: number): void
-  /** Closes the connection to the agent. The agent then kills the command's process group if the command has not ended. */
+  /** Closes the connection. The agent then kills the process group if the command has not ended. */
   close(): void
 }
 
@@ -88,10 +71,7 @@ export const writeProgram = (
     .strings(spec.argv)
     .strings(Object.entries(spec.env).map(([name, value]) => `${name}=${value}`))
 
-/**
- * If the agent could not set the user, enter the directory or run the program, turns its refusal into `StartFailed`. Returns
- * other errors unchanged.
- */
+/** Turns the agent's refusal to set the user, enter the directory or run the program into `StartFailed`. */
 export const asStartFailed = (error: unknown): unknown =>
   error instanceof AgentRefused && (error.stage === 'user' || error.stage === 'cwd' || error.stage === 'exec')
     ? new StartFailed(error.stage, error.errno)

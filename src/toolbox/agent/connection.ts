@@ -63,8 +63,8 @@ export const readRefusal = (payload: Buffer): AgentRefused => {
 export const answerTimeoutMs = 60_000
 
 /**
- * Maximum number of connections to one agent. An honest agent serves 1024 and refuses more. This higher limit protects the
- * gate from a hostile program that has replaced the agent.
+ * Maximum number of connections to one agent. The agent itself refuses more than 1024; this limit is for a hostile program in its
+ * place.
  */
 const open = new Budget({ each: 1100 })
 
@@ -74,10 +74,7 @@ const counted = <T extends Socket>(socketPath: string, connectTo: () => T): T =>
   return connectTo().once('close', () => open.give(socketPath))
 }
 
-/**
- * Returns a new socket immediately, even if it is still connecting. Bytes that are written to the socket before it is connected are
- * sent afterwards.
- */
+/** Returns a socket that is still connecting. What is written to it is sent when it is connected. */
 const openFresh = (socketPath: string): Socket =>
   counted(socketPath, () => heedless(connect({ path: socketPath, allowHalfOpen: true })))
 
@@ -95,15 +92,14 @@ export const openAhead = (sockets = new ReadySockets()): Disposable => {
 }
 
 /**
- * Returns a socket for one operation: one that was opened ahead, or a new one. When the operation has ended, opens sockets for
- * later operations; opening them earlier would delay this operation.
+ * Returns a socket that was opened ahead, or a new one. Sockets for later operations are opened only afterwards, so as not to delay
+ * this operation.
  */
 const openSocket = (socketPath: string): Socket => {
   if (ready === undefined) return openFresh(socketPath)
   const socket = ready.take(socketPath) ?? openFresh(socketPath)
   return socket.once('close', (hadError) => {
-    // Open new sockets only if the agent still runs. It has ended if the connection failed, or if the agent closed the connection
-    // first.
+    // If the connection failed, or the agent closed it first, the agent has ended.
     if (!hadError && !socket.readableEnded) fillSoon(socketPath)
   })
 }
@@ -112,8 +108,7 @@ const fillSoon = (socketPath: string) => {
   try {
     ready?.fill(socketPath, () => openFresh(socketPath))
   } catch {
-    // Ignore the error: too many connections to this agent are open, so none is opened ahead. The next operation opens
-    // its own.
+    // Too many connections to this agent are open. The next operation opens its own.
   }
 }
 
@@ -125,8 +120,8 @@ export const openInflow = (socketPath: string): Inflow =>
 const heedless = <T extends Socket>(socket: T): T => socket.on('error', () => {})
 
 /**
- * Closes a finished connection in the next turn of the event loop. Closing wakes the agent, which could delay the answer to the
- * caller if both need the same CPU.
+ * Closes a connection in the next turn of the event loop: the close wakes the agent, which could delay the answer if both need one
+ * CPU.
  */
 export const closeSoon = (socket: Socket): void => void setImmediate(() => socket.destroy())
 
@@ -146,8 +141,8 @@ export class Connection {
   }
 
   /**
-   * Connects, sends the request and waits for the agent's answer, the frame OK. Aborting `signal` closes the connection.
-   * Returns the connection and the fields of that frame.
+   * Connects, sends the request, and returns the connection and the fields of the agent's OK. Aborting `signal` closes the
+   * connection.
    */
   static async request(
     socketPath: string,
@@ -196,10 +191,7 @@ export class Connection {
     return frame
   }
 
-  /**
-   * Like `next`, but throws after 60 s without a frame. Do not use this for answers that the agent sends only when a command writes
-   * or ends.
-   */
+  /** Like `next`, but throws after 60 s without a frame. Not for answers that wait until a command writes or ends. */
   async nextSoon(): Promise<Frame> {
     if (this.#frames.length > 0) return await this.next()
     const timer = setTimeout(() => this.abort(), answerTimeoutMs)
@@ -234,10 +226,7 @@ export class Connection {
     return this.#frames.shift()
   }
 
-  /**
-   * Returns the bytes that arrived since the previous call of this method; `undefined` at the end of the connection. The socket is
-   * read only during a call of this method.
-   */
+  /** Returns newly arrived bytes, or `undefined` at the connection's end. The socket is read only during this call. */
   async #chunk(): Promise<Buffer | undefined> {
     try {
       return await this.#bytes.some()
@@ -281,8 +270,8 @@ export class Connection {
 const longestRawAnswer = 64
 
 /**
- * Sends a request that the agent answers by an OK frame. After that frame, raw bytes go in both directions; either direction can
- * end while the other continues. Returns the fields of the OK frame, and the socket, whose next byte is the first raw byte.
+ * Sends a request after whose OK frame raw bytes go in both directions; either can end first. Returns the fields of the OK, and the
+ * socket at the first raw byte.
  */
 export const requestRaw = async (
   socketPath: string,

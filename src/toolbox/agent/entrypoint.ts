@@ -1,5 +1,4 @@
-// Starts the entrypoint of the image or snapshot as a job of the agent. It cannot be a command of a session: a session needs a
-// shell, and the image may have none.
+// Starts the entrypoint of the image or snapshot as a job: a session needs a shell, and the image may have none.
 
 import { isRefused, type Jobs, StartFailed } from './agent.ts'
 import { type EnvironmentSource, environmentOf } from './environment.ts'
@@ -7,10 +6,7 @@ import { keptOutputBytes } from './kept-output.ts'
 import { plainWord } from './plain.ts'
 
 export const entrypointJob = 'entrypoint'
-/**
- * Maximum length of the command line that callers see, in bytes. Metadata of a job, and commands in lists of sessions, have the
- * same maximum.
- */
+/** Maximum length in bytes of the command line that callers see. Job metadata and lists of sessions have this maximum. */
 const shownBytes = 4096
 
 type Starting = EnvironmentSource & { agent: { jobs: Pick<Jobs, 'spawn'> } }

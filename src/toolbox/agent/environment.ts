@@ -16,8 +16,8 @@ const identityOf = (assignment: KnownAssignment): Record<string, string> => ({
 })
 
 /**
- * Returns the environment of a process in the sandbox. Variables of the call override those of the sandbox, which override those
- * that describe the sandbox (such as DAYTONA_SANDBOX_ID). A variable that the sandbox has removed exists only if the call sets it.
+ * Returns a process's environment. Variables of the call override those of the sandbox, which override those of `identityOf`.
+ * `unsetEnv` does not remove variables of the call.
  */
 export const environmentOf = ({ assignment }: EnvironmentSource, envs: Record<string, string> = {}) => {
   const environment = { ...identityOf(assignment), ...assignment.env }
@@ -25,10 +25,7 @@ export const environmentOf = ({ assignment }: EnvironmentSource, envs: Record<st
   return { ...environment, ...envs }
 }
 
-/**
- * Returns the variables that describe the sandbox (such as DAYTONA_SANDBOX_ID) and the image's variables. The caller of this
- * function adds the variables that the sandbox has set and deletes those that it has unset.
- */
+/** Returns the variables of the image and of `identityOf`. Variables that the sandbox sets or unsets are the caller's affair. */
 export const inheritedBy = (
   assignment: KnownAssignment,
   ofImage: Readonly<Record<string, string>> = {},
