@@ -23,7 +23,7 @@ export const saveDisk = async (
   const kept = await findKept({ store, sandboxId, signal })
   const disk = pool.diskOf(sandboxId)
   const base = await identityOfBase(machine, assignment, signal)
-  // One chunk at a time leaves threads of Node's pool free for work that callers wait for.
+  // A single chunk at a time leaves threads of Node's pool free for work that callers wait for.
   const saved = await packDisk({ store, sandboxId, archiveId, disk, base, chunksAtOnce: 1, kept, signal })
   signal.throwIfAborted()
   await removeOlder(machine, sandboxId, archiveId, signal)

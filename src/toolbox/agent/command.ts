@@ -16,7 +16,7 @@ export type CommandSpec = {
   stdin?: Uint8Array
   /** Leaves the standard input open, so that `write` can add bytes. */
   keepInput?: boolean
-  /** One pipe for standard output and standard error keeps them in order. All output is then `stdout`. */
+  /** A single pipe for standard output and standard error keeps them in order. All output is then `stdout`. */
   mergeOutput: boolean
 }
 export type Output = { stream: 'stdout' | 'stderr'; data: Buffer }
