@@ -13,10 +13,7 @@ import { startTerminal } from './terminal.ts'
 /** Without LANG, shells treat typed text as ASCII. */
 const base = { LANG: 'C.UTF-8' }
 
-/**
- * Returns a shell script that ends with `exec` of the user's shell. A user without a usable shell gets bash or sh, as in
- * terminals of the toolbox. `how`: the arguments of the shell.
- */
+/** Returns a shell script that becomes the user's shell, or bash or sh if that shell is unusable. `how`: the shell's arguments. */
 const asShell = (how: string) => `case "$SHELL" in
 ''|*/nologin|*/false) s= ;;
 *) s=$SHELL ;;

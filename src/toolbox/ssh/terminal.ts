@@ -1,5 +1,4 @@
-// A command in a terminal of its own. It is a job of the agent, like the terminals of the toolbox. Processes that it leaves
-// in the background continue after its end.
+// A command in a terminal of its own, as a job of the agent. Background processes that it leaves continue after its end.
 import { randomUUID } from 'node:crypto'
 import { constants } from 'node:os'
 import { Problem } from '#src/problems.ts'
@@ -9,10 +8,7 @@ import type { ToolboxSandbox } from '../sandbox.ts'
 import type { End, Running } from './running.ts'
 
 const prefix = 'ssh.'
-/**
- * Maximum size in bytes of the output that is stored for a client that reads slowly. Older output is lost, and the client gets a
- * message about the loss.
- */
+/** Maximum bytes of output stored for a slow client. Older output is lost, and the client gets a message about that. */
 const ringBytes = 4 * 1024 * 1024
 const livingMax = 128
 /** Maximum number of ended terminals that are kept. Removing an ended terminal ends its background processes. */
@@ -76,10 +72,7 @@ class Terminal implements Running {
   }
 }
 
-/**
- * Throws a 429 if the sandbox already has `livingMax` terminals that have not ended. Removes the oldest ended terminals if more
- * than `endedMax` exist.
- */
+/** Throws a 429 if `livingMax` terminals have not ended. Removes the oldest ended terminals beyond `endedMax`. */
 const makeRoom = async (jobs: Jobs): Promise<void> => {
   const ours = (await jobs.list()).filter(({ id }) => id.startsWith(prefix))
   const ended = ours.filter(({ state }) => state === 'ended')

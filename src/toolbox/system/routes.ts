@@ -1,5 +1,4 @@
-// Endpoint for how much processor, memory and disk a sandbox uses now. The runner measures it without the agent, so the
-// sandbox may be paused.
+// Endpoint for a sandbox's use of processor, memory and disk. The runner measures it, so the sandbox may be paused.
 import Type from 'typebox'
 import { notStarted } from '#src/problems.ts'
 import { route } from '../sandbox.ts'

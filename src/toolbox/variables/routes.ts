@@ -1,5 +1,4 @@
-// `POST /env` changes the variables of later processes. `POST /init` has no effect: it exists for clients that send a token to
-// the toolbox first.
+// `POST /env` changes the variables of later processes. `POST /init` does nothing: some clients send it a token first.
 import Type from 'typebox'
 import { optional, textMap } from '#src/http/shapes.ts'
 import { Problem } from '#src/problems.ts'
