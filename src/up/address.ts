@@ -16,10 +16,7 @@ export type Addresses = {
   publicProxyUrl: string
   /** Where the SSH gateway listens, and the URL at which clients reach it. Undefined if the gateway is switched off. */
   ssh?: SshAddress
-  /**
-   * For hosts that have joined over the network: where control listens for them, and where the gate listens for their
-   * gates. Each is `host:port`.
-   */
+  /** Where control and the gate listen for hosts that have joined over the network, each as `host:port`. */
   hosts?: HostsAddresses
 }
 
@@ -43,9 +40,8 @@ export const checkHost = (option: string, host: string): void => {
 }
 
 /**
- * Returns the addresses on which control and the gate listen for other machines. `address`: the address at which other
- * machines reach this machine. Throws a Complaint (an error for the operator) if `address` is not a host, or stands for
- * all addresses of a machine, such as 0.0.0.0.
+ * Returns where control and the gate listen for other machines, which reach this machine at `address`. Throws an error for the
+ * operator if `address` is not one host.
  */
 export const hostsAddressesOf = (address: string, port: number): HostsAddresses => {
   checkHost('--hosts', address)
@@ -67,8 +63,7 @@ const findOrigin = (text: string): string | undefined => {
 }
 
 /**
- * Reads the two URLs of a reverse proxy from the settings. Returns `undefined` if neither is set, and an error text if
- * they are wrong.
+ * Reads the URLs of a reverse proxy from the settings. Returns `undefined` if neither is set, and an error text if they are wrong.
  */
 export const readPublicUrls = (env: NodeJS.ProcessEnv): PublicUrls | string | undefined => {
   const names = ['ALCOVE_PUBLIC_URL', 'ALCOVE_PROXY_URL'] as const
@@ -109,9 +104,8 @@ const sshAddressOf = (
 }
 
 /**
- * Returns the addresses of a server. `publicHost`: the name by which clients reach this machine; by default an IP
- * address of this machine. If `publicUrls` is given, `publicHost` is not used. Throws a Complaint (an error for the
- * operator) if `host`, `publicHost` or `hosts` is not a host.
+ * Returns the addresses of a server. `publicHost`: the name by which clients reach this machine, unless `publicUrls` is given.
+ * Throws an error for the operator if `host`, `publicHost` or `hosts` is not a host.
  */
 export const addressesOf = (
   host: string,

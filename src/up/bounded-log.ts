@@ -1,5 +1,4 @@
-// The log of a program. It has a limited size and two files: one for the newest lines, and one for the lines before
-// them.
+// A program's log of limited size, in two files. One has the newest lines, the other the lines before them.
 import { closeSync, existsSync, fstatSync, openSync, renameSync, writeSync } from 'node:fs'
 
 const maxLogBytes = 8 * 1024 * 1024
@@ -10,10 +9,7 @@ export class BoundedLog {
   #bytes: number
   readonly #maxBytes: number
 
-  /**
-   * Opens the log. If the file exists, appends to it, so that the lines about a program's first failure stay when the
-   * program is started again.
-   */
+  /** Opens the log. Keeps the lines of an existing file, because they may explain why the program had to start again. */
   constructor(path: string, maxBytes = maxLogBytes) {
     this.path = path
     this.#maxBytes = maxBytes
@@ -25,10 +21,7 @@ export class BoundedLog {
     return openSync(this.path, 'a', 0o600)
   }
 
-  /**
-   * Renames the log file to `<path>.1` and opens a new one. The renamed file is closed only when the new one is open.
-   * If the new one cannot be opened, the log therefore continues in the renamed file.
-   */
+  /** Renames the log to `<path>.1` and opens a new one. If the opening fails, the log continues in the renamed file. */
   #rotate() {
     const old = this.#file
     if (existsSync(this.path)) renameSync(this.path, `${this.path}.1`)
@@ -43,8 +36,7 @@ export class BoundedLog {
       if (this.#bytes > 0 && this.#bytes + bytes.length > this.#maxBytes) this.#rotate()
       this.#bytes += writeSync(this.#file, bytes)
     } catch {
-      // Writing fails if the disk is full or the directory is missing. Drop the line then: the failure must not end
-      // `up`, which writes this log.
+      // The disk is full or the directory is missing. Drop the line, because a failure to log must not end `up`.
     }
   }
 

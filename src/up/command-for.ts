@@ -1,5 +1,4 @@
-// Makes commands that messages show to the user. The commands work in any directory, because they contain the full
-// paths of the program `alcove` and of the data directory.
+// Makes commands that messages show to the user. They contain full paths, so they work in any directory.
 import { resolve } from 'node:path'
 
 const launcher = resolve(import.meta.dirname, '../../alcove')

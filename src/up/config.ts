@@ -33,10 +33,7 @@ export type UpConfig = {
   logLevel: string
   /** Maximum number of warm sandboxes for each snapshot. */
   mostWarm: number
-  /**
-   * Three factors, for the CPU, the memory and the disk of a host: how many times each may be given to sandboxes.
-   * Control reads the text.
-   */
+  /** Three factors: how many times a host's CPU, memory and disk may be given to sandboxes. Control reads the text. */
   overcommit: string
   path: string
 }
@@ -85,10 +82,7 @@ const controlSettingNames = [
 ] as const
 const webhookProviders = ['embedded', 'svix', 'none']
 export const defaultMostWarm = 8
-/**
- * How many times the CPU, memory and disk of a host may be given to sandboxes, by default. The factors are high,
- * because an idle sandbox uses very little of its CPU, memory and disk.
- */
+/** How many times a host's CPU, memory and disk may be given out. The factors are high, because idle sandboxes use little. */
 export const defaultOvercommit = '64,8,8'
 
 const levels = ['trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent']
@@ -189,8 +183,8 @@ export const readUpConfig = (env: NodeJS.ProcessEnv): UpConfig => {
 }
 
 /**
- * Returns what is wrong with the file of registry credentials, or undefined if nothing is wrong. The file is checked
- * when `up` starts. With a wrong file, every pull would fail later, and callers would not see the reason.
+ * Returns what is wrong with the file of registry credentials. Without this check at the start of `up`, every pull would fail
+ * later, and callers would not see the reason.
  */
 const whatIsWrongWithAuth = (path: string): string | undefined => {
   try {
@@ -228,10 +222,7 @@ const readSsh = (env: NodeJS.ProcessEnv, complaints: string[]): SshSettings => {
   return { ...(address && { listen: address }), ...(publicUrl && { publicUrl }) }
 }
 
-/**
- * Reads the settings of the archive store in the same way as the runner, so that an error is reported before any
- * program starts.
- */
+/** Reads the settings of the archive store as the runner does, so that errors appear before any program starts. */
 const readArchive = (env: NodeJS.ProcessEnv, complaints: string[]): Record<string, string> => {
   const names = ['ALCOVE_ARCHIVE_STORE', 'ALCOVE_ARCHIVE_S3_KEY', 'ALCOVE_ARCHIVE_S3_SECRET'] as const
   const [address, accessKey, secret] = names.map((name) => env[name] || undefined)
@@ -242,8 +233,5 @@ const readArchive = (env: NodeJS.ProcessEnv, complaints: string[]): Record<strin
   return Object.fromEntries(told.map((name) => [name, env[name] ?? '']))
 }
 
-/**
- * Reads the key with which a runner joins a server. The key is no command-line option, because every process of the
- * host can read the command lines of others.
- */
+/** Reads the key with which a runner joins a server. It is no command-line option, because other processes can read these. */
 export const readRunnerToken = (env: NodeJS.ProcessEnv): string | undefined => env['ALCOVE_RUNNER_KEY'] || undefined

@@ -1,5 +1,4 @@
 // The layout of a data directory, and the secrets in it.
-//
 //   <data>/alcove-data       marks the directory as Alcove's; created first and removed last
 //   <data>/secrets/   0700   one file per secret, 0600
 //   <data>/host/     0711   certificates for other machines (hosts/host-files.ts)
@@ -8,9 +7,7 @@
 //   <data>/archive/   0700   disks of archived sandboxes, made by the runner, unless another store is configured
 //   <data>/log/              one log per program, of limited size
 //   <data>/run/       0755   the process that serves this directory now (up.json, up.lock)
-//
-// Sockets are elsewhere, because the path of a socket has at most 107 bytes. <instance> is a hash of <data>.
-//
+// Sockets are elsewhere, because a socket's path has at most 107 bytes. <instance> is a hash of <data>.
 //   /run/alcove-<instance>/         sockets of control, gate and PostgreSQL
 //   /run/alcove/runners/            the socket of the runner
 //   /run/alcove/agents/<instance>/  sockets of the agents; root makes them, the gate's group may connect
@@ -38,8 +35,8 @@ import { checkOwner, checkPlace } from './ownership.ts'
 export const defaultDataDirectory = '/var/lib/alcove'
 
 /**
- * Directory of the sockets of all runners of this host. A runner on this host that has joined another server has its
- * socket here too. Nothing else may be in this directory, because every gate sees all of it.
+ * The sockets of all runners of this host, including runners that have joined other servers. Nothing else may be in this directory,
+ * because every gate sees all of it.
  */
 export const runnerSockets = '/run/alcove/runners'
 
@@ -67,8 +64,8 @@ export const dataDirectoryAt = (directory: string) => {
 }
 
 /**
- * Names of the directories that Alcove makes in a data directory. The file by which Alcove recognizes its data directories
- * (`markOf`) is not in this list. Neither is `images`, because it belongs to the operator.
+ * Directories that Alcove makes in a data directory. The mark file is not among them. Neither is `images`, which belongs to the
+ * operator.
  */
 export const ownNames = ['secrets', 'host', 'postgres', 'runner', 'archive', 'log', 'run'] as const
 
@@ -95,10 +92,7 @@ const isThere = (path: string): boolean => {
   }
 }
 
-/**
- * Writes the mark file, which says that a directory is a data directory of Alcove. Alcove neither uses nor removes a
- * directory without this file.
- */
+/** Writes the mark file. Alcove neither uses nor removes a data directory without this file. */
 export const markAsOurs = (path: string): void => {
   if (!existsSync(markOf(path))) writeFileSync(markOf(path), markText, { mode: 0o644 })
 }
@@ -106,8 +100,8 @@ export const markAsOurs = (path: string): void => {
 const isDirectory = (path: string) => statSync(path, { throwIfNoEntry: false })?.isDirectory() === true
 
 /**
- * Returns whether an older version of Alcove, which wrote no mark file, has made this directory. An older version began
- * by making all of the files and directories that this function checks, even for a runner that joined a server.
+ * Whether a version of Alcove that wrote no mark file has made this directory. Such a version began with these files and
+ * directories, even for a joined runner.
  */
 const isOfOlderVersion = (path: string) =>
   isThere(join(path, 'run', 'up.lock')) &&
@@ -116,15 +110,14 @@ const isOfOlderVersion = (path: string) =>
 const isOurs = (path: string) => isThere(markOf(path)) || isOfOlderVersion(path)
 
 /**
- * Returns the paths in a data directory, or undefined if Alcove has not made this directory. Throws a Complaint (an
- * error for the user) if only root can find that out.
+ * Returns the paths in a data directory, or undefined if it is not Alcove's. Throws an error for the user if only root can tell.
  */
 export const findDataDirectory = (directory: string): DataDirectory | undefined =>
   isOurs(directory) ? dataDirectoryAt(directory) : undefined
 
 /**
- * Makes a directory and the parents that it lacks. Node's option `recursive` is not used: on a read-only file system or
- * above a quota it reports ENOENT, which does not show the reason.
+ * Makes a directory and its missing parents. Node's option `recursive` would hide a read-only file system or a full quota behind
+ * ENOENT.
  */
 const makeWithParents = (path: string): void => {
   if (!existsSync(dirname(path))) makeWithParents(dirname(path))
@@ -144,8 +137,8 @@ const makeDirectory = (path: string, mode: number, owner?: { uid: number; gid: n
 }
 
 /**
- * Marks a directory as Alcove's by writing the mark file. If the directory is not marked yet and contains other files, or
- * if another user could replace the directory, throws a Complaint (an error for the operator) and does not mark it.
+ * Marks a directory as Alcove's. Throws an error for the operator if it is unmarked and not empty, or if another user could replace
+ * it.
  */
 const takeDirectory = (path: string) => {
   checkPlace(path)
@@ -155,8 +148,7 @@ const takeDirectory = (path: string) => {
     if (codeOf(error) !== 'EEXIST') throw error
     throw new Complaint(`${path} is not a directory`, { cause: error })
   }
-  // Check the owner of the directory a second time. In a parent directory like /tmp, another user may have created the
-  // directory after the first check.
+  // Check the owner again: in a directory like /tmp, another user may have made `path` after the first check.
   checkPlace(path)
   if (!isOurs(path) && readdirSync(path).some((name) => !namesBefore.includes(name))) {
     throw new Complaint(
@@ -168,10 +160,7 @@ const takeDirectory = (path: string) => {
   chmodSync(path, 0o711)
 }
 
-/**
- * Creates everything that is missing in the data directory. May be called again. Throws a Complaint (an error for the
- * operator) if Alcove must not use the directory.
- */
+/** Creates what the data directory lacks. Throws an error for the operator if Alcove must not use the directory. */
 export const prepareDataDirectory = (directory: string): DataDirectory => {
   takeDirectory(resolve(directory))
   const data = dataDirectoryAt(directory)
@@ -188,10 +177,7 @@ export const prepareDataDirectory = (directory: string): DataDirectory => {
   return data
 }
 
-/**
- * Reads a secret, or creates it if there is none. If two processes call this at the same time, both get the same
- * secret, because its file appears only when it is complete.
- */
+/** Reads a secret, or creates it. Two processes that call this at the same time get the same secret. */
 export const readSecret = (
   data: Pick<DataDirectory, 'secrets'>,
   name: string,
@@ -210,8 +196,7 @@ export const readSecret = (
     } finally {
       unlinkSync(draft)
     }
-    // The secret must be on this disk before it is used. Otherwise a power failure could lose it, although a database
-    // on another machine already has data that is encrypted with it.
+    // The secret must be on the disk before its use: a power failure must not lose the key to data on another machine.
     for (const directory of [data.secrets, dirname(data.secrets)]) syncPathNow(directory)
   }
   return { value: readFileSync(path, 'utf8').trim(), isNew }
@@ -222,8 +207,8 @@ export const newServiceKey = () => randomBytes(32).toString('hex')
 export const newEncryptionKey = () => randomBytes(32).toString('base64')
 
 /**
- * Reads earlier encryption keys. To replace the key, an operator moves the content of `encryption.key` into a line of
- * `encryption.older.keys` and restarts the server. Data that was encrypted with an earlier key can still be read.
+ * Reads earlier encryption keys, with which older data can still be read. An operator moves them from `encryption.key` to a line of
+ * `encryption.older.keys`.
  */
 export const readOlderEncryptionKeys = (data: DataDirectory): string => {
   const path = join(data.secrets, 'encryption.older.keys')
@@ -234,8 +219,8 @@ export const readOlderEncryptionKeys = (data: DataDirectory): string => {
 export const newApiKey = () => `dtn_${randomBytes(32).toString('hex')}`
 
 /**
- * Finds the admin key for the commands of this machine. Undefined before the first `up`. Throws a Complaint (an error
- * for the user) if only root may read it.
+ * Finds the admin key for the commands of this machine. Undefined before the first `up`. Throws an error for the user if only root
+ * may read it.
  */
 export const findAdminKey = (data: DataDirectory): string | undefined => {
   try {

@@ -1,5 +1,4 @@
-// Turns the error of a full or read-only disk into one sentence without a stack trace: the operator can repair the
-// disk, and Alcove has no bug.
+// Turns the error of a full or read-only disk into one sentence without a stack trace, for the operator.
 import { resolve } from 'node:path'
 import { Complaint } from './complaint.ts'
 
@@ -10,8 +9,8 @@ const reasons: Readonly<Record<string, string>> = {
 }
 
 /**
- * Runs `work`. If `work` fails because the disk is full, over its quota or read-only, throws an error for the operator
- * (a Complaint). It names the path that could not be written or, if that is unknown, `directory`.
+ * Runs `work`. If the disk is full, over its quota or read-only, throws an error for the operator. It names the path that failed,
+ * or else `directory`.
  */
 export const orDiskComplaint = async <T>(directory: string, work: () => Promise<T>): Promise<T> => {
   try {

@@ -1,5 +1,4 @@
-// What `up` prints for people. On a terminal, a progress bar is shown. Otherwise only lines of text are printed, few
-// enough for a log.
+// What `up` prints for people: a progress bar on a terminal, and otherwise a few lines of text.
 import { SingleBar } from 'cli-progress'
 import type { Progress } from '#src/wire/runner-link.ts'
 

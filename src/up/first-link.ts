@@ -3,10 +3,7 @@
 
 const answerMs = 10_000
 
-/**
- * Asks control for the sign-in link. Returns undefined if control makes no link, for example because users sign in at
- * an identity provider that the operator has configured. The server works without the link.
- */
+/** Asks control for the sign-in link. Undefined if control makes none, for example because users sign in elsewhere. */
 export const askFirstLink = async (controlUrl: string, key: string): Promise<string | undefined> => {
   try {
     const reply = await fetch(`${controlUrl}/api/admin/users/link`, {

@@ -1,5 +1,4 @@
-// Finds the processes that keep a file system of a server busy, so that it cannot be unmounted. The operator can then
-// end them. Everything is read from /proc.
+// Finds processes that keep a server from unmounting a file system, so that the operator can end them.
 import { readdirSync, readFileSync, readlinkSync } from 'node:fs'
 
 export type Holder = { pid: number; command: string }
@@ -24,8 +23,7 @@ const pids = (): number[] =>
 const commandOf = (pid: number): string => {
   const line = orNothing(() => readFileSync(`/proc/${pid}/cmdline`, 'utf8')) ?? ''
   const words = line.split('\0').join(' ').trim() || (orNothing(() => readFileSync(`/proc/${pid}/comm`, 'utf8')) ?? '?')
-  // The command line comes from an untrusted process and is printed on a terminal. Characters other than printable
-  // ASCII could control the terminal, so they are replaced.
+  // The command line is untrusted. Unprintable characters could control the operator's terminal.
   return words
     .trim()
     .replace(/[^\x20-\x7e]/g, '?')
@@ -57,8 +55,8 @@ export const mountHolders = (device: string): Holder[] => {
 }
 
 /**
- * Finds the processes that have a file below `directory` open, or their working directory there. The file system must
- * be mounted in the mount namespace of this process.
+ * Finds processes with an open file or their working directory below `directory`. The mount namespace of this process must have the
+ * file system.
  */
 export const fileHolders = (directory: string): Holder[] => {
   const isBelow = (path: string | undefined) => path === directory || path?.startsWith(`${directory}/`) === true

@@ -21,8 +21,8 @@ import { onceAskedToStop, takeDataDirectory } from './taking.ts'
 type JoinOptions = NetworkJoinOptions & { join: string }
 
 /**
- * Runs a joined runner. Resolves when it was asked to stop and has stopped. Throws a Complaint (an error for the
- * operator) if the runner cannot join, or if the server refuses the runner later.
+ * Runs a joined runner until it was asked to stop and has stopped. Throws an error for the operator if the server refuses the
+ * runner, at the start or later.
  */
 export const joinServer = (options: JoinOptions, config: UpConfig): Promise<void> =>
   orDiskComplaint(options.data, () => runJoined(options, config))
@@ -41,8 +41,7 @@ const runJoined = async (options: JoinOptions, config: UpConfig): Promise<void> 
   if (Object.keys(config.archive).length === 0) {
     throw new Complaint('ALCOVE_ARCHIVE_STORE must be set to the store of the server: sandboxes move through it')
   }
-  // This machine has no gate of its own: it uses the server's gate, which listens for other gates at the server's port
-  // plus 4.
+  // This machine uses the server's gate, which listens for other gates at the server's port plus 4.
   const gateAddress = readGateAddress(options.address, Number(controlUrl.port || 80))
   await checkIsHere(controlUrl)
   const runner = await introduce(controlUrl, token)
@@ -77,10 +76,7 @@ const readUrl = (text: string): URL => {
   throw new Complaint(`--join ${text} is not the address of a server, such as http://127.0.0.1:4600`)
 }
 
-/**
- * Throws if the server is on another machine, because a gate can call a runner only by a unix socket on the same
- * machine.
- */
+/** Throws if the server is on another machine. A gate calls a runner by a unix socket, which works only on one machine. */
 const checkIsHere = async ({ hostname }: URL): Promise<void> => {
   const addresses = await lookup(hostname.replace(/^\[|\]$/g, ''), { all: true }).catch(() => [])
   if (addresses.length === 0) throw new Complaint(`the name ${hostname} is not known`)
@@ -91,10 +87,7 @@ const checkIsHere = async ({ hostname }: URL): Promise<void> => {
   )
 }
 
-/**
- * Asks the server whether it accepts the token of this runner. This is done before anything is created on this host, so
- * that a wrong token is reported immediately.
- */
+/** Asks the server whether it accepts the runner's token, before anything is created on this host. */
 const introduce = async (controlUrl: URL, token: string): Promise<{ id: string; regionId: string }> => {
   const reply = await fetch(new URL('/api/runners/current', controlUrl), {
     headers: { authorization: `Bearer ${token}` },

@@ -1,5 +1,4 @@
-// Tests why a joined runner ends, and which message it prints then. In place of the runner, these tests start a program
-// that does nothing.
+// Tests why a joined runner ends, and what it prints then. A program that does nothing takes the runner's place.
 import assert from 'node:assert/strict'
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
@@ -24,8 +23,8 @@ suite('a runner that has joined', { skip: process.getuid?.() === 0 ? false : 'ne
   })
 
   /**
-   * Returns what `alcove status` shows after the process that runs the joined runner has ended. In these tests, that is
-   * the process of the test, which does not end. So the pid in the state file is replaced by one that no process has.
+   * Returns what `alcove status` shows after the end of the joined runner's process. Here, this process does not end, so the state
+   * file gets a pid that no process has.
    */
   const statusLater = async () => {
     const left = findUpState(data.stateFile)
@@ -34,10 +33,7 @@ suite('a runner that has joined', { skip: process.getuid?.() === 0 ? false : 'ne
     return await readStatus(data.path)
   }
 
-  /**
-   * Starts the joined runner. `refuse`: the server refuses the runner's key as soon as the runner serves. `stop`: the
-   * test asks the runner to stop as soon as it serves.
-   */
+  /** Starts the joined runner. `refuse`: the server refuses its key as soon as it serves. `stop`: it is asked to stop then. */
   const start = (then: { refuse?: true; stop?: true }) => {
     const said: string[] = []
     let starts = 0

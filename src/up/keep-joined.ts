@@ -20,14 +20,13 @@ type JoinedParts = {
 const graceMs = 4000
 
 /**
- * Keeps the programs of a joined host running until somebody stops this process. Throws a Complaint (an error for the
- * operator) if the server refuses the runner. In both cases, the programs end, and the sandboxes of the runner keep
- * running.
+ * Keeps the programs of a joined host running until somebody stops this process. Throws an error for the operator if the server
+ * refuses the runner. In both cases, the sandboxes keep running.
  */
 export const keepJoined = async ({ data, controlUrl, runner, programs, display, stopAsked }: JoinedParts) => {
   const refused = Promise.withResolvers<never>()
-  // Returns the present content for the state file. The file stays when this process ends, so that other commands see
-  // from it that this data directory belongs to a joined runner.
+  // Returns the content for the state file. The file outlives this process, and shows other commands that a joined runner has this
+  // data directory.
   const current = () => ({
     ...identityOf(process.pid),
     ...{

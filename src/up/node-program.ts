@@ -1,5 +1,4 @@
-// Starts a program of Alcove as a child process of `up`. The child has an IPC channel, on which it reports that it
-// serves.
+// Starts a program of Alcove as a child process of `up`. The child reports on an IPC channel that it serves.
 import { spawn } from 'node:child_process'
 import type { Progress } from '#src/wire/runner-link.ts'
 import type { BoundedLog } from './bounded-log.ts'
@@ -23,8 +22,8 @@ export const startNodeProgram = async ({ name, command, env, log, onProgress, on
     cwd: '/',
     env,
     stdio: ['ignore', 'pipe', 'pipe', 'ipc'],
-    // The program gets a process session of its own (setsid), so that Ctrl-C in a terminal reaches only `up`. `up` then
-    // stops all programs in the right order.
+    // With a process session of its own, the program does not get Ctrl-C from a terminal. `up` stops the programs in the right
+    // order.
     detached: true,
   })
   for (const stream of [child.stdout, child.stderr]) new ProgramLines(name, log).read(stream)

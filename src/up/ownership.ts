@@ -1,5 +1,4 @@
-// Checks who can replace a data directory or the files in it. Root trusts these files, so no other user may be able to
-// replace them.
+// Checks who can replace a data directory or its files. Root trusts them, so no other user may replace them.
 import { existsSync, realpathSync, statSync } from 'node:fs'
 import { dirname } from 'node:path'
 import { Complaint } from './complaint.ts'
@@ -12,19 +11,13 @@ const parentsOf = (path: string): string[] => {
   return parent === path ? [] : [parent, ...parentsOf(parent)]
 }
 
-/**
- * Whether other users may replace files in a directory. In a sticky directory such as /tmp they may not: they can add
- * files, but rename or remove only their own.
- */
+/** Whether other users may replace files in a directory. In a sticky directory such as /tmp, they may replace only their own. */
 const mayOthersReplaceIn = (directory: string): boolean => {
   const { mode, gid } = statSync(directory)
   return (mode & 0o1000) === 0 && ((mode & 0o002) !== 0 || ((mode & 0o020) !== 0 && gid !== 0))
 }
 
-/**
- * Throws an error for the operator (a Complaint) if the path belongs to a user other than root and the user of this
- * process.
- */
+/** Throws an error for the operator if the path belongs to a user other than root and the user of this process. */
 export const checkOwner = (path: string): void => {
   const { uid } = statSync(path)
   if (uid === 0 || uid === process.getuid?.()) return
@@ -35,8 +28,8 @@ export const checkOwner = (path: string): void => {
 }
 
 /**
- * Throws an error for the operator (a Complaint) if another user could replace the directory. If the directory does not
- * exist yet, checks its nearest parent directory that exists.
+ * Throws an error for the operator if another user could replace the directory. For a missing directory, checks its nearest
+ * existing parent.
  */
 export const checkPlace = (directory: string): void => {
   const isThere = existsSync(directory)

@@ -1,5 +1,5 @@
-// Turns what a program prints into lines of its log. A structured line (a line of JSON that Alcove's log has written)
-// passes unchanged. Any other text becomes the message of a structured line.
+// Turns what a program prints into lines of its log. Lines of Alcove's own JSON pass unchanged. Other text becomes the message of a
+// structured line.
 import type { Readable } from 'node:stream'
 import { StringDecoder } from 'node:string_decoder'
 import { createLog, type Logger } from '#src/kit/log.ts'
@@ -38,10 +38,7 @@ export class ProgramLines {
     stream?.once('close', () => this.end())
   }
 
-  /**
-   * Adds a piece of output. Lines that are not structured become one log line if they come in one piece. They probably
-   * belong together, as the lines of a stack trace do.
-   */
+  /** Adds a piece of output. Unstructured lines that come in one piece, such as a stack trace, become one log line. */
   write(chunk: Buffer): void {
     const lines = (this.#rest + this.#decoder.write(chunk)).split('\n')
     this.#rest = lines.pop() ?? ''

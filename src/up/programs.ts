@@ -1,5 +1,4 @@
-// How `up` starts each program of a server: its command, its user and its environment. This decides which program can
-// see which secrets and files.
+// How `up` starts each program of a server. This decides which program can see which secrets and files.
 import { chownSync, existsSync, mkdirSync } from 'node:fs'
 import { isIPv6 } from 'node:net'
 import { isAbsolute, join } from 'node:path'
@@ -73,10 +72,7 @@ const unprivileged = (
     endsWith: 'SIGTERM',
   })
 
-/**
- * Returns the directory of the database's socket, because control must see it. The list is empty if the database is
- * reached over the network.
- */
+/** Returns the directory of the database's socket, which control must see. Returns none for a database on the network. */
 const databaseSocket = (url: string): Shown[] => {
   const directory = new URL(url).searchParams.get('host') ?? ''
   return isAbsolute(directory) ? [{ from: directory }] : []
@@ -85,8 +81,8 @@ const databaseSocket = (url: string): Shown[] => {
 const logOf = ({ data }: Pick<ProgramParts, 'data'>, name: string) => new BoundedLog(join(data.log, `${name}.log`))
 
 /**
- * Returns the directory in which Node stores a program's compiled code, which makes its next start twice as fast. Each
- * user has a directory of its own, so that no program runs code that another user could change.
+ * Returns the directory for a program's compiled code, which halves the time of the next start. Each user has its own, so that no
+ * program runs code that another user could change.
  */
 const codeCacheOf = ({ config }: Pick<ProgramParts, 'config'>, name: string, uid: number): string => {
   const shared = join(config.cacheDirectory, 'code')
@@ -214,8 +210,7 @@ export const gateProgram = (parts: GateProgramParts): Program => {
             ALCOVE_GATE_ID: peers.gate.id,
             ALCOVE_GATE_PEERS_LISTEN: peers.gate.address ?? '',
           }),
-          // By default, glibc keeps much freed memory for later use. With these values, it gives each freed block of 32
-          // KiB or more back to the kernel immediately.
+          // These values make glibc return each freed block of 32 KiB or more to the kernel immediately.
           MALLOC_MMAP_THRESHOLD_: '32768',
           MALLOC_ARENA_MAX: '2',
           ...parts.config.gateSettings,
@@ -266,8 +261,7 @@ export const runnerProgram = (parts: RunnerProgramParts): Program => {
     start: (onRefused) =>
       startNodeProgram({
         name: 'runner',
-        // Buffers of streams are needed only for a short time. Node usually collects them when they have reached tens
-        // of MB; this option makes it collect them earlier.
+        // This option makes Node collect the short-lived buffers of streams before they have reached tens of MB.
         command: [...endWithUp, ...nodeCommand('bin/runner.ts', '--max-semi-space-size=8')],
         log,
         onProgress: parts.onProgress,
@@ -279,8 +273,7 @@ export const runnerProgram = (parts: RunnerProgramParts): Program => {
           ALCOVE_GATE_ID: gate.id,
           ...(gate.address !== undefined && { ALCOVE_GATE_ADDRESS: gate.address }),
           ...(gate.publicUrl !== undefined && { ALCOVE_GATE_PUBLIC_URL: gate.publicUrl }),
-          // By default, glibc keeps much freed memory for later use. With these values, it gives each freed block of 32
-          // KiB or more back to the kernel immediately.
+          // These values make glibc return each freed block of 32 KiB or more to the kernel immediately.
           MALLOC_MMAP_THRESHOLD_: '32768',
           MALLOC_ARENA_MAX: '2',
           ALCOVE_RUNNER_DIR: data.runner,

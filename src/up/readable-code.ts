@@ -1,5 +1,5 @@
-// Checks that programs without privileges can read Alcove's own code. They cannot read it if it was cloned or updated
-// under umask 077. Their own error messages would not show this reason.
+// Checks that programs without privileges can read Alcove's own code. After a clone or an update under umask 077 they cannot, and
+// their own errors would not say why.
 import { readdirSync, statSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { Complaint } from './complaint.ts'
@@ -21,8 +21,8 @@ const allIn = (directory: string): string[] => [
 const from = (top: string, path: string): string[] => (path === top ? [top] : [...from(top, dirname(path)), path])
 
 /**
- * Throws a Complaint, an error that is shown to the operator, if programs without privileges cannot read Alcove's code.
- * In node_modules, only the packages' own directories are checked.
+ * Throws an error for the operator if programs without privileges cannot read Alcove's code. Below node_modules, checks only the
+ * packages' directories.
  */
 export const checkCodeIsReadable = (code: string, node = process.execPath): void => {
   const packages = join(code, 'node_modules')

@@ -1,5 +1,5 @@
-// Reserves the ids of sandboxes' disks in /etc/subuid and /etc/subgid, so that `useradd` does not give them to another
-// user. The files are locked with the lock file that `useradd` uses too.
+// Reserves the ids of sandboxes' disks in /etc/subuid and /etc/subgid, so that `useradd` gives them to nobody. The lock file is the
+// one of `useradd`.
 import { chmodSync, existsSync, readFileSync, renameSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { diskIds } from '#src/kit/sandbox-ids.ts'
 
@@ -36,8 +36,7 @@ const changing = (file: string, change: (lines: readonly string[]) => readonly s
 }
 
 /**
- * Reserves the user and group ids of sandboxes' disks in /etc/subuid and /etc/subgid. If a line of a file already contains some of
- * the ids, that file stays unchanged, and `doctor` reports the line.
+ * Reserves the ids of sandboxes' disks. A file that already gives some of them away stays unchanged, and `doctor` reports its line.
  */
 export const reserveIds = (places: readonly string[] = files): void => {
   for (const file of places) changing(file, (lines) => (lines.some(overlapsDiskIds) ? lines : [...lines, ours]))

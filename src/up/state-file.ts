@@ -1,6 +1,5 @@
-// `<data>/run/up.json`: which process serves this data directory, and the state of each of its programs. Only `up`
-// writes the file, and other commands read it. Each write replaces the file by a rename, so that no reader sees half of
-// it. The content is valid only while the `up` that wrote it runs.
+// `<data>/run/up.json`: the process that serves this data directory, and the states of its programs. Only `up` writes it, by a
+// rename, so no reader sees half of it. It is valid only while that `up` runs.
 import { readFileSync, renameSync, writeFileSync } from 'node:fs'
 import { isAlive, type ProcessIdentity } from '#src/kit/process-identity.ts'
 import type { Progress } from '#src/wire/runner-link.ts'
@@ -33,8 +32,8 @@ export const writeUpState = (path: string, state: UpState): void => {
 }
 
 /**
- * Returns a function that writes a state and never throws, because a full disk must not end `up`. The first of several
- * failures is logged. Each state is complete, so a failed write need not be repeated.
+ * Returns a function that writes a state and never throws, because a full disk must not end `up`. Only the first of several
+ * failures is logged.
  */
 export const upStateWriter = (path: string, say: (line: string) => void): ((state: UpState) => void) => {
   let wasSaid = false

@@ -120,8 +120,7 @@ suite('a program that `up` keeps running', () => {
       })
     }
     assert.deepEqual(delays(Array(8).fill(0)), [100, 200, 400, 800, 1600, 3200, 5000, 5000])
-    // First list: how many ms the program serves after each start, until it fails. Second list: the delay in ms before
-    // each next start.
+    // First list: how many ms the program serves after each start. Second list: the delay in ms before each next start.
     assert.deepEqual(delays([4000, 2500, 800, 4000, 900, 1900, 3900, 8000]), [100, 100, 200, 100, 200, 400, 800, 100])
     assert.deepEqual(delays([...Array(7).fill(0), 49_000, 50_000]).slice(-2), [5000, 100])
   })

@@ -23,9 +23,8 @@ export const patience: Backoff = { firstMs: 100, maxMs: 5000 }
 const isWellAfter = 10
 
 /**
- * Returns the delay before the next start in ms: twice `beforeMs`, or the shortest delay if `servedMs` is at least ten
- * times `beforeMs`. `beforeMs`: the delay before the last start, or 0. `servedMs`: how long the program served after
- * the last start.
+ * Returns the delay in ms before the next start. `beforeMs`: the delay before the last start, or 0. `servedMs`: how long the
+ * program served after that start.
  */
 export const delayAfter = (beforeMs: number, servedMs: number, { firstMs, maxMs }: Backoff): number =>
   servedMs >= beforeMs * isWellAfter ? firstMs : Math.min(beforeMs * 2, maxMs)
@@ -82,8 +81,7 @@ export class Supervised {
     this.#stopping.abort()
     this.#running?.stop()
     const kill = setTimeout(() => this.#kill(), graceMs)
-    // Do not wait longer than `graceMs` + 500. If the start of the program is still waiting for something, there is no
-    // process that could be killed.
+    // Wait no longer than this. While a start waits for something, there is no process that could be killed.
     await Promise.race([this.#loop, pause(graceMs + 500, undefined, { ref: false })])
     clearTimeout(kill)
   }

@@ -1,5 +1,5 @@
-// Installs the system packages that Alcove needs and that are missing. If this is impossible, throws a Complaint: an
-// error for the operator that lists the missing packages, and says what needs each of them.
+// Installs the system packages that Alcove needs and the host lacks. If this fails, throws an error for the operator that lists
+// them and what needs them.
 import { spawnSync } from 'node:child_process'
 import { existsSync, readdirSync } from 'node:fs'
 import { missingCommands, type RequiredPackage, requiredPackages } from '#src/doctor/packages.ts'
@@ -7,10 +7,7 @@ import { Complaint } from './complaint.ts'
 
 type SystemPackage = { name: string; why: string }
 
-/**
- * The functions with which this file reads and changes the host. A test passes functions of its own, so that it changes
- * nothing on the host.
- */
+/** The functions with which this file reads and changes the host. Tests pass their own, which change nothing. */
 export type PackageHost = {
   isDebian: boolean
   missing: () => readonly SystemPackage[]
@@ -61,8 +58,7 @@ export const ensurePackages = (
   const names = missing.map(({ name }) => name)
   const install = () => host.apt('install', '-yq', '--no-install-recommends', ...names)
   const update = () => host.apt('update', '-q')
-  // Fetch apt's package lists if there are none, or if an install has failed. Old lists may name files that the mirror
-  // has removed.
+  // Fetch apt's package lists if an install fails: old lists may name files that the mirror has removed.
   const succeeded = ((host.hasPackageLists() || update()) && install()) || (update() && install())
   const still = host.missing()
   if (succeeded && still.length === 0) return

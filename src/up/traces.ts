@@ -1,6 +1,5 @@
-// Finds and removes what a server may have left on its host outside of its data directory. It recognizes these things
-// by the server's instance name in their names. This is done after all programs of the server have ended. The kernel is
-// asked what exists, because files of the server may be wrong.
+// Finds and removes what an ended server has left outside of its data directory, by the instance name in the names. The kernel says
+// what exists, because files of the server may be wrong.
 import { spawnSync } from 'node:child_process'
 import { existsSync, readdirSync, readFileSync, rmdirSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
@@ -15,10 +14,7 @@ type Kind = {
   what: string
   list: (data: DataDirectory) => string[]
   remove: (data: DataDirectory, name: string) => void
-  /**
-   * Finds the processes that use the loop device with this name, which cannot be removed until they end. Only the kind
-   * `loop device` has this function.
-   */
+  /** Finds the processes that use this loop device and so keep it from removal. Only the kind `loop device` has this function. */
   holders?: (name: string) => Holder[]
 }
 
@@ -43,8 +39,7 @@ const directoriesIn = (path: string): string[] => {
 export const cgroupTree = (path: string): string[] => [...directoriesIn(path).flatMap(cgroupTree), path]
 
 /**
- * Lists the cgroups of a server. cgroup v1 has one hierarchy for each controller, and v2 has one hierarchy for all;
- * some hosts have both.
+ * Lists the cgroups of a server. cgroup v1 has one hierarchy for each controller, v2 has one in total, and some hosts have both.
  */
 export const instanceCgroups = ({ instance }: DataDirectory): string[] =>
   [cgroupRoot, ...directoriesIn(cgroupRoot)]
@@ -242,17 +237,13 @@ const linesOf = (some: readonly Kind[], data: DataDirectory, failures: ReadonlyM
     }),
   )
 
-/**
- * True if only loop devices are left to remove, and other processes keep each of them busy. It is then useless to wait
- * longer.
- */
+/** True if only loop devices that other processes keep busy are left. It is then useless to wait longer. */
 const isOnlyHeld = (some: readonly Kind[], data: DataDirectory): boolean =>
   some.every(({ list, holders }) => list(data).every((name) => holders !== undefined && holders(name).length > 0))
 
 /**
- * Removes everything that a server has left. Returns a line for each item that could not be removed within `timeoutMs`.
- * The server must not run. A loop device cannot be removed while another mount namespace has a copy of a mount of the
- * device, for example while an image is unpacked.
+ * Removes everything that a stopped server has left. Returns a line for each thing that remains after `timeoutMs`. A loop device
+ * remains while another mount namespace has a mount of it, for example during the unpacking of an image.
  */
 export const removeTraces = async (
   data: DataDirectory,
@@ -280,14 +271,14 @@ const heldForMs = 3000
 const secretNames = ['secrets', 'host', 'postgres', 'log'] as const
 
 /**
- * Removes the directories of the data directory that contain credentials or data of users. Returns a line for each that
- * could not be removed. `alcove purge` does this early, because its later steps may fail.
+ * Removes directories with credentials or data of users. Returns a line for each that remains. `alcove purge` does this early,
+ * because its later steps may fail.
  */
 export const removeSecrets = (data: DataDirectory): Promise<string[]> => removeNames(data, secretNames)
 
 /**
- * Removes these names from the data directory. If something is mounted at or below a name, the name stays, because the
- * mounted data may belong to another program.
+ * Removes these names from the data directory. A name with a mount at or below it stays, because the mounted data may belong to
+ * another program.
  */
 const removeNames = async (data: DataDirectory, names: readonly string[]): Promise<string[]> => {
   const left: string[] = []
@@ -304,9 +295,8 @@ const removeNames = async (data: DataDirectory, names: readonly string[]): Promi
 }
 
 /**
- * Removes Alcove's files from the data directory. Then removes the directory itself, if it is empty and not a mount
- * point. Returns a line for each thing that could not be removed. The mark file is removed last, and only if everything
- * else is gone, so that purge can be called again.
+ * Removes Alcove's files, and then the data directory itself if it is empty and no mount point. Returns a line for each thing that
+ * remains. The mark file goes last, and only if nothing else remains, so that purge can be called again.
  */
 export const removeData = async (data: DataDirectory, { keepsMark = false } = {}): Promise<string[]> => {
   ignoring(['ENOSPC', 'EDQUOT'], () => markAsOurs(data.path))

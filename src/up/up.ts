@@ -51,10 +51,7 @@ type UpOptions = {
   hosts?: string | undefined
 }
 
-/**
- * How many ms programs may take to end after they were asked to. The other steps of a stop are short, so `up` stops
- * within 5 s.
- */
+/** How many ms programs may take to end. The other steps are short, so `up` stops within 5 s. */
 const graceMs = 4000
 
 const firstStart =
@@ -154,10 +151,7 @@ type HouseParts = {
   firstKey: string
 }
 
-/**
- * If a program has ended this many times before it served for the first time, `up` stops. The log of the program then
- * says more than another start would.
- */
+/** After this many ends of a program that has never served, `up` stops: its log says more than another start would. */
 const triesBeforeFirstReady = 5
 
 const startPrograms = ({ data, config, options, display, addresses, dashboard, firstKey }: HouseParts): House => {
@@ -234,8 +228,8 @@ const startPrograms = ({ data, config, options, display, addresses, dashboard, f
 
   const stop = async () => {
     const ends = [own?.renewal[Symbol.asyncDispose](), ...workers.map((program) => program.stop(graceMs))]
-    // PostgreSQL stops after the other programs, so that control can finish its writes. If the other programs take too
-    // long, PostgreSQL is asked to stop before they have ended, so that it has time to stop cleanly.
+    // PostgreSQL stops last, so that control can finish its writes. If the others take too long, it is asked to stop before they
+    // have ended, so that it can still stop cleanly.
     await Promise.race([Promise.all(ends), pause(graceMs - 1000, undefined, { ref: false })])
     await Promise.all([...ends, postgres?.stop(1500)])
     if (all.every((program) => program.state.pid === 0)) rmSync(data.stateFile, { force: true })

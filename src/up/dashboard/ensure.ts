@@ -1,6 +1,5 @@
-// Builds the pages of the dashboard when a version of Alcove first starts. Each version of the pages has a directory in
-// the cache. If that directory exists, the pages are not built again. If the pages cannot be built, the server starts
-// without them.
+// Builds the pages of the dashboard at the first start of a version of Alcove, into a directory of the cache. If the build fails,
+// the server starts without them.
 import { hash } from 'node:crypto'
 import {
   chmodSync,
@@ -92,8 +91,8 @@ const runBuild = async (source: string, out: string): Promise<void> => {
 }
 
 /**
- * Makes root the owner of a build's files, so that no other program can change the code that browsers run. Removes
- * everything that is neither a file nor a directory: a link could point to any file of this host.
+ * Makes root the owner of a build's files, so that no other program can change code that browsers run. Removes links and other
+ * special files, because a link could point to any file of this host.
  */
 const takeOver = (directory: string): void => {
   chownSync(directory, 0, 0)
@@ -140,24 +139,20 @@ const sentenceOf = (error: Error): string => {
     .join(' ')
 }
 
-/**
- * Writes the reason for a failed build into the file that control reads. If there is no such file and no build, control
- * says that the pages are being built.
- */
+/** Writes why a build failed into a file for control. Without the file, control says that a build is in progress. */
 const leaveReason = (directory: string, sentence: string | undefined): void => {
   const path = reasonBeside(directory)
   try {
     if (sentence === undefined) rmSync(path, { force: true })
     else writeFileSync(path, `${sentence}\n`, { mode: 0o644 })
   } catch {
-    // If the disk is full or read-only, the reason for the failed build is not written. The server then runs without
-    // the dashboard, and control cannot show why.
+    // The disk is full or read-only. The server runs without the dashboard, and control cannot show why.
   }
 }
 
 /**
- * Builds the pages, unless they are built already. Two servers may call this at the same time. If the build fails,
- * returns a sentence that says why there are no pages, otherwise undefined.
+ * Builds the pages, unless they exist. Two servers may call this at the same time. If the build fails, returns a sentence that says
+ * why.
  */
 export const ensureDashboard = async (
   place: DashboardPlace,

@@ -1,6 +1,5 @@
-// Bundles the pages of the dashboard and compresses the bundled files. `up` runs this program once for each version of
-// the pages. It is a process of its own, because it needs much memory and runs the code of many packages.
-//
+// Bundles and compresses the pages of the dashboard. It is a process of its own, because it needs much memory and runs the code of
+// many packages.
 //   node process.ts SOURCE OUT
 import { readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
@@ -31,8 +30,7 @@ const complain = (error: Error & { errors?: readonly Error[] }): never => {
   process.exit(1)
 }
 
-// `native`: Node itself loads the file with Vite's configuration. By default, Vite writes a file beside it, which fails
-// if the checkout is read-only.
+// `native`: Node loads Vite's configuration itself. Vite would write a file beside it, and the checkout may be read-only.
 await build({
   root: source,
   configLoader: 'native',

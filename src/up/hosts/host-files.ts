@@ -1,11 +1,9 @@
 // The files of a host's certificates, which `up --hosts` and `runner --join https://…` make.
-//
 //   <data>/host/           0711
 //   <data>/host/host.json  0600   the server that this host has joined
 //   <data>/host/runner/    0700   authority.pem, certificate.pem and key.pem of the runner
 //   <data>/host/gate/      0750   the gate's files with the same names, which the gate's group may read
-//
-// Each key is made only once. If joining a server is interrupted, the next attempt uses the same keys.
+// Each key is made only once. After an interrupted join, the next attempt uses the same keys.
 import { createPrivateKey, createPublicKey, generateKeyPairSync, X509Certificate } from 'node:crypto'
 import { chmodSync, chownSync, existsSync, mkdirSync, readFileSync, renameSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
@@ -20,10 +18,7 @@ export type JoinedServer = { url: string; runnerId: string; regionId: string; to
 /** The group that may read the certificate files of a program. */
 const groups: Record<HostProgram, number> = { runner: 0, gate: users.gate }
 
-/**
- * Replaces a file. If the power fails meanwhile, the file has either the old or the complete new content. After the return,
- * the new content survives a power failure.
- */
+/** Replaces a file. Even after a power failure, the file has either its old or its complete new content. */
 const replaceFile = (path: string, text: string, group: number): void => {
   const draft = `${path}.new`
   writeFileSync(draft, text, { mode: 0o600, flush: true })
@@ -98,10 +93,7 @@ export class HostFiles {
     return existsSync(path) ? (JSON.parse(readFileSync(path, 'utf8')) as JoinedServer) : undefined
   }
 
-  /**
-   * Saves the server that this host has joined. This is the last step of joining: if it is missing, the next start
-   * joins again.
-   */
+  /** Saves the server that this host has joined, as the last step. Without this file, the next start joins again. */
   noteJoined(server: JoinedServer): void {
     replaceFile(join(this.#directory, 'host.json'), `${JSON.stringify(server, null, 2)}\n`, 0)
   }

@@ -1,5 +1,5 @@
-// `alcove runner --join https://…`: makes this machine a host of a server on another machine. The host has a runner and
-// a gate. The first start exchanges a token for certificates. Later starts need no token.
+// `alcove runner --join https://…`: makes this machine, with a runner and a gate, a host of a server elsewhere. The first start
+// exchanges a token for certificates. Later starts need no token.
 import { createHash } from 'node:crypto'
 import { createSocket } from 'node:dgram'
 import { lookup } from 'node:dns/promises'
@@ -174,8 +174,8 @@ const credentialOf = (url: URL, files: HostFiles) =>
   credentialFor(url, { key: '', certificatesDirectory: files.directoryOf('runner'), controlName: controlHostName })
 
 /**
- * Asks the server, at a later start, whether it still knows this host. The host starts even if the server does not
- * answer: sandboxes run without the server, and the programs connect as soon as it is back.
+ * Asks the server, at a later start, whether it still knows this host. The host starts even without an answer, because sandboxes
+ * run without the server.
  */
 const greet = async (url: URL, { runnerId }: JoinedServer, files: HostFiles, say: Display['say']): Promise<void> => {
   const endsAt = files.endsAt

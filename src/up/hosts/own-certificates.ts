@@ -1,5 +1,5 @@
-// Requests and renews the certificates of the gate on the server's own machine, for `up --hosts`. The requests contain
-// the key of this machine's runner. By this key, control recognizes its own machine and issues the certificates.
+// Gets the certificates of the gate on the server's own machine, for `up --hosts`. Control recognizes this machine by the key of
+// its runner.
 import type { DataDirectory } from '../data-directory.ts'
 import { HostFiles } from './host-files.ts'
 import { Renewal } from './renewal.ts'

@@ -1,5 +1,5 @@
-// Renews the certificates of a host: at each start, and then at the interval that the server sets, usually once a day.
-// A failure does no harm for weeks, so it is printed at most once a day, and the renewal is tried again.
+// Renews the certificates of a host at each start and then, usually, once a day. A failure does no harm for weeks, so it is printed
+// at most once a day.
 import { setTimeout as pause } from 'node:timers/promises'
 
 type RenewalParts = {
@@ -28,8 +28,7 @@ export class Renewal implements AsyncDisposable {
 
   constructor(parts: RenewalParts) {
     this.#parts = parts
-    // `hasCertificates` may reject when this object is disposed of. Without this handler, the rejection would end the
-    // process if no program waits for it.
+    // Without this handler, the disposal of this object could end the process by an unhandled rejection.
     this.#has.promise.catch(() => {})
     if (parts.endsAt() !== undefined) this.#has.resolve()
     this.#loop = this.#keepRenewing()
@@ -88,8 +87,7 @@ export class Renewal implements AsyncDisposable {
   async [Symbol.asyncDispose]() {
     this.#ending.abort()
     this.#has.reject(new Error('the program that asks for certificates is ending'))
-    // Wait at most 1 s for a pending request to the server. Even if this process ends earlier, the certificates of the
-    // request are written completely or not at all.
+    // Wait at most 1 s for a pending request. A process that ends earlier still leaves no half-written certificates.
     await Promise.race([this.#loop, pause(1000)])
   }
 }

@@ -1,5 +1,5 @@
-// Asks a server for the certificates of a host: the first time with the token of its runner, later with the runner's
-// certificate or, on the server's own machine, with the runner's key.
+// Asks a server for the certificates of a host. The first request has the token of the runner. Later requests have the runner's
+// certificate or, on the server's own machine, its key.
 import { createPublicKey, X509Certificate } from 'node:crypto'
 import { Pool } from 'undici'
 import { type Credential, connectorFor } from '#src/kit/credential.ts'
@@ -34,10 +34,7 @@ export class Refused extends Complaint {
 
 type Body = { message?: unknown } & Partial<HostCertificates>
 
-/**
- * Sends one request to control. Throws a Complaint, an error that is shown to the operator, if control does not answer.
- * Throws Refused if control refuses the request.
- */
+/** Sends one request to control. Throws an error for the operator if control does not answer, and Refused if it refuses. */
 export const askControl = async (
   url: URL,
   credential: Credential,
@@ -104,10 +101,7 @@ const isFor = ({ runnerId, authority, certificates }: HostCertificates, program:
   }
 }
 
-/**
- * Exchanges the token of a runner for certificates. If the answer is lost, the same token may be sent again with the
- * same keys.
- */
+/** Exchanges the token of a runner for certificates. After a lost answer, the token works again with the same keys. */
 export const tradeToken = async (
   url: URL,
   credential: Credential,
