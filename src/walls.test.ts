@@ -1,5 +1,4 @@
-// Checks which parts of the code import which others. If a file imports what it must not, a test here fails and names
-// both files.
+// Checks which parts of the code import which others. A failing test names both files.
 import assert from 'node:assert/strict'
 import { existsSync, globSync } from 'node:fs'
 import { dirname, join } from 'node:path'
@@ -48,10 +47,7 @@ const reaches: Record<string, readonly string[]> = {
 
 const partOf = (file: string) => (file.startsWith('bin/') ? 'bin' : file.split('/').slice(0, 2).join('/'))
 
-/**
- * Returns the folder or file in the list `rooms` (testing/rooms.ts) to which a file belongs. Undefined for programs
- * that the list does not have.
- */
+/** Returns the room (testing/rooms.ts) to which a file belongs. Undefined for programs without rooms. */
 const roomOf = (file: string): string | undefined => {
   const program = partOf(file)
   const path = file.slice(program.length + 1)
@@ -115,8 +111,8 @@ suite('what each part of the code may import, and which database tables it may w
       'src/runner/copying/copier.ts: AgentRefused of agent/agent.ts',
       'src/runner/copying/copier.ts: unpackRecord of agent/agent.ts',
       'src/runner/copying/sandbox-source.ts: AgentRefused of agent/agent.ts',
-      // `agentAt` makes a client for all calls of an agent. machine/machine.ts and building/workplace.ts pass only a
-      // part of the client on to other files, without sessions, terminals and tunnels.
+      // `agentAt` makes a client for all calls. machine/machine.ts and building/workplace.ts pass it on without sessions, terminals
+      // and tunnels.
       'src/runner/main.ts: agentAt of agent/agent.ts',
       'src/runner/verbs/entrypoint.ts: startEntrypoint of agent/entrypoint.ts',
       'src/runner/verbs/trust.ts: AgentRefused of agent/agent.ts',
@@ -186,8 +182,7 @@ suite('what each part of the code may import, and which database tables it may w
     assert.deepEqual([...known].sort(), Object.keys(writers).sort())
     assert.deepEqual(
       writing.filter(({ table }) => table === '${').map(({ file }) => file),
-      // A table `${` means that the SQL of the file has a variable in place of the table's name. In `history.ts`, the
-      // callers give the name.
+      // `${`: the SQL has a variable in place of the table's name. In `history.ts`, the callers give the name.
       ['src/control/storage/history.ts'],
     )
     const foreign = writing.filter(({ file, table }) => table !== '${' && writers[table] !== roomOf(file))
