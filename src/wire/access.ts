@@ -1,6 +1,5 @@
-// The gate asks control whether a call is allowed before it forwards the call (`POST /proxy/access`, with the gate's
-// service key). If control expects a call, for example to a new sandbox, it sends its answer to the gate before the
-// gate asks.
+// Before the gate forwards a call, it asks control whether the call is allowed (`POST /proxy/access`, with its service key). For an
+// expected call, control answers before the gate asks.
 import { hash } from 'node:crypto'
 import type { GateOfHost } from './hosts.ts'
 
@@ -10,12 +9,9 @@ import type { GateOfHost } from './hosts.ts'
  */
 export type Credential =
   | { kind: 'bearer'; token: string; organizationId?: string }
-  /** The preview token of a sandbox. `kind` says where it was in the call: in a header, in the query or in a cookie. */
+  /** A sandbox's preview token. `kind`: whether the call had it in a header, in the query or in a cookie. */
   | { kind: 'preview-header' | 'preview-query' | 'preview-cookie'; token: string }
-  /**
-   * An SSH token. It gives access to the paths below `/ssh/` of the toolbox, and to no other path. No other credential
-   * gives access to the paths below `/ssh/` (ssh.ts).
-   */
+  /** An SSH token. It opens only the paths below `/ssh/` of the toolbox, and nothing else opens those (ssh.ts). */
   | { kind: 'ssh'; token: string }
   /** A file URL signed with the sandbox's signing key. */
   | { kind: 'file-signature'; method: string; path: string; expires: string; signature: string }
@@ -24,17 +20,13 @@ export type AccessQuestion = {
   /** Id or name of the sandbox. For a preview, the token of a signed URL is possible too. */
   sandboxIdOrName: string
   credentials: Credential[]
-  /**
-   * The port of the preview that is called. Absent: the call is for the toolbox. `toolboxPort`: the call is for the
-   * toolbox too, but came to the address of a signed preview.
-   */
+  /** Port of the called preview. Absent: a toolbox call. `toolboxPort`: a toolbox call at the address of a signed preview. */
   port?: number
   /** True if the call counts as activity of the sandbox. */
   countsAsActivity: boolean
   /**
-   * True if control allowed the call before and the gate asks again, because the call is still open. Such a call
-   * continues after its signed URL expires, but ends if the URL is revoked. It also ends when the caller's key or token
-   * expires. Some identity providers do not report that a person has lost access; then only the expiry ends the call.
+   * True if the gate asks again about an open call that control allowed before. The call outlives its signed URL, unless the URL is
+   * revoked. It ends when its key or token expires: some identity providers do not report that a person has lost access.
    */
   wasLetIn?: boolean
 }
@@ -42,10 +34,7 @@ export type AccessQuestion = {
 /** Why control allowed the call: the kind of the valid credential, a signed preview URL, or a public preview. */
 export type OpenedBy = Credential['kind'] | 'signed-preview' | 'public'
 
-/**
- * The body of control's answer 200, which allows the call. If control refuses the call, its answer is an ordinary error
- * body, which the gate passes on to the caller.
- */
+/** The body of control's answer 200, which allows the call. A refusal is an ordinary error body, which the gate passes on. */
 export type Access = {
   sandboxId: string
   organizationId: string
@@ -54,8 +43,7 @@ export type Access = {
   /** The unix socket on which the runner of the sandbox waits for connections of gates: `unix:/path`. */
   runnerAddress: string
   /**
-   * The gate on the sandbox's host. Any other gate passes the call on to this gate. Absent: `runnerAddress` is on the
-   * machine of the gate that asks.
+   * The gate on the sandbox's host, to which other gates pass the call. Absent: the runner is on the machine of the asking gate.
    */
   gate?: Pick<GateOfHost, 'id' | 'address'>
   /**
@@ -64,10 +52,7 @@ export type Access = {
   silentSince?: string
   isStarted: boolean
   state: string
-  /**
-   * Minimum generation of the sandbox for this call: the gate waits until the runner reports this generation or a later
-   * one. Absent: the gate does not wait.
-   */
+  /** The gate waits until the runner reports this generation or a later one. Absent: it does not wait. */
   leastGeneration?: number
   openedBy: OpenedBy
   /** True if the bearer token is a credential of this server, so that the gate must not forward it into the sandbox. */
@@ -75,8 +60,8 @@ export type Access = {
   /** True if visitors with a browser get a warning page before the preview. */
   warnsVisitors: boolean
   /**
-   * The value of the header `Host` that the gate sends to the server inside the sandbox; the port of the preview is
-   * added. Many development servers refuse every name except `localhost`. Absent: the preview's own host name.
+   * The name in the header `Host` for the server inside the sandbox: many development servers refuse all others. The preview's port
+   * is added. Absent: the preview's own host name.
    */
   hostInside?: 'localhost'
 }
@@ -102,17 +87,13 @@ export type VariableQuestion = VariableChange & {
   /** The ticket of the call that changes the environment variables. It must allow any toolbox call. */
   ticket: string
   /**
-   * The variables that processes get from the image and the server. If a caller removes one of these, control must
-   * store that it is removed. A variable that a caller has set is simply deleted from the sandbox's row in the
-   * database.
+   * Variables from the image and the server. Control must store the removal of one of these; a caller's own variable is simply
+   * deleted.
    */
   inherited: Record<string, string>
 }
 
-/**
- * Control's answer to `POST /proxy/env`: the generation that the sandbox got with the change. When the runner has this
- * generation or a later one, new processes get the changed variables.
- */
+/** Control's answer to `POST /proxy/env`: when the runner has this generation, new processes get the changed variables. */
 export type VariableAnswer = { generation: number }
 
 /** Returns the hash of a question, for use as a cache key. No credential can be read from the hash. */
@@ -121,10 +102,7 @@ export const keyOfQuestion = (question: AccessQuestion): string => hash('sha256'
 /** How long a gate may cache an answer that allows a call: milliseconds from the moment at which control decided. */
 export const accessKeptMs = 1000
 
-/**
- * An answer that control sends over a gate's WebSocket (`GET /proxy/link`) before the gate asks. Control expects that
- * the gate will ask this question soon.
- */
+/** An answer that control sends over a gate's WebSocket (`GET /proxy/link`) before the gate asks this expected question. */
 export type AccessAhead = {
   type: 'access'
   /** Key of the question that control expects from the gate, made by `keyOfQuestion`. */
@@ -134,16 +112,10 @@ export type AccessAhead = {
   at: number
 }
 
-/**
- * The header in which an SDK sends its version. The toolbox adapts its answers to that version. Clients that are no SDK
- * do not send the header.
- */
+/** The header with an SDK's version, to which the toolbox adapts its answers. Only SDKs send it. */
 export const sdkVersionHeader = 'x-daytona-sdk-version'
 
-/**
- * The header in which an SDK sends its name. If an SDK sends its name but no version, it is older than every SDK that
- * sends a version.
- */
+/** The header with an SDK's name. A name without a version means an SDK older than all that send a version. */
 export const sdkSourceHeader = 'x-daytona-source'
 
 /** Port of the toolbox. Some SDKs call the toolbox as a preview of this port. */

@@ -1,15 +1,12 @@
-// Contexts: the files that a Dockerfile (a definition) copies into an image. Each context is one tar in the object
-// store. Daytona's public SDK uploads it as it would upload to S3. The gate asks control which organization signed the
-// upload (`POST /proxy/object-storage`). The gate then forwards the upload to a runner, which stores the tar.
+// Contexts: the files that a Dockerfile (a definition) copies into an image, each as one tar in the object store. Daytona's SDK
+// uploads a context as it would upload to S3. The gate asks control whose signature the upload has, and forwards it to a runner,
+// which stores it.
 
 /** The bucket and region that clients see. They are only names: the uploads do not go to Amazon S3. */
 export const contextBucket = 'alcove-contexts'
 export const contextRegion = 'us-east-1'
 
-/**
- * The hash by which clients name a context, in hex. SDKs use the MD5 of the context's files. Longer hashes are
- * accepted, and no hash is verified.
- */
+/** The hash by which clients name a context, in hex. SDKs use the MD5 of its files, but no hash is verified. */
 export const contextHash = /^[0-9a-f]{32,64}$/
 
 /** Maximum number of parts of one upload. Part numbers begin at 1. */
@@ -17,10 +14,7 @@ export const mostParts = 1000
 
 export type UploadQuestion = { accessKey: string; sessionToken: string }
 
-/**
- * The body of control's answer 200, which says that the credentials of an upload are valid. Control answers 410 if they
- * have expired, and 401 if they are unknown or revoked.
- */
+/** The body of control's answer 200 to valid credentials of an upload. Expired ones get a 410, unknown or revoked ones a 401. */
 export type UploadAccess = {
   /** The only organization whose contexts the credentials may read and write. */
   organizationId: string
@@ -29,9 +23,8 @@ export type UploadAccess = {
   /** The address of the runner that stores the uploads: `unix:/path` or `http://host:port`. */
   runnerAddress: string
   /**
-   * Id of the gate on the machine of the runner at `runnerAddress`. Absent: the runner is on the server's own machine.
-   * A gate on another machine cannot reach that runner. Such a gate sends the upload to the runner of its own machine,
-   * because the runners of all machines use one store.
+   * The gate on the machine of the runner at `runnerAddress`. Absent: the server's own machine. Gates of other machines send the
+   * upload to their own runner, because all runners use one store.
    */
   gateId?: string
 }

@@ -25,8 +25,5 @@ export const encodings = [
   ['gzip', '.gz'],
 ] as const
 
-/**
- * Returns the path of a file with one sentence: why the dashboard could not be built. `up` writes the file when a build
- * of the dashboard has failed, and control shows the sentence.
- */
+/** Returns the path of the file in which `up` writes one sentence for control: why the dashboard could not be built. */
 export const reasonBeside = (directory: string): string => `${directory}.failed`

@@ -1,7 +1,6 @@
-// Messages between a gate and a runner of the same host, on a unix socket that only root and the gate's group can open.
-// Each connection carries one request of the gate and the runner's answer (kit/length-frames.ts). A request is a JSON
-// message. For some requests a body follows, as frames with an empty frame at the end. The answer to the request
-// `watch` never ends: the runner first sends all sandboxes, and later every change.
+// Messages between a gate and a runner of one host, on a unix socket that only root and the gate's group can open. Each connection
+// carries one request and its answer (kit/length-frames.ts). After some requests a body follows, as frames with an empty frame at
+// the end. The answer to `watch` never ends: first all sandboxes, then every change.
 import { type Static, Type } from 'typebox'
 import { contextHash, mostParts } from './contexts.ts'
 import type { Assignment } from './runner-link.ts'
@@ -33,10 +32,7 @@ const Word = Type.String({ maxLength: 4096 })
 const Words = Type.Record(Type.String(), Type.String())
 const Whole = Type.Integer({ minimum: 0, maximum: Number.MAX_SAFE_INTEGER })
 
-/**
- * The messages that a runner sends, with only the fields that a gate reads. Other fields are allowed, because a runner
- * may be newer than its gate and send more.
- */
+/** The messages of a runner, with the fields that a gate reads. More fields are allowed, because the runner may be newer. */
 export const GateNewsSchema = Type.Union([
   Type.Object({ type: Type.Literal('whole') }),
   Type.Object({ type: Type.Literal('gone'), sandboxId: Word }),
@@ -65,8 +61,8 @@ export const GateNewsSchema = Type.Union([
 ])
 
 /**
- * `count`: how many processes of a sandbox the kernel has killed for lack of memory. `spans`: time spans, in
- * milliseconds since 1970, in each of which at least one process was killed.
+ * `count`: processes that the kernel has killed for lack of memory. `spans`: time spans, in ms since 1970, in each of which at
+ * least one was killed.
  */
 export type MemoryKillsHere = { count: number; spans: readonly { after: number; until: number }[] }
 
@@ -128,13 +124,7 @@ export type GateRequest = Static<typeof GateRequest>
  */
 export type GateAnswer = { value: unknown } | { refused: { code: string; message: string } }
 
-/**
- * Maximum number of bytes of a request, and of each frame of a request's body. A runner may hold this many bytes in
- * memory for each connection of its gates.
- */
+/** Maximum bytes of a request, and of each frame of its body. A runner may hold so much for each connection. */
 export const requestBytes = 256 * 1024
-/**
- * Maximum number of bytes of an answer. The longest answer is a `Compiled`, which has the JavaScript that was compiled
- * from a caller's code.
- */
+/** Maximum bytes of an answer. The longest is a `Compiled` with JavaScript from a caller's code. */
 export const answerBytes = 160 * 1024 * 1024

@@ -1,6 +1,6 @@
-// A gate passes a call to the gate of another machine as HTTP over TLS, and both gates show certificates (hosts.ts). A
-// toolbox call keeps its path below `/toolbox/{sandboxId}`. `GET /port/{sandboxId}/{port}` with an upgrade becomes a
-// plain connection to a port inside the sandbox. The called gate checks only the ticket, and does not ask control.
+// A gate passes a call to another machine's gate as HTTP over TLS with certificates on both sides (hosts.ts). A toolbox call keeps
+// its path below `/toolbox/{sandboxId}`. `GET /port/{sandboxId}/{port}` with an upgrade becomes a plain connection to a port in the
+// sandbox. The called gate checks only the ticket, without control.
 
 /** The headers that a gate adds to a call. Callers cannot set them. */
 export const peerHeaders = {

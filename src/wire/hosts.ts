@@ -1,6 +1,5 @@
-// How a machine joins a server over the network. The machine exchanges its token once for two certificates of the
-// server's own authority: one for its runner, one for its gate. All later connections between machines are TLS, and
-// both sides show such a certificate.
+// How a machine joins a server over the network. It exchanges its token once for two certificates of the server's own authority,
+// for its runner and its gate. Both sides of all later TLS connections show one.
 
 /** The domain of the names in certificates of hosts. No DNS server knows these names. */
 const domain = 'hosts.alcove.internal'
@@ -24,8 +23,8 @@ export const readHostName = (name: string): { program: HostProgram; runnerId: st
 }
 
 /**
- * Reads from a token the SHA-256 of the authority's certificate (of its DER, as base64url). Undefined: the token has
- * none, because its server lets no machine join over the network.
+ * Reads from a token the SHA-256 of the authority's certificate (DER) as base64url. Undefined: its server lets no machine join over
+ * the network.
  */
 export const authorityHashIn = (token: string): string | undefined =>
   /^alr_[0-9a-f]+\.([A-Za-z0-9_-]{43})$/.exec(token)?.[1]

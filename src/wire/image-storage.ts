@@ -1,16 +1,15 @@
 // How much disk space images use on a runner, and how much of it the runner has freed.
 
 /**
- * What the disk space is used for. `images`: files of images. `layers`: downloaded layers that are kept for later
- * images. `lines`: disks of builds, as they were after a line of a Dockerfile, so that a later build can continue after
- * that line.
+ * What uses disk space. `images`: files of images. `layers`: downloaded layers for later images. `lines`: disks of builds after a
+ * line of a Dockerfile, for later builds.
  */
 export const imageKinds = ['images', 'layers', 'lines'] as const
 export type ImageKind = (typeof imageKinds)[number]
 
 /**
- * Reasons for which a runner frees disk space. `unused`: no image or snapshot needs the files any more. `age`: the
- * files have not been used for a long time. `pressure`: the files exceed their limit, or the disk is nearly full.
+ * Why a runner frees disk space. `unused`: no image or snapshot needs the files. `age`: nothing has used them for a long time.
+ * `pressure`: they exceed their limit, or the disk is nearly full.
  */
 export const givenBackReasons = ['unused', 'age', 'pressure'] as const
 export type GivenBackReason = (typeof givenBackReasons)[number]

@@ -1,8 +1,6 @@
-// Messages between control and a runner. The runner gets the desired state of all of its sandboxes from `GET
-// /sandbox/for-runner`. It reports the state of a sandbox with `PUT /sandbox/{id}/state`. The runner also opens a
-// WebSocket to `/runners/link`, the link, which carries the same messages sooner. While there is no link, information
-// only arrives later. Each message may arrive twice or late. The receiver ignores a message whose `generation` is older
-// than the one that it knows.
+// Messages between control and a runner. The runner gets the desired states of its sandboxes from `GET /sandbox/for-runner` and
+// reports with `PUT /sandbox/{id}/state`. The link, a WebSocket to `/runners/link`, carries the same messages sooner. Messages may
+// arrive twice or late, so receivers ignore an older `generation` than they know.
 import type { GateOfHost } from './hosts.ts'
 import type { ImageStorage } from './image-storage.ts'
 import type { MeterSample } from './meter-reading.ts'
@@ -17,8 +15,8 @@ export type NetworkPolicy = {
   /** IPv4 CIDRs to which the sandbox may connect. `null`: there is no list, so it may connect to every public address. */
   allowList: readonly string[] | null
   /**
-   * Domain names in lower-case ASCII, to whose addresses the sandbox may connect too. A `*.` at the beginning of a name
-   * means all names below that domain. Absent or `null`: there is no list of names.
+   * Domain names, in lower-case ASCII, to which the sandbox may connect too. `*.` at the start means all names below. Absent or
+   * `null`: no list.
    */
   domains?: readonly string[] | null
   /** True if the sandbox has secrets: its connections to port 443 go through the proxy of src/egress. */
@@ -41,16 +39,13 @@ export type AssignedVolume = VolumeMount & {
   /** Size limit of the volume. The driver `disk` enforces it; the driver `directory` does not. */
   sizeGiB: number
   /**
-   * True if no sandbox with this volume has run yet. Only then may the runner create the volume's files. Otherwise
-   * files that do not exist have been lost, which is an error.
+   * True if no sandbox with this volume has run yet. Only then may the runner create its files. Otherwise missing files are lost,
+   * which is an error.
    */
   isNew?: boolean
 }
 
-/**
- * The desired state of one sandbox. `generation` grows with every change. A runner ignores an assignment whose
- * generation is older than the one that it knows.
- */
+/** The desired state of one sandbox. `generation` grows with every change, and a runner ignores older ones than it knows. */
 export type Assignment = {
   sandboxId: string
   organizationId: string
@@ -66,10 +61,7 @@ export type Assignment = {
   snapshot: string
   user: string
   env: Record<string, string>
-  /**
-   * Names of variables that the image or the server would set, but that the sandbox's processes must not get. None of
-   * these names is in `env`. Absent: none.
-   */
+  /** Variables of the image or the server that processes must not get. None of them is in `env`. */
   unsetEnv?: readonly string[]
   /** Command that runs at each start of the sandbox. Absent or empty: no command. */
   entrypoint?: readonly string[]
@@ -82,25 +74,17 @@ export type Assignment = {
   /** The address to which programs in the sandbox may send telemetry (OpenTelemetry). */
   otelEndpoint?: string
   /**
-   * True if the sandbox has never run. Only then may the runner make a disk for the sandbox. Otherwise a disk that does
-   * not exist has been lost, which is an error.
+   * True if the sandbox has never run. Only then may the runner make its disk. Otherwise a missing disk is lost, which is an error.
    */
   isNew?: boolean
-  /**
-   * True if control's latest information is that the sandbox runs. If the sandbox has ended by itself since then, the
-   * runner must not start it again.
-   */
+  /** True if the sandbox runs, as far as control knows. If it has ended by itself, the runner must not start it again. */
   isRunning?: true
   /** True if the sandbox has no owner yet: it waits in a warm pool to be claimed. */
   isWarm?: true
-  /**
-   * True if the sandbox exists only to run the steps of a Dockerfile. A runner sets this field for itself; control
-   * never sends it.
-   */
+  /** True if the sandbox only runs the steps of a Dockerfile. The runner sets this itself, never control. */
   isBuild?: true
   /**
-   * The certificate, as PEM, of the authority that signs certificates for the hosts of secrets. The sandbox trusts that
-   * authority. Absent: the sandbox has no secrets.
+   * The certificate (PEM) of the authority for the hosts of secrets, which the sandbox trusts. Absent: the sandbox has no secrets.
    */
   authority?: string
   /** The volumes that the sandbox mounts. Absent: none. */
@@ -108,14 +92,11 @@ export type Assignment = {
   /** Id of a sandbox on the same runner. The new sandbox gets a copy of that sandbox's current disk. */
   forkOf?: string
   /**
-   * The archive of the sandbox's disk. For the target `archived`, the runner writes the archive. A runner that needs
-   * the disk and does not have it restores it from the archive.
+   * The archive of the sandbox's disk. For the target `archived`, the runner writes it. A runner without the disk restores the disk
+   * from it.
    */
   archive?: ArchiveRef
-  /**
-   * Present only with the target `stopped`: the runner copies the stopped disk to the store as an archive with this id.
-   * The disk stays. Control chooses the id, so that a second attempt writes the same archive.
-   */
+  /** For the target `stopped`: the runner saves the disk under this id, and keeps the disk. A second attempt has the same id. */
   save?: Pick<ArchiveRef, 'id'>
 }
 
@@ -145,10 +126,7 @@ export type Report = {
   errorReason?: string
   recoverable?: boolean
   cause?: Cause
-  /**
-   * Why the runner refused the change that this generation asks for. The sandbox is as it was before the change was
-   * requested, and still works.
-   */
+  /** Why the runner refused this generation's change. The sandbox still works as before the change. */
   refused?: string
   /** The archive that the runner has written. Present only with the state `archived`. */
   archive?: WrittenArchive
@@ -178,15 +156,9 @@ export type Progress = { step: string; percent: number }
 export type Definition = {
   kind: 'definition'
   dockerfile: string
-  /**
-   * The files for COPY, as contexts in the order in which the runner unpacks them: a later context overwrites files of
-   * an earlier one. Absent: no files.
-   */
+  /** The contexts for COPY, in the order of unpacking: later ones overwrite earlier files. Absent: no files. */
   contexts?: { organizationId: string; hashes: readonly string[] }
-  /**
-   * The image for each name in `FROM` or `--from` that is the name of a snapshot. Absent: no name in the Dockerfile is
-   * a snapshot.
-   */
+  /** The image for each name in `FROM` or `--from` that is a snapshot's name. Absent: none is. */
   snapshots?: Readonly<Record<string, string>>
 }
 
@@ -197,14 +169,10 @@ export type ImageSource =
   /** Read an OCI layout or archive from the directory that the operator has configured for images. */
   | { kind: 'file'; path: string }
   | Definition
-  /**
-   * Copy the current disk of a sandbox of this runner. `isMade`: the runner has already reported that the copy is made.
-   * If the copy does not exist now, it has been lost.
-   */
+  /** Copy the current disk of a sandbox of this runner. `isMade`: the runner has reported the copy, so a missing one is lost. */
   | { kind: 'sandbox'; sandboxId: string; isMade?: boolean }
   /**
-   * Download a copy of a sandbox's disk from the store. `sha256`: hash of the copy's manifest. `base`: the copy's base
-   * image, which must be on the runner first.
+   * Download a copy of a sandbox's disk. `sha256`: hash of its manifest. `base`: its base image, which the runner must have first.
    */
   | { kind: 'store'; sha256: string; base: string }
 
@@ -219,8 +187,8 @@ export type RegistryLogin = {
 }
 
 /**
- * The desired state of one image on this runner. Control repeats the assignment until the runner has reported the
- * result. `GET /runners/images` returns the assignments of all images of a runner.
+ * The desired state of one image on this runner, repeated until the runner reports the result. `GET /runners/images` returns all of
+ * them.
  */
 export type ImageAssignment = {
   /** Name of the image, which is also its directory in the runner's pool. A name is never used for a second image. */
@@ -230,10 +198,7 @@ export type ImageAssignment = {
   source?: ImageSource
   /** Largest size of the unpacked image in GiB. The runner refuses a larger image. */
   maxGiB: number
-  /**
-   * The organization that owns the image. The runner limits how many images of one organization it makes at the same
-   * time. Absent: the image belongs to no single organization.
-   */
+  /** The image's owner. The runner limits how many images of one organization it makes at once. Absent: no single organization. */
   organizationId?: string
   /**
    * Accounts with which the runner pulls this image, or the images that its Dockerfile names. Present only if `source`
@@ -277,16 +242,13 @@ export type ImageReport = {
   /** Digest of a pulled image: `sha256:…`. */
   digest?: string
   sizeBytes?: number
-  /**
-   * How many bytes the files of the image need on a sandbox's disk. A sandbox of this image cannot have a smaller disk.
-   * Absent: unknown.
-   */
+  /** How many bytes the image's files need: its sandboxes cannot have smaller disks. Absent: unknown. */
   leastDiskBytes?: number
   config?: ImageConfig
   /** Present if the runner has put the image into the store: the hash of its manifest. */
   stored?: {
     sha256: string
-    /** The name of the base below the image's disk. The base is in the store too. Absent: every host of the region has it. */
+    /** The base below the image's disk, which is in the store too. Absent: every host of the region has it. */
     base?: string
   }
 }
@@ -313,10 +275,7 @@ export type RunnerCapabilities = {
   sharesStore?: true
 }
 
-/**
- * The trace in which the message was sent (W3C Trace Context). The receiver adds its own telemetry to that trace. The
- * fields have no other effect.
- */
+/** The trace in which the message was sent (W3C Trace Context). The receiver adds its own telemetry to that trace. */
 type Traced = { traceparent?: string; tracestate?: string }
 
 /**
@@ -330,10 +289,7 @@ export type FromRunner =
       images: readonly string[]
       capabilities: RunnerCapabilities
       version: string
-      /**
-       * The gate through which the runner's sandboxes are reached. Absent: only gates on the runner's machine reach the
-       * runner, at the socket in `address`.
-       */
+      /** The gate that reaches the runner's sandboxes. Absent: only gates on its machine can, at the socket in `address`. */
       gate?: GateOfHost
     }
   | ({ type: 'report'; report: Report } & Traced)
@@ -346,15 +302,9 @@ export type FromRunner =
    * the output.
    */
   | { type: 'image-log'; image: string; text: string }
-  /**
-   * The kernel has killed a process in a sandbox, and the sandbox continues to run. The message may get lost: it is
-   * only for the sandbox's timeline.
-   */
+  /** The kernel has killed a process in a sandbox that still runs. May get lost: only the sandbox's timeline needs it. */
   | { type: 'mishap'; sandboxId: string; cause: Cause }
-  /**
-   * These two messages are about saves and may get lost: the runner sends `saved` again as long as the sandbox's
-   * assignment has the field `save`.
-   */
+  /** Two messages about saves, which may get lost: the runner repeats `saved` while the assignment has the field `save`. */
   | ({ type: 'saved' } & SavedDisk)
   | ({ type: 'unsaved' } & UnsavedDisk)
   /** Current resource use of at most 500 sandboxes. The message may get lost, because only people read the numbers. */
@@ -363,8 +313,8 @@ export type FromRunner =
   | { type: 'alive'; imageStorage?: ImageStorage }
 
 /**
- * The code with which control closes the link of a runner, if the version of the runner does not work with the version
- * of control. The close reason is a sentence with both versions. The runner then ends and is not started again.
+ * The code with which control closes the link of a runner whose version does not work with control's. The reason is a sentence with
+ * both versions. The runner then ends for good.
  */
 export const closedForVersion = 4002
 

@@ -1,6 +1,5 @@
-// Messages with secrets of organizations: from control to a runner, and from the runner to its proxy for secrets
-// (src/egress). A sandbox never gets the value of a secret, only a placeholder. Control sends the value through the
-// runner to the proxy for secrets. None of these programs writes the value to a disk.
+// Messages with secrets of organizations, from control through the runner to its proxy for secrets (src/egress). No program on this
+// way writes a value to a disk. A sandbox gets only a placeholder.
 
 /**
  * The fields of a secret that the proxy for secrets needs to replace the placeholder in a sandbox's request by the
@@ -46,9 +45,8 @@ export const trustFiles = {
 } as const
 
 /**
- * The environment variables by which programs in a sandbox learn the file with the certificate authorities that they
- * trust. Some programs add the authorities in the file to those that they trust anyway: their file is
- * `trustFiles.authority`. Others trust only the authorities in the file: their file contains all authorities.
+ * Environment variables that name a file with certificate authorities. Programs that add the file to their own authorities get a
+ * file with one authority. Programs that trust nothing else get a file with all.
  */
 export const trustVariables: Readonly<Record<string, string>> = {
   NODE_EXTRA_CA_CERTS: trustFiles.authority,
@@ -67,10 +65,7 @@ export const mostHosts = 50
 /** Maximum number of characters of a value. Many servers refuse requests whose headers exceed 8 to 16 KiB. */
 export const longestValue = 8192
 
-/**
- * Whether one of the hosts, which may begin with `*.`, matches a name. The name must be in lower case and must not end
- * in a dot.
- */
+/** Whether one of the hosts, which may begin with `*.`, matches a name in lower case without a final dot. */
 export const isAllowedHost = (hosts: readonly string[], name: string): boolean => {
   const parent = name.slice(name.indexOf('.') + 1)
   return hosts.some(
@@ -81,10 +76,7 @@ export const isAllowedHost = (hosts: readonly string[], name: string): boolean =
 /** Messages from the runner to the proxy for secrets. */
 export type ToEgress =
   | { type: 'serve'; address: string }
-  /**
-   * `address`: the sandbox's address. `owner`: the organization that the sandbox's connections count for. `secrets`:
-   * `awaited` if control has not sent the sandbox's secrets yet.
-   */
+  /** `owner`: the organization for which the sandbox's connections count. `secrets`: `awaited` until control sends them. */
   | { type: 'sandbox'; address: string; owner: string; secrets: readonly KnownSecret[] | 'awaited' }
   /** The sandbox with this address has ended, or has no secrets any more. */
   | { type: 'gone'; address: string }

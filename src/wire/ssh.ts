@@ -1,26 +1,20 @@
 // Messages that the SSH gateway sends to control and to the gate.
-//
-// The gateway asks control about an SSH token with `GET /sandbox/ssh-access/validate`. To the gate, the gateway opens a
-// WebSocket for each command and for each forwarded port. The token is the bearer token of the WebSocket.
-//
-// `/toolbox/{id}/ssh/command`: a command, a shell or a subsystem. The gateway's first message is a `CommandStart`.
-// After it, text messages are the JSON of `ToCommand` and `FromCommand`, and binary messages carry bytes. Bytes to the
-// command are its input. Bytes from the command begin with the number of their stream (`streamNumbers`). The gateway
-// may send `inputWindowBytes` of input; each `credit` of the command allows more.
-//
-// `/toolbox/{id}/ssh/port?port=N`: a connection to a port on the loopback address of the sandbox. Binary messages carry
-// the bytes of the connection. The text message `eof` says that its sender will send no more bytes.
+// The gateway asks control about an SSH token with `GET /sandbox/ssh-access/validate`. It opens a WebSocket to the gate for each
+// command and each forwarded port, with the token as bearer token.
+// `/toolbox/{id}/ssh/command`: a command, a shell or a subsystem. The gateway first sends a `CommandStart`. Text messages are then
+// the JSON of `ToCommand` and `FromCommand`, and binary messages carry bytes. Bytes to the command are its input. Bytes from it
+// begin with the number of their stream (`streamNumbers`). The gateway may send `inputWindowBytes` of input; each `credit` of the
+// command allows more.
+// `/toolbox/{id}/ssh/port?port=N`: a connection to a loopback port of the sandbox. Binary messages carry its bytes. The text
+// message `eof` says that its sender will send no more.
 
-/** The form of an SSH token. All of its characters can be used without escaping as a user name, in a URL and in a shell. */
+/** The form of an SSH token. It needs no escaping as a user name, in a URL or in a shell. */
 export const sshToken = /^ssh_[a-z0-9]{32}$/
 
 /** Number of random characters in an SSH token. Together they contain 165 random bits. */
 export const sshTokenLetters = 32
 
-/**
- * Paths of the toolbox, with their query, that need an SSH token. No other credential gives access to them, and an SSH
- * token gives access to no other path.
- */
+/** Toolbox paths, with their query, that need an SSH token and that no other credential opens. An SSH token opens no others. */
 export const sshPath = /^\/ssh\/(?:command|port)(?:\?|$)/
 
 export type TerminalSize = { cols: number; rows: number }
@@ -47,10 +41,7 @@ export type FromCommand =
 
 export const streamNumbers = { stdout: 1, stderr: 2 } as const
 
-/**
- * Maximum number of bytes of input that are sent but not yet accepted. It applies to a command, and to each direction
- * of a port's connection.
- */
+/** Maximum bytes of input sent but not yet accepted, for a command and for each direction of a port's connection. */
 export const inputWindowBytes = 256 * 1024
 
 /** Maximum number of variables of one command, and maximum number of bytes of all their names and values together. */

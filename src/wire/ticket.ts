@@ -1,7 +1,5 @@
-// A ticket says that control allows one call: in which sandbox of which organization, what the call may do, and until
-// when. Control signs tickets with an Ed25519 key. A gate has only the public key, so an attacker who controls a gate
-// cannot make tickets. The form of a ticket is:
-//
+// A ticket says that control allows one call: in which sandbox, what the call may do, and until when. Control signs it with an
+// Ed25519 key. A gate has only the public key, so an attacker who controls a gate cannot make tickets. The form:
 // v1.<key id>.<base64url of JSON>.<base64url of the signature of everything before the last dot>
 import { createHash, type KeyObject, sign, verify } from 'node:crypto'
 import { type Static, Type } from 'typebox'
@@ -24,10 +22,7 @@ const Ticket = Type.Object(
   {
     sandboxId: Id,
     organizationId: Id,
-    /**
-     * Where the sandbox's runner listens on its machine. Absent: the sandbox is on no runner, or the address is longer
-     * than a ticket allows.
-     */
+    /** Where the sandbox's runner listens on its machine. Absent: no runner, or an address that is too long for a ticket. */
     runnerAddress: Type.Optional(Type.String({ minLength: 1, maxLength: 256 })),
     /** The gate of the sandbox's host. No other gate may accept the call. Absent: a gate of the server's machine. */
     gateId: Type.Optional(Id),
@@ -65,10 +60,7 @@ export const makeTicket = (ticket: Ticket, { id, privateKey }: { id: string; pri
   return `${signed}.${sign(null, Buffer.from(signed), privateKey).toString('base64url')}`
 }
 
-/**
- * Returns the key id that is written in a ticket, without a check of the signature. Undefined: the text does not have
- * the form of a ticket.
- */
+/** Returns the key id in a ticket, without a check of the signature. Undefined: the text is no ticket. */
 export const keyIdOf = (text: string): string | undefined => (text.length > longest ? undefined : form.exec(text)?.[2])
 
 /**
@@ -97,8 +89,8 @@ const parsed = (payload: string): unknown => {
 }
 
 /**
- * Returns a digest of one toolbox call. The digest is computed from the method, and from the path and query below the
- * sandbox, such as `GET` and `/files/download?path=%2Ftmp%2Fx`.
+ * Returns a digest of one toolbox call, from its method and its path with query below the sandbox, such as
+ * `/files/download?path=%2Ftmp%2Fx`.
  */
 export const digestOfCall = (method: string, path: string): string =>
   createHash('sha256').update(`${method} ${path}`).digest('base64url')
