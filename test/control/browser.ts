@@ -1,5 +1,5 @@
-// Does what a browser does at a sign-in: stores cookies, follows redirects (one at a time) and fills in forms. Calls to control's
-// public URL go to the address at which the test serves control.
+// Signs in as a browser does: stores cookies, follows one redirect at a time, and fills in forms. Calls to control's public URL go
+// to the address of the test's control.
 import { Agent, fetch } from 'undici'
 import { testSettings } from './test-settings.ts'
 

@@ -1,5 +1,4 @@
-// Reads the whole content of a database, as one text per table. A test compares the texts before and after a call, to show that
-// the call changed nothing.
+// Reads a whole database, one text per table. Equal texts before and after a call show that the call changed nothing.
 import type { Sql } from '#src/control/storage/database.ts'
 
 /** Database columns that control updates even if no call changes anything. `everything` leaves them out. */

@@ -1,17 +1,13 @@
 // Starts the real control with a real database for tests. A test calls it as one of several persons.
-//
 //   await using app = await startControl()
 //   const reply = await app.as('member').get('/sandbox/box')
 //   assert.deepEqual([reply.status, reply.body.name], [200, 'box'])
-//
-// `as` calls with the API key of a person in people.ts. `asUser` calls as the same person, signed in with a JWT, in their
-// own organization or another one. `asNewcomer` calls as a new person, who is created at the first call:
-//
+// `as` calls with the API key of a person in people.ts. `asUser` calls as a person who is signed in with a JWT. `asNewcomer` calls
+// as a new person, who is created at the first call:
 //   await app.asUser('owner').get('/organizations')                             X-Daytona-Organization-ID: ours
 //   await app.asUser('owner', null).get('/organizations')                       names no organization
 //   await app.asUser('member', organizationId).get('/sandbox')
 //   await app.asNewcomer({ sub: 'ada', email: 'ada@example.com', email_verified: true }).get('/users/me')
-//
 // Tokens come from a real issuer (issuer.ts). A test can name other issuers in `settings: { identity: { … } }`.
 import { type App, createApp } from '#src/control/app.ts'
 import type { MailTransport } from '#src/control/mail/transport.ts'
@@ -60,10 +56,7 @@ export type TestControl = AsyncDisposable & {
   issuer: TestIssuer
   /** Returns a client that sends `token` as the bearer token of its calls. */
   with: (token: string) => Client
-  /**
-   * Advances the clock. Sets the last heartbeat of each runner with an open link to the new time, so that control does not
-   * consider it silent.
-   */
+  /** Advances the clock, and the last heartbeats of runners with open links, so that control does not consider them silent. */
   pass: (time: Time) => Promise<void>
   /** Runs the periodic sweeps once. In a test they never run on their own. */
   sweep: () => Promise<void>

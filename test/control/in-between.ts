@@ -5,16 +5,12 @@ import type { TestControl } from './harness.ts'
 const longestMs = 10_000
 
 type Before = ({ reading: string } | { writing: string }) & {
-  /**
-   * A text that only the SQL statement of `act` contains. Without it, `inBetween` might wait for another statement on the table, of
-   * a periodic task of control, instead of that of `act`.
-   */
+  /** A text that only the SQL of `act` contains. Without it, a statement of a periodic task might be taken for that of `act`. */
   statement?: string
 }
 
 /**
- * Locks the table that `before` names and starts `act`, which stops at its first statement that reads or writes this table. Then
- * runs `meanwhile`, and lets `act` continue.
+ * Starts `act`, which a lock stops at its first statement on the table of `before`. Runs `meanwhile`, and then lets `act` continue.
  */
 export const inBetween = async <T>(
   { database }: Pick<TestControl, 'database'>,
@@ -22,8 +18,7 @@ export const inBetween = async <T>(
   act: () => Promise<T>,
   meanwhile: (transaction: Transaction) => Promise<unknown>,
 ): Promise<T> => {
-  // The transaction returns the promise of `act` in an object, so that it does not await the promise. `act` ends only after
-  // the transaction, because it waits for the lock that the transaction holds.
+  // Return the promise of `act` in an object, so that the transaction does not await it: `act` waits for the transaction's lock.
   const { acting } = await database.transaction(async (transaction) => {
     const isRead = 'reading' in before
     const table = isRead ? before.reading : before.writing

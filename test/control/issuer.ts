@@ -1,6 +1,4 @@
-// A real OpenID issuer in the test's process. It serves its discovery document and its keys over HTTP on loopback, and signs tokens
-// with any claims.
-//
+// A real OpenID issuer in the test's process. It serves its documents over HTTP on loopback, and signs any claims.
 //   const issuer = await startIssuer()
 //   const token = await issuer.token({ sub: 'ada', email: 'ada@example.com' })
 import { once } from 'node:events'
@@ -23,8 +21,7 @@ export type TestIssuer = AsyncDisposable & {
   /** The issuer's name in its tokens, which is also its address. */
   url: string
   /**
-   * Returns a signed token for the audience `alcove`, valid for an hour. `claims` replace default claims; a claim with
-   * the value `undefined` is left out.
+   * Returns a signed token for the audience `alcove`, valid for an hour. `claims` replace default claims; `undefined` removes one.
    */
   token: (claims: Claims, options?: TokenOptions) => Promise<string>
   /** Makes the issuer sign with new keys from now on, and publish only the new keys. */

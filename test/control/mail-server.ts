@@ -1,5 +1,4 @@
-// An SMTP server on loopback that receives mail (RFC 5321, without extensions). A test can make it refuse a mail or close the
-// connection.
+// An SMTP server on loopback (RFC 5321, without extensions). A test can make it refuse mail or close the connection.
 import { once } from 'node:events'
 import { createServer, type Socket } from 'node:net'
 import { createInterface } from 'node:readline'
@@ -7,13 +6,13 @@ import { createInterface } from 'node:readline'
 export type ReceivedMail = {
   from: string
   to: string[]
-  /** Header and text of the mail. Without the dots that the sender has added to lines that begin with a dot (RFC 5321 §4.5.2). */
+  /** Header and text of the mail, without the dots that the sender has added before dots (RFC 5321 §4.5.2). */
   raw: string
 }
 
 /**
- * What the server does with the next mail. `take`: accepts the mail. A number: refuses the mail with this code. `hang up`: closes
- * the connection after it has received the whole mail.
+ * What happens to the next mail. A number: refused with this code. `hang up`: received, but the connection is closed without an
+ * answer.
  */
 export type Manners = 'take' | 'hang up' | number
 

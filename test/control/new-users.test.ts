@@ -1,5 +1,5 @@
-// Two organizations and three new people use control by HTTP only, from the first sign-in to the removal of the last
-// key. At every step, each person sees only their own data.
+// Two organizations and three new people use control only by HTTP, from the first sign-in to the removal of the last key. At every
+// step, each person sees only their own data.
 import assert from 'node:assert/strict'
 import { suite, test } from 'node:test'
 import { type Client, startControl } from './harness.ts'
@@ -47,8 +47,7 @@ suite('the first steps of new users', { timeout: 120_000 }, () => {
     await answered(404, bobInGlobex.get(`/organizations/${acme}`))
     await answered(403, app.asNewcomer(bob, acme).get('/sandbox'))
 
-    // Ada makes a role in Acme and invites Cleo with this role. The invited email address has capital letters, as people often
-    // write it.
+    // Ada invites Cleo with a role of Acme. The address has capital letters, as people often write it.
     const builder = { name: 'Builder', description: 'Makes sandboxes, reads the log.' }
     const role = await answered(
       201,
@@ -94,8 +93,7 @@ suite('the first steps of new users', { timeout: 120_000 }, () => {
     await answered(404, reader.get(`/organizations/${globex}`))
     await answered(404, reader.get(`/audit/organizations/${globex}`))
 
-    // The audit log of Acme shows who did what in Acme. It does not contain Bob's attempts, which were refused because Bob is no
-    // member.
+    // The audit log of Acme leaves out Bob's refused attempts, because Bob is no member.
     const log = await answered(200, reader.get(`/audit/organizations/${acme}`))
     const told = log.items.map((entry: Record<string, unknown>) => [
       entry['actorEmail'],

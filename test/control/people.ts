@@ -1,6 +1,5 @@
-// The people in every test database, and the administrator of the server. The organization `ours` has an owner, a
-// member and a viewer. The organization `theirs` has an owner who is called the stranger. Ids and keys are words, so
-// that the output of a failing test is easy to read.
+// The people in every test database. `ours` has an owner, a member and a viewer. `theirs` has an owner who is called the stranger.
+// Ids and keys are words, which are easy to read in the output of a failing test.
 import { createHash } from 'node:crypto'
 import { allPermissions, type Permission } from '#src/control/auth/permissions.ts'
 import { hashKey, maskKey } from '#src/control/auth/secret.ts'
@@ -57,8 +56,8 @@ const people: Resident[] = [
 export type Person = Resident['name'] | 'admin'
 
 /**
- * Returns the id of the organization that control assumes if a call of this person names none. Null for the administrator, whose
- * personal organization control then uses.
+ * Returns the organization that control assumes if a call of this person names none. Null: the administrator's personal
+ * organization.
  */
 export const homeOf = (who: Person): string | null => people.find(({ name }) => name === who)?.organizationId ?? null
 

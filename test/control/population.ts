@@ -1,20 +1,18 @@
-// Inserts many sandboxes into a database by SQL, so that listings are tested on a table as large as that of a large server.
+// Inserts many sandboxes into a database by SQL, so that tests list a table as large as a large server's.
 import type { Database, Sql } from '#src/control/storage/database.ts'
 
 export type Share = { organizationId: string; count: number }
 
 /**
- * Inserts sandboxes as on a server that has been used for three months. Started sandboxes were used most recently, and the API
- * lists these first. So a list of stopped sandboxes has to skip many rows. Some states and labels are rare, and each sandbox has a
- * label that no other has.
+ * Inserts sandboxes as of a server in its third month. Started sandboxes were used last and come first, so a list of stopped
+ * sandboxes skips many rows. Some states and labels are rare, and each sandbox has a label of its own.
  */
 export const populate = async (database: Database, shares: readonly Share[], now: Date): Promise<void> => {
   await database.transaction(async (sql) => {
     await sql`set local statement_timeout = 0`
     for (const share of shares) await insertMany(sql, share, now)
   })
-  // Repeats the vacuum until it has processed nearly all rows. While an older transaction is open anywhere on the PostgreSQL
-  // server, vacuum skips new rows.
+  // Repeat the vacuum: it skips new rows while an older transaction is open anywhere on the PostgreSQL server.
   for (let seen = 0; seen < 0.99; ) {
     await database.sql`vacuum analyze sandboxes`
     const [pages] = await database.sql<[{ seen: number }]>`

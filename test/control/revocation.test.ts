@@ -1,5 +1,4 @@
-// Two control processes use one PostgreSQL database. When a credential is revoked by a call to one process, the other process must
-// refuse the credential too.
+// Two control processes with one database. After a call to one revokes a credential, the other must refuse it too.
 import assert from 'node:assert/strict'
 import { after, before, suite, test } from 'node:test'
 import { setTimeout as delay } from 'node:timers/promises'
@@ -28,10 +27,7 @@ const statusAt = async ({ base }: ControlProcess, token: string, path: string, m
   return reply.status
 }
 
-/**
- * Calls `other`, the second control process, until it refuses the revoked token. It may answer 200 from its cache before
- * that: usually for some milliseconds, at most for a second.
- */
+/** Calls the second control process until it refuses the revoked token. Its cache may allow the token for up to a second. */
 const untilRefused = async (token: string, path: string, status: number) => {
   const end = performance.now() + 15_000
   for (;;) {

@@ -16,7 +16,7 @@ const port = 46_230
 const clients = 4
 const mostTries = 5
 
-/** Makes a call as an SDK with retries does. Tries again after a lost connection or a 503, up to `mostTries` tries in total. */
+/** Makes a call as an SDK with retries does: again after a lost connection or a 503, up to `mostTries` tries. */
 const call = async (method: string, path: string, body?: object): Promise<number> => {
   let last: unknown
   for (let attempt = 0; attempt < mostTries; attempt += 1) {

@@ -1,6 +1,5 @@
-// A simulated runner for tests of control. It connects to control as a real runner does, but only pretends to have sandboxes. A
-// test can make it break the protocol.
-//
+// A simulated runner for tests of control. It connects as a real one does, but only pretends to have sandboxes. A test can make it
+// break the protocol.
 //   await using runner = await connectRunner(app)
 //   runner.behave(() => ({ type: 'fail', reason: 'the disk is full' }))
 import assert from 'node:assert/strict'
@@ -40,15 +39,9 @@ export type SimulatedRunner = AsyncDisposable & {
   base: string
   /** Every assignment that the runner received, in order, including repeated ones. */
   asked: Assignment[]
-  /**
-   * Every image assignment that the runner received, in order. By default, the runner does not report about images; the test sends
-   * reports by `say`.
-   */
+  /** All image assignments that the runner received, in order. By default, only the test reports about them, by `say`. */
   askedImages: ImageAssignment[]
-  /**
-   * Every volume that control asked the runner to remove, in order. The runner does not report about volumes; the test sends
-   * reports by `say`.
-   */
+  /** All volumes that the runner was asked to remove, in order. Only the test reports about them, by `say`. */
   askedVolumes: VolumeAssignment[]
   /** The sandboxes that the runner pretends to have, and their states. */
   has: Map<string, Exclude<Target, 'destroyed'>>
@@ -88,10 +81,7 @@ export const archiveReport = (id: string) => ({ id, sha256: 'a'.repeat(64), byte
 /** The entrypoint, variables, user and working directory that every image on the simulated runner has. */
 const imageConfig = { entrypoint: [], env: {}, user: 'of-image', workdir: '/' }
 
-/**
- * Options of the runner. `token` is the token of a runner that the test has added. Without `token`, the runner signs in as the
- * server's own runner.
- */
+/** Options of the runner. `token`: the token of a runner that the test has added. Absent: the server's own runner. */
 export type RunnerOptions = {
   images?: readonly string[]
   capabilities?: Partial<RunnerCapabilities>

@@ -1,5 +1,5 @@
-// Makes databases for tests on a real PostgreSQL. Without ALCOVE_TEST_DATABASE_URL, this process starts a PostgreSQL server. Each
-// database is a copy of a template database. The template is made anew only when the code that makes it has changed.
+// Makes databases for tests on a real PostgreSQL, which this process starts unless ALCOVE_TEST_DATABASE_URL is set. Each is a copy
+// of a template database, which is made anew only when its code has changed.
 import { createHash, randomBytes } from 'node:crypto'
 import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
@@ -64,8 +64,8 @@ const ensureTemplate = async (): Promise<string> => {
   const name = await templateName()
   await administer(async ({ sql }) => {
     await sql`select set_config('statement_timeout', '0', false), set_config('lock_timeout', '0', false)`
-    // Several processes may try to make the template. The lock lets only one of them do it at a time. The lock belongs to
-    // the database session and not to a transaction, because `create database` cannot run in a transaction.
+    // Only one process at a time makes the template. The lock is the session's, because `create database` cannot run in a
+    // transaction.
     await sql`select pg_advisory_lock(${templateLock})`
     const [found] = await sql`select 1 from pg_database where datname = ${name} and datistemplate`
     if (!found) {

@@ -1,5 +1,5 @@
-// A fast, real PostgreSQL for tests. Its data is in memory, because tests do not need the data after a crash. To set up an empty
-// PostgreSQL takes seconds, so its data is copied from an empty one that an earlier test run has stored.
+// A fast, real PostgreSQL for tests, with its data in memory. The data is copied from an empty PostgreSQL that an earlier test run
+// has stored, because setting one up takes seconds.
 import { spawn, spawnSync } from 'node:child_process'
 import { createHash } from 'node:crypto'
 import { chmodSync, existsSync, mkdirSync, mkdtempSync, readFileSync, renameSync, rmSync, statfsSync } from 'node:fs'
@@ -31,8 +31,8 @@ const root = resolve(import.meta.dirname, '../..')
 const clusters = join(root, '.alcove/test-clusters')
 
 /**
- * Path of the stored data of an empty PostgreSQL (a cluster). The path contains a hash of this code, its packages and the user, so
- * that no other version or user uses the data.
+ * Path of the stored data of an empty PostgreSQL (a cluster), with a hash of its code, packages and user. No other version or user
+ * uses it.
  */
 const readyCluster = (): string => {
   const made = createHash('sha256').update(String(process.getuid?.()))
@@ -55,10 +55,7 @@ const takeCluster = (data: string): boolean => {
   return false
 }
 
-/**
- * Stores the data of a stopped PostgreSQL (a cluster) for later test runs, and removes clusters that earlier test runs have
- * stored. If this fails, each test run makes a new cluster.
- */
+/** Stores the data of a stopped PostgreSQL (a cluster) for later test runs, in place of earlier clusters. */
 const keepCluster = (data: string): void => {
   try {
     rmSync(clusters, { recursive: true, force: true })
@@ -68,8 +65,8 @@ const keepCluster = (data: string): void => {
     if (copyTree(data, join(unfinished, 'data'))) renameSync(join(unfinished, 'data'), readyCluster())
     rmSync(unfinished, { recursive: true, force: true })
   } catch {
-    // Storing the cluster may fail: the checkout may belong to another user, or another test run may be storing a cluster at
-    // the same time. Without a stored cluster, the next test run makes a new one.
+    // The checkout may belong to another user, or another test run may be storing a cluster. The next test run then makes a new
+    // one.
   }
 }
 
@@ -80,10 +77,7 @@ export type TestPostgres = {
   stop: () => Promise<void>
 }
 
-/**
- * Starts a shell that ends PostgreSQL when this process ends, even if this process is killed. The shell reads from a pipe that is
- * closed when this process ends.
- */
+/** Starts a shell that ends PostgreSQL when its input closes: at the end of this process, even by a kill. */
 const endAfterUs = (pid: number, place: string) => {
   const script = 'read -r _; kill -QUIT "$1"; timeout 10 tail --pid="$1" -f /dev/null; rm -rf -- "$2"'
   const guard = spawn('sh', ['-c', script, 'sh', String(pid), place], {

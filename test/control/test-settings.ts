@@ -34,10 +34,7 @@ export const testSettings: Settings = {
 
 const encryptionKey = Buffer.alloc(32, 'test')
 
-/**
- * The encryption of all control processes of a test. With this shared key, each process can read what another has encrypted in the
- * database.
- */
+/** The shared encryption of a test's control processes, which read each other's encrypted data in the database. */
 export const testEncryption = createEncryption([encryptionKey])
 export const testEncryptionKey = encryptionKey.toString('base64')
 

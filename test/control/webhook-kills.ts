@@ -1,5 +1,5 @@
-// Kills control repeatedly between the commit of an event and the webhook message about it. Then compares the received
-// events with the committed ones.
+// Kills control again and again between the commit of an event and its webhook message. Then compares the received events with the
+// committed ones.
 import assert from 'node:assert/strict'
 import { setTimeout as pause } from 'node:timers/promises'
 import { openDatabase } from '#src/control/storage/database.ts'
@@ -14,10 +14,7 @@ export type Kills = {
   kills: number
   /** Number of kills of control at which at least one event was committed but had not arrived at its receiver. */
   betweenCommitAndSend: number
-  /**
-   * Number of kills while the test held a lock that control needs for sending. So each of these kills came after an event was
-   * committed and before its message was sent.
-   */
+  /** Number of kills while the test held a lock that control needs for sending: after a commit and before its message. */
   strictlyBetween: number
   /** Number of kills that came after control had begun to send an event, and before the event arrived. */
   whileSending: number
@@ -28,9 +25,8 @@ export type Kills = {
 }
 
 /**
- * When a round of the test kills control. `held`: after control has committed an event and before it sends the webhook message. For
- * this, the test holds a lock that control needs for sending, until control is dead. A number: this many milliseconds after the
- * test has seen the commit. Control may then not have sent the message yet, may be sending it, or may have sent it.
+ * When a round kills control. `held`: between the commit of an event and its webhook message, because the test holds a lock that
+ * sending needs. A number: this many ms after the test has seen the commit, before, during or after the sending.
  */
 export type Moment = 'held' | number
 
@@ -153,8 +149,7 @@ export const runKills = async (moments: readonly Moment[], say: (line: string) =
     const distinct = [...new Set(arrived)]
     // Checks that every committed event has arrived at least once, and that no other event has arrived.
     assert.deepEqual(distinct.toSorted(), committed.toSorted())
-    // Checks that the messages about each sandbox have arrived in the order of their events. Each message counts only when it
-    // arrives for the first time.
+    // The messages about each sandbox must have arrived in the order of their events. Repeated messages do not count.
     const idOf = (text: string) => text.split(' ')[0]
     for (const id of new Set(committed.map(idOf))) {
       const of = (list: string[]) => list.filter((text) => idOf(text) === id)

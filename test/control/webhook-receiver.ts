@@ -17,10 +17,7 @@ export type Received = {
 export type Receiver = AsyncDisposable & {
   url: string
   received: Received[]
-  /**
-   * Sets the function that chooses the status of each answer from now on. If `choose` returns a promise, the answer waits
-   * for that promise.
-   */
+  /** Sets the function that chooses the status of each later answer. The answer waits for a promise that `choose` returns. */
   answer: (choose: (received: Received) => number | Promise<number>) => void
   /** Resolves when `count` messages have come. With `is`, counts only messages for which `is` returns true. */
   until: (count: number, is?: (received: Received) => boolean) => Promise<Received[]>
