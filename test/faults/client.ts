@@ -1,5 +1,4 @@
-// Makes calls to a server whose programs may be killed at any moment. If a call gets no answer, the server may or may not have
-// performed it.
+// Makes calls to a server whose programs may be killed at any moment. A call without an answer may have been performed.
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Platform } from '../sandboxes/harness.ts'
 
@@ -41,10 +40,7 @@ export class Client {
     return await this.#call(`${this.#platform.url}/api${path}`, method, body, headers)
   }
 
-  /**
-   * Repeats a call until the server answers it. So the server may perform the call several times: use this only where that does no
-   * harm.
-   */
+  /** Repeats a call until the server answers. The server may perform it several times, so use this only where that is harmless. */
   async sure(method: string, path: string, body?: unknown, headers?: Record<string, string>): Promise<Answer> {
     return await this.#until(() => this.once(method, path, body, headers), `${method} ${path}`)
   }

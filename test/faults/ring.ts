@@ -1,5 +1,5 @@
-// The fault test (`./alcove test --faults`). It uses sandboxes of a server and kills programs of this server at random. At the end
-// it checks that no change is lost that the server has confirmed, and that nothing of deleted sandboxes is left on the host.
+// The fault test (`./alcove test --faults`). It kills programs of a server at random while it uses sandboxes. No confirmed change
+// may be lost, and nothing of deleted sandboxes may stay on the host.
 import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
@@ -31,10 +31,7 @@ export type Outcome = {
 }
 
 const workers = 4
-/**
- * Maximum time in ms, after the last delete, for which the host may still have anything of the sandboxes: processes, cgroups,
- * mounts, files, subvolumes or used network namespaces.
- */
+/** Maximum ms, after the last delete, until the host has nothing of the sandboxes any more. */
 const goneWithinMs = 60_000
 
 type RingOptions = {
@@ -46,8 +43,8 @@ type RingOptions = {
 }
 
 /**
- * Runs the fault test: kills programs and sandboxes of a server at random, `count` times, while workers use its sandboxes. No
- * other test may use the server. At the end, it has no sandboxes.
+ * Kills programs and sandboxes of a server at random, `count` times, while workers use its sandboxes. No other test may use the
+ * server. At the end, it has no sandboxes.
  */
 export const runRing = async (
   alcove: Platform,
@@ -81,8 +78,7 @@ export const runRing = async (
       kills.set(victim, (kills.get(victim) ?? 0) + 1)
       const kill = () =>
         strike(alcove, victim, random, steady).catch((error) => complaints.push(`killing ${victim}: ${error}`))
-      // While the runner or another sandbox is killed, calls of the simulated user `steady` must succeed. While any other program
-      // is killed, they may fail until it runs again.
+      // Calls of the user `steady` must succeed while the runner or another sandbox is killed. Otherwise they may fail meanwhile.
       await (victim === 'runner' || victim === 'a sandbox' ? kill() : steady.during(kill))
       if ((done + 1) % 25 === 0) say(`${done + 1} of ${count} killed`)
     }
@@ -100,10 +96,7 @@ export const runRing = async (
   return { seed, kills, verbs, complaints, seconds: Math.round((performance.now() - began) / 1000) }
 }
 
-/**
- * Returns the last matching lines of each program's log. They show the reason of an internal error. The answer to the caller does
- * not show it.
- */
+/** Returns the last matching lines of each program's log. Only the logs show the reason of an internal error. */
 const linesOf = ({ data }: Platform, what: RegExp): string[] =>
   readdirSync(join(data, 'log')).flatMap((name) =>
     readFileSync(join(data, 'log', name), 'utf8')
@@ -124,8 +117,7 @@ const strike = async (alcove: Platform, victim: Victim, random: Random, steady: 
     case 'a sandbox':
       return await killSandbox(alcove, random, steady.id)
     default:
-      // The program may not have restarted since its last kill, so there may be no process to kill. Then the kill is tried once
-      // more after half a second.
+      // The program may not run again yet since its last kill. Then the kill is tried once more.
       await alcove.kill(victim).catch(async () => {
         await sleep(500)
         await alcove.kill(victim).catch(() => {})
@@ -181,10 +173,7 @@ export const findDoubles = async (client: Client): Promise<string[]> => {
   return complaints
 }
 
-/**
- * Asks the server for the snapshots that simulated users have made. The users themselves may not know all of them: the call that
- * made a snapshot may have got no answer.
- */
+/** Asks the server for the simulated users' snapshots. The users may not know all of them, because answers may have been lost. */
 export const listSnapshots = async (client: Client) => {
   const { items } = (await client.sure('GET', '/snapshots?limit=200')).body as {
     items: { id: string; general: boolean }[]

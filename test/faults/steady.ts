@@ -1,6 +1,6 @@
-// A simulated user who uses one sandbox all the time, while programs of the server are killed. Commands and previews may fail only
-// while the gate, or a program that the gate needs, is down. A kill of the runner must have no effect. The session and the terminal
-// in the sandbox must survive every kill.
+// A simulated user who uses one sandbox while programs of the server are killed. Commands and previews may fail only while the
+// gate, or a program that it needs, is down. A kill of the runner must have no effect. The session and the terminal must survive
+// every kill.
 import assert from 'node:assert/strict'
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Answer, Client, Record_ } from './client.ts'
@@ -11,8 +11,8 @@ const port = 3100
 const session = 'steady'
 const count = 'cd /tmp; n=0; while [ ! -e stop ]; do n=$((n+1)); echo $n; sleep 0.2; done; echo end'
 /**
- * A shell command that lists the shell of each terminal with its start time. Child processes are not listed, because only these
- * shells are session leaders.
+ * Lists the shell of each terminal with its start time, by a shell command. Only these shells are session leaders, so child
+ * processes are left out.
  */
 const terminals =
   'for p in /proc/[0-9]*; do case $(readlink $p/fd/0) in /dev/pts/*) set -- $(cat $p/stat 2>/dev/null); ' +
@@ -86,10 +86,7 @@ export class Steady {
     return String(((await this.#ask('POST', '/process/execute', { command })) as { result: string }).result)
   }
 
-  /**
-   * Calls `strike`, which kills a program on which the calls of the simulated user depend. Until this program runs again, these
-   * calls may fail.
-   */
+  /** Calls `strike`, which kills a program. The user's calls may fail until that program runs again. */
   async during(strike: () => Promise<unknown>): Promise<void> {
     this.#strikes += 1
     this.#isTroubled = true
@@ -142,8 +139,7 @@ export class Steady {
     while (!isOver()) {
       await sleep(50)
       if (!this.#isTroubled || this.#strikes > 0) continue
-      // While control is down, the gate may use cached answers of control for up to one second. The loop waits longer than that. So
-      // a call that succeeds then shows that control runs.
+      // Wait longer than the second in which the gate may use cached answers: a success then shows that control runs.
       await sleep(1100)
       const strikes = this.#strikes
       const record = await this.#client.once('GET', `/sandbox/${this.#record.id}`)
@@ -154,10 +150,7 @@ export class Steady {
     }
   }
 
-  /**
-   * Checks that the terminal of the sandbox still runs, and that no output of the session's command is missing. Must be called
-   * after the last kill.
-   */
+  /** Checks that the terminal still runs, and that no output of the session's command is missing. Call it after the last kill. */
   async settle(): Promise<void> {
     try {
       assert.equal((await this.#client.get(this.#record.id))?.state, 'started')

@@ -1,5 +1,5 @@
-// A simulated user of several sandboxes, while programs of the server are killed. It remembers each change that the server has
-// confirmed, and checks later that the change still exists.
+// A simulated user of several sandboxes while programs of the server are killed. Checks later that each confirmed change still
+// exists.
 import { randomUUID } from 'node:crypto'
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Client, Record_ } from './client.ts'
@@ -30,10 +30,7 @@ export type Tally = Map<string, number>
 
 const settled = ['started', 'stopped', 'paused', 'archived', 'error']
 const mostSandboxes = 3
-/**
- * Maximum time for a verb while programs are killed, in ms. A verb that takes longer is reported as stuck. It is less than the
- * 120 s after which control gives up a start.
- */
+/** Maximum ms for a verb while programs are killed, before it is reported as stuck. Control gives up a start only after 120 s. */
 const stuckAfterMs = 100_000
 
 const home = '/home/daytona'
@@ -74,10 +71,7 @@ export class Worker {
     }
   }
 
-  /**
-   * Waits until no verb is in progress. Then checks that every change that the server has confirmed still exists. Must be called
-   * after the last kill.
-   */
+  /** Waits until no verb is in progress, and checks that every confirmed change still exists. Call it after the last kill. */
   async settle(): Promise<void> {
     for (const known of [...this.#sandboxes]) {
       await this.#rest(known)
@@ -132,10 +126,7 @@ export class Worker {
     await this.#rest(known)
   }
 
-  /**
-   * Checks that a new sandbox has the variable `WHOSE` of its create call, even if it is a claimed warm sandbox. Must
-   * run before any other command.
-   */
+  /** Checks that a new sandbox has the variable `WHOSE` of its create call, even after a claim. No other command may run before. */
   async #checkIsOurs({ record }: KnownSandbox) {
     const { result } = (await this.#client.execute(record, 'echo "$WHOSE"')) ?? {}
     if (result !== undefined && result.trim() !== record.name)
@@ -148,8 +139,7 @@ export class Worker {
   async #sureOf(name: string, path: string, body: object): Promise<Record_ | undefined> {
     const { status, body: reply } = await this.#client.sure('POST', path, body, { 'idempotency-key': randomUUID() })
     if (status === 200) return reply as Record_
-    // The server may answer 409 with this text: after a kill of PostgreSQL, a paused sandbox may return to the state `pausing` for
-    // a moment (docs/adr/0017).
+    // A permitted 409: after a kill of PostgreSQL, a paused sandbox may be `pausing` again for a moment (docs/adr/0017).
     const isUnderWay = status === 409 && JSON.stringify(reply).includes('wait until that has ended')
     if (status >= 500 || (status === 409 && !isUnderWay))
       this.complaints.push(`making ${name}: ${status} ${JSON.stringify(reply)}`)
@@ -177,8 +167,7 @@ export class Worker {
       const found = await this.#client.execute(known.record, `cat ${path}`)
       if (found === undefined) return
       if (found.result.trim() === text) continue
-      // `cat` also fails if the sandbox is stopped at that moment. The file is lost only if the sandbox is still started
-      // after the failure.
+      // `cat` also fails in a stopped sandbox. The file is lost only if the sandbox is still started.
       await this.#refresh(known)
       if (known.record.state === 'started' && found.exitCode < 128) {
         this.complaints.push(`LOST ${known.record.name} ${path}: ${JSON.stringify(found)}, not ${text}`)
