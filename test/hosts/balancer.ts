@@ -1,5 +1,5 @@
-// A load balancer, as an operator of several machines would have. It forwards each TCP connection to one of the machines, in turn.
-// If this machine does not accept the connection, it tries the next one. Usage: node balancer.ts ADDRESS PORT=HOST,HOST…
+// A load balancer, as an operator has in front of several machines. It forwards each TCP connection to the next machine that
+// accepts it. Usage: node balancer.ts ADDRESS PORT=HOST,HOST…
 import { connect, createServer, type Socket } from 'node:net'
 
 const patienceMs = 1000

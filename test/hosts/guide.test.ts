@@ -57,8 +57,7 @@ suite('the guide on many hosts', { skip: needsRoot }, () => {
   const machineOf = (name: string): Host => machines.get(name)!
 
   /**
-   * Runs the commands of the next step of the guide many-hosts.md. If these commands start a server or a host, the function returns
-   * when the server or host is ready, and leaves it running.
+   * Runs the commands of the next step of many-hosts.md. A server or a host that they start is ready on return, and keeps running.
    */
   const follow = async (): Promise<Ran & { shown: string | undefined; started?: Started }> => {
     const step = steps[at++]

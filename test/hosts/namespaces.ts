@@ -1,7 +1,5 @@
-// Hosts for tests, on one machine: each has process, mount and network namespaces of its own, and a bridge joins their
-// networks. The bridge is in a network namespace too, so several tests may run at the same time, and no test can reach
-// anything outside.
-//
+// Hosts for tests, on one machine. Each has process, mount and network namespaces of its own, and a bridge in a further network
+// namespace joins their networks. Several tests may run at the same time, and none can reach anything outside.
 //   await using network = await Network.open()
 //   const server = await network.addHost('server')      // 198.51.100.1
 //   const { out } = await server.run(['ip', 'address'])
@@ -72,10 +70,7 @@ const until = async (what: string, isSo: () => boolean, timeoutMs = 10_000): Pro
   }
 }
 
-/**
- * Kills the processes of a simulated network, and removes everything that its hosts have made. `directory`: the directory of the
- * network. Returns what could not be removed.
- */
+/** Kills the processes of a simulated network with this directory, and removes what its hosts have made. Returns what is left. */
 const clear = async (directory: string): Promise<string[]> => {
   const noted = join(directory, 'processes')
   for (const name of existsSync(noted) ? readdirSync(noted) : []) {
@@ -104,9 +99,7 @@ const clearFormer = async (): Promise<void> => {
 }
 
 export class Network implements AsyncDisposable {
-  /**
-   * The directory with the data of all hosts. Every host can read all of it, because the hosts share one file system, except /run.
-   */
+  /** The directory with the data of all hosts. Every host can read all of it, because only /run is a host's own. */
   readonly directory: string
   readonly hosts: Host[] = []
   readonly #switch: ProcessIdentity
@@ -170,10 +163,7 @@ export class Host {
   readonly data: string
   readonly #network: Network
   readonly #port: string
-  /**
-   * The MAC address of this host. It stays the same at each boot, as on a real machine, because other hosts cache it for a
-   * while.
-   */
+  /** The MAC address. It stays the same at each boot, as on a real machine, because other hosts cache it. */
   readonly #cardAddress: string
   #first: ProcessIdentity = { pid: 0, startTime: '' }
   #boots = 0
@@ -219,8 +209,7 @@ export class Host {
   }
 
   /**
-   * Kills all processes of the host at the same moment, as a power failure does. The data directory stays. `boot` switches the
-   * host on again.
+   * Kills all processes of the host at once, as a power failure does. The data directory stays. `boot` switches the host on again.
    */
   async kill(): Promise<void> {
     signalProcess(this.#first, 'SIGKILL')

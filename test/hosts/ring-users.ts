@@ -1,6 +1,5 @@
-// The simulated users of the fault test of hosts (ring.ts). This program runs on a machine of its own. The users use sandboxes
-// until standard input ends. Then they check every change that the server has confirmed, delete all sandboxes, and print the
-// outcome as the last line.
+// The simulated users of the fault test of hosts (ring.ts), on a machine of their own. They use sandboxes until standard input
+// ends. Then they check every confirmed change, delete all sandboxes, and print the outcome as the last line.
 //   node ring-users.ts URL KEY SEED WORKERS
 import { Client } from '#test/faults/client.ts'
 import { randomFrom } from '#test/faults/random.ts'

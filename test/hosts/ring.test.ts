@@ -1,5 +1,5 @@
-// Kills hosts and control processes and cuts connections at random, for a short time. `./alcove test --faults --hosts --count
-// 100` does this for a long time.
+// A short fault test of hosts: kills hosts and control processes and cuts connections at random. `./alcove test --faults --hosts
+// --count 100` is the long one.
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { describe } from '#test/faults/ring.ts'

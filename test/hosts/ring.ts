@@ -1,7 +1,6 @@
-// The fault test of hosts. It has two control processes behind a load balancer, one database and three hosts, each on a machine of
-// its own. While simulated users use sandboxes, machines lose power and connections are cut at random. At the end, no change that
-// the server has confirmed may be lost, no sandbox may have run on two hosts at the same time, and the hosts may have no files or
-// processes of deleted sandboxes.
+// The fault test of hosts: two control processes behind a load balancer, one database and three hosts, each on a machine of its
+// own. Users work while machines lose power and connections are cut at random. At the end, no confirmed change may be lost, no
+// sandbox may have run on two hosts at once, and no host may have files or processes of deleted sandboxes.
 import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
@@ -64,8 +63,7 @@ class Machines {
       await all.#start()
       return all
     } catch (error) {
-      // If the start fails, stops PostgreSQL, which would otherwise keep the process of the test running. The programs on the
-      // simulated hosts end with the network.
+      // Stop PostgreSQL, which would keep the test's process running. Programs on the simulated hosts end with the network.
       await all[Symbol.asyncDispose]()
       throw error
     }
@@ -241,8 +239,8 @@ const watchForTwins = (hosts: readonly Host[]) => {
 }
 
 /**
- * Whether the journal of a sandbox says only that this host has archived the sandbox. After the sandbox has moved to another
- * host, the old host keeps this journal entry for a day.
+ * Whether a journal says only that this host has archived the sandbox. The entry stays a day after the sandbox has moved to another
+ * host.
  */
 const isNote = (directory: string): boolean => {
   try {
