@@ -1,5 +1,5 @@
-// Tests the shell script `./alcove`, in a temporary checkout with a fake npm. The fake npm installs a fake Node, which prints its
-// arguments and the first line of the lock file for which it was installed.
+// Tests the shell script `./alcove` in a temporary checkout. A fake npm installs a fake Node, which prints its arguments and the
+// first line of the lock file.
 import assert from 'node:assert/strict'
 import { execFileSync, spawn } from 'node:child_process'
 import { createHash } from 'node:crypto'
@@ -68,10 +68,7 @@ class Checkout {
     return spawn(join(this.home, 'alcove'), args, { env, stdio: ['ignore', 'pipe', 'ignore'] })
   }
 
-  /**
-   * Runs `./alcove` with these arguments until it ends. Returns the output of the fake Node, which is empty if `./alcove` did not
-   * start Node.
-   */
+  /** Runs `./alcove` until it ends. Returns the output of the fake Node, which is empty if that was not started. */
   async run(...args: string[]) {
     const child = this.start(...args)
     let said = ''
@@ -81,8 +78,8 @@ class Checkout {
   }
 
   /**
-   * Prepares two packages for apt to download, one of Node and one of npm. Both contain only shell scripts. Writes their
-   * checksums into the lock file, and returns the checksums.
+   * Prepares packages of Node and npm for apt to download, which contain only shell scripts. Returns their checksums, which are now
+   * in the lock file.
    */
   offerPackages(): string[] {
     const interpreter = '#!/bin/sh\n[ "$1" = --version ] && exit\nscript=$1; shift; exec sh "$script" "$@"\n'
