@@ -1,7 +1,4 @@
 export const isRoot = process.getuid?.() === 0
 
-/**
- * Value for the option `skip` of a test that needs root. If the tests run as root, it is false. Otherwise it is the reason to skip
- * the test.
- */
+/** The option `skip` of tests that need root: false for root, and otherwise the reason to skip them. */
 export const needsRoot = isRoot ? false : 'needs root'
