@@ -1,5 +1,5 @@
-// Everything that tests need to upload files for an image: a real gate, a real store for these files in a directory, and a
-// simulated control with two organizations.
+// What tests of uploads for an image need: a real gate, a real store in a directory, and a simulated control with two
+// organizations.
 import { once } from 'node:events'
 import { mkdtemp, rm } from 'node:fs/promises'
 import { createServer } from 'node:http'
@@ -34,8 +34,8 @@ export const startUploads = async (
     limits?: Partial<ContextLimits>
     wrap?: (store: ObjectStore) => ObjectStore
     /**
-     * If set, the simulated control answers that uploads belong on a runner of another host. `isRunnerHere`: whether the gate's own
-     * host has a runner too.
+     * If set, control says that uploads belong on a runner of another host. `isRunnerHere`: whether the gate's own host has one
+     * too.
      */
     elsewhere?: { isRunnerHere: boolean }
   } = {},

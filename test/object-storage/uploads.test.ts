@@ -1,5 +1,4 @@
-// Tests uploads of files for images, with the S3 client that the public SDK uses, and with calls that only a malicious client would
-// make.
+// Tests uploads of files for images, with the S3 client of the public SDK, and with calls that only a malicious client makes.
 import assert from 'node:assert/strict'
 import { createCipheriv, createHash, createHmac, randomBytes } from 'node:crypto'
 import { once } from 'node:events'
@@ -46,9 +45,7 @@ const list = async (client: S3Client, Prefix: string) =>
     ({ Key }) => Key,
   )
 
-/**
- * Returns bytes that cannot be compressed and that are the same in each run, so that their size in the store is always the same.
- */
+/** Returns bytes that cannot be compressed and that are the same in each run. Their size in the store is always the same. */
 const noise = (bytes: number): Buffer =>
   createCipheriv('aes-128-ctr', Buffer.alloc(16), Buffer.alloc(16)).update(Buffer.alloc(bytes))
 
@@ -196,8 +193,7 @@ suite('uploading the files of a definition', () => {
     assert.deepEqual([lied.status, /<Code>(\w+)</.exec(lied.text)?.[1]], [400, 'BadDigest'])
     assert.equal(await uploads.contexts.find(ours), undefined)
     await raw(uploads, { path, body: 'first' })
-    // Uploads other content to the same path twice: with a signed hash of the content, and without. The stored context must stay
-    // the content `first`, which was uploaded above.
+    // Upload other content to the same path, with and without a signed hash. The stored context must stay `first`.
     assert.equal((await raw(uploads, { path, body: 'second' })).status, 200)
     assert.equal((await raw(uploads, { path, body: 'third', payload: 'UNSIGNED-PAYLOAD' })).status, 200)
     assert.equal((await readBack(uploads)).toString(), 'first')
@@ -268,8 +264,7 @@ suite('uploading the files of a definition', () => {
     await using uploads = await startUploads({ limits: { silentMs: 300, atOnceOfOrganization: 1 } })
     const path = `/${contextBucket}/ours/${hash}/context.tar`
     const silent = raw(uploads, { path, body: 'x'.repeat(1000), sent: 'x' })
-    // An organization may have only one upload at a time in this test. If the next upload succeeds, the upload of the silent
-    // client was ended.
+    // The organization may have only one upload at a time here. The next one succeeds, so the silent one was ended.
     const { text } = await silent
     assert.match(text, /<Code>RequestTimeout</)
     assert.equal((await raw(uploads, { path, body: 'whole' })).status, 200)
