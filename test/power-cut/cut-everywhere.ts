@@ -1,5 +1,4 @@
-// For tests of code that writes files. Records one run of this code, and computes for each moment of the run which files would be
-// on the disk after a power cut.
+// Tests code that writes files: records one run, and computes which files a power cut at each moment would leave.
 import assert from 'node:assert/strict'
 import { mkdirSync, mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -8,14 +7,14 @@ import { Recorder } from './recorder.ts'
 import { cutsOf, layOut } from './remains.ts'
 
 /**
- * The result of one power cut. `told`: how many times the tested code had called `mark` before the cut, to say that work is
- * done. `directory`: contains the files that are left. `after`: describes the moment of the cut, for messages.
+ * The result of one power cut. `told`: how many times the code had called `mark` by then. `directory`: the files that are left.
+ * `after`: the moment of the cut, for messages.
  */
 export type Left = { told: number; directory: string; after: string }
 
 /**
- * Runs `act` and records what it does. Then calls `look` with each possible result of a power cut. `act` must call `mark` at the
- * moment at which it reports that work is done. `directories` exist on the disk before `act` begins.
+ * Records `act`, and calls `look` with each possible result of a power cut. `act` must call `mark` when it reports that work is
+ * done. `directories` exist on the disk before.
  */
 export const cutEverywhere = async (
   act: (directory: string, mark: () => void) => unknown,

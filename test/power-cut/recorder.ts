@@ -1,5 +1,5 @@
-// Records with strace, in order, what a process, its threads and its child processes do to files. It records a sync only if the
-// process really calls fsync. Needs root.
+// Records with strace what a process, its threads and its children do to files, in order. A sync is recorded only at a real fsync.
+// Needs root.
 import assert from 'node:assert/strict'
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
@@ -8,8 +8,8 @@ import { tmpdir } from 'node:os'
 import { basename, dirname, join, resolve } from 'node:path'
 
 /**
- * A change that the recorded process made to a file. Paths are absolute. A file without a name has the path that the kernel shows,
- * such as `/var/tmp/#123 (deleted)`.
+ * A change to a file by the recorded process. Paths are absolute. A file without a name has the kernel's path for it, such as
+ * `/var/tmp/#123 (deleted)`.
  */
 export type Operation =
   | { kind: 'create' | 'empty' | 'mkdir' | 'remove' | 'sync'; path: string }
@@ -57,8 +57,7 @@ export class Recorder {
   }
 
   /**
-   * Records that the code under test tells its caller that the work is done. If the code runs in another process, its writes to
-   * sockets are recorded instead.
+   * Records that the code reports finished work to its caller. From another process, its writes to sockets are recorded instead.
    */
   mark() {
     writeSync(this.#marks, '.')
@@ -171,10 +170,7 @@ const matchers: [RegExp, (found: (string | undefined)[], result: number) => Oper
   [RegExp(`^ioctl\\(${file}, .*FICLONE.*<(.*)>`), ([, to = '', path = '']) => [{ kind: 'copy', path, to }]],
 ]
 
-/**
- * The position in each open file at which the next write begins. A file is identified by its path, so the recorded process must not
- * open a file twice at the same time.
- */
+/** The next write position in each open file. Files are identified by path, so no file may be open twice at once. */
 class Positions {
   readonly #next = new Map<string, number>()
   readonly #appended = new Set<string>()
@@ -190,10 +186,7 @@ class Positions {
     if (sought !== undefined) this.#next.set(sought, result)
   }
 
-  /**
-   * Returns the position of a write of `length` bytes, and moves the position to the end of this write. Returns undefined if the
-   * file was opened for appending.
-   */
+  /** Returns the position of a write of `length` bytes, and moves on by that. Undefined for a file opened for appending. */
   take(path: string, length: number): number | undefined {
     if (this.#appended.has(path)) return undefined
     const at = this.#next.get(path) ?? 0
@@ -203,8 +196,8 @@ class Positions {
 }
 
 /**
- * Returns the changes of files that the output of strace shows. A path such as `/proc/self/fd/3` is replaced by the path of the
- * file that is open there. `isTold`: whether a write to this path reports that work is done.
+ * Returns the changes of files in the output of strace. A path such as `/proc/self/fd/3` becomes that of the open file. `isTold`:
+ * whether a write to this path reports finished work.
  */
 const readOperations = (trace: string, isTold: (path: string) => boolean): Operation[] => {
   const opened = new Map<string, string>()

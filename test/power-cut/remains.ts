@@ -1,16 +1,12 @@
-// Computes what is left on a disk if the power fails after some of the operations that recorder.ts has recorded. POSIX guarantees
-// two things: the content of a file is kept if the file was synced, and the names in a directory are kept if the directory was
-// synced. Any other change may be lost.
+// Computes what is on a disk if the power fails after some of the operations of recorder.ts. POSIX guarantees that a synced file
+// keeps its content, and a synced directory keeps its names. Any other change may be lost.
 import { mkdirSync, writeFileSync } from 'node:fs'
 import { dirname, join, relative } from 'node:path'
 import type { Operation } from './recorder.ts'
 
 type File = { bytes: Buffer; synced: Buffer; isDirectory: boolean }
 
-/**
- * What a power cut may do to changes that were not synced. File systems differ in this, and the tested code must work with all of
- * them.
- */
+/** What a power cut may do to unsynced changes. File systems differ, and the tested code must work with all of them. */
 export const fates = ['all of it lost', 'names kept, contents lost', 'all of it kept'] as const
 export type Fate = (typeof fates)[number]
 
@@ -24,10 +20,7 @@ const written = (before: Buffer, bytes: Buffer, at: number): Buffer => {
   return after
 }
 
-/**
- * A simulated disk. The files with which it begins are synced. `see` applies one change that a `Recorder` has recorded. All paths
- * are absolute.
- */
+/** A simulated disk, which begins with synced files. `see` applies one change of a `Recorder`. All paths are absolute. */
 export class Disk {
   readonly #names = new Map<string, File>()
   readonly #durable = new Map<string, File>()
@@ -112,8 +105,8 @@ export class Disk {
   }
 
   /**
-   * Returns the files below `directory` that are left after a power cut, by their relative paths. `fate`: whether unsynced
-   * changes are kept. If a directory is lost, everything in it is lost.
+   * Returns the files below `directory` after a power cut, by relative path. `fate`: whether unsynced changes are kept. Everything
+   * in a lost directory is lost.
    */
   remains(directory: string, fate: Fate): Map<string, Buffer | undefined> {
     const names = fate === 'all of it lost' ? this.#durable : this.#names
@@ -143,9 +136,8 @@ const concerns = (operation: Operation, directory: string): boolean =>
 export type Cut = { told: number; fate: Fate; remains: Map<string, Buffer | undefined>; after: string }
 
 /**
- * Returns all possible power cuts: one before the first operation and one after each operation that concerns `directory`, each
- * repeated for every fate of unsynced changes (`fates`). `told`: how many times the code had told its caller, before the cut, that
- * work is done.
+ * Returns all possible power cuts: before the first operation and after each one that concerns `directory`, for every fate of
+ * unsynced changes. `told`: how many times the code had reported finished work by then.
  */
 export function* cutsOf(operations: readonly Operation[], directory: string, disk = new Disk()): Generator<Cut> {
   let told = 0
