@@ -18,8 +18,7 @@ export const boundaries = [
 ] as const
 
 /**
- * The targets of the attacks: a server (`platform`) and two of its sandboxes. Commands in `box` run as the default user, and
- * those in `root` as root.
+ * The targets of the attacks: a server and two of its sandboxes. Commands run as the default user in `box`, and as root in `root`.
  */
 export type Ground = { platform: Platform; box: Box; root: Box }
 
@@ -28,10 +27,7 @@ export type Verdict = { result: 'held' | 'not held' | 'could not be tried'; sent
 export type Attack = {
   name: string
   boundary: (typeof boundaries)[number]
-  /**
-   * Makes the attack. The result is `held` if the attack did not get through the boundary. Throws an error if the attack could not
-   * be made.
-   */
+  /** Makes the attack. Returns `held` if it did not get through. Throws an error if it could not be made. */
   try: (ground: Ground) => Promise<Verdict>
 }
 

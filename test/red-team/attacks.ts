@@ -6,10 +6,7 @@ import { attacksOnSockets } from './sockets.ts'
 
 const isOfResources = ({ boundary }: Attack) => boundary === 'sandbox → resources'
 
-/**
- * All attacks in the order in which they run. Attacks on resources are last, because a sandbox needs a moment to recover from
- * them.
- */
+/** All attacks in their order. Attacks on resources are last, because a sandbox needs a moment to recover from them. */
 export const attacks: readonly Attack[] = [
   ...attacksFromInside.filter((attack) => !isOfResources(attack)),
   ...attacksFromOutside,

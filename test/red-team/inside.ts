@@ -4,10 +4,7 @@ import { networkInterfaces } from 'node:os'
 import type { Box } from '../sandboxes/box.ts'
 import { type Attack, held, notHeld, unless } from './attack.ts'
 
-/**
- * Returns a command that runs a Python program. The program is encoded, so that an error message of the shell does not contain its
- * text.
- */
+/** Returns a command that runs a Python program. It is encoded, so that no error message of the shell contains its text. */
 const python = (program: string) => `echo ${Buffer.from(program).toString('base64')} | base64 -d | python3 - 2>&1`
 
 /** Runs commands that must all fail. Returns those that have succeeded. */
@@ -49,8 +46,8 @@ for name, (amd, arm) in calls.items():
   elif ctypes.get_errno() not in (1, 38): print(name, ctypes.get_errno())`)
 
 /**
- * Makes 32-bit system calls from a 64-bit program, by this machine code: `push rbx; mov eax, edi; mov ebx, esi; xor ecx, ecx;
- * xor edx, edx; int 0x80; pop rbx; ret`.
+ * Makes 32-bit system calls from a 64-bit program: `push rbx; mov eax, edi; mov ebx, esi; xor ecx, ecx; xor edx, edx; int 0x80; pop
+ * rbx; ret`.
  */
 const callsOf32Bits = python(`
 import ctypes, mmap, platform

@@ -1,6 +1,5 @@
-// Attacks that try to fill the kernel's memory with objects that no limit counts. Only attacks that once succeeded are here. The
-// tests in test/kernel-memory try all kinds of objects. An attack is measured by the memory of the whole host, so the host should
-// be idle.
+// Attacks that once filled the kernel's memory with objects that no limit counted. test/kernel-memory tries all kinds of objects.
+// The memory of the whole host is measured, so the host should be idle.
 import { mkdtemp, readFile, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'

@@ -1,5 +1,5 @@
-// Attacks from outside of sandboxes: by callers, by visitors of previews, by people who build images, and by an attacker who
-// controls a program of the server.
+// Attacks from outside of sandboxes: by callers, by visitors of previews, by builders of images, and through a captured program of
+// the server.
 import { spawnSync } from 'node:child_process'
 import { readFileSync } from 'node:fs'
 import { request } from 'node:http'
@@ -203,8 +203,7 @@ export const attacksFromOutside: readonly Attack[] = [
     name: 'the value of a secret, inside as root and by every call that knows the secret',
     boundary: 'sandbox → values of its secrets',
     try: async ({ platform, root }) => {
-      // The secret's value is put together from parts, so that no command line contains it. Otherwise the search for the
-      // value in the sandbox could find it in a command line.
+      // The value is put together from parts: the search in the sandbox must not find it in a command line.
       const value = ['red', 'team', 'value', process.pid].join('-')
       const secret = { name: `red-team-${process.pid}`, value, hosts: ['secret.invalid'] }
       const { status, body } = await platform.api('POST', '/secret', secret)
