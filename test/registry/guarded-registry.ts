@@ -1,5 +1,4 @@
-// An image registry on loopback for tests, which requires an account. The registry checks passwords itself, or answers 401 with the
-// URL of a token service that checks them.
+// An image registry on loopback that requires an account. It checks passwords itself, or names a token service that does.
 import { once } from 'node:events'
 import { createServer, type Server } from 'node:http'
 import type { TestRegistry } from '#src/runner/images/testing/registry.ts'
