@@ -1,7 +1,4 @@
-/*
- * Parses /etc/passwd and /etc/group: lines of fields separated by colons. In both files the first field is the name and the third
- * field is the id.
- */
+/* Parses /etc/passwd and /etc/group. In both files, the first field of a line is the name, and the third is the id. */
 #include "accounts.h"
 
 #include <fcntl.h>
@@ -23,10 +20,7 @@ bool parse_id(const char *text, uint32_t *id) {
   return true;
 }
 
-/*
- * A buffer for files of at most 16 KiB, as /etc/passwd usually is, so that the start of a program need not allocate memory. One
- * static buffer is enough, because only one file is open at a time.
- */
+/* A static buffer needs no allocation for a file of at most 16 KiB. Only one file is open at a time. */
 static char usual[BYTES_AT_FIRST + 1]; /* one byte more, for a NUL after the last line */
 
 static bool read_text(struct accounts *accounts, int fd) {

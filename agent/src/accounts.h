@@ -1,7 +1,7 @@
 /*
- * Reads /etc/passwd and /etc/group of the sandbox directly, because the functions of libc could load libraries of the sandbox
- * or ask its daemons. The sandbox decides how long these files are, so only the first 4 MiB are read: memory and time stay
- * limited. Call these functions only in forked processes, because the sandbox's disk may be slow.
+ * Reads /etc/passwd and /etc/group of the sandbox. Functions of libc could load the sandbox's libraries or ask its daemons. Reads
+ * at most 4 MiB, because the sandbox decides how long these files are. Call these functions only in forked processes: the sandbox's
+ * disk may be slow.
  */
 #ifndef ALCOVE_ACCOUNTS_H
 #define ALCOVE_ACCOUNTS_H
@@ -23,10 +23,7 @@ void accounts_close(struct accounts *);
 
 /* Parses a decimal id. Returns false for any other text. */
 bool parse_id(const char *text, uint32_t *id);
-/*
- * Finds the id of a name in the file `path`, or parses a decimal id. In /etc/passwd and /etc/group, the id is the third field of
- * a line. Returns false if there is no such name.
- */
+/* Finds the id of a name in the file `path`, or parses a decimal id. Returns false if there is no such name. */
 bool account_id(const char *path, const char *name_or_id, uint32_t *id);
 /* Returns the name of an id, or "" if the id has no name. Names are cached. Never returns NULL. */
 const char *account_name(const char *path, uint32_t id);

@@ -1,7 +1,6 @@
 /*
- * Accepts connections, reads their frames, and limits what they use. Nothing that a peer sends can make the agent read,
- * allocate or wait without a limit. There are limits for the number of connections, the size of a frame and of a request, the
- * bytes of all requests together, and the time for sending one request.
+ * Accepts connections, reads their frames, and limits what they use. No peer can make the agent read, allocate or wait without a
+ * limit.
  */
 #include "connection.h"
 
@@ -55,10 +54,7 @@ void connection_flush(struct connection *connection) {
   if (connection->socket.fd < 0) return;
   if (connection->out_start == connection->out_end) {
     connection->out_start = connection->out_end = 0;
-    /*
-     * Shuts down only the sending side. If the peer still sends, closing the socket could destroy the last answer
-     * before the peer has read it. The peer closes the connection when it has read that answer.
-     */
+    /* Shut down only the sending side. If the peer still sends, a full close could destroy the answer before the peer reads it. */
     if (connection->ending) shutdown(connection->socket.fd, SHUT_WR);
   }
   watch(connection);
@@ -74,10 +70,7 @@ size_t connection_widen(struct connection *connection) {
   if (!out) return CHUNK;
   connection->out = out;
   connection->out_room = OUT_ROOM(LONG_CHUNK);
-  /*
-   * Ask for a large send buffer of the socket, so that the peer wakes up less often, which saves processor time. The kernel may
-   * give a smaller buffer.
-   */
+  /* With a large send buffer, the peer wakes up less often. The kernel may give a smaller buffer. */
   setsockopt(connection->socket.fd, SOL_SOCKET, SO_SNDBUF, &(int){2 * LONG_CHUNK}, sizeof(int));
   return LONG_CHUNK;
 }
@@ -100,10 +93,7 @@ bool connection_send_pipe(struct connection *connection, int pipe, size_t size) 
   for (; moved > 0 && (size_t)sent < size; sent += moved > 0 ? moved : 0)
     moved = splice(pipe, NULL, connection->socket.fd, NULL, size - (size_t)sent, SPLICE_F_MOVE | SPLICE_F_NONBLOCK);
   if ((size_t)sent == size) return true;
-  /*
-   * The socket accepted only a part of the bytes in the pipe. Read the remaining bytes into the buffer `out`, from which they are
-   * sent later. If the socket has failed, the next send reports the error.
-   */
+  /* Keep the bytes that the socket did not accept, and send them later. If the socket has failed, the next send reports it. */
   ssize_t left = read(pipe, connection->out, size - (size_t)sent);
   if (sent + left == (ssize_t)size) {
     connection->out_end = (size_t)left;

@@ -1,7 +1,4 @@
-/*
- * A connection carries a single operation. It reads frames within limits, collects the request, starts the requested operation,
- * and writes answer frames through one buffer.
- */
+/* A connection serves one operation: it reads the frames of the request, starts the operation, and writes the answer's frames. */
 #ifndef ALCOVE_CONNECTION_H
 #define ALCOVE_CONNECTION_H
 
@@ -55,15 +52,12 @@ bool connection_is_drained(const struct connection *);
  * chunk.
  */
 size_t connection_widen(struct connection *);
-/*
- * Returns where to write the payload of the next chunk (CHUNK bytes, or the size that `connection_widen` returned).
- * Then call `connection_send_chunk` with the size of the payload.
- */
+/* Returns a buffer for the payload of the next chunk: CHUNK bytes, or as many as `connection_widen` returned. */
 uint8_t *connection_chunk(struct connection *);
 void connection_send_chunk(struct connection *, uint8_t kind, uint32_t size);
 /*
- * Sends a frame whose header and payload are in a pipe, and empties the pipe. Call this only when all earlier frames were sent
- * and the socket has room for this frame. Returns false if the pipe contained less than `size` bytes; the connection then ends.
+ * Sends a frame whose header and payload are in a pipe. All earlier frames must have been sent, and the socket must have room.
+ * Closes the connection and returns false if the pipe has less than `size` bytes.
  */
 bool connection_send_pipe(struct connection *, int pipe, size_t size);
 
@@ -75,8 +69,8 @@ uint8_t *connection_keep_body(struct connection *, size_t *size);
 void request_free(uint8_t *body, size_t size);
 
 /*
- * Returns the socket of a connection that has sent all its frames, and frees the connection. The calling operation continues with
- * raw bytes. Call this only while the peer has sent nothing after its request.
+ * Frees the connection and returns its socket. All frames must have been sent, and the peer must have sent nothing after its
+ * request.
  */
 int connection_take_over(struct connection *);
 /*

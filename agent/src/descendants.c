@@ -1,7 +1,6 @@
 /*
- * Finds the descendants of a process: reads the parent of each process in /proc, then marks the children of the process, their
- * children, and so on. A child that is forked while /proc is read is missed, so a function that kills searches again until it
- * finds no process.
+ * Finds the descendants of a process by the parents in /proc. A child that is forked meanwhile is missed. So a function that kills
+ * searches again until it finds no process.
  */
 #include "descendants.h"
 
@@ -79,8 +78,7 @@ static struct process *list(size_t *count) {
   return processes;
 }
 
-/* Returns whether the process with this pid is marked as a descendant. A binary search is possible, because /proc lists processes by
- * rising pid. */
+/* Returns whether the pid is marked as a descendant. Uses binary search, because /proc lists processes by rising pid. */
 static bool is_marked(const struct process *processes, size_t count, pid_t pid) {
   size_t low = 0, high = count;
   while (low < high) {

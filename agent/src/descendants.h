@@ -12,13 +12,13 @@ struct process_mark {
 };
 
 /*
- * Returns the descendants of `root` and the members of its session, but not `root` itself; none if `root` is 0. Then adds the
- * processes in `known` that still live, and their descendants. The caller frees the result.
+ * Returns the descendants of `root` and the other members of its session; none if `root` is 0. Adds the processes in `known` that
+ * still live, and their descendants. The caller frees the result.
  */
 struct process_mark *descendants_find(pid_t root, const struct process_mark *known, size_t known_count, size_t *count);
 /*
- * Returns the pid and start time of a process, which identify it even if its pid is reused later. The result has the pid 0 if the
- * process does not live.
+ * Returns the pid and start time of a process. Both identify it even if the pid is reused. The pid is 0 if the process does not
+ * live.
  */
 struct process_mark process_mark_of(pid_t);
 bool process_lives(const struct process_mark *);

@@ -1,6 +1,5 @@
 /*
- * DIAL: connects to a port inside the sandbox, then relays raw bytes in both directions. Either direction can end while the other
- * continues. If one side does not accept bytes immediately, at most the bytes of one read are buffered.
+ * DIAL: connects to a port inside the sandbox and relays raw bytes. Either direction can end alone, and buffers at most one read.
  */
 #include <arpa/inet.h>
 #include <errno.h>
@@ -49,8 +48,8 @@ static void tunnel_close(struct tunnel *tunnel) {
 }
 
 /*
- * Handles a failed send. A server may answer and close its connection before it has received everything. In that case the
- * unsent bytes are dropped, and the server's answer is still relayed. Returns false if the tunnel is closed.
+ * A server may answer and close before it has received everything. Then the unsent bytes are dropped, and its answer is still
+ * relayed. Returns false if the tunnel is closed.
  */
 static bool send_failed(struct tunnel *tunnel, int from) {
   if (from == PORT) {

@@ -1,15 +1,12 @@
 /*
- * EXEC: runs one command, which is killed if its connection closes. Output is read only as fast as the peer, which sent the
- * request, receives it. The peer may send only as many bytes of input as the agent has allowed by frames CREDIT.
+ * EXEC: runs one command. If the connection closes before the command's first process ends, its process group is killed. Output is
+ * read only as fast as the peer receives it. The peer may send only as many bytes of input as frames CREDIT allow.
  *
- * After the command's first process has ended, the agent sends what is left in the pipes, then EXIT. Background children continue
- * to run. If the connection closes before the first process ends, its process group is killed.
+ * After the first process ends, the agent sends what is left in the pipes, then EXIT. Background children continue to run.
  *
- * Most commands end after a few milliseconds, so each wake-up of the agent or the peer is a large part of their cost. Therefore:
- * - The agent keeps a writing end of each output pipe open, so the pipes do not end together with the command. The agent then wakes
- *   up once at the end of the command. Otherwise it would wake up three times: for the process and for each of the two pipes.
- * - The frame OK tells the peer that the program runs. If the peer sends no input, the agent delays OK by up to three milliseconds,
- *   so that it can send OK together with output or EXIT, and the peer wakes up only once.
+ * Most commands end after a few milliseconds, so each wake-up is a large part of their cost:
+ * - The agent keeps a writing end of each output pipe open. So it wakes up once at the command's end, not also for each pipe.
+ * - If the peer sends no input, OK waits up to three milliseconds for output or EXIT. So the peer wakes up only once.
  */
 #include <errno.h>
 #include <signal.h>
@@ -57,10 +54,7 @@ static void watch_report(struct timer *silence) {
   source_watch(&owner_of(silence, struct command, silence)->report, EPOLLIN);
 }
 
-/*
- * Reads the report of the new process, which says whether the program runs, and sends OK or FAILED. `more_follows`: the calling
- * function will send another frame, so OK waits to be sent with it.
- */
+/* Reads whether the program runs, and sends OK or FAILED. `more_follows`: OK waits for the caller's next frame. */
 static void hear_report(struct command *command, bool more_follows) {
   uint8_t payload[5];
   ssize_t got = read(command->report.fd, payload, sizeof payload);
@@ -163,8 +157,7 @@ static void drop_pending(struct command *command) {
   command->pending_start = command->pending_end = 0;
 }
 
-/* Writes input to the command. Returns how many bytes were written. If the command has closed its input, all bytes count as
- * written and are dropped. */
+/* Returns how many bytes were written. If the command has closed its input, all bytes are dropped, but count as written. */
 static uint32_t write_input(struct command *command, const uint8_t *bytes, uint32_t size) {
   if (command->input.fd < 0) return size;
   ssize_t written = write(command->input.fd, bytes, size);

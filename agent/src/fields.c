@@ -58,10 +58,7 @@ char *take_string(struct fields *fields) {
 
 char **take_strings(struct fields *fields, uint32_t *count) {
   *count = take_u32(fields);
-  /*
-   * Each string takes at least five bytes of the request. So refuse a count for which the rest of the request is too short, before
-   * memory is allocated.
-   */
+  /* A string takes at least five bytes. Refuse a count that the request cannot contain, before memory is allocated. */
   if (fields->bad || *count > (size_t)(fields->end - fields->at) / 5) {
     fields->bad = true;
     return NULL;

@@ -1,7 +1,6 @@
 /*
  * Reads the fields of a request and writes those of an answer. A reader never reads past the end of the request. After an invalid
- * field the reader is marked `bad`, and all later reads return zeros. So the caller checks only once, after the last field,
- * whether all fields were valid.
+ * field it is `bad`, and later reads return zeros. So one check after the last field is enough.
  */
 #ifndef ALCOVE_FIELDS_H
 #define ALCOVE_FIELDS_H
@@ -20,10 +19,7 @@ uint8_t take_u8(struct fields *);
 uint16_t take_u16(struct fields *);
 uint32_t take_u32(struct fields *);
 uint64_t take_u64(struct fields *);
-/*
- * Reads a string: its length (u32), its bytes and a NUL. The string is not copied. Returns NULL if it is invalid or
- * contains a NUL.
- */
+/* Reads a string: its length (u32), its bytes and a NUL. Does not copy it. Returns NULL if it is invalid or contains a NUL. */
 char *take_string(struct fields *);
 /* Reads a length (u32) and that many bytes. */
 uint8_t *take_bytes(struct fields *, uint32_t *size);

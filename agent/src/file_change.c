@@ -42,10 +42,7 @@ static char *next_slash(const char *path, char *from) {
   return NULL;
 }
 
-/*
- * Returns whether the parent directory of the path exists. If it exists, as usual, the other directories in the path need not be
- * checked.
- */
+/* Returns whether the parent directory exists. If it does, as usual, the directories above it need no check. */
 static bool has_parent(char *path) {
   char *last = NULL;
   for (char *slash = path; (slash = next_slash(path, slash)); slash++) last = slash;

@@ -109,10 +109,9 @@ static void serve_list(struct fields *request) {
 /* ---- reading a file ---- */
 
 /*
- * Buffer for the beginning of the file. The size that `fstat` returns may be wrong: it is too large in /sys and too small in /proc,
- * and another process may shorten the file. So the agent first reads CHUNK bytes into this buffer. If the file has fewer bytes, or
- * if `fstat` returns fewer, the agent reads the file to its end, and the size is the number of bytes read. If such a file has more
- * than WITHOUT_SIZE_MAX bytes, the agent refuses the read. For all other files, the agent uses the size that `fstat` returns.
+ * The beginning of the file, to find out its size. The size of `fstat` is too large in /sys and too small in /proc, and another
+ * process may shorten the file. So `fstat` counts only if the file has CHUNK bytes, and `fstat` says so too. Otherwise the agent
+ * reads the file to its end, and refuses it if it has more than WITHOUT_SIZE_MAX bytes.
  */
 static uint8_t beginning[WITHOUT_SIZE_MAX + 1];
 
@@ -153,10 +152,7 @@ static void serve_read(struct fields *request) {
   const char *path = take_string(request);
   uint64_t offset = take_u64(request), length = take_u64(request);
   check_complete(request);
-  /*
-   * Open without blocking, because opening a fifo or a device could wait. A check before the open would not help: another file
-   * could replace the checked one.
-   */
+  /* Opening a fifo or a device could wait. A check before would not help: another file could replace the checked one. */
   int fd = open(path, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
   struct stat stat;
   if (fd < 0) peer_fail(STAGE_FILE, errno == ENXIO ? EINVAL : errno);

@@ -1,6 +1,6 @@
 /*
- * Forks the process for a file operation. In that process, reads and writes of the connection are blocking calls. SIGTERM
- * interrupts these calls, so that a half-received upload is removed within the agent's grace period.
+ * Forks the process for a file operation, which uses blocking calls on the connection. SIGTERM interrupts these calls, so a
+ * half-received upload is removed within the agent's grace period.
  */
 #include "file_server.h"
 
@@ -30,10 +30,7 @@ struct file_server {
 
 static unsigned servers;
 
-/*
- * Descriptor of an empty file that serves only for locks. Each locked byte stands for a file that is being written. Only the
- * processes for file operations inherit this descriptor.
- */
+/* An empty file that serves only for locks: each locked byte stands for a file that is being written. */
 static int locks = -1;
 
 /* ---- functions that run in the forked process, which does one file operation ---- */

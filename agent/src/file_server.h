@@ -1,7 +1,6 @@
 /*
- * Runs each file operation in its own process, with the rights of one user of the sandbox. The agent itself never opens a
- * path that a caller names, so an operation that blocks blocks only its own process. That process owns the connection and may
- * use blocking calls on it.
+ * Runs each file operation in its own process, with the rights of a user of the sandbox. This process owns the connection and may
+ * block. The agent itself never opens a path that a caller names.
  */
 #ifndef ALCOVE_FILE_SERVER_H
 #define ALCOVE_FILE_SERVER_H
@@ -32,8 +31,8 @@ size_t peer_read(void *into, size_t size);
 void peer_at_end(void (*clear)(void));
 
 /*
- * Locks `number` among all processes for file operations of this agent. Waits while another such process has locked it. The
- * lock lasts until the process ends. Returns false with errno if locking is impossible.
+ * Waits until no other process for file operations has locked `number`, then locks it until this process ends. Returns false with
+ * errno if locking is impossible.
  */
 bool peer_lock(uint64_t number);
 

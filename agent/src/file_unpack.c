@@ -1,6 +1,6 @@
 /*
- * FILE_UNPACK: receives many files, directories and links as records of one stream, and creates each as soon as its record
- * arrives. If a file or link with the path of a record exists, it is replaced; an existing directory stays as it is.
+ * FILE_UNPACK: receives files, directories and links as records of one stream, and creates each immediately. Replaces an existing
+ * file or link; an existing directory stays as it is.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -87,10 +87,7 @@ static bool take_entry(struct entry *entry) {
   return true;
 }
 
-/*
- * Called after an entry could not be created. If a file or link with the same path is the reason, removes it; otherwise sends
- * FAILED and ends the process.
- */
+/* Removes the file or link that prevented the creation of an entry. For another reason, sends FAILED and ends the process. */
 static void make_room(const char *path) {
   struct stat there;
   if (errno != EEXIST) peer_fail(STAGE_FILE, errno);

@@ -1,9 +1,10 @@
 /*
  * FILE_WRITE: receives the whole file before anything is changed. The data goes into a file without a name, which the kernel
- * removes if the peer disconnects. If the path did not exist, this file then gets the name. An existing file is written in
- * place, as a shell would do: it keeps its inode, its other names and its watchers. It is opened with the user's rights and
- * without following a link, so a user who replaces it by a link meanwhile gains nothing. If the file system can share blocks
- * (FICLONE), the existing file gets the new contents in one step. Otherwise the agent reserves space and copies the contents.
+ * removes if the peer disconnects. At a new path, this file then gets the name.
+ *
+ * An existing file is written in place, so it keeps its inode, its other names and its watchers. It is opened with the user's
+ * rights and without following a link, so a link that replaces it meanwhile gains nothing. If the file system can share blocks
+ * (FICLONE), the contents change in one step. Otherwise the agent reserves space and copies them.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -31,10 +32,7 @@
 #define LINKS_MAX 40
 
 static struct {
-  /*
-   * `directory`: the directory of the path. `elsewhere`: the directory in which the agent makes the temporary file for the new
-   * contents, so that programs that watch `directory` get no event for it.
-   */
+  /* `elsewhere`: the directory of the temporary file, so that programs that watch `directory` get no event for it. */
   int directory, elsewhere, fd;
   bool has_name;
   int parents_made;
@@ -68,7 +66,7 @@ static char *follow_link(const char *path) {
   return followed;
 }
 
-/* Sets `file` to the file to write: the path itself, or the target of the links in the path. The file may not exist yet. */
+/* Sets `file` to the path, or to the target of the links in the path. The file may not exist yet. */
 static void find_place(char *path, bool makes_parents) {
   for (int links = 0; path; links++) {
     if (links > LINKS_MAX) peer_fail(STAGE_FILE, ELOOP);
@@ -81,8 +79,8 @@ static void find_place(char *path, bool makes_parents) {
 }
 
 /*
- * Whether another user may have created the file to read what the caller writes to it. That is possible in a sticky directory
- * such as /tmp. Many kernels refuse such writes as well (fs.protected_regular).
+ * Whether another user may have created the file, to read what the caller writes. This is possible in a sticky directory such as
+ * /tmp. Many kernels refuse such writes as well (fs.protected_regular).
  */
 static bool is_trap(const struct stat *old) {
   struct stat directory;
@@ -124,9 +122,8 @@ static bool directory_gives_rights(const struct stat *directory) {
 }
 
 /*
- * Chooses the directory of the temporary file. In /var/tmp, the file causes no event for programs that watch the directory of the
- * path. If /var/tmp cannot be used, for example because it is in another mount, takes the directory of the path. Compares the
- * devices of the two directories, because on an overlay a file may have another device than its directory.
+ * Prefers /var/tmp for the temporary file: there it causes no event for programs that watch the directory of the path. Compares the
+ * devices of the directories, because on an overlay a file may have another device than its directory.
  */
 static void find_elsewhere(bool exists) {
   struct stat here, there;
@@ -165,8 +162,8 @@ static void read_whole(uint8_t *into, size_t size) {
 }
 
 /*
- * Starts writing the received data to the disk, so that the final sync takes less time. POSIX_FADV_DONTNEED starts this and
- * drops no data that is not on the disk yet. The alternative, sync_file_range(), has no effect on an overlay.
+ * Starts writing to the disk, so that the final sync takes less time. POSIX_FADV_DONTNEED drops no data that is not on the disk
+ * yet. sync_file_range() has no effect on an overlay.
  */
 static void begin_writing(off_t from, off_t to) { posix_fadvise(file.fd, from, to - from, POSIX_FADV_DONTNEED); }
 
@@ -191,8 +188,7 @@ static void receive(void) {
 }
 
 /*
- * Makes the new name survive a power cut. A name survives only if its directory was synced, so all new parent directories are
- * synced too, if they can be opened for reading.
+ * Makes the new name and the new parent directories survive a power cut. A directory that cannot be opened for reading ends this.
  */
 static void sync_directory(void) {
   int fd = openat(file.directory, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -216,20 +212,14 @@ static void tell_watchers(void) {
   if (fd >= 0) close(fd);
 }
 
-/*
- * Makes an empty file with the final name, which is then written in place. Called if the temporary file is in another mount and
- * therefore cannot get the final name.
- */
+/* Makes an empty file with the final name, to write in place. The temporary file is in another mount, so it cannot get the name. */
 static void keep_name(void) {
   int fd = openat(file.directory, file.name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644);
   if (fd < 0 && errno != EEXIST) peer_fail(STAGE_FILE, errno);
   if (fd >= 0) close(fd);
 }
 
-/*
- * Gives the temporary file with the new contents its final name. Returns false if the name belongs to another file by now; that
- * file must then be written in place.
- */
+/* Gives the temporary file its final name. Returns false if a file of that name must be written in place instead. */
 static bool become_new(uint32_t mode) {
   if (fchmod(file.fd, mode == KEEP_MODE ? 0644 : mode) < 0 || fsync(file.fd) < 0) peer_fail(STAGE_FILE, errno);
   if (!name_it(file.directory, file.name)) {
@@ -245,10 +235,7 @@ static bool become_new(uint32_t mode) {
 /* The kernel refuses writes to the file of a running program, so a new file replaces that file. */
 static void replace_program(const struct stat *old, uint32_t mode) {
   if (mode == KEEP_MODE) mode = old->st_mode & 07777;
-  /*
-   * Only root may change the owner of a file. If this fails, the new file belongs to the user, so drop the bits setuid, setgid
-   * and sticky.
-   */
+  /* Only root may change the owner. Without root, the file stays the user's, so drop the bits setuid, setgid and sticky. */
   if (fchown(file.fd, old->st_uid, old->st_gid) < 0) mode &= 0777;
   if (fchmod(file.fd, mode) < 0 || fsync(file.fd) < 0) peer_fail(STAGE_FILE, errno);
   if (!file.has_name) {
@@ -263,10 +250,7 @@ static void replace_program(const struct stat *old, uint32_t mode) {
   sync_directory();
 }
 
-/*
- * Reserves space, so that a full disk is noticed before the copy. If the file system cannot reserve space, the copy starts
- * without a reservation.
- */
+/* Reserves space, so that a full disk is noticed before the copy. Does nothing if the file system cannot reserve space. */
 static void keep_room(int fd, off_t size, off_t old_size) {
   if (size == 0 || fallocate(fd, FALLOC_FL_KEEP_SIZE, 0, size) == 0) return;
   int reason = errno;
@@ -276,9 +260,9 @@ static void keep_room(int fd, off_t size, off_t old_size) {
 }
 
 /*
- * Makes the existing file `fd` share the disk blocks of the new contents in one step, so that readers see either the old contents
- * or the new ones. If the existing file is longer, only whole blocks can be shared: the new contents are padded with zeros, and the
- * caller cuts the existing file afterwards. Returns false if the file system cannot share blocks.
+ * Makes the file `fd` share the blocks of the new contents in one step: readers see only the old or only the new contents. Only
+ * whole blocks can be shared. So if `fd` is longer, pads the new contents with zeros, which the caller cuts off. Returns false if
+ * the file system cannot share blocks.
  */
 static bool share_contents(int fd, off_t size, off_t old_size) {
   bool is_longer = old_size > size;

@@ -1,7 +1,6 @@
 /*
- * INPUT, CLOSE_INPUT, RESIZE, SIGNAL: act on a running job. Input is written to the job directly from the memory of the
- * request. OK is sent when the job's pipe or terminal has accepted every byte. Until then the connection waits, and later
- * inputs for the job wait in a queue.
+ * INPUT, CLOSE_INPUT, RESIZE, SIGNAL: act on a running job. OK is sent when the job's pipe or terminal has accepted every byte.
+ * Until then, later inputs for the job wait in a queue.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -36,10 +35,7 @@ static void unlink_wait(struct input_wait *wait) {
     }
 }
 
-/*
- * Removes a request from the queue of requests that wait until the job accepts input, and frees the request. Returns its
- * connection, which is still open.
- */
+/* Takes a request out of the queue and frees it. Returns its connection, which is still open. */
 static struct connection *finish(struct input_wait *wait) {
   struct connection *connection = wait->connection;
   unlink_wait(wait);

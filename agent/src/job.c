@@ -1,6 +1,6 @@
 /*
- * The list of jobs, and the functions that start, end and remove a job. Output is read as soon as it arrives, even if no
- * connection follows it, and is still stored after the first process has ended.
+ * The list of jobs, and the functions that start, end and remove a job. Output is read even if no connection follows it, and stored
+ * even after the first process has ended.
  */
 #include "job.h"
 
@@ -33,10 +33,7 @@ struct job *job_named(struct connection *connection, const char *id) {
 
 /* ---- output of jobs ---- */
 
-/*
- * Calls read once for one output pipe of a job, and stores the bytes in the job's ring buffer. Returns false if nothing was
- * read, because the pipe is empty or has ended.
- */
+/* Reads once from an output of a job into the job's ring. Returns false if nothing was read. */
 static bool collect(struct job *job, int which, size_t at_most) {
   static uint8_t bytes[CHUNK];
   struct source *source = &job->output[which];
@@ -63,8 +60,8 @@ static void on_stderr(struct source *source, uint32_t events) {
 }
 
 /*
- * Collects the output that the first process left in the pipe or terminal. A background child may write more at any time, so reads
- * only the bytes that are in the pipe now; from a terminal at most LAST_OUTPUT_MAX bytes.
+ * Collects the output that the first process left. A background child may write more at any time, so reads only what a pipe
+ * contains now, and from a terminal at most LAST_OUTPUT_MAX bytes.
  */
 static void collect_last(struct job *job, int which) {
   int waiting = 0;
@@ -127,9 +124,7 @@ static void end(struct job *job, int status) {
   record_end(&job->record, exit);
 }
 
-/*
- * Writes the reason of a failed start to the error output of the job, because the job has no process that could write it.
- */
+/* Writes why the start failed to the job's error output, because the job has no process that could write it. */
 static void explain(struct job *job, enum stage stage, int error_number) {
   const char *what = stage == STAGE_USER ? "its user" : stage == STAGE_CWD ? "its working directory" : "the program";
   char text[192];

@@ -1,7 +1,6 @@
 /*
- * Jobs: processes that continue after their connection has closed, and after the gate or the runner has ended. The output of a job
- * is stored in a ring buffer on disk (ring.h) until the job is removed. This file declares the table of jobs, and the functions for
- * the parts of a job's life.
+ * A job is a process that continues after its connection has closed, and after the gate or the runner has ended. A ring on disk
+ * (ring.h) stores the job's output until the job is removed.
  */
 #ifndef ALCOVE_JOB_H
 #define ALCOVE_JOB_H
@@ -53,10 +52,7 @@ void job_enlist(struct job *);
 /* Makes the job the owner of a started process and of its descriptors (see launch.h), and starts watching them. */
 void job_started(struct job *, pid_t, uint32_t ring_bytes, bool keeps_beginning, const int ours[3], int report);
 
-/*
- * Writes the queued input of callers to the job (input.c). Called when the job's standard input accepts bytes again. If standard
- * input is closed for ever, call `inputs_fail` instead.
- */
+/* `inputs_continue`: the job's standard input accepts bytes again. `inputs_fail`: it is closed for ever. */
 void inputs_continue(struct job *);
 void inputs_fail(struct job *, int error_number);
 /* Answers the requests to remove the job (remove.c), and frees the job. Called when its first process has been reaped. */

@@ -1,6 +1,6 @@
 /*
- * Starts a program in a new process. The new process first sets its session and its descriptors, then becomes the program's user.
- * Only then it opens the working directory and the program, so the kernel checks the rights of that user.
+ * Starts a program in a new process. The process becomes the program's user before it opens the working directory and the program.
+ * So the kernel checks the rights of that user.
  */
 #include "launch.h"
 
@@ -52,8 +52,8 @@ bool streams_open(bool merge_output, int ours[3], int theirs[3]) {
     theirs[i] = ends[i == 0 ? 0 : 1];
     if (fcntl(ours[i], F_SETFL, O_NONBLOCK) < 0) return false;
     /*
-     * Let everybody open the pipes, which belong to root: a program of another user may open /dev/stdout, a link to its own pipe.
-     * This is safe, because a process can reach a pipe only through a /proc entry that it may read.
+     * Root owns the pipe, but a program of another user may open /dev/stdout, a link to its own pipe. This is safe: a process can
+     * reach a pipe only through a /proc entry that it may read.
      */
     if (fchmod(theirs[i], i == 0 ? 0444 : 0222) < 0) return false;
   }

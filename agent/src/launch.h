@@ -21,16 +21,16 @@ void program_free(struct program *);
 
 /*
  * Opens pipes for a program. `ours`: the agent's non-blocking ends for input, output and, without `merge_output`, error output.
- * `theirs`: the program's descriptors 0, 1 and 2. All elements must be -1 before the call. After a failure, the caller closes
- * all that are not -1.
+ * `theirs`: the program's descriptors 0, 1 and 2. All elements must be -1 before the call. After a failure, the caller closes the
+ * others.
  */
 bool streams_open(bool merge_output, int ours[3], int theirs[3]);
 void streams_close(int fds[3]);
 
 /*
- * Starts the program in a new process. `streams` become its descriptors 0, 1 and 2; a terminal among them becomes its
- * controlling terminal. `*report` is a non-blocking descriptor. If the program runs, `*report` is at end of file; if the start
- * failed, it has five bytes (u8 stage, u32 errno). Returns -1 with errno if the kernel refuses.
+ * Starts the program in a new process. A terminal among `streams` becomes its controlling terminal. `*report` is non-blocking: it
+ * is at end of file if the program runs. If the start failed, it has five bytes (u8 stage, u32 errno). Returns -1 with errno if the
+ * kernel refuses.
  */
 pid_t launch(const struct program *, const int streams[3], bool is_terminal, int *report);
 

@@ -1,7 +1,4 @@
-/*
- * LIST: sends one frame per job, as fast as the peer reads. A job that is started or removed during the listing may be missing
- * or included.
- */
+/* LIST: sends one frame per job, as fast as the peer reads. A job that is started or removed meanwhile may be missing. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>

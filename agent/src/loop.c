@@ -1,10 +1,9 @@
 /*
- * An epoll loop with three rules that keep its callers simple.
- * 1. A source that is watched for no event is removed from epoll. Otherwise epoll would report a hang-up of the source
- *    again and again.
- * 2. If the kernel refuses to add a source to epoll, the loop checks that source every POLL_MILLISECONDS. The kernel
- *    refuses if another sandbox with the same uid has used up max_user_watches.
- * 3. Memory is freed only at the end of a round, after all events of one epoll_wait were handled.
+ * An epoll loop with three rules.
+ * 1. A source that is watched for no event is removed from epoll, which would otherwise report its hang-up again and again.
+ * 2. A source that epoll refuses is checked every POLL_MILLISECONDS. Epoll refuses if another sandbox with the same uid has used
+ * up max_user_watches.
+ * 3. Memory is freed only after all events of one epoll_wait were handled.
  */
 #include "loop.h"
 
@@ -99,8 +98,8 @@ void timer_clear(struct timer *timer) {
 }
 
 /*
- * Frees memory at the end of the current round of `loop_run`. Until then the memory stays unchanged, because this round may still
- * have an event for it. The handler of such an event finds the descriptor -1 in the memory, and does nothing.
+ * Frees memory at the end of this round of `loop_run`, which may still have an event for it. The handler of that event finds the
+ * descriptor -1, and does nothing.
  */
 void bury(void *memory) {
   if (!memory) return;
@@ -123,10 +122,7 @@ static int next_timeout(void) {
   return wait == UINT64_MAX ? -1 : wait > 60000 ? 60000 : (int)wait;
 }
 
-/*
- * Calls the callback of each timer that is due. A callback may set or clear any timer, so the loop begins again at the first
- * timer after each call.
- */
+/* A callback may set or clear any timer, so the search for due timers begins again after each call. */
 static void fire_timers(void) {
   if (!timers) return;
   uint64_t now = now_milliseconds();

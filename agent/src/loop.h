@@ -1,6 +1,6 @@
 /*
- * The event loop calls back for ready descriptors and timers, and frees memory only when no event can refer to it. There is one
- * thread, so a callback must never block.
+ * Calls back for ready descriptors and timers, and frees memory only when no event can refer to it. There is one thread, so a
+ * callback must never block.
  */
 #ifndef ALCOVE_LOOP_H
 #define ALCOVE_LOOP_H
@@ -32,10 +32,7 @@ _Noreturn void loop_run(void);
 
 /* Takes over the descriptor. No event of the descriptor is watched yet. */
 void source_open(struct source *, int fd, void (*ready)(struct source *, uint32_t));
-/*
- * Sets the events to watch. With 0, epoll reports nothing, not even a hang-up. Use 0 while nothing can be sent to the peer:
- * otherwise epoll would report a hang-up of the peer again and again.
- */
+/* Sets the events to watch. Use 0 while nothing can be sent: otherwise epoll would report a peer's hang-up again and again. */
 void source_watch(struct source *, uint32_t events);
 /* Stops watching and returns the descriptor. */
 int source_release(struct source *);

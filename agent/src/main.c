@@ -1,7 +1,6 @@
 /*
  * alcove-agent: PID 1 of a sandbox. It answers requests on a listening socket that it inherits as descriptor 3. It owns the
- * sandbox's processes and terminals, so that they outlive the runner. Called as `sudo`, the same program is the sudo client
- * (sudo_client.c).
+ * sandbox's processes and terminals, so that they outlive the runner. Called as `sudo`, it is the sudo client (sudo_client.c).
  */
 #include <fcntl.h>
 #include <stdio.h>

@@ -4,10 +4,7 @@
 #ifndef ALCOVE_MAKE_DIRECTORIES_H
 #define ALCOVE_MAKE_DIRECTORIES_H
 
-/*
- * Makes every directory that is missing on the way to the last part of the path. Returns how many it made, or -1 with errno. The
- * string `path` is changed during the call and restored before it returns.
- */
+/* Makes all missing parent directories of the path. Returns how many it made, or -1 with errno. `path` changes during the call. */
 int make_parents(char *path);
 
 #endif

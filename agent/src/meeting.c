@@ -1,7 +1,6 @@
 /*
- * The agent and a shell of the sandbox use named pipes (meeting.h). These pipes are in a directory with a random name, which only
- * root may list or change. The directory is on a file system in memory, so that a full disk has no effect. If the sandbox's root
- * removes the directory, the next call of `meeting_open` makes another one.
+ * Makes the named pipes between the agent and shells (meeting.h). Only root may list or change their directory. It is in memory, so
+ * a full disk has no effect. If the sandbox's root removes it, the next `meeting_open` makes another one.
  */
 #include "meeting.h"
 
@@ -21,10 +20,7 @@ static char directory[DIRECTORY_PATH];
 static unsigned long long last_name;
 static pid_t maker;
 
-/*
- * Removes the directory of the named pipes when the agent exits. This matters only for an agent in a test: in a sandbox, the agent
- * is PID 1, and its end is the end of the sandbox.
- */
+/* Removes the directory of the named pipes. Only an agent in a test needs this: elsewhere its end is the end of the sandbox. */
 static void remove_directory(void) {
   DIR *entries = getpid() == maker ? opendir(directory) : NULL; /* a forked process leaves the directory alone */
   if (!entries) return;

@@ -1,6 +1,6 @@
 /*
- * All operations that a request can name. A start function decodes the whole request before it acts. It either sends the answer
- * immediately, or sets callbacks on the connection that send the answer later.
+ * All operations that a request can name. A start function decodes the whole request before it acts. It answers immediately or, by
+ * callbacks on the connection, later.
  */
 #ifndef ALCOVE_OPERATIONS_H
 #define ALCOVE_OPERATIONS_H

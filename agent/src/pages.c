@@ -1,7 +1,6 @@
 /*
- * Output goes through two pipes of the agent (pages.h). The pipe `taken` contains the output itself. The pipe `doubled`, with twice
- * the capacity, contains a frame header and a copy of the output. Both are empty after each use. They are closed while unused,
- * because the kernel limits the total capacity of a user's pipes, and all sandboxes may be of one user.
+ * Output goes through two pipes (pages.h): `taken` has the output, and `doubled` has a frame header and a copy. Both are empty
+ * after each use. They are closed while unused: the kernel limits pipes per user, and all sandboxes may be of one user.
  */
 #include "pages.h"
 

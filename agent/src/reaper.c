@@ -1,6 +1,6 @@
 /*
- * Receives SIGCHLD, SIGTERM and SIGINT through a signalfd. When a process that the agent has started ends, the reaper calls the
- * function that was registered for its pid. A small hash table maps pids to functions.
+ * Receives SIGCHLD, SIGTERM and SIGINT through a signalfd. When a process of the agent ends, calls the function registered for its
+ * pid.
  */
 #include "reaper.h"
 
@@ -48,10 +48,7 @@ bool reaper_knows(pid_t pid) {
 static void tell(pid_t pid, int status) {
   for (struct child *child = *bucket(pid); child; child = child->next)
     if (child->pid == pid) {
-      /*
-       * Signal 0 only checks whether the process group has members. While it has members, the kernel gives the number of the group
-       * to no other process or group.
-       */
+      /* Signal 0 only asks whether the process group has members. Until it has none, the kernel does not reuse its number. */
       child->group_left = kill(-pid, 0) == 0;
       reaper_forget(child);
       child->ended(child, status);
@@ -70,8 +67,8 @@ bool reaper_reap(void) {
 }
 
 /*
- * Whether a signal may end the agent. If the agent is PID 1, only a process outside the sandbox may end it. The kernel reports
- * pid 0 for such a sender, because the agent cannot see its pid.
+ * Whether a signal may end the agent. If the agent is PID 1, only a process outside the sandbox may end it. The kernel reports such
+ * a sender as pid 0.
  */
 static bool may_end_us(const struct signalfd_siginfo *info) {
   return getpid() != 1 || (info->ssi_code == SI_USER && info->ssi_pid == 0);
@@ -108,10 +105,7 @@ void exit_payload(uint8_t payload[5], int status) {
 bool child_signal_group(struct child *child, pid_t group, int signal_number) {
   if (!child->pid && !child->group_left) return false;
   child->group_left = kill(-group, signal_number) == 0;
-  /*
-   * Signal the process itself too. Directly after the fork it is still in the agent's group, so the signal to its own group
-   * would miss it.
-   */
+  /* Directly after the fork, the process is still in the agent's group, so the signal to its own group would miss it. */
   if (child->pid) kill(child->pid, signal_number);
   return child->pid || child->group_left;
 }

@@ -1,6 +1,6 @@
 /*
- * Handles the end of every process in the sandbox. As PID 1 the agent is the parent of all orphans. If the agent itself has
- * started the process, the reaper calls its `ended` function.
+ * Handles the end of every process in the sandbox, because PID 1 is the parent of all orphans. If the agent has started the
+ * process, calls its `ended` function.
  */
 #ifndef ALCOVE_REAPER_H
 #define ALCOVE_REAPER_H

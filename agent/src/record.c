@@ -1,7 +1,4 @@
-/*
- * Sends stored output to the connections that follow it, whenever output arrives. Each of these followers gets as many bytes
- * as its peer accepts.
- */
+/* Sends stored output to its followers when output arrives. Each follower gets as many bytes as its peer accepts. */
 #include "record.h"
 
 #include <errno.h>
@@ -129,8 +126,8 @@ static struct follower *find_ready(const struct record *record) {
 }
 
 /*
- * Copies the output in `pages_taken`, a pipe of the agent, into the ring. Returns false if the agent cannot read all of it. The
- * pages come from a program in the sandbox, and a hostile program can supply pages that fail when they are read.
+ * Copies the output in `pages_taken` into the ring. Returns false if not all can be read: a hostile program can supply pages that
+ * fail when they are read.
  */
 static bool keep_pages(struct ring *ring, enum origin origin, size_t size) {
   while (size > 0) {
@@ -151,10 +148,7 @@ ssize_t record_take(struct record *record, enum origin origin, int pipe, size_t 
   size_t size = (size_t)got;
   uint8_t header[FRAME_HEADER];
   put_u32(header, (uint32_t)size)[0] = kinds[origin];
-  /*
-   * Send CHUNK bytes or more without a copy: the peer gets the pages of the pipe. For fewer bytes, a copy takes less memory
-   * than the pages.
-   */
+  /* From CHUNK bytes on, the peer gets the pages of the pipe. For fewer bytes, a copy takes less memory than the pages. */
   bool is_double = size >= CHUNK;
   bool is_well = !is_double || pages_double(header, size);
   is_well &= keep_pages(&record->ring, origin, size);

@@ -1,6 +1,6 @@
 /*
- * The stored output and the exit of a process, and the connections that follow them. A follower stores only its offset in the
- * output. If it is too slow, the ring overwrites what it has not read yet. The follower then gets the number of missed bytes.
+ * The stored output and the exit of a process, and their followers. A follower stores only its offset. If it is too slow, the ring
+ * overwrites unread output, and the follower gets the number of missed bytes.
  */
 #ifndef ALCOVE_RECORD_H
 #define ALCOVE_RECORD_H
@@ -19,21 +19,17 @@ struct record {
   void (*eased)(struct record *); /* called when a follower has caught up; may be NULL */
 };
 
-/*
- * Initializes the record of a job or command, but not its ring: the job or command opens the ring itself. `left` is called
- * whenever a connection has stopped following the record.
- */
+/* Initializes a record, but not its ring. `left` is called whenever a connection has stopped following the record. */
 void record_start(struct record *, void (*left)(struct record *));
 /*
- * Reads output from a pipe and stores it, like `ring_take`, but for large amounts of data. A follower that has received all
- * earlier output gets the new data directly from the pipe's pages.
+ * Reads output and stores it, like `ring_take`, but for large amounts. A follower that has received all earlier output gets the
+ * pages of the pipe.
  */
 ssize_t record_take(struct record *, enum origin, int pipe, size_t at_most);
 /* Sends new output to the followers. Call this after output was stored. */
 void record_wake(struct record *);
 /*
- * Returns true if a follower reads too slowly: its connection accepts no bytes at the moment, but accepted some within the last
- * TAKING_MILLISECONDS (record.c).
+ * Whether a follower reads too slowly: its connection is full, but accepted bytes within the last TAKING_MILLISECONDS (record.c).
  */
 bool record_is_pressed(const struct record *);
 /* Sends followers the remaining output and then the exit. */

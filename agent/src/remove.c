@@ -1,6 +1,6 @@
 /*
- * REMOVE: kills the processes of a job, as far as the agent can find them. Then waits until the job's first process is reaped,
- * and frees the job. The followers of the job get its exit before the answer to REMOVE.
+ * REMOVE: kills the processes of a job that the agent can find, and frees the job when its first process is reaped. The followers
+ * get the exit before REMOVE is answered.
  */
 #include <errno.h>
 #include <signal.h>
@@ -67,8 +67,8 @@ void remove_start(struct connection *connection, struct fields *request) {
    */
   child_signal_group(&job->child, job->group, SIGSTOP);
   /*
-   * `job->group` is the pid of the job's first process. If that process has ended, the pid may now belong to another process that
-   * the agent started. Then the session and the descendants of this pid are not the job's, so only the group gets the signal.
+   * After the first process has ended, its pid may belong to another process of the agent. Then the descendants of this pid are not
+   * the job's, and only the group gets the signal.
    */
   if (job->child.pid || !reaper_knows(job->group)) descendants_signal(job->group, SIGKILL);
   child_signal_group(&job->child, job->group, SIGKILL);

@@ -1,6 +1,6 @@
 /*
- * A ring is a circular file with a list of runs. A run is consecutive output of one stream. From the list, a replay shows both
- * streams in the order in which they were read.
+ * A ring is a circular file with a list of runs. A run is consecutive output of one stream. So a replay keeps the order in which
+ * both streams were read.
  */
 #include "ring.h"
 
@@ -21,7 +21,7 @@
 #define HEAD_PART 16u /* the beginning gets 1/16 of the capacity */
 #define HEAD_RUNS_MAX 1024u /* streams that alternate more often have a shorter stored beginning */
 
-/* Opens a file without a name in the directory. Returns -1 with errno, also if the directory is on a file system in memory. */
+/* Opens a file without a name. Returns -1 with errno, also if the directory is on a file system in memory. */
 static int open_hidden(const char *directory) {
   int at = open(directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   if (at < 0) return -1;
@@ -44,10 +44,7 @@ static int open_hidden(const char *directory) {
   return fd;
 }
 
-/*
- * Opens a file for output: on a disk if possible, otherwise in memory. If a disk is full, fails instead of using memory,
- * because the disk may have room again later.
- */
+/* Opens a file for output: on a disk if possible, otherwise in memory. Fails if a disk is full, because it may have room later. */
 int ring_storage(void) {
   static const char *const directories[] = {"/var/tmp", "/tmp", "/"};
   bool is_full = false;
@@ -75,17 +72,13 @@ static int file_of(const struct ring *ring) { return ring->shared ? *ring->share
 static uint64_t run_start(const struct ring *ring, uint32_t i) { return ring->runs[i] >> 2; }
 
 /*
- * Position of an offset in the file. The first `head` bytes have a fixed position. All others use the rest of the file in a
- * circle.
+ * Position of an offset in the file. The first `head` bytes have a fixed position; all others use the rest of the file in a circle.
  */
 static uint64_t place_of(const struct ring *ring, uint64_t offset) {
   return offset < ring->head ? offset : ring->head + (offset - ring->head) % (ring->capacity - ring->head);
 }
 
-/*
- * Returns how many bytes can be read or written at once from this offset on, because they are contiguous in the file. The bytes
- * after them may be elsewhere in the file.
- */
+/* Returns how many bytes from this offset on are contiguous in the file. */
 static uint64_t beside(const struct ring *ring, uint64_t offset) {
   return (offset < ring->head ? ring->head : ring->capacity) - place_of(ring, offset);
 }
@@ -97,10 +90,7 @@ static void drop_runs(struct ring *ring, uint32_t count) {
   memmove(first, first + count, (ring->run_count - ring->head_runs) * sizeof *ring->runs);
 }
 
-/*
- * Drops the runs (ring.h: stretches of bytes of one origin) whose bytes were all overwritten. Waits until they are more than a
- * quarter of all runs, because each drop moves the list `runs`.
- */
+/* Drops overwritten runs when they are more than a quarter of all runs, because each drop moves the list `runs`. */
 static void forget_before_start(struct ring *ring) {
   uint32_t first = ring->head_runs, last = first;
   while (last + 1 < ring->run_count && run_start(ring, last + 1) <= ring->start) last++;
@@ -108,8 +98,7 @@ static void forget_before_start(struct ring *ring) {
 }
 
 /*
- * Extends the stored beginning of the output, which is never overwritten, up to its maximum size. Does nothing once output
- * after that beginning was overwritten.
+ * Extends the stored beginning, which is never overwritten, up to its maximum size. Does nothing once later output was overwritten.
  */
 static void grow_head(struct ring *ring) {
   if (ring->start > ring->head_end || ring->head_end == ring->head) return;
@@ -190,10 +179,7 @@ void ring_append(struct ring *ring, enum origin origin, const uint8_t *bytes, si
 
 void ring_lose(struct ring *ring, size_t size) { count(ring, LOST, false, size); }
 
-/*
- * Maps `capacity` bytes of the file into memory, from the offset `base`, which must be a multiple of the page size. First
- * enlarges the file if it is too short.
- */
+/* Maps `capacity` bytes of the file from the offset `base`, a multiple of the page size. Enlarges the file if it is too short. */
 static bool map(struct ring *ring) {
   int *file = ring->shared ? ring->shared : &ring->fd;
   if (*file < 0) *file = ring_storage();

@@ -1,11 +1,10 @@
 /*
- * A ring stores the output of a job in an unlinked file on the sandbox's disk: the last bytes and, if requested, the first bytes.
- * A byte is found by its offset in the whole output. Why a file: its pages are page cache, which the kernel writes back and drops
- * under pressure. A memfd or an anonymous mapping would count as the sandbox's memory for as long as the job exists.
+ * A ring stores the output of a job in an unlinked file on the sandbox's disk: the last bytes and, if requested, the first bytes. A
+ * byte is found by its offset in the whole output. The kernel can drop pages of a file under pressure. Memory would count as the
+ * sandbox's for as long as the job exists.
  *
- * A full disk must become an error, which the agent reports as lost bytes, and not a SIGBUS that ends PID 1. So the agent itself
- * never writes to a mapping of the file: it calls pwrite, or lets the kernel read into the mapping. Then the kernel reports a
- * page without disk space as EFAULT.
+ * A full disk must become lost bytes, and not a SIGBUS that ends PID 1. So the agent never writes to a mapping of the file itself:
+ * it calls pwrite, or lets the kernel read into the mapping. For a page without disk space, the kernel then reports EFAULT.
  */
 #ifndef ALCOVE_RING_H
 #define ALCOVE_RING_H
@@ -27,9 +26,7 @@ struct ring {
   uint32_t head; /* number of bytes at the beginning that are never overwritten */
   uint64_t head_end; /* all bytes before this offset are stored as the beginning */
   uint32_t head_runs; /* number of runs that describe the beginning and are never dropped */
-  /*
-   * A run is a stretch of bytes of one origin (stdout, stderr or LOST). For each run, in order, its start: offset << 2 | origin.
-   */
+  /* The start of each run, in order: offset << 2 | origin. A run is consecutive bytes of one origin (stdout, stderr or LOST). */
   uint64_t *runs;
   uint32_t run_count, run_room;
 };
@@ -40,8 +37,8 @@ struct ring {
  */
 void ring_open(struct ring *, uint32_t capacity, bool keeps_beginning);
 /*
- * Opens a ring that keeps the first bytes of its output. It uses the file `shared` from the offset `base` on. Several rings may
- * use this file, and its owner closes it.
+ * Opens a ring that keeps the first bytes of its output, in the file `shared` from the offset `base` on. Several rings may use this
+ * file, and its owner closes it.
  */
 void ring_open_in(struct ring *, int *shared, uint64_t base, uint32_t capacity);
 void ring_append(struct ring *, enum origin, const uint8_t *bytes, size_t size);
@@ -49,21 +46,18 @@ void ring_append(struct ring *, enum origin, const uint8_t *bytes, size_t size);
 void ring_lose(struct ring *, size_t size);
 /* Reads at most `at_most` bytes from a pipe and appends them. Returns the same values as read(2). */
 ssize_t ring_take(struct ring *, enum origin, int pipe, size_t at_most);
-/*
- * Frees the memory into which the ring's file is mapped; the file keeps the data. Call this if no more data is expected for a
- * while.
- */
+/* Unmaps the file, which keeps the data. Call this if no more data is expected for a while. */
 void ring_rest(struct ring *);
 /* Number of stored bytes. */
 uint64_t ring_held(const struct ring *);
 /*
- * Returns the first offset, from `offset` on, that ring_read can read. Skips bytes that later output has overwritten, or ring_drop
- * has dropped. Does not skip bytes that could not be stored when they arrived, because ring_read reports them as LOST.
+ * Returns the first offset, from `offset` on, that ring_read can read. Skips overwritten and dropped bytes. Does not skip bytes
+ * that could not be stored, because ring_read reports them as LOST.
  */
 uint64_t ring_next(const struct ring *, uint64_t offset);
 /*
- * Reads at most `room` bytes from an offset that ring_next returned. All of them have the same origin (stdout, stderr or LOST).
- * Returns their number. Lost bytes are only counted, because they are not stored.
+ * Reads at most `room` bytes of one origin from an offset that ring_next returned. Returns their number. LOST bytes are only
+ * counted, because they are not stored.
  */
 size_t ring_read(const struct ring *, uint64_t offset, uint8_t *into, size_t room, enum origin *);
 /* Turns all stored bytes into lost bytes and frees their disk space. */
@@ -71,8 +65,7 @@ void ring_drop(struct ring *);
 void ring_close(struct ring *);
 
 /*
- * Opens a file without a name on the sandbox's disk. If no disk can be used, opens the file in memory; if a disk is full, does not.
- * Returns -1 with errno if no file was opened.
+ * Opens a file without a name on the sandbox's disk, or in memory if no disk can be used. Returns -1 with errno if a disk is full.
  */
 int ring_storage(void);
 

@@ -1,6 +1,6 @@
 /*
- * The list of sessions, and the functions that start and end the shell of a session. The shell reads commands from its standard
- * input, a pipe. It reports the end of each command on another pipe, which the commands themselves do not have open.
+ * The list of sessions, and the functions that start and end their shells. A shell reads commands from standard input. It reports
+ * their ends on another pipe, which the commands do not have open.
  */
 #include "session.h"
 
@@ -70,10 +70,7 @@ void session_release(struct session *session) {
 
 /* ---- writing to the shell, and reading its answers ---- */
 
-/*
- * Returns the number of the descriptor on which the shell answers the agent. Hardly any bash script uses 251. A plain sh supports
- * only descriptors of one digit.
- */
+/* The descriptor on which the shell answers the agent. Bash scripts hardly use 251; a plain sh knows only one digit. */
 int session_answer_fd(const struct session *session) { return session->flags & SESSION_BASH ? 251 : 9; }
 
 static void write_line(struct session *session) {
@@ -154,10 +151,7 @@ static void on_answers(struct source *source, uint32_t events) {
 
 /* ---- start and end of sessions ---- */
 
-/*
- * Makes the shell move the pipe on which it answers the agent from standard output to another descriptor. So the output of commands
- * cannot get into that pipe.
- */
+/* Moves the pipe for the shell's answers to another descriptor, so that no output of commands gets into it. */
 static void say_opening(struct session *session) {
   char *line = NULL;
   int size = asprintf(&line, "exec %d>&1 >/dev/null\n", session_answer_fd(session));

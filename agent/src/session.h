@@ -1,7 +1,6 @@
 /*
- * Sessions: shells that keep their state between commands. A session has a queue of commands, of which one runs at a time. Each
- * command has its own pipes and its own stored output (record.h). Background processes that a command has started keep writing to
- * the pipes of that command.
+ * Sessions: shells that keep their state between commands. Commands wait in a queue, and one runs at a time. Each has its own pipes
+ * and stored output (record.h). Background processes keep writing to the pipes of their command.
  */
 #ifndef ALCOVE_SESSION_H
 #define ALCOVE_SESSION_H
@@ -82,9 +81,7 @@ void session_unlist(struct session *);
 void session_release(struct session *);
 /* The shell's descriptor on which it reports the end of a command. */
 int session_answer_fd(const struct session *);
-/*
- * Queues a line for the shell. The agent writes it when the shell reads, then frees the buffer. Returns false if out of memory.
- */
+/* Queues a line for the shell, and takes over the buffer. Returns false if out of memory. */
 bool session_say(struct session *, uint8_t *line, size_t size);
 
 /* The functions from here to `session_command_text` are in session_command.c. */

@@ -1,6 +1,6 @@
 /*
- * The life of a command. It is queued, then handed to the shell with its own pipes. It ends when the shell reports the command's
- * end, or when the shell itself ends. Later output in the pipes comes from background processes, and is still stored.
+ * The life of a command: it is queued, then handed to the shell with its own pipes. It ends when the shell reports its end, or ends
+ * itself. Later output comes from background processes, and is still stored.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -28,10 +28,7 @@ struct session_command *session_command_find(const struct session *session, cons
 
 /* ---- output of commands ---- */
 
-/*
- * Frees memory that only the output of a command needs: the mapping of the ring's file, and the agent's pipes (pages.h). Call
- * this when no more output is expected.
- */
+/* Frees memory that only output needs: the ring's mapping and the agent's pipes (pages.h). Call this when no more is expected. */
 static void rest(struct session_command *command) {
   ring_rest(&command->record.ring);
   if (command->is_wide[0] || command->is_wide[1]) pages_drop();
@@ -68,8 +65,8 @@ static void on_eased(struct record *record) {
 }
 
 /*
- * Slows down a command that writes faster than a follower reads. Otherwise the command would overwrite stored output before
- * the follower has read it. After each read the agent waits a moment, which still allows tens of megabytes per second.
+ * Slows down a command that writes faster than a follower reads, because it would overwrite unread output. This still allows tens
+ * of megabytes per second.
  */
 static void pace(struct session_command *command, uint64_t size) {
   if (!record_is_pressed(&command->record)) return;
@@ -226,9 +223,8 @@ static uint8_t *append(uint8_t *at, const void *bytes, size_t size) {
 }
 
 /*
- * Makes the text that is written to the shell. Quotes the command for `eval`, so that an unclosed quote or bracket in it does not
- * affect later commands. The text `command eval` prevents an error from ending the shell. After the command and its redirections
- * have ended, the shell reports the exit code.
+ * Makes the text for the shell. The command is quoted for `eval`, so that an unclosed quote in it does not affect later commands.
+ * `command eval` prevents an error from ending the shell. At the end, the shell reports the exit code.
  */
 static uint8_t *wrap(const struct session_command *command, size_t *size) {
   const struct session *session = command->session;

@@ -1,6 +1,6 @@
 /*
- * SESSION_LIST: sends one session or all, each followed by its commands in order, as fast as the peer reads. Sessions and
- * commands that are added or removed during the listing may be missing or included.
+ * SESSION_LIST: sends one session or all, each followed by its commands, as fast as the peer reads. What is added or removed
+ * meanwhile may be missing.
  */
 #include <errno.h>
 #include <stdlib.h>

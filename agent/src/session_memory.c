@@ -1,7 +1,6 @@
 /*
- * Limits the disk space and memory that ended commands of a long session use. Per session, there are limits for the bytes of
- * output on disk, for the number of commands, and for memory. Long command texts are moved from memory to the disk. The oldest
- * commands are evicted first. ATTACH reports missing output as lost.
+ * Limits what the ended commands of a session use: their number, their memory, and their bytes of output on disk. Long texts move
+ * to the disk, and the oldest commands are evicted first. ATTACH reports missing output as lost.
  */
 #include <errno.h>
 #include <fcntl.h>

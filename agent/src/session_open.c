@@ -1,7 +1,4 @@
-/*
- * SESSION_OPEN: starts a shell. The answer says whether the shell runs. If the caller has closed the connection before the
- * answer, the shell runs anyway.
- */
+/* SESSION_OPEN: starts a shell, and answers whether it runs. It runs even if the caller has closed the connection meanwhile. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
@@ -35,8 +32,8 @@ static struct session *new_session(const char *id, uint8_t flags, uint32_t ring_
 }
 
 /*
- * Opens the pipes of a shell. The agent writes commands to `ours[0]`, and reads from `ours[1]` the shell's reports that a
- * command has ended. `theirs` become descriptors 0, 1 and 2 of the shell.
+ * The agent writes commands to `ours[0]`, and reads the ends of commands from `ours[1]`. `theirs`: descriptors 0, 1 and 2 of the
+ * shell.
  */
 static bool open_pipes(int ours[2], int theirs[3]) {
   int lines[2], answers[2];

@@ -1,7 +1,6 @@
 /*
- * SESSION_REMOVE: removes the session from the list immediately. All its processes get SIGTERM, and after five seconds SIGKILL.
- * The answer is sent when all processes have ended. The session's processes are recorded at the beginning, so a process whose
- * parent ends later is still killed.
+ * SESSION_REMOVE: removes the session from the list, then sends all its processes SIGTERM, and SIGKILL after five seconds. Answers
+ * when all have ended. The processes are recorded first, so one whose parent ends later is still killed.
  */
 #include <errno.h>
 #include <signal.h>
@@ -15,10 +14,7 @@
 #define LOOK_AGAIN_MILLISECONDS 20u
 #define ROUNDS 8
 
-/*
- * Whether the shell's pid still belongs to the shell. After the shell's end, the pid may belong to another process that the agent
- * started.
- */
+/* Whether the shell's pid still belongs to the shell. After the shell's end, another process of the agent may get this pid. */
 static bool is_number_ours(const struct session *session) { return session->child.pid || !reaper_knows(session->group); }
 
 /* Records the session's processes. Returns true if it found more processes than the previous call. */
@@ -40,8 +36,7 @@ static void signal_tree(const struct session *session, int number) {
 }
 
 /*
- * Kills all processes of the session, after it has stopped all of them. Otherwise a process could start a new one, or lose
- * its parent, while /proc is searched.
+ * Stops all processes of the session before it kills them. Otherwise a process could fork, or lose its parent, during the search.
  */
 static void kill_tree(struct session *session) {
   for (int round = 0; round < ROUNDS; round++) {

@@ -55,8 +55,8 @@ static int read_score(void) {
 }
 
 /*
- * Makes the kernel kill commands before the agent if memory runs out. The agent tries to lower its own out-of-memory score,
- * but often lacks the right to do so. In that case it raises the scores of commands, which is always allowed.
+ * If memory runs out, the kernel must kill commands before the agent. The agent often may not lower its own score. Then it raises
+ * the scores of commands, which is always allowed.
  */
 static void choose_scores(void) {
   write_score(-1000);
@@ -65,10 +65,7 @@ static void choose_scores(void) {
   if (child_score > 1000) child_score = 1000;
 }
 
-/*
- * Opens the file with the process limit of the sandbox's cgroup, v1 or v2. The file stays open, because each new process reads
- * it.
- */
+/* The process limit of the sandbox's cgroup, v1 or v2. The file stays open, because each new process reads it. */
 static int open_process_limit(void) {
   int fd = open("/sys/fs/cgroup/pids.max", O_RDONLY | O_CLOEXEC);
   return fd < 0 ? open("/sys/fs/cgroup/pids/pids.max", O_RDONLY | O_CLOEXEC) : fd;
@@ -81,10 +78,7 @@ static rlim_t read_process_limit(void) {
   return size > 0 ? strtoul(text, NULL, 10) : 0; /* "max" means no limit */
 }
 
-/*
- * Whether the kernel counts the processes of each sandbox separately. Before Linux 5.14 it counts them per host uid, and
- * several sandboxes may have the same host uids.
- */
+/* Whether the kernel counts the processes of each sandbox. Before Linux 5.14 it counts per host uid, which sandboxes may share. */
 static bool counts_for_sandbox(void) {
   struct utsname kernel;
   int major, minor;
@@ -93,9 +87,8 @@ static bool counts_for_sandbox(void) {
 }
 
 /*
- * Sets the process limit that programs see (`ulimit -u`) to the present limit of the control group plus one. So the limit of the
- * control group is reached first, and the control group counts the refusal. A resize of the sandbox may change the limit of the
- * control group.
+ * Sets `ulimit -u` to the present limit of the cgroup plus one. So the cgroup refuses first, and counts the refusal. A resize may
+ * have changed the limit of the cgroup.
  */
 static void show_process_limit(void) {
   struct rlimit limit;

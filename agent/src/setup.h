@@ -1,7 +1,4 @@
-/*
- * Sets up the agent once, at its start. Also gives each process that the agent starts the signals and limits of an ordinary
- * process.
- */
+/* Sets up the agent at its start, and each process that it starts with the signals and limits of an ordinary process. */
 #ifndef ALCOVE_SETUP_H
 #define ALCOVE_SETUP_H
 
@@ -10,8 +7,8 @@
  */
 void setup_agent(void);
 /*
- * Called in a forked process while the agent's descriptors are still open. Sets default signals, the limits and the out-of-memory
- * score of an ordinary process, and a new session.
+ * Called in a forked process while the agent's descriptors are still open. Sets the signals, limits and out-of-memory score of an
+ * ordinary process, and a new session.
  */
 void setup_child(void);
 /* Closes the descriptor `first` and all higher descriptors. */

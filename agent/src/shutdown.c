@@ -1,6 +1,6 @@
 /*
- * A shutdown waits twice. After the first wait, all processes get SIGKILL. After the second wait the agent exits, even if
- * processes are left that SIGKILL cannot end (uninterruptible sleep). The exit of PID 1 ends those processes, too.
+ * A shutdown waits, sends SIGKILL to all processes, and waits again. Then the agent exits, even if SIGKILL could not end some. The
+ * exit of PID 1 ends these, too.
  */
 #include "shutdown.h"
 

@@ -1,6 +1,6 @@
 /*
- * The orderly shutdown: TERM to all processes, a grace period, KILL, then the agent exits. If a command ends during the grace
- * period, its caller still gets the exit code.
+ * The shutdown: TERM to all processes, a grace period, KILL, then the agent exits. A command that ends in the grace period still
+ * reports its exit code.
  */
 #ifndef ALCOVE_SHUTDOWN_H
 #define ALCOVE_SHUTDOWN_H

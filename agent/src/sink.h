@@ -1,6 +1,5 @@
 /*
- * Reads and discards the output of processes that a command has left behind when its connection was closed. Without a reader,
- * SIGPIPE would end these processes at their next output.
+ * Reads and discards the output of processes that a command has left behind. Without a reader, SIGPIPE would end these processes.
  */
 #ifndef ALCOVE_SINK_H
 #define ALCOVE_SINK_H

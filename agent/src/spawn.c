@@ -1,6 +1,5 @@
 /*
- * SPAWN: decodes the request, opens its pipes or terminal, and starts a job. The answer says whether the program runs. If the
- * caller has closed the connection before the answer, the job runs anyway.
+ * SPAWN: starts a job, and answers whether its program runs. The job runs even if the caller has closed the connection meanwhile.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -42,8 +41,8 @@ static bool take_spawn(struct spawn_request *spawn, struct fields *request) {
 }
 
 /*
- * Opens a terminal. `ours`: the agent's descriptors for input and output. `theirs`: descriptors 0, 1 and 2 of the job. All
- * elements must be -1 before the call. After a failure, the caller closes all that are not -1.
+ * `ours`: the agent's descriptors for input and output. `theirs`: descriptors 0, 1 and 2 of the job. All elements must be -1 before
+ * the call. After a failure, the caller closes the opened ones.
  */
 static bool open_terminal(const struct spawn_request *spawn, int ours[3], int theirs[3]) {
   if (!terminal_open(spawn->cols, spawn->rows, &ours[1], &theirs[0])) {

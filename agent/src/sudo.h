@@ -12,10 +12,7 @@
 #define SUDO_REQUEST_MAX (8u << 20)
 #define SUDO_HEADER 5u /* u8 sudo_descriptors, u32 size of the request */
 
-/*
- * Bits that say which descriptors the client sends in addition to descriptors 0, 1 and 2 of the command. The client sends all of
- * them with the header.
- */
+/* The descriptors that the client sends with the header, besides descriptors 0, 1 and 2 of the command. */
 enum sudo_descriptors { SUDO_HAS_DIRECTORY = 1, SUDO_HAS_TERMINAL = 2, SUDO_DESCRIPTORS = 3 };
 
 enum sudo_flags {
@@ -53,8 +50,8 @@ struct sudo_policy {
 /* Starts listening in the sandbox. If that fails, the sandbox has no sudo. */
 void sudo_start(const struct sudo_policy *);
 /*
- * Returns the pid of the sudo client for which the process with the pid `server` runs a command. The agent starts such a process
- * for each client (`sudo_serve`). Returns 0 if `server` is no such process, or if its client has ended (sudo -b).
+ * Returns the pid of the sudo client for which the process `server` (`sudo_serve`) runs a command. Returns 0 if `server` is no such
+ * process, or if its client has ended (sudo -b).
  */
 pid_t sudo_client_of(pid_t server);
 

@@ -1,6 +1,6 @@
 /*
- * Starts the command of a sudo request: finds the target user, the program and the working directory, then replaces this
- * process by the program. The program and the directory are looked up with the rights of the target user.
+ * Finds the user, program and directory of a sudo request, then replaces this process by the program. The program and directory are
+ * looked up with the rights of the target user.
  */
 #include <ctype.h>
 #include <errno.h>

@@ -1,7 +1,6 @@
 /*
- * The program that a user of the sandbox starts as `sudo`. It has no rights of its own. It passes its descriptors,
- * directory and environment to the agent. While the command runs, this program passes signals and terminal input to the
- * command. This program stops when the command stops, and ends when the command ends.
+ * The program `sudo` of the sandbox, without rights of its own. It passes its descriptors, directory and environment to the agent,
+ * and signals and terminal input to the command. It stops when the command stops, and ends when the command ends.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -189,8 +188,7 @@ static void go_on(struct client *client) {
 }
 
 /*
- * Stops this process with the signal. Returns false if the kernel does not stop the process, which happens if its process group
- * is orphaned: no shell could continue it.
+ * Stops this process. Returns false if its process group is orphaned: the kernel does not stop it, as no shell could continue it.
  */
 static bool stop_self(int number) {
   sigset_t one, waiting;
@@ -295,10 +293,7 @@ _Noreturn static void pass_on(struct client *client) {
   }
 }
 
-/*
- * Asks the agent whether the caller may use sudo, and ends this process without running a command. Prints a refusal; with the
- * option -l also the permission.
- */
+/* Asks the agent whether the caller may use sudo, and exits. Prints a refusal; with the option -l also the permission. */
 static void ask(struct client *client, const struct sudo_options *sudo) {
   uint8_t answer[2];
   send_request(client, sudo, SUDO_ASK);
@@ -329,16 +324,15 @@ void sudo_client(int argc, char **argv) {
   client.in_background = sudo.background;
   client.has_terminal = !sudo.background && passage_open(&client.passage);
   /*
-   * The command ignores the signals that the caller of sudo ignores, except SIGTTIN and SIGTTOU. Bash ignores these two in $(), but
-   * they must stop a command that needs the terminal. After such a stop the client reads the caller's keys, even if it did not
-   * read them before (`on_stopped`).
+   * The command ignores the signals that the caller ignores. Bash ignores SIGTTIN and SIGTTOU in $(), but they must stop a command
+   * that needs the terminal. Then `on_stopped` begins to read the caller's keys.
    */
   if (client.has_terminal) client.ignored &= ~(UINT64_C(1) << (SIGTTIN - 1) | UINT64_C(1) << (SIGTTOU - 1));
   client.signals = watch_signals(client.ignored);
   if (client.signals < 0) fail("no descriptor is left");
   /*
-   * In a pipeline another program may be in the foreground of the terminal. Then that program reads what is typed, and the client
-   * does not, until the command becomes the foreground job.
+   * In a pipeline, another program may be in the foreground and read what is typed. Then the client reads no keys until the command
+   * becomes the foreground job.
    */
   client.reads_keys = client.has_terminal && isatty(0) && isatty(1) && passage_is_foreground(&client.passage);
   send_request(&client, &sudo, sudo.flags | (client.reads_keys ? SUDO_FOREGROUND : 0));

@@ -1,6 +1,6 @@
 /*
- * Makes the environment of a command, by the rules of sudoers(5) with Debian's defaults. Usually this is a new environment.
- * With -E it is the caller's, without the variables that make programs load or run other code.
+ * Makes the environment of a command, by the rules of sudoers(5) with Debian's defaults. With -E it is the caller's, without the
+ * variables that make programs load or run other code.
  */
 #include <fnmatch.h>
 #include <stdio.h>
@@ -16,10 +16,7 @@
 static const char *const kept[] = {"COLORS",     "DISPLAY", "DPKG_COLORS",     "HOSTNAME", "KRB5CCNAME",
                                    "LS_COLORS",  "PS1",     "PS2",             "XAUTHORITY", "XAUTHORIZATION",
                                    "XDG_CURRENT_DESKTOP"};
-/*
- * Variables of the caller that the command gets if `passes_check` allows the value: usually a value without a slash and a percent
- * sign (env_check of sudoers(5)).
- */
+/* The command gets these variables if `passes_check` allows the value, usually one without slash and percent sign (env_check). */
 static const char *const checked[] = {"COLORTERM", "LANG", "LANGUAGE", "LC_*", "LINGUAS", "TERM", "TZ"};
 /* Variables of the caller that the command does not get even with -E (env_delete of sudoers(5)). */
 static const char *const dangerous[] = {

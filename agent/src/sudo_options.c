@@ -1,6 +1,6 @@
 /*
- * Options of sudo(8). Options that have no meaning in a sandbox, such as how to ask for a password, are ignored.
- * Options that have a meaning but are not supported are refused.
+ * Options of sudo(8). Options without meaning in a sandbox, such as those for passwords, are ignored. Others are refused if they
+ * are not supported.
  */
 #include "sudo_options.h"
 
@@ -133,9 +133,7 @@ static const struct option *by_name(const char *name, size_t size) {
   return found;
 }
 
-/*
- * Reads a long option. Returns how many arguments of the command line it used: 2 if the next argument is its value, otherwise 1.
- */
+/* Reads a long option. Returns how many arguments it used: 2 if the next argument is its value, otherwise 1. */
 static int take_long(struct sudo_options *sudo, char **word) {
   char *name = *word + 2, *equals = strchr(name, '=');
   const struct option *option = by_name(name, equals ? (size_t)(equals - name) : strlen(name));

@@ -23,10 +23,7 @@ struct sudo_request {
 /* Reads header, descriptors and request. Returns false if one of them is invalid or comes too late. */
 bool sudo_receive(int peer, struct sudo_request *);
 
-/*
- * Changes to the user, then executes the program. Runs in the new process of the command, whose descriptors are already in place.
- * Errors go to standard error.
- */
+/* Becomes the user, then executes the program, with the descriptors of this process. Errors go to standard error. */
 _Noreturn void sudo_become(const struct sudo_request *, const struct user *caller, const char *path);
 
 /* Returns the new environment (sudoers(5), "Command environment"), with SUDO_COMMAND; NULL if out of memory. */

@@ -1,7 +1,6 @@
 /*
- * The process between a sudo client (sudo_client.c) and the client's command. It is root. Processes that the command leaves
- * behind become children of this process, which kills all of them if the client is killed. The command gets the descriptors of
- * the client, but a new terminal instead of the caller's terminal (sudo_terminal.h).
+ * The process between a sudo client (sudo_client.c) and its command. It is root. What the command leaves behind becomes its child,
+ * and is killed if the client is killed. The command gets the client's descriptors, but a new terminal (sudo_terminal.h).
  */
 #include <errno.h>
 #include <poll.h>

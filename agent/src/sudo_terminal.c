@@ -1,6 +1,6 @@
 /*
- * Copies between the caller's terminal and the command's. A slow terminal does not block the other direction: each direction
- * has its own buffer, and more is read only after that buffer was written.
+ * Copies between the caller's terminal and the command's. Each direction has its own buffer, so a slow terminal does not block the
+ * other direction.
  */
 #include "sudo_terminal.h"
 

@@ -1,7 +1,4 @@
-/*
- * The terminal of a sudo command. It is a new terminal. The program `sudo` (sudo_client.c) copies keys and output between it and
- * the terminal of the caller, who typed the command.
- */
+/* The new terminal of a sudo command. The program `sudo` (sudo_client.c) copies between it and the caller's terminal. */
 #ifndef ALCOVE_SUDO_TERMINAL_H
 #define ALCOVE_SUDO_TERMINAL_H
 
@@ -19,10 +16,7 @@ struct passage {
   uint32_t typed_start, typed_end;
 };
 
-/*
- * Finds the caller's terminal among descriptors 0, 1 and 2, and makes the command's terminal. Returns false if the caller has
- * none, or if no new one can be made.
- */
+/* Finds the caller's terminal among descriptors 0, 1 and 2, and makes the command's. Returns false if either is impossible. */
 bool passage_open(struct passage *);
 /* Whether the caller is in the foreground of its terminal, so that the kernel lets it read keys. */
 bool passage_is_foreground(const struct passage *);

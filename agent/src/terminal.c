@@ -20,10 +20,7 @@ bool terminal_resize(int master, uint16_t cols, uint16_t rows) {
 bool terminal_open(uint16_t cols, uint16_t rows, int *master, int *slave) {
   int unlock = 0;
   struct termios modes;
-  /*
-   * The sandbox may have put any file at /dev/ptmx. So the open must not block, and the ioctls below fail for all files but
-   * terminals.
-   */
+  /* The sandbox may have put any file at /dev/ptmx. So do not block; the ioctls below fail for all files but terminals. */
   *master = open("/dev/ptmx", O_RDWR | O_NOCTTY | O_NONBLOCK | O_CLOEXEC);
   if (*master < 0) return false;
   *slave = ioctl(*master, TIOCSPTLCK, &unlock) == 0 ? ioctl(*master, TIOCGPTPEER, O_RDWR | O_NOCTTY | O_CLOEXEC) : -1;

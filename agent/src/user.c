@@ -1,6 +1,5 @@
 /*
- * Finds a user's entry in /etc/passwd and the user's groups, and becomes that user. The groups are set first, because the right
- * to set them is lost with the change of user.
+ * Finds a user and the user's groups, and becomes that user. The groups are set first, because a user without root cannot set them.
  */
 #include "user.h"
 

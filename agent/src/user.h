@@ -1,6 +1,6 @@
 /*
- * Finds the user of a command in the sandbox's own /etc/passwd and /etc/group. Called only in a process that was forked for one
- * command: the files belong to the sandbox, and its disk may be slow.
+ * Finds the user of a command in the sandbox's /etc/passwd and /etc/group. Called only in a process that was forked for one
+ * command, because the sandbox's disk may be slow.
  */
 #ifndef ALCOVE_USER_H
 #define ALCOVE_USER_H
@@ -19,8 +19,8 @@ struct user {
 };
 
 /*
- * Finds a user by name or decimal uid, perhaps with ":" and a group's name or id. A uid without an entry is valid and has group
- * 0. Returns false with errno.
+ * Finds a user by name or decimal uid, perhaps with ":" and a group. A uid without an entry is valid and has group 0. Returns false
+ * with errno.
  */
 bool user_find(struct user *, const char *user_and_group);
 /* Becomes the user: sets groups, gid and uid, and gives up all other rights. Returns false with errno on failure. */
