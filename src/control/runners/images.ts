@@ -19,10 +19,7 @@ export const takeFromRunners = async (sql: Sql, name: string): Promise<void> => 
   await sql`update runners set images = array_remove(images, ${name}) where ${name} = any(images)`
 }
 
-/**
- * A statement that removes images from the lists of all runners, so that no new sandbox of these images is placed on a
- * runner. `names`: a subquery that returns the names of the images.
- */
+/** A statement that removes images from the lists of all runners, so that no new sandbox of them is placed. `names`: a subquery. */
 export const takeFromAllRunners = (sql: Sql, names: Piece): Piece => sql`
   update runners set images = array(select unnest(images) except ${names})
   where images && array(${names})`

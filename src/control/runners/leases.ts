@@ -1,5 +1,4 @@
-// A runner sends heartbeats. If none has arrived for `leaseSeconds`, the runner is silent: it gets no new sandboxes,
-// and callers see the last reported state of its sandboxes.
+// A runner without a heartbeat for `leaseSeconds` is silent. It gets no new sandboxes, and callers see the last reported states.
 
 import type { Piece, Sql } from '#src/control/storage/database.ts'
 import type { RunningParts } from '../running.ts'

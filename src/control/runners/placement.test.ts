@@ -4,10 +4,7 @@ import { hashKey } from '#src/control/auth/secret.ts'
 import { startControl, type TestControl } from '#test/control/harness.ts'
 import { connectRunner } from '#test/control/simulated-runner.ts'
 
-/**
- * Starts a server with ready runners. `rooms`: for each runner, the number of sandboxes with 1 GiB of memory for which
- * it has room.
- */
+/** Starts a server with ready runners. `rooms`: how many sandboxes with 1 GiB of memory fit on each runner. */
 const startWith = async (rooms: Record<string, number>): Promise<TestControl> => {
   const app = await startControl({ sandboxes: { overcommit: { cpu: 1, memory: 1, disk: 1 } } })
   const { database, clock } = app
@@ -47,8 +44,7 @@ suite('placement among many runners', () => {
     await using app = await startWith(Object.fromEntries(names(12).map((id) => [id, 3])))
     const statuses = await Promise.all(Array.from({ length: 20 }, () => create(app)))
     assert.deepEqual(new Set(statuses), new Set([200]))
-    // The concurrent creates may have left some room, because a create skips a runner that another create has locked.
-    // These creates fill the rest, one after the other.
+    // A create skips a runner that another create has locked, so some room may be left. These creates fill it.
     for (let left = 16; left > 0; left -= 1) assert.equal(await create(app), 200)
     assert.equal(await create(app), 503)
     assert.deepEqual(await placedOn(app), Object.fromEntries(names(12).map((id) => [id, 3])))

@@ -1,7 +1,6 @@
-// Chooses the runner of a sandbox and checks the runner's free resources. The runner's row is locked during the check,
-// so that two creates cannot both use the last free resources. The used resources are always computed as the sum over
-// the runner's sandboxes, so no stored counter can become wrong. A create first locks only a few of a region's
-// runners. Locking all of them would make creates wait for each other.
+// Chooses the runner of a sandbox. The lock of the runner's row prevents that two creates use the last free resources. Used
+// resources are always summed up anew, so no stored counter can be wrong. A create first locks only a few runners, so that creates
+// seldom wait for each other.
 
 import { hasNoLeftover } from '#src/control/sandboxes/record/leftovers.ts'
 import { statesHoldingCompute, statesHoldingDisk } from '#src/control/sandboxes/record/lifecycle.ts'
@@ -14,18 +13,15 @@ export type Overcommit = { cpu: number; memory: number; disk: number }
 type Load = { cpu: number; memory_gib: number; disk_gib: number }
 
 /**
- * Whether the unclaimed warm sandboxes of a runner count as load. `warm`, for placing a warm sandbox: they count,
- * because it must not evict them. Undefined, for any other sandbox: they do not count, because it may evict them.
+ * Whether unclaimed warm sandboxes count as load. `warm`, for placing a warm sandbox: yes, because it must not evict
+ * them. Undefined: no, because other sandboxes may evict them.
  */
 type CountsWarm = 'warm' | undefined
 
 /** `volumes`: where the runner stores new volumes (on its disk or in a shared directory). null: it cannot mount volumes. */
 type RunnerRow = { id: string; cpu: number; memory_gib: number; disk_gib: number; volumes: VolumeDriver | null }
 
-/**
- * A runner whose row is locked until the transaction ends. `load`: the CPU, memory and disk that its sandboxes and
- * volumes use. `image`: the requested image.
- */
+/** A runner whose row is locked. `load`: what its sandboxes and volumes use. `image`: the requested image. */
 export type HeldRunner = RunnerRow & { load: Load; image: string | null }
 
 /**
@@ -53,9 +49,8 @@ const hold = async (
   { sandboxId = null, countsWarm }: Counting,
   { image = null, skips = false }: Locking & { image?: string | Piece | null } = {},
 ): Promise<HeldRunner[]> => {
-  // Both statements are sent at once, but PostgreSQL runs the second only after the first has locked the runners. So
-  // the second also counts sandboxes that another transaction placed before it released the locks. Rows are locked in
-  // the order of ids, so that two placements cannot deadlock.
+  // Both statements are sent at once, but PostgreSQL runs the second after the first has locked the runners. So it counts what
+  // earlier holders placed. Locking in the order of ids prevents deadlocks.
   const [runners, loads] = await Promise.all([
     transaction<(RunnerRow & { image: string | null })[]>`
       select id, cpu, memory_gib, disk_gib, volumes, ${image}::text as image from runners where ${which}
@@ -89,8 +84,8 @@ const hold = async (
 type RequestedSize = { cpu: number; memoryGiB: number; diskGiB?: number }
 
 /**
- * Returns how full the runner would be with the new sandbox: the largest of three fractions, for CPU, memory and disk.
- * Overcommit makes a runner count as larger than it is. If the result is above 1, the sandbox does not fit.
+ * Returns how full the runner would be with the new sandbox: the largest fraction of CPU, memory and disk. Above 1, it
+ * does not fit.
  */
 const shareOf = ({ load, ...runner }: HeldRunner, { cpu, memoryGiB, diskGiB }: RequestedSize, overcommit: Overcommit) =>
   Math.max(
@@ -105,8 +100,8 @@ const hasRoom = (runner: HeldRunner, wanted: RequestedSize, overcommit: Overcomm
 /** What the volumes of a sandbox require of its runner. */
 export type VolumesNeed = {
   /**
-   * The name of one volume, for error messages. If a volume is on the disk of one runner, or in the shared directory,
-   * it is such a volume.
+   * The name of one volume, for error messages: one that binds the sandbox to a runner or to the shared directory, if
+   * there is any.
    */
   name: string
   /** The runner on whose disk the volumes are. null: no runner has them yet, or they are in the shared directory. */
@@ -131,10 +126,7 @@ const canMount = ({ id, volumes }: HeldRunner, need: VolumesNeed | undefined): b
   return need.runnerId === null || need.runnerId === id
 }
 
-/**
- * Returns the requested size. Adds the size of the new volumes to its disk space if the runner stores volumes on its
- * own disk.
- */
+/** Returns the requested size, with the new volumes if the runner stores volumes on its own disk. */
 const withVolumes = ({ volumes: need, ...wanted }: Place, { volumes }: HeldRunner): RequestedSize => ({
   ...wanted,
   diskGiB: wanted.diskGiB + (volumes === 'disk' ? (need?.newGiB ?? 0) : 0),
@@ -148,10 +140,7 @@ const noRunnerMounts = ({ name, runnerId }: VolumesNeed): Problem =>
       : `The volume "${name}" is on the runner "${runnerId}", which is not ready or does not have this snapshot.`,
   )
 
-/**
- * What a runner must have, so that a sandbox can be placed on it. `sandboxId`: leaves out runners with a leftover of
- * this sandbox.
- */
+/** What a runner must have to get a sandbox. `sandboxId`: leaves out runners with a leftover of this sandbox. */
 type Candidates = {
   regionId: string
   image: string | Piece
@@ -159,10 +148,7 @@ type Candidates = {
   sandboxId?: string | undefined
 }
 
-/**
- * SQL condition for ready runners of the region that have the image. If the volumes are on the disk of one runner, only
- * that runner matches.
- */
+/** SQL condition for ready runners of the region that have the image, and the volumes if these are on one runner's disk. */
 const canTake = (transaction: Transaction, { regionId, image, volumes, sandboxId }: Candidates) => {
   const whole = sandboxId
     ? transaction`and ${hasNoLeftover(transaction, sandboxId, transaction`runners.id`)}`
@@ -171,10 +157,7 @@ const canTake = (transaction: Transaction, { regionId, image, volumes, sandboxId
   return transaction`region_id = ${regionId} and state = 'ready' and ${image} = any(images) ${only} ${whole}`
 }
 
-/**
- * Locks at most `sampleSize` of the runners that can take a sandbox, chosen at random. The emptiest of a few runners
- * is nearly as good a choice as the emptiest of all runners.
- */
+/** Locks a random sample of the runners that can take a sandbox. The emptiest of a few is nearly as good as the emptiest of all. */
 export const holdRunners = (
   transaction: Transaction,
   candidates: Candidates,
@@ -195,8 +178,8 @@ const bestOf = (runners: readonly HeldRunner[], wanted: Place, overcommit: Overc
     .sort((one, other) => one.share - other.share)[0]?.id
 
 /**
- * Picks the runner with the most free resources from `held`, a sample of the runners. If none of these has room,
- * compares all runners that no other transaction has locked. Throws if no runner has room.
+ * Picks the emptiest runner of the sample `held`. If none has room, compares all runners that are not locked. Throws if
+ * no runner has room.
  */
 export const pickRunner = async (
   transaction: Transaction,
@@ -224,8 +207,8 @@ export const pickRunner = async (
 }
 
 /**
- * Returns whether the runner `runnerId` has enough free resources for a sandbox, and no other transaction has locked the
- * runner's row. `held`: the runners that this transaction has locked already.
+ * Returns whether a runner has room for a sandbox and is not locked by another transaction. `held`: the runners that
+ * this transaction has locked.
  */
 export const hasRoomOn = async (
   transaction: Transaction,
@@ -256,10 +239,7 @@ export const reserveRunner = async (
   return await pickRunner(transaction, runners, wanted, overcommit, counting)
 }
 
-/**
- * Returns whether a sandbox should wait for its image. True if no ready runner has the image, but a ready runner of the
- * region may still get it: the runner is fetching or building the image, or has not tried yet.
- */
+/** Returns whether a sandbox should wait for its image: no ready runner has it, but one may still get it. */
 export const isImageComing = async (
   transaction: Transaction,
   held: readonly HeldRunner[],
@@ -276,9 +256,8 @@ export const isImageComing = async (
 const said: Record<string, string> = { disabled: 'drained', unresponsive: 'silent', initializing: 'starting' }
 
 /**
- * Returns the problem for a caller if no ready runner has the image. 400 for an image of another region, because it
- * can never be used in this region. Otherwise 503: a retry may succeed, for example when a runner with the image
- * reconnects.
+ * Returns the problem if no ready runner has the image. 400: the image is of another region. 503: a retry may succeed,
+ * for example when a runner reconnects.
  */
 const nobodyHas = async (transaction: Transaction, { regionId, image }: { regionId: string; image: string }) => {
   const [elsewhere] = await transaction<{ region: string }[]>`
@@ -294,17 +273,11 @@ const nobodyHas = async (transaction: Transaction, { regionId, image }: { region
   return new Problem('no_room', `No runner with this snapshot is ready now.${why}`)
 }
 
-/**
- * Throws if a sandbox does not fit on the runner `runnerId`, which has its disk already. For a fork, this is the runner
- * with the disk of the parent.
- */
+/** Throws if a sandbox does not fit on the runner with its disk. For a fork, this is the parent's runner. */
 export const checkRoom = async (
   transaction: Transaction,
   runnerId: string | null,
-  /**
-   * The sandbox whose present size does not count as load, because `wanted` replaces that size. `null`: the sandbox
-   * uses nothing on the runner yet.
-   */
+  /** The sandbox whose present size does not count, because `wanted` replaces it. `null`: it uses nothing there yet. */
   sandboxId: string | null,
   wanted: RequestedSize,
   overcommit: Overcommit,

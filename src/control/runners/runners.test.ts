@@ -23,8 +23,7 @@ suite('GET /sandbox/for-runner', () => {
     assert.equal(status, 200)
     assert.deepEqual(
       body.map((each: { id: string; assignment: unknown }) => [each.id, each.assignment]),
-      // A sandbox that has been started is not new any more (`isNew`). If its disk is missing from now on, the disk was
-      // lost.
+      // From now on, a missing disk is a lost disk: `isNew` is false after the first start.
       [[id, { ...runner.asked[0], isNew: false, isRunning: true }]],
     )
   })

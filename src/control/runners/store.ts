@@ -113,10 +113,7 @@ export const findOwnerOfRegion = async (sql: Sql, regionId: string): Promise<str
   return row?.owner ?? undefined
 }
 
-/**
- * Finds a runner of the region. Prefers ready runners; among these, or if none is ready, prefers `preferredId`. Returns
- * null if the region has no runner.
- */
+/** Finds a runner of the region, a ready one if possible. Among equals, prefers `preferredId`. Returns null if there is none. */
 export const findAnyRunner = async (sql: Sql, regionId: string, preferredId: string | null): Promise<string | null> => {
   const [row] = await sql<{ id: string }[]>`
     select id from runners where region_id = ${regionId} and state <> 'decommissioned'
@@ -205,8 +202,8 @@ export const lockRunner = async (transaction: Transaction, id: string): Promise<
 }
 
 /**
- * `isDrained`: true drains the runner. False ends the draining, and the runner's heartbeats decide its state again.
- * `isEmptied`: control also moves the runner's sandboxes to other runners. Returns whether the runner exists.
+ * `isDrained`: false ends the draining, and heartbeats decide the state again. `isEmptied`: control also moves the
+ * sandboxes to other runners. Returns whether the runner exists.
  */
 export const writeDrained = async (
   sql: Sql,
@@ -235,10 +232,7 @@ export const listEmptied = async (sql: Sql): Promise<string[]> => {
 export const findEmptied = async (sql: Sql, id: string): Promise<boolean> =>
   (await sql`select from runners where id = ${id} and is_emptied`).count > 0
 
-/**
- * Returns whether another runner in the region of the runner `id` is ready. `withStore`: only if both runners use an
- * archive store that several runners share.
- */
+/** Returns whether another runner in this runner's region is ready. `withStore`: only if both share an archive store. */
 export const hasReadyNeighbour = async (
   sql: Sql,
   id: string | null,
