@@ -1,15 +1,11 @@
-// The parts that modules of control need while it runs: the parts of parts.ts, the links to runners, the feed that
-// announces changes of sandboxes, and options.
+// The parts that modules of control need while it runs: those of parts.ts, the links to runners, the feed of changes, and options.
 import type { Callers } from '#src/control/auth/callers.ts'
 import type { Parts } from './parts.ts'
 import type { RunnerLinks } from './runner-links.ts'
 import type { ChangeFeed } from './sandboxes/record/changes.ts'
 
 export type RunningOptions = {
-  /**
-   * Maximum seconds for which a call that creates, forks or resizes a sandbox waits for the runner. If the runner needs
-   * longer, control answers at the end of this time with the present state of the sandbox.
-   */
+  /** Maximum seconds for which a create, fork or resize waits for the runner. Then control answers with the present state. */
   createWaitSeconds: number
   /**
    * Maximum milliseconds for which a call that pauses or resumes a sandbox waits for the runner. A runner usually needs
@@ -17,8 +13,8 @@ export type RunningOptions = {
    */
   momentMilliseconds: number
   /**
-   * Overcommit: how many times the CPUs, memory and disk of a runner may be assigned to sandboxes. Factors above 1 are
-   * possible because idle sandboxes use very little.
+   * How many times the CPUs, memory and disk of a runner may be assigned. Above 1 is possible because idle sandboxes
+   * use little.
    */
   overcommit: { cpu: number; memory: number; disk: number }
   /**
