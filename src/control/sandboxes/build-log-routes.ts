@@ -1,5 +1,5 @@
-// The build logs of snapshots and sandboxes that were made from a definition. Clients first request the URL of a log,
-// and then read the log at that URL. With the parameter `follow`, the reply goes on until the build ends.
+// The build logs of snapshots and sandboxes that were made from a definition. Clients first request the URL of a log. With
+// `follow`, the reply goes on until the build ends.
 import type { FastifyReply } from 'fastify'
 import Type, { type Static, type TObject } from 'typebox'
 import { type ControlRoute, route } from '#src/control/auth/route.ts'
@@ -20,10 +20,7 @@ const FollowQuery = Type.Object({ follow: Type.Boolean({ default: false }) })
 /** A snapshot or sandbox that has a build log and that the caller may see. */
 type Built = { path: string; organizationId: string; image: string; isBeingMade: () => Promise<boolean> }
 
-/**
- * Describes the build-log endpoints of one kind: of snapshots or of sandboxes. `made` and `until` are parts of
- * sentences in the OpenAPI descriptions of the endpoints.
- */
+/** The build-log endpoints of snapshots or of sandboxes. `made` and `until` are parts of sentences in OpenAPI descriptions. */
 type Logged<P extends TObject> = {
   path: string
   params: P

@@ -35,11 +35,7 @@ const byIdOrNameAnd = <const K extends string>(name: K) =>
 export const sandboxRoutes = (parts: GateParts): ControlRoute[] => {
   const { database, clock, settings: server } = parts
   const record = (row: SandboxRow) => asRecord(row, server.proxyUrl)
-  /**
-   * Returns a function that makes the reply to calls such as a create or a start. The caller will probably use the
-   * sandbox's toolbox next. So the function tells the gates, before that call, that the caller may use the toolbox.
-   * This makes the first toolbox call fast.
-   */
+  /** After a create or a start, the caller will probably use the toolbox. Telling the gates ahead makes the first call fast. */
   const opening = (request: FastifyRequest) => {
     const at = parts.clock.now()
     return (row: SandboxRow) => {

@@ -1,5 +1,5 @@
-// Turns the filters of the sandbox listings into SQL conditions for which PostgreSQL can use indexes. A number outside
-// the database's range is replaced by the nearest number in the range. A time outside the database's range is refused.
+// Turns the filters of the sandbox listings into SQL conditions for which PostgreSQL can use indexes. Numbers outside the
+// database's range become the nearest number. Times outside its range are refused.
 
 import type { Piece, Sql } from '#src/control/storage/database.ts'
 import { Problem } from '#src/problems.ts'
@@ -12,8 +12,8 @@ const atLeast = (amount: number) => Math.min(largestInteger, Math.ceil(amount))
 const atMost = (amount: number) => Math.min(largestInteger, Math.floor(amount))
 
 /**
- * Reads a time. Throws 400 for a time outside the years 1 to 9999. PostgreSQL has no year 0, and JavaScript writes
- * years above 9999 in a form that PostgreSQL cannot read.
+ * Throws 400 for a time outside the years 1 to 9999: PostgreSQL has no year 0 and cannot read how JavaScript writes
+ * later years.
  */
 const time = (text: string): Date => {
   const date = new Date(text)
@@ -25,9 +25,8 @@ const time = (text: string): Date => {
 const likeText = (text: string) => text.toLowerCase().replace(/[\\%_]/g, '\\$&')
 
 /**
- * These functions return null for a filter that the caller left out. The SQL text is the same with and without filters,
- * so the database and the driver cache only a few queries. In SQL, a condition of the form `$1 is null or …` is true
- * for null.
+ * These functions return null for a filter that the caller left out: `$1 is null or …` is then true. So the SQL text
+ * stays the same, and few queries need to be cached.
  */
 const texts = (list: readonly string[] | undefined): string[] | null => (list?.length ? [...list] : null)
 const at = (text: string | undefined): Date | null => (text === undefined ? null : time(text))
@@ -85,9 +84,8 @@ type Where = {
 }
 
 /**
- * The SQL conditions that `GET /sandbox` and `GET /sandbox/paginated` have in common. A filter for exactly one state
- * becomes a condition with `=`. Then PostgreSQL can read the sandboxes in the order of their last activity from the
- * index by state and last activity.
+ * The SQL conditions of both listings. For exactly one state, the condition uses `=`, so that PostgreSQL can read an
+ * index in the order of last activity.
  */
 const shared = (sql: Sql, query: Shared, { organizationId, among, match }: Where): Piece => {
   const id = like(query.id, match)
@@ -106,10 +104,7 @@ const shared = (sql: Sql, query: Shared, { organizationId, among, match }: Where
     ${lastEvent(sql, at(query.lastEventAfter), at(query.lastEventBefore))}`
 }
 
-/**
- * Filters by the later of two times: the last change of state and the last activity. A search for idle sandboxes
- * therefore finds no sandbox that is in use.
- */
+/** Filters by the later of the last change of state and the last activity. So a search for idle sandboxes finds none in use. */
 const lastEvent = (sql: Sql, after: Date | null, before: Date | null): Piece => sql`
   and (${after}::timestamptz is null or state_changed_at >= ${after} or last_activity_at >= ${after})
   and (${before}::timestamptz is null or (state_changed_at <= ${before} and last_activity_at <= ${before}))`
@@ -131,17 +126,13 @@ const between = (column: string, from: number | Date | null, to: number | Date |
   sql`
   ${from === null ? sql`` : sql`and ${sql(column)} >= ${from}`} ${to === null ? sql`` : sql`and ${sql(column)} <= ${to}`}`
 
-/**
- * In a listing sorted by last activity, a filter for at most this many states becomes one subquery per state. For more
- * states, one subquery for all states is faster.
- */
+/** In a listing by last activity, up to this many states become one subquery each. For more, a single subquery is faster. */
 const fewStates = 4
 
 /**
- * Returns one SQL condition for each range of the index that PostgreSQL must read. The index has the order of the
- * listing. For example, if the listing is sorted by `cpu`, the range is from `minCpu` to `maxCpu`. Each sandbox that
- * matches the filters is in exactly one range. A filter that the caller left out is not in the SQL text, because a term
- * like `$1 is null or cpu >= $1` could make PostgreSQL read the whole index.
+ * Returns one SQL condition for each range of the index that PostgreSQL must read; every match is in exactly one range.
+ * Filters that the caller left out are not in the SQL text. A term like `$1 is null or cpu >= $1` could make PostgreSQL
+ * read the whole index.
  */
 export const stretchesOf = (query: ListQuery): ((sql: Sql) => Piece)[] => {
   const size = (column: string, least: number | undefined, most: number | undefined) =>
@@ -167,9 +158,8 @@ export const stretchesOf = (query: ListQuery): ((sql: Sql) => Piece)[] => {
 }
 
 /**
- * The SQL conditions of the listing with page numbers. If the caller asks for destroyed sandboxes, the listing also
- * contains those that an operator evicted after `since`: destroyed to free their resources (`evictSandbox`). It
- * contains no other destroyed sandboxes.
+ * The SQL conditions of the listing with page numbers. The state `destroyed` finds only sandboxes that an operator
+ * evicted after `since` (`evictSandbox`).
  */
 export const pageConditions = (sql: Sql, organizationId: string, query: PageQuery, since: Date): Piece => {
   const among = query.states?.includes('destroyed') ? presentAndEvicted(since) : present

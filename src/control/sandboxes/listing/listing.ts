@@ -1,10 +1,7 @@
-// The two listings of sandboxes: `GET /sandbox` uses cursors, the deprecated `GET /sandbox/paginated` uses page
-// numbers.
-//
-// A query finds the ids of a page in an index that contains the filtered columns, and then reads only the rows of these
-// ids. To find them, it reads the beginning of the index that has the order of the listing. If that does not fill the
-// page, it finds all sandboxes that match the most selective filter, and sorts them. At worst, a listing costs as much
-// as reading all sandboxes of the caller's organization that match one filter (bench/listing.ts).
+// The two listings of sandboxes: `GET /sandbox` with cursors, and the deprecated `GET /sandbox/paginated` with page numbers. A
+// query first reads the beginning of the index that has the order of the listing. If that does not fill the page, it sorts all
+// matches of the most selective filter. At worst, it reads all sandboxes of the organization that match one filter
+// (bench/listing.ts).
 
 import { readCursor, writeCursor } from '#src/control/cursor.ts'
 import type { Database, Piece, Sql, Transaction } from '#src/control/storage/database.ts'
@@ -41,12 +38,9 @@ const pageColumns: Record<(typeof pageSorts)[number], string> = {
 }
 
 /**
- * Runs `work` in a transaction in which PostgreSQL plans each query for the actual values of its parameters. A plan
- * that does not know the values would read far too many rows if few sandboxes match.
- *
- * Sequential scans of the table are disabled, because they take ten times as long as reading the worst index.
- * `tablePage`: the cost that PostgreSQL assumes for reading one page of the table. For one page of an index, it assumes
- * 1.1.
+ * Runs `work` in a transaction in which PostgreSQL plans each query for the actual values: another plan may read far
+ * too many rows. Sequential scans are off, because they take ten times as long as the worst index. `tablePage`: the
+ * planner's cost of one page of the table; a page of an index costs 1.1.
  */
 const asking = <T>(
   { transaction }: Database,
@@ -80,10 +74,7 @@ type Question = {
   organizationId: string
   /** SQL condition that selects the sandboxes after the caller's cursor, in the order of the listing. */
   beginning: (sql: Sql) => Piece
-  /**
-   * SQL conditions, each for one range of the index that has the order of the listing. Only these ranges are read,
-   * because only they can contain matches.
-   */
+  /** SQL conditions, one for each range of the index that can contain matches. Only these ranges are read. */
   stretches: readonly ((sql: Sql) => Piece)[]
   conditions: (sql: Sql) => Piece
   labels: Labels | undefined
@@ -105,8 +96,8 @@ const firstLook = 2000
 type Look = { rows: ListedRow[]; isEnough: boolean }
 
 /**
- * Finds matches among the first `depth` sandboxes in the order of the sort. `isEnough`: the matches fill the page, or
- * there are no more sandboxes. The query is always fast, because it reads at most `depth` entries of an index in order.
+ * Finds matches among the first `depth` sandboxes in the order of the sort. `isEnough`: they fill the page, or there
+ * are no more sandboxes.
  */
 const look = async (sql: Sql, question: Question, depth: number): Promise<Look> => {
   const { organizationId, beginning, stretches, conditions, labels, limit } = question
@@ -139,31 +130,24 @@ const look = async (sql: Sql, question: Question, depth: number): Promise<Look> 
 }
 
 /**
- * SQL condition that is true if a sandbox may have the wanted labels. Each label of a sandbox sets some bits in the
- * sandbox's signature, which is short enough for an index. The condition is true if the signature has all bits that the
- * wanted labels set. With the subquery, PostgreSQL computes the bits of the wanted labels only once.
+ * SQL condition that is true if a sandbox may have the wanted labels. Each label sets some bits in the sandbox's
+ * signature, which is short enough for an index. The subquery makes PostgreSQL compute the wanted bits only once.
  */
 const isSigned = (sql: Sql, labels: Labels): Piece => {
   const asked = sql.json(labels)
   return sql`label_signature & (select label_signature(${asked})) = (select label_signature(${asked}))`
 }
 
-/**
- * SQL condition that compares the labels. It is a subquery instead of a join, so that PostgreSQL reads the labels of
- * one sandbox at a time, and stops when the page is full.
- */
+/** A subquery and no join: PostgreSQL then reads the labels of one sandbox at a time, and stops when the page is full. */
 const hasLabels = (sql: Sql, labels: Labels): Piece =>
   sql`(select labels @> ${sql.json(labels)} from sandboxes labelled where labelled.id = sandboxes.id)`
 
 /**
- * Returns one or two SQL queries that find the ids of a page if few sandboxes match the filters. `pick` runs the query
- * with the lowest estimated cost. Each query finds all matches and then sorts them. `offset 0` prevents PostgreSQL from
- * reading the index that has the order of the listing: `look` has found too few matches there.
+ * Returns one or two SQL queries that find and sort all matches, for filters with few matches. `pick` runs the
+ * cheapest. `offset 0` keeps PostgreSQL from the index in the order of the listing, where `look` has found too few.
  *
- * Labels can be too large for an index, so the indexes for sorting contain only a short signature of a sandbox's labels
- * (`isSigned`). For a filter by labels there are two queries. The first uses the index of labels and reads each match
- * from the table. The second compares the signatures first, and then the labels of the sandboxes whose signatures
- * match.
+ * Labels can be too large for an index. So one query uses the index of labels and reads each match from the table. The
+ * other compares signatures first (`isSigned`).
  */
 const ways = (sql: Sql, question: Question): (() => Piece)[] => {
   const { labels, column, limit } = question
@@ -196,20 +180,17 @@ const costOf = async (sql: Sql, question: Piece): Promise<number> => {
 const costOfLook = 0.07
 
 /**
- * If a page probably needs at most this many rows in the order of the listing, `pick` reads them immediately. It does
- * not ask PostgreSQL for the costs of other queries, because asking takes about as long as reading this many rows.
+ * If a page probably needs at most this many rows in order, `pick` reads them immediately. Asking PostgreSQL for costs
+ * would take as long.
  */
 const hopefulLook = 6000
 
-/**
- * Maximum number of rows that are read in the order of the listing. If a page would need more rows, `pick` runs one of
- * the queries of `ways` instead.
- */
+/** Maximum number of rows that are read in the order of the listing. For more, `pick` uses one of `ways`. */
 const longestLook = 40_000
 
 /**
- * Measured cost of reading a page of the table, for PostgreSQL's planner. An index page costs 1.1. A table page costs
- * more, because the sandboxes that an index finds are spread over the table.
+ * Measured cost of a table page for PostgreSQL's planner. An index page costs only 1.1, because matches are spread over
+ * the table.
  */
 const tablePage = 3
 
@@ -217,8 +198,8 @@ const pick = async (database: Database, question: Question): Promise<ListedRow[]
   const first = await look(database.sql, question, firstLook)
   if (first.isEnough) return first.rows
   return await asking(database, { tablePage }, async (sql) => {
-    // `expected`: how many rows must be read to fill the page, if matches are as frequent everywhere as in the first
-    // 2000 rows. `lookFurther` reads twice as many, because later rows may contain fewer matches.
+    // `expected`: rows to read if matches are as frequent everywhere as in the first rows. Later rows may contain fewer, so
+    // `lookFurther` reads twice as many.
     const expected = firstLook * (question.limit / first.rows.length)
     const lookFurther = () => look(sql, question, Math.ceil(2 * expected))
     const hopeful = expected <= hopefulLook ? await lookFurther() : undefined
@@ -237,10 +218,7 @@ const pick = async (database: Database, question: Question): Promise<ListedRow[]
   })
 }
 
-/**
- * Lists sandboxes that an operator has evicted (verbs/evict.ts). They are few, so reading the index of evicted
- * sandboxes is fast for every sort order.
- */
+/** Lists sandboxes that an operator has evicted. They are few, so every sort order is fast. */
 const pickEvicted = (sql: Sql, question: Question) => {
   const { labels, limit } = question
   return sql<ListedRow[]>`
@@ -297,10 +275,7 @@ export const listSandboxes = async (
   return { rows: items, nextCursor }
 }
 
-/**
- * Returns one page, and the exact total of matches. To count them, the query reads all matches. If destroyed sandboxes
- * are requested, those that an operator evicted within a day before `now` are included.
- */
+/** Returns one page, and the exact total of matches. Destroyed sandboxes: only those that an operator evicted within a day. */
 export const pageSandboxes = (
   database: Database,
   organizationId: string,

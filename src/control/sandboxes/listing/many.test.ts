@@ -1,5 +1,5 @@
-// Listings of thousands of sandboxes, where the first rows of the index do not fill a page. The listing then uses other
-// query plans. Each listing must equal the one that this test computes with a filter in JavaScript.
+// Listings of thousands of sandboxes, where the first rows of the index do not fill a page. Each must equal the result of a filter
+// in JavaScript.
 import assert from 'node:assert/strict'
 import { suite, test } from 'node:test'
 import { startControl, type TestControl } from '#test/control/harness.ts'
@@ -124,8 +124,8 @@ suite('GET /sandbox with thousands of sandboxes', () => {
       const stays = await sql<{ id: string }[]>`
         select id from sandboxes where state <> 'destroyed' and warm_pool_id is null and hashtext(id) % 3 = 0`
       const found = await walk(app, `sort=${sort}`, async (page) => {
-        // Changes the sort key of some sandboxes, and deletes others. Sandboxes for which `hashtext(id) % 3 = 0` are
-        // left out: each of them must be listed exactly once.
+        // Changes the sort key of some sandboxes, and deletes others. Sandboxes with `hashtext(id) % 3 = 0` must be listed exactly
+        // once.
         await sql`
           update sandboxes set ${column} = ${now}::timestamptz - (page.n - 50) * interval '1 day', version = version + 1
           from (select ${page * 7}::int as n) page

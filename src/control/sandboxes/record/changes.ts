@@ -1,7 +1,5 @@
-// Announces changes of sandboxes to the reconciler, to waiting callers and to event sockets.
-//
-// A change is announced in this process immediately, and in other control processes after it is written. Announcements
-// can be lost, so every listener also checks the database by itself: waiters poll, the reconciler sweeps.
+// Announces changes of sandboxes to the reconciler, to waiting callers and to event sockets, in all control processes.
+// Announcements can be lost, so every listener also checks the database.
 import { EventEmitter } from 'node:events'
 import type { Database } from '#src/control/storage/database.ts'
 import { Peers } from '#src/control/storage/peers.ts'
@@ -31,18 +29,15 @@ export type Mishap = { sandboxId: string; organizationId: string; eventId: numbe
 
 const takenBy = (runnerId: string, sandboxId: string, generation: number) => `${runnerId} ${sandboxId} ${generation}`
 
-/**
- * Maximum number of rows of sandboxes under way that this process keeps in memory. If a runner reports about a sandbox
- * whose row is not there, the row is read from the database.
- */
+/** Maximum rows of sandboxes under way in memory. Other rows are read from the database when a runner reports. */
 const mostUnderWay = 10_000
 
 export class ChangeFeed {
   readonly #emitter = new EventEmitter().setMaxListeners(0)
   readonly #underWay = new Map<string, SandboxRow>()
   /**
-   * Warm sandboxes that this process gave to callers, and whose runners have not confirmed the claim yet. The key is
-   * the sandbox's id; the value names runner, sandbox and generation.
+   * Warm sandboxes that this process gave to callers, until their runners confirm the claim. The value names runner,
+   * sandbox and generation.
    */
   readonly #claimed = new Map<string, string>()
   readonly #log: Logger
@@ -101,8 +96,8 @@ export class ChangeFeed {
   }
 
   /**
-   * Returns the row that this process last wrote for a sandbox under way; undefined if it is not in the cache. Another
-   * process may have written a newer version since, so a write that is based on this row must check the version.
+   * Returns the row that this process last wrote for a sandbox under way. Another process may have written a newer one,
+   * so a write must check the version.
    */
   findUnderWay(sandboxId: string): SandboxRow | undefined {
     return this.#underWay.get(sandboxId)
@@ -136,9 +131,8 @@ export class ChangeFeed {
   }
 
   /**
-   * Called when a runner reports that it has applied this generation of a sandbox. Wakes the callers of `taken` that
-   * wait for this generation. Returns true if this process has claimed the warm sandbox, and the claim has this
-   * generation.
+   * Called when a runner has applied this generation. Wakes the callers of `taken`. Returns true if that confirms a
+   * claim of this process.
    */
   tellTaken(runnerId: string, sandboxId: string, generation: number): boolean {
     const taken = takenBy(runnerId, sandboxId, generation)
@@ -147,8 +141,8 @@ export class ChangeFeed {
   }
 
   /**
-   * Waits until the runner has applied the sandbox's current generation, until the sandbox's row changes, or until
-   * `timeoutMs` have passed. Returns the new row if this process changed it.
+   * Waits until the runner has applied the current generation, until the row changes, or for `timeoutMs`. Returns the
+   * row if this process changed it.
    */
   async taken(sandbox: SandboxRow, timeoutMs: number): Promise<SandboxRow | undefined> {
     const event = takenBy(sandbox.runner_id ?? '', sandbox.id, sandbox.generation)

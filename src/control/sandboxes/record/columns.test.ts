@@ -33,10 +33,7 @@ const samples: Record<string, string> = {
   'timestamp with time zone': `'2030-01-01'`,
 }
 
-/**
- * Sample values of the JSON columns that contain lists. The entries need real fields, because the create and the start
- * of a sandbox read them.
- */
+/** Sample values of JSON columns with lists. Their entries need real fields, which a create and a start read. */
 const lists: Partial<Record<ColumnName, string>> = {
   volumes: `'[{"volumeId": "sample", "mountPath": "/sample"}]'`,
   secrets: `'[{"variable": "SAMPLE", "secretId": "sample", "placeholder": "sample"}]'`,
@@ -79,8 +76,7 @@ suite('the columns of a sandbox', () => {
     const stored = await storedColumns(app)
     const shed = stored.filter(isShed)
     assert.ok(shed.length > 0)
-    // Fills all columns that must become empty, and some nullable columns that must keep their values (those that a
-    // fork copies). `runner_id` is left out, because only the id of a runner can be written there.
+    // Fills all columns that must become empty, and some that must keep their values. `runner_id` needs the id of a runner.
     const chosen = stored.filter(
       ({ name, isNullable }) => isNullable && columns[name].fork === 'copied' && name !== 'runner_id',
     )

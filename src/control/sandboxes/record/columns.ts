@@ -1,7 +1,6 @@
-// Every column of the table `sandboxes`, one row each. A row says how API replies show the column, how a new sandbox
-// gets its value, whether a fork copies it, and whether it is emptied when the sandbox's runner has removed the
-// sandbox. Types, replies, forks and claims of warm sandboxes follow from this list. `columns.test.ts` compares the
-// list with the database and tries every row on a real sandbox.
+// All columns of the table `sandboxes`. Each row says how replies show the column, where its value comes from, and whether a fork
+// or a removed sandbox keeps it. Types, replies, forks and claims follow from this list. `columns.test.ts` tries every row on a
+// real sandbox.
 
 import Type, { type Static, type TSchema } from 'typebox'
 import { BuildInfo } from '#src/control/build-info.ts'
@@ -24,10 +23,7 @@ export const SandboxVolume = Type.Object({
   subpath: Type.Optional(Type.String()),
 })
 
-/**
- * A mount of a volume in a sandbox, and what the sandbox's runner needs to know about the volume. `placed` is absent
- * until the sandbox has a runner.
- */
+/** A mount of a volume, and what the runner needs to know about it. Without `placed`, the sandbox has no runner yet. */
 export type PlacedMount = VolumeMount & { placed?: Pick<AssignedVolume, 'driver' | 'sizeGiB' | 'isNew'> }
 
 /**
@@ -44,32 +40,20 @@ export type MountedSecret = { variable: string; secretId: string; placeholder: s
 
 type Described = {
   /**
-   * Where the value in a new row comes from. `given`: the code that inserts the row must give it. `may be given`: that
-   * code can give it, otherwise the database sets its default. `default`: the database always sets its default.
+   * Where the value in a new row comes from. `given`: from the code that inserts the row. `default`: from the database.
+   * `may be given`: either.
    */
   begins: 'given' | 'may be given' | 'default'
   /** `copied`: a fork gets the value of its parent. `own`: a fork gets a new value. */
   fork: 'copied' | 'own'
-  /**
-   * Whether the value stays after the runner has removed the destroyed sandbox. `shed`: the database trigger
-   * `shed_when_gone` sets it to null, `{}` or `[]`.
-   */
+  /** Whether the value stays after the runner has removed the sandbox. `shed`: the trigger `shed_when_gone` empties it. */
   gone: 'stays' | 'shed'
-  /**
-   * What the claim of a warm sandbox does with the column. `kept`: the warm sandbox keeps its value. Absent: the claim
-   * writes the caller's value, as a create does.
-   */
+  /** `kept`: a warm sandbox keeps its value at a claim. Absent: the claim writes the caller's value. */
   claim?: 'kept'
   isJson?: true
-  /**
-   * The field of API replies that shows the column. `lists`: lists and single records have the field. `records`: only
-   * single records have the field.
-   */
+  /** The field of API replies that shows the column. `lists`: lists and single records have it. `records`: only single records. */
   shown?: { in: 'lists' | 'records'; name: string; shape: TSchema }
-  /**
-   * Present if the body of a create can set the column. The field in the body has the same name as the column.
-   * `otherwise`: the value if the body lacks the field.
-   */
+  /** Present if the body of a create can set the column. `otherwise`: the value if the body lacks the field. */
   asked?: { shape: TSchema; otherwise: unknown }
 }
 
@@ -139,8 +123,7 @@ export const columns = {
   auto_pause_interval: column<number>()({ ...copied, shown: inLists('autoPauseInterval', Whole) }),
   auto_archive_interval: column<number>()({ ...copied, shown: inLists('autoArchiveInterval', Whole) }),
   auto_delete_interval: column<number>()({ ...copied, shown: inLists('autoDeleteInterval', Whole) }),
-  // The time at which the sandbox's time to live ends and the sandbox is destroyed. A fork gets the time of its parent,
-  // or an earlier time if the region's limit requires it (verbs/fork.ts).
+  // When the time to live ends. A fork gets its parent's time, or an earlier one if the region's limit requires it (verbs/fork.ts).
   auto_destroy_at: column<Date | null>()({ ...own, shown: inLists('autoDestroyAt', Type.Optional(DateTime)) }),
   created_at: column<Date>()({ ...own, shown: inLists('createdAt', DateTime) }),
   updated_at: column<Date>()({ ...later, shown: inLists('updatedAt', DateTime) }),
@@ -170,10 +153,7 @@ export const columns = {
   }),
 
   env: column<Record<string, string>>()({ ...copied, gone: 'shed', isJson: true, shown: inRecords('env', TextMap) }),
-  /**
-   * Names of variables that the image or Alcove sets, and that processes of the sandbox do not get. No name is in both
-   * `env` and `unset_env`.
-   */
+  /** Variables of the image or of Alcove that processes of the sandbox do not get. No name is in both `env` and `unset_env`. */
   unset_env: column<string[]>()({ ...copied, begins: 'may be given', gone: 'shed' }),
   /** The definition from which the sandbox's image is built. `user`: the user that the create requested. */
   build: column<{ dockerfile: string; contextHashes?: string[]; user: string | null } | null>()({
@@ -199,10 +179,7 @@ export const columns = {
     isJson: true,
     shown: inRecords('secrets', Type.Optional(Type.Array(SandboxSecret))),
   }),
-  /**
-   * The CA certificate that the sandbox trusts, so that it accepts the runner's proxy for secrets. Null if the sandbox
-   * has never had a secret.
-   */
+  /** The CA certificate of the runner's proxy for secrets. Null if the sandbox has never had a secret. */
   secret_authority: column<string | null>()({ ...copied, begins: 'may be given', gone: 'shed' }),
   /** Telemetry endpoint that the sandbox's creator gave. */
   otel_endpoint_override: column<string | null>()({
@@ -219,10 +196,7 @@ export const columns = {
   entrypoint: column<string[] | null>()({ ...copied, gone: 'shed' }),
   version: column<number>()({ ...own, claim: 'kept' }),
   generation: column<number>()({ ...own, claim: 'kept' }),
-  /**
-   * Calls that a gate forwards to the sandbox wait until its runner has applied this generation. For example, a claim
-   * sets this column, so that no call is run before the runner has the new owner's settings.
-   */
+  /** Calls into the sandbox wait until its runner has applied this generation, for example the settings of a new owner. */
   least_generation: column<number | null>()(later),
   stop_signal: column<'SIGTERM' | 'SIGKILL'>()(later),
   state_changed_at: column<Date>()(later),
@@ -238,8 +212,8 @@ export const columns = {
   archive_bytes: column<number | null>()(later),
   archive_stored_bytes: column<number | null>()(later),
   /**
-   * Name of the base image below the archived disk, if a runner may have to fetch it from the store (images/bases.ts).
-   * Null: every host of the region has the base image.
+   * The base image below the archived disk, if a runner may have to fetch it from the store. Null: every host of the
+   * region has it.
    */
   archive_base: column<string | null>()(later),
   archived_at: column<Date | null>()(later),
@@ -250,9 +224,8 @@ export const columns = {
   save_state: column<'wanted' | 'saved' | null>()(later),
   archive_not_before: column<Date | null>()(later),
   /**
-   * For a sandbox that ran when control began to empty its runner (upkeep/emptying.ts). `restart`: control must start
-   * the sandbox after it was archived. `restarting`: control has requested that start. `refused`: the runner could not
-   * archive the sandbox.
+   * For a sandbox that ran when control began to empty its runner. `restart`: control must start it again.
+   * `restarting`: control has requested that start. `refused`: the runner could not archive it.
    */
   emptying: column<'restart' | 'restarting' | 'refused' | null>()(later),
   parent_id: column<string | null>()({ ...own, begins: 'may be given' }),

@@ -1,5 +1,4 @@
-// Queries about a runner that is being emptied: which of its sandboxes can move to other runners, which are moving, and
-// which cannot move.
+// Queries about a runner that is being emptied: which of its sandboxes can move, are moving, or cannot move.
 import type { Piece, Sql } from '#src/control/storage/database.ts'
 import { statesHoldingDisk } from './lifecycle.ts'
 import type { SandboxRow } from './sandbox.ts'
@@ -7,8 +6,8 @@ import type { SandboxRow } from './sandbox.ts'
 /** Maximum number of sandboxes in the operator's list of sandboxes that cannot leave a runner, with the reasons. */
 const mostShown = 100
 /**
- * Maximum number of sandboxes that one sweep tries to move from the emptied runner to others. They are chosen at
- * random. So a sandbox that no other runner can take does not prevent the attempts for other sandboxes.
+ * Maximum number of sandboxes that one sweep tries to move. They are chosen at random, so that a sandbox without room
+ * elsewhere does not block others.
  */
 const mostTried = 20
 /** Seconds after which control tries again to start a sandbox that it moved and that did not start. */
@@ -22,10 +21,7 @@ const canMove = (sql: Sql, now: Date): Piece => sql`
   state in ('started', 'stopped', 'paused') and desired_state = state and emptying is null and not ${isBound(sql)}
     and (archive_not_before is null or archive_not_before <= ${now})`
 
-/**
- * Lists at most `mostTried` sandboxes that can move to other runners. `runnerId`: the runner that is being emptied.
- * Stopped and paused sandboxes come first.
- */
+/** Lists some sandboxes that can move away from the runner `runnerId`. Stopped and paused ones come first. */
 export const listToMove = (sql: Sql, runnerId: string, now: Date): Promise<SandboxRow[]> =>
   sql<SandboxRow[]>`
     select * from sandboxes where runner_id = ${runnerId} and ${canMove(sql, now)}
@@ -38,8 +34,8 @@ export const countArchiving = async (sql: Sql, runnerId: string): Promise<number
 }
 
 /**
- * Lists at most `mostTried` sandboxes that control must start again, because they ran before control began to empty
- * their runner. They are now `archived` or, if they could not be archived, `stopped`.
+ * Lists some sandboxes that control must start again because they ran on an emptied runner. Those that could not be
+ * archived are `stopped`.
  */
 export const listEmptying = (sql: Sql, now: Date): Promise<SandboxRow[]> => {
   const before = new Date(now.getTime() - againAfterSeconds * 1000)
@@ -52,8 +48,8 @@ export const listEmptying = (sql: Sql, now: Date): Promise<SandboxRow[]> => {
 }
 
 /**
- * Called when a caller archives a sandbox. If control has archived the sandbox, or is archiving it, in order to start it
- * on another runner, cancels that start and returns the sandbox's row. Otherwise returns undefined.
+ * Called when a caller archives a sandbox. If control archives it only to start it elsewhere, cancels that start and
+ * returns the row. Otherwise returns undefined.
  */
 export const stayArchived = async (sql: Sql, id: string, now: Date): Promise<SandboxRow | undefined> => {
   const [row] = await sql<SandboxRow[]>`

@@ -1,6 +1,5 @@
-// Leftovers: the old disks that a lost runner may still have of sandboxes that can start elsewhere. When the runner is
-// back, control's list for the runner contains each of them with the target `destroyed`, and with a newer generation
-// than the runner knows. A sandbox is never placed on a runner that has a leftover of it.
+// Leftovers: old disks that a lost runner may still have of sandboxes that can start elsewhere. When the runner is back, control
+// orders it to destroy them, with a newer generation. A sandbox is never placed on a runner that has a leftover of it.
 import type { Piece, Sql, Transaction } from '#src/control/storage/database.ts'
 import type { SandboxRow } from './sandbox.ts'
 
@@ -32,8 +31,8 @@ export const hasNoLeftover = (sql: Sql, sandboxId: string, runnerId: Piece): Pie
   not exists (select from leftovers where sandbox_id = ${sandboxId} and leftovers.runner_id = ${runnerId})`
 
 /**
- * Returns a copy of a sandbox's row. The assignment made from this copy tells a runner to destroy the leftover. The
- * copy names no archive. Otherwise the runner would delete the archive, which the sandbox still needs.
+ * Returns a row whose assignment tells a runner to destroy a leftover. It names no archive, because the sandbox still
+ * needs its archive.
  */
 export const asLeftover = (row: SandboxRow, generation: number): SandboxRow => ({
   ...row,

@@ -35,11 +35,7 @@ const answerTo = (verb: Verb, state: SandboxState): Answer => {
   }
 }
 
-/**
- * The expected answer for every state and verb, written out by hand, in the order of `verbs`: create, claim,
- * claim-resizing, fork, start, stop, pause, archive, resize, snapshot, recover, recover-stopped, delete, build, place,
- * begin-build. For a fork, the state is the parent's.
- */
+/** The expected answer for every state and verb, in the order of `verbs`. For a fork, the state is the parent's. */
 const expected: Record<SandboxState, Answer[]> = {
   creating: [409, 409, 409, 409, 409, 409, 409, 409, 409, 409, 409, 409, 'moves', 409, 409, 409],
   restoring: [409, 409, 409, 409, 409, 409, 409, 409, 409, 409, 409, 409, 'moves', 409, 409, 409],
@@ -153,8 +149,8 @@ suite('the states of a sandbox', () => {
       // In these two states a sandbox has no runner, so no runner reports about it. Reports about its image end these
       // states.
       if (through === 'pending_build' || through === 'building_snapshot') continue
-      // The state `snapshotting` ends when the runner reports about the new image, not about the sandbox. A claim
-      // that keeps the size leaves the state unchanged, so no report has to complete it.
+      // A report about the new image ends `snapshotting`. A claim that keeps the size changes no state. So no report about the
+      // sandbox has to end these moves.
       const isOver = through === 'snapshotting' || through === to
       if (!isOver) assert.equal(afterReport(through, to, to), to)
       assert.equal(afterReport(through, to, 'error'), 'error')

@@ -1,7 +1,5 @@
-// All states of a sandbox, and all moves between them. Moves that are not in these tables cannot happen.
-//
-// `moves`: what a verb may do. `stateRows`: the meaning of each state. `settlements`: what a runner's report changes.
-// All code that depends on states (the API, quota, timers, placement, the reference page) reads these tables.
+// All states of a sandbox, and all moves between them; other moves cannot happen. `moves`: what a verb may do. `stateRows`: what
+// each state means. `settlements`: what a runner's report changes. All code that depends on states reads these tables.
 import { noSandbox, Problem } from '#src/problems.ts'
 import type { Report, Target } from '#src/wire/runner-link.ts'
 import type { DesiredState, SandboxState } from '#src/wire/sandbox-state.ts'
@@ -35,8 +33,7 @@ type MoveRow = readonly [
 ]
 
 /**
- * The moves of each verb. Each row: verb, state before (`from`), state on the way (`through`), state after (`to`). The
- * runner is asked for the state in `to`. `from: null`: the sandbox (for a fork, the child) does not exist yet. If a
+ * Each row: verb, state before, state on the way (`through`), state after. `null`: the sandbox does not exist yet. If a
  * move fails, its `through` state decides where the sandbox ends: see `settlements`, `refusals` and `whenStuck`.
  */
 export const moves = [
@@ -46,16 +43,14 @@ export const moves = [
   ['begin-build', 'pending_build', 'building_snapshot', 'started'],
   ['place', 'pending_build', 'creating', 'started'],
   ['place', 'building_snapshot', 'creating', 'started'],
-  // A claim gives a warm sandbox to a caller. If the caller wants another size than the sandbox has, the runner may
-  // refuse, so the sandbox passes through `creating`.
+  // A claim gives a warm sandbox to a caller. With another size it passes through `creating`, because the runner may refuse.
   ['claim', 'started', 'started', 'started'],
   ['claim-resizing', 'started', 'creating', 'started'],
   ['fork', null, 'forking', 'started'],
   ['start', 'stopped', 'starting', 'started'],
   ['start', 'paused', 'resuming', 'started'],
   ['start', 'archived', 'restoring', 'started'],
-  // If a sandbox is started while it is being archived, the runner cancels the archive and starts the sandbox from its
-  // disk. If the disk is already removed, the runner restores the archive instead.
+  // The runner cancels the archive and starts the sandbox from its disk. If the disk is gone already, it restores the archive.
   ['start', 'archiving', 'starting', 'started'],
   ['stop', 'started', 'stopping', 'stopped'],
   ['stop', 'paused', 'stopping', 'stopped'],
@@ -120,10 +115,7 @@ type StateRow = {
   holdsDisk: boolean
   /** Seconds in this state after which the sandbox is treated as stuck. `null`: never. */
   stuckAfterSeconds: number | null
-  /**
-   * What control does with a stuck sandbox. `error`: sets the state to `error`, from which the sandbox can be
-   * recovered. `build_failed`: sets the state to `build_failed`. `retry`: asks the runner again, without end.
-   */
+  /** What control does with a stuck sandbox. `error`, `build_failed`: sets this state. `retry`: asks the runner without end. */
   whenStuck: 'error' | 'build_failed' | 'retry' | null
 }
 
@@ -187,8 +179,8 @@ export const statesHoldingDisk = statesWhere((row) => row.holdsDisk)
 export const statesUnderWay = statesWhere((row) => !row.settled)
 
 /**
- * The moves that keep a stopped sandbox stopped: resize and snapshot. No processes run in the sandbox meanwhile, so
- * its compute is not counted in the organization's quota. The runner still reserves the compute.
+ * The moves that keep a stopped sandbox stopped: resize and snapshot. Its compute uses no quota, but the runner still
+ * reserves it.
  */
 const restingMoves: (readonly [through: SandboxState, desired: DesiredState])[] = moves
   .filter(([, from, , to]) => from === to && !stateRows[to].holdsCompute)
@@ -272,9 +264,8 @@ type Settlement = Partial<Record<Report['state'], SandboxState>>
 const lost = { error: 'error', destroyed: 'error' } as const satisfies Settlement
 
 /**
- * For each state of a sandbox in control's database: which states a runner may report then, and which state control
- * writes after each report. Control ignores all other reports, and reports about an older generation. For `error`, see
- * `afterReport`.
+ * For each state: which states a runner may report, and which state control then writes. Control ignores all other
+ * reports. For `error`, see `afterReport`.
  */
 export const settlements: Record<SandboxState, Settlement> = {
   // `stopped`: the sandbox may have started and ended by itself before a report arrived.
@@ -289,8 +280,8 @@ export const settlements: Record<SandboxState, Settlement> = {
   stopping: { stopped: 'stopped', ...lost },
   archiving: { archived: 'archived', ...lost },
   resizing: { started: 'started', stopped: 'stopped', paused: 'paused', ...lost },
-  // Usually a report about the snapshot's image ends this state (`runner-link/image-reports.ts`). A report about the
-  // sandbox ends the state only if the sandbox stops or is lost while the snapshot is made.
+  // Usually a report about the snapshot's image ends this state. A report about the sandbox does so only if the sandbox stops or is
+  // lost.
   snapshotting: { stopped: 'stopped', ...lost },
   destroying: { destroyed: 'destroyed', error: 'error' },
   // A running or paused sandbox can end by itself, because its first process died or the host was restarted. Then it is
@@ -311,8 +302,8 @@ export const settlements: Record<SandboxState, Settlement> = {
 }
 
 /**
- * States in which the runner can still refuse a resize: `resizing`, `error` if the resize took too long, and
- * `starting` or `stopping` while the sandbox is recovered from that error.
+ * States in which the runner can still refuse a resize. `error`: the resize took too long. `starting` and `stopping`:
+ * the sandbox is being recovered from that.
  */
 export const statesOfResize: SandboxState[] = ['resizing', 'error', 'starting', 'stopping']
 
@@ -329,7 +320,7 @@ export const refusals: Partial<Record<SandboxState, readonly Report['state'][]>>
 
 /**
  * Returns the state after a report, or `undefined` if nothing changes. In `error`, only a report of the desired state
- * changes the state: the runner was disconnected, and has completed its work meanwhile.
+ * counts: the runner was disconnected, and has completed its work.
  */
 export const afterReport = (
   state: SandboxState,
@@ -346,16 +337,10 @@ export const afterReport = (
 export const afterRefusal = (state: SandboxState, reported: Report['state']): SandboxState | undefined =>
   refusals[state]?.includes(reported) ? reported : undefined
 
-/**
- * Returns whether a change from state `from` to state `to` is a claim of a warm sandbox. No other verb changes the
- * state from `started` to `started`, or from `started` to `creating`.
- */
+/** Returns whether a change of state is a claim of a warm sandbox. No other verb changes `started` to `started` or `creating`. */
 export const isClaim = (from: SandboxState | null, to: SandboxState): boolean =>
   moves.some(([on, before, through]) => on.startsWith('claim') && before === from && through === to)
 
-/**
- * Returns whether a move through the state `through` is meant to end in `state`. If a move has ended in any other
- * state, the sandbox's runner needs a new assignment.
- */
+/** Returns whether a move through `through` is meant to end in `state`. If it ends elsewhere, the runner needs a new assignment. */
 export const isMeant = (through: SandboxState, state: SandboxState): boolean =>
   moves.some((move) => move[2] === through && move[3] === state)

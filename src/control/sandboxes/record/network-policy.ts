@@ -1,8 +1,5 @@
-// The network policy of a sandbox, as callers write it: a list of IPv4 CIDRs and a list of domains, separated by
-// commas.
-//
-// If all traffic is blocked, the lists have no effect. If both lists are given, traffic to an item of either list is
-// allowed. Without lists, the public Internet is allowed.
+// The network policy of a sandbox, as callers write it: lists of IPv4 CIDRs and of domains. An item of either list is allowed.
+// Without lists, the public Internet is allowed. If all traffic is blocked, the lists have no effect.
 import { isIPv4 } from 'node:net'
 import { domainToASCII } from 'node:url'
 import { Problem } from '#src/problems.ts'
@@ -22,10 +19,7 @@ type RequestedNetwork = {
 
 const mostItems = 10
 
-/**
- * Reads the items of a list. A text of only commas and spaces is refused: it would mean "no list", which opens the
- * whole Internet, although the caller wanted a list.
- */
+/** Refuses a list of only commas and spaces. It would mean "no list", which opens the whole Internet. */
 const itemsOf = (field: string, given: string | null | undefined): string[] => {
   const items = (given ?? '')
     .split(',')
@@ -64,10 +58,7 @@ export const checkAllowList = (given: string | null | undefined): string[] | nul
   )
 }
 
-/**
- * Converts a domain to lower-case ASCII without a dot at its end. Other letters than ASCII become punycode. Returns
- * undefined if the text is not a domain.
- */
+/** Converts a domain to lower-case ASCII (punycode) without a dot at its end. Returns undefined if it is no domain. */
 const readDomain = (text: string): string | undefined => {
   const star = text.startsWith('*.') ? '*.' : ''
   const name = text.slice(star.length).replace(/\.$/, '')
@@ -92,10 +83,7 @@ export const checkDomainList = (given: string | null | undefined): string[] | nu
     }),
   )
 
-/**
- * Returns the network columns of a new sandbox. If `isLimited`, the organization blocks outgoing traffic of new
- * sandboxes that have no allow list and do not set `networkBlockAll`.
- */
+/** Returns the network columns of a new sandbox. `isLimited`: without a list or `networkBlockAll`, outgoing traffic is blocked. */
 export const networkOfNew = (given: RequestedNetwork, isLimited: boolean): NetworkColumns => {
   const lists = {
     network_allow_list: checkAllowList(given.networkAllowList),
@@ -106,9 +94,8 @@ export const networkOfNew = (given: RequestedNetwork, isLimited: boolean): Netwo
 }
 
 /**
- * Returns the columns that change. A field that is absent in the call leaves its column unchanged. Exception:
- * `networkBlockAll: false` without a list also removes both lists, because the SDK promises that this restores access
- * to the Internet.
+ * Returns the columns that change. `networkBlockAll: false` without a list also removes both lists: the SDK promises
+ * that this restores access to the Internet.
  */
 export const networkChange = (given: RequestedNetwork): Partial<NetworkColumns> => {
   const { networkBlockAll, networkAllowList, domainAllowList } = given

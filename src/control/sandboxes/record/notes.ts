@@ -48,8 +48,7 @@ export const forgetDestroyed = async (sql: Sql, id: string): Promise<void> => {
  * sandboxes.
  */
 export const leaveRunner = async (sql: Sql, runnerId: string, now: Date): Promise<void> => {
-  // Another runner of the region, if there is one, gets the sandboxes that are to be destroyed and have an archive.
-  // That runner deletes the archives.
+  // Another runner of the region gets the sandboxes that are to be destroyed and have an archive. It deletes the archives.
   await sql`
     update sandboxes set runner_id = other.id
     from runners gone cross join lateral (
@@ -62,9 +61,8 @@ export const leaveRunner = async (sql: Sql, runnerId: string, now: Date): Promis
 }
 
 /**
- * Returns an SQL statement to run at the first message of a runner that was silent. The statement moves the last
- * activity of the runner's running sandboxes forward by the duration of the silence. So this time does not count as
- * idle time, because nobody could use the sandboxes.
+ * An SQL statement for the first message of a runner that was silent. The silence does not count as idle time of its
+ * sandboxes, because nobody could use them.
  */
 export const forgiveSilence = (
   sql: Sql,
@@ -76,9 +74,8 @@ export const forgiveSilence = (
     and sandboxes.runner_id = runners.id and sandboxes.state = 'started'`
 
 /**
- * Writes the variables of a sandbox whose row is locked. Calls into the sandbox wait until its runner has the new
- * variables. The generation grows, so that the runner gets the variables. But if the state is `error`, or the sandbox
- * is to be destroyed, the generation does not grow.
+ * Writes the variables of a locked sandbox. Calls into the sandbox wait until its runner has them. The generation
+ * grows, except in `error` and while the sandbox is to be destroyed.
  */
 export const writeVariables = async (
   transaction: Transaction,
@@ -95,8 +92,8 @@ export const writeVariables = async (
 }
 
 /**
- * Writes a new network policy. The generation grows, so that the runner gets the policy. If the state is `error`, or
- * the sandbox is to be destroyed, only the next move increases the generation.
+ * Writes a network policy. The generation grows, so that the runner gets it, except in `error` and while the sandbox is
+ * to be destroyed.
  */
 export const writeNetwork = async (
   sql: Sql,
@@ -130,16 +127,10 @@ export const listWithSecretsOn = (sql: Sql, runnerId: string): Promise<SandboxRo
     where runner_id = ${runnerId} and secrets <> '[]' and gone_at is null
       and (desired_state in ('started', 'paused') or state in ('started', 'paused'))`
 
-/**
- * SQL expression for the number that is added to a sandbox's generation so that its runner gets a change. As in
- * `writeNetwork`: 1, or 0 if the state is `error` or the sandbox is to be destroyed.
- */
+/** SQL expression for the growth of the generation: 1, or 0 in `error` and while the sandbox is to be destroyed. */
 const anewFor = (sql: Sql): Piece => sql`case when state <> 'error' and desired_state <> 'destroyed' then 1 else 0 end`
 
-/**
- * Removes a deleted secret from all sandboxes that have it. Rows are locked in the order of ids, so that two
- * transactions cannot deadlock.
- */
+/** Removes a deleted secret from all sandboxes. Locking rows in the order of ids prevents deadlocks. */
 export const dropSecret = async (
   transaction: Transaction,
   organizationId: string,
@@ -157,9 +148,8 @@ export const dropSecret = async (
 }
 
 /**
- * Writes the mounted secrets of a sandbox whose row is locked. Calls into the sandbox wait until its runner has the
- * secrets. The generation grows, except in `error` and while the sandbox is to be destroyed. The variables of the
- * secrets are deleted from `unset_env`, the list of variables that the sandbox does not get.
+ * Writes the mounted secrets of a locked sandbox. Calls into the sandbox wait until its runner has them. The variables
+ * of the secrets are deleted from `unset_env`. The generation grows as in `writeVariables`.
  */
 export const writeSecrets = async (
   transaction: Transaction,

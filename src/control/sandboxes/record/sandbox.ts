@@ -1,4 +1,4 @@
-// The row of a sandbox, and what control makes of it: the item in a list, the full record, and the assignment for the runner.
+// The row of a sandbox, and what control makes of it: list items, records and assignments.
 import type { ArchiveRef, AssignedVolume, Assignment, Target } from '#src/wire/runner-link.ts'
 import type { DesiredState } from '#src/wire/sandbox-state.ts'
 import { trustVariables } from '#src/wire/secrets.ts'
@@ -38,8 +38,8 @@ export type SandboxRow = ColumnValues & {
   runner_gate_address?: string | null
   runner_gate_url?: string | null
   /**
-   * What the runner preserves at a pause, and what it copies at a fork: `disk`, or `memory` (memory and disk). `null`:
-   * the runner cannot pause or fork.
+   * What the runner preserves at a pause and copies at a fork: `disk`, or `memory` (with the disk). `null`: neither is
+   * possible.
    */
   runner_pause?: SandboxRecord['pauseKind'] | null
   runner_fork?: SandboxRecord['forkKind'] | null
@@ -49,10 +49,7 @@ export type SandboxRow = ColumnValues & {
 
 export type ListedRow = Pick<SandboxRow, ListedColumn | 'runner_is_silent' | 'runner_heartbeat_at' | 'runner_gate_url'>
 
-/**
- * Returns the `errorReason` of replies. While the sandbox's runner is silent, the text says since when, because the
- * sandbox's state may be out of date.
- */
+/** Returns the `errorReason` of replies. While the runner is silent, the text says since when. */
 const reasonOf = (row: ListedRow): string | null => {
   if (!row.runner_is_silent || row.state === 'destroyed' || row.state === 'error') return row.error_reason
   const since = row.runner_heartbeat_at?.toISOString() ?? 'it was registered'
@@ -79,10 +76,7 @@ const buildInfoOf = ({ build, image, created_at, updated_at }: SandboxRow): Sand
         snapshotRef: image,
       }
 
-/**
- * Functions that compute the shown value of a column from the row, if it differs from the stored value. If a function
- * returns null or undefined, the reply has no such field.
- */
+/** Functions for columns whose shown value differs from the stored value. Null or undefined: the reply has no such field. */
 const listedAs = {
   // The user of an image may include a group (`user:group`). Only the user is shown.
   os_user: (row) => row.os_user.replace(/:.*$/s, ''),
@@ -137,10 +131,7 @@ const show = <Row>(fields: readonly Field<Row>[], row: Row): Record<string, unkn
   return shown
 }
 
-/**
- * Returns the URL below which a client finds the toolbox: on the gate of the sandbox's host if that gate has a public
- * address, otherwise on any gate.
- */
+/** Returns the URL of the toolbox: on the gate of the sandbox's host if its address is public, otherwise on any gate. */
 const toolboxUrlOf = ({ runner_gate_url }: ListedRow, proxyUrl: string) => `${runner_gate_url ?? proxyUrl}/toolbox`
 
 /** Returns an item of a listing, without the fields that only single records have. */
@@ -167,9 +158,8 @@ const targetOf = (desired: DesiredState): Target => {
 }
 
 /**
- * Returns the archive that the runner needs: an archive to write or to delete, or the archive that contains the
- * sandbox's disk. An archive from before the last start is left out. Otherwise the runner could restore that old disk
- * after it lost the present disk.
+ * Returns the archive that the runner needs. An archive from before the last start is left out: otherwise a runner that
+ * lost the present disk could restore it.
  */
 const archiveOf = (row: SandboxRow): ArchiveRef | undefined => {
   if (row.archive_id === null) return undefined
@@ -200,25 +190,18 @@ const volumesOf = ({ volumes, first_started_at }: SandboxRow): AssignedVolume[] 
 
 export const languageLabel = 'code-toolbox-language'
 
-/**
- * Name of a sandbox's label that selects the `Host` header of preview requests. With the value `localhost`, servers in
- * the sandbox get `Host: localhost`.
- */
+/** The label that selects the `Host` header of preview requests. `localhost`: servers in the sandbox get `Host: localhost`. */
 export const previewHostLabel = 'preview-host'
 
-/**
- * Returns the default language of the toolbox call `code-run`. A label of the sandbox contains it. If the label is not
- * a single word, returns `python`, because the runner would refuse the value.
- */
+/** Returns the default language of `code-run`, from a label. The runner would refuse a value that is not a single word. */
 const languageOf = ({ labels }: SandboxRow): string => {
   const language = labels[languageLabel] ?? ''
   return /^[a-z]{1,32}$/.test(language) ? language : 'python'
 }
 
 /**
- * Returns the sandbox's environment variables. If it has secrets, these include the placeholders of the secrets, and
- * variables that make programs trust the proxy for secrets. Callers can set the latter to other values in `env`.
- * Variables in `unset_env` are left out.
+ * Returns the sandbox's environment variables. With secrets, they include placeholders, and variables that make
+ * programs trust the proxy for secrets. Callers can override the latter in `env`.
  */
 const envOf = ({ env, unset_env, secrets, secret_authority }: SandboxRow): Record<string, string> => {
   if (secrets.length === 0) return env

@@ -1,7 +1,6 @@
-// Saves: copies of stopped disks in the archive store, in regions with `savesStopped` (docs/adr/0043-saved-at-stop.md).
-// A save is an archive whose disk is still on its host, so it is stored in the same columns as an archive. The column
-// `save_state` shows whether the save has the present content of the disk. The database trigger `forget_save` clears
-// the column when the desired state becomes `started` or `paused`.
+// Saves: copies of stopped disks in the archive store, in regions with `savesStopped` (docs/adr/0043-saved-at-stop.md). A save uses
+// the columns of an archive, but the disk stays on its host. `save_state` shows whether the save is up to date. The trigger
+// `forget_save` clears it when the sandbox should run or pause.
 import type { Sql } from '#src/control/storage/database.ts'
 import type { SavedDisk } from '#src/wire/runner-link.ts'
 import type { SandboxRow } from './sandbox.ts'
@@ -9,10 +8,7 @@ import type { SandboxRow } from './sandbox.ts'
 /** Maximum number of saves that one sweep requests. */
 const mostAtOnce = 200
 
-/**
- * Returns the columns to write if the disk is lost, so that the copy in the store becomes the sandbox's disk. Returns
- * undefined if the store has no copy of the present disk.
- */
+/** Returns the columns to write if the disk is lost and the store has a copy. Undefined if it has none of the present disk. */
 export const copyInStore = (row: SandboxRow): Partial<SandboxRow> | undefined => {
   if (row.archive_sha256 === null) return undefined
   if (row.archived_at !== null) return {}
@@ -20,9 +16,8 @@ export const copyInStore = (row: SandboxRow): Partial<SandboxRow> | undefined =>
 }
 
 /**
- * Requests saves of at most `mostAtOnce` stopped sandboxes. Control chooses the name of the archive, so that a
- * repeated attempt writes the same archive. A sandbox that is deleted when it stops is not saved. A runner whose store
- * is only on its own host gets no request, because the save would be lost with the host.
+ * Requests saves of some stopped sandboxes. Control chooses the archive's name, so a retry writes the same archive.
+ * Left out: sandboxes that are deleted when they stop, and stores that would be lost with their host.
  */
 export const wantSaves = (sql: Sql): Promise<SandboxRow[]> =>
   sql<SandboxRow[]>`
@@ -55,10 +50,7 @@ export const isSaveWanted = async (
   return row !== undefined
 }
 
-/**
- * Stores that a save is complete, and adds an event to the timeline. Changes nothing if control no longer requests the
- * save, for example because the sandbox should run.
- */
+/** Stores that a save is complete. Changes nothing if control no longer requests the save. */
 export const writeSaved = async (
   sql: Sql,
   { runnerId, sandboxId, archive, reason }: SavedDisk & { runnerId: string; reason: string },

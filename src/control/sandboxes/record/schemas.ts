@@ -51,8 +51,8 @@ export const SandboxSecrets = Type.Object({ secrets: AskedSecrets })
 export type SandboxSecrets = Static<typeof SandboxSecrets>
 
 /**
- * The body of a create. It also contains the fields of Daytona's API that Alcove does not support, so that
- * `verbs/create-body.ts` can refuse them with a message. The validator silently drops fields that are not here.
+ * The body of a create. It includes unsupported fields of Daytona's API, which `verbs/create-body.ts` refuses with a
+ * message. The validator silently drops all other fields.
  */
 export const CreateSandbox = Type.Object({
   ...askedShapes,
@@ -209,12 +209,10 @@ export const PaginatedSandboxes = Type.Object({
 export const ForRunnerQuery = Type.Object({
   states: Type.Optional(Type.Array(SandboxState, { maxItems: 100 })),
   skipReconcilingSandboxes: Type.Boolean({ default: false }),
-  // `after`: the id after which a page of sandboxes, ordered by id, begins. Pages keep the replies short for a runner
-  // with many sandboxes. Daytona's API has no `after`.
+  // A page begins after this id. Pages keep replies short for a runner with many sandboxes. Daytona's API has no `after`.
   after: Type.Optional(Type.String({ maxLength: 255 })),
   limit: Type.Optional(Type.Integer({ minimum: 1, maximum: 500 })),
-  // For each sandbox, the runner gets the sandbox's fields and an `assignment`. With `envOnce`, the variables `env` are
-  // only among the fields and not in the `assignment` again, because they may be large. Daytona's API has no `envOnce`.
+  // With `envOnce`, the `assignment` does not repeat the variables `env`, which may be large. Daytona's API has no `envOnce`.
   envOnce: Type.Boolean({ default: false }),
 })
 

@@ -48,9 +48,8 @@ export const nameTaken = (name: string | undefined, cause: unknown): Problem =>
   new Problem('already_exists', `There is a sandbox named "${name}" already.`, { cause })
 
 /**
- * Finds a sandbox of this organization that is neither destroyed nor an unclaimed warm one. A text that looks like an
- * id is compared with ids only. Otherwise somebody could name a sandbox like the id of a deleted sandbox, and get the
- * calls that are meant for the deleted one.
+ * Finds a sandbox of this organization that is neither destroyed nor an unclaimed warm one. A text like an id is never
+ * compared with names: otherwise a sandbox with a deleted one's id as name would get its calls.
  */
 export const findSandbox = async (
   sql: Sql,
@@ -70,10 +69,7 @@ export const findSandbox = async (
   return row
 }
 
-/**
- * Finds a sandbox by its id or, if no sandbox has that id, by its name. Throws 404 for sandboxes of other
- * organizations, as if they did not exist.
- */
+/** Finds a sandbox by its id, otherwise by its name. Throws 404 for sandboxes of other organizations. */
 export const getSandbox = async (sql: Sql, organizationId: string, idOrName: string): Promise<SandboxRow> => {
   const row = await findSandbox(sql, organizationId, idOrName)
   if (!row) throw noSandbox(idOrName)
@@ -110,10 +106,7 @@ const event = (sql: Sql, from: SandboxState | null, change: StateChange, now: Da
   )
   select * from written`
 
-/**
- * Marks the JSON columns for the database driver. Without the mark, the driver would not write objects as JSON, and
- * would write arrays as text arrays of PostgreSQL.
- */
+/** Marks JSON columns for the driver. Otherwise it would not write objects as JSON, and would write arrays as PostgreSQL's. */
 const asWritten = <T extends Partial<ColumnValues>>(sql: Sql, values: T): T => {
   const written = { ...values }
   for (const name of jsonColumns) {
@@ -124,9 +117,8 @@ const asWritten = <T extends Partial<ColumnValues>>(sql: Sql, values: T): T => {
 }
 
 /**
- * Writes the state and its event in one statement. Writes nothing and returns `undefined` if the row no longer has the
- * state and version of `sandbox`, because another process wrote first. With `whileDue`, it also writes nothing if no
- * timer of the sandbox is due.
+ * Writes the state and its event in one statement. Writes nothing and returns `undefined` if another process wrote
+ * first, or, with `whileDue`, if no timer is due.
  */
 export const writeState = async (
   sql: Sql,
@@ -177,8 +169,8 @@ export const insertSandbox = async (sql: Sql, sandbox: NewSandbox, by: By): Prom
 }
 
 /**
- * Lists, in the order of ids, the sandboxes that a runner should have and its leftovers. Destroyed sandboxes are
- * included until the runner has reported that it removed them. Without `states`, lists sandboxes in every state.
+ * Lists the sandboxes and the leftovers of a runner, in the order of ids. Destroyed sandboxes stay until the runner has
+ * removed them.
  */
 export const listForRunner = async (sql: Sql, runnerId: string, asked: ForRunnerQuery): Promise<SandboxRow[]> => {
   const { states, skipReconcilingSandboxes, after = null, limit = null } = asked
@@ -201,10 +193,7 @@ export const listForRunner = async (sql: Sql, runnerId: string, asked: ForRunner
   )
 }
 
-/**
- * Lists sandboxes of a lost runner that must be given up: a sandbox with a copy in the store becomes `archived`, every
- * other one `error` (upkeep/lost-runner.ts). Empty if the runner is not lost.
- */
+/** Lists sandboxes of a lost runner that become `archived` or `error` (upkeep/lost-runner.ts). Empty if the runner is not lost. */
 export const listToGiveUp = (sql: Sql, runnerId: string, most: number): Promise<SandboxRow[]> =>
   sql<SandboxRow[]>`
     select sandboxes.* from sandboxes join runners on runners.id = runner_id and lost_at is not null
@@ -214,8 +203,8 @@ export const listToGiveUp = (sql: Sql, runnerId: string, most: number): Promise<
     order by sandboxes.id limit ${most}`
 
 /**
- * Lists the sandboxes of these runners for which the runner still has something to do, and whose state last changed
- * before `before`. The condition must match the index sandboxes_owed, so that PostgreSQL uses it.
+ * Lists sandboxes with work for these runners whose state last changed before `before`. The condition must match the
+ * index sandboxes_owed.
  */
 export const listUnderWay = (sql: Sql, runnerIds: readonly string[], before: Date): Promise<SandboxRow[]> =>
   sql<SandboxRow[]>`
@@ -238,9 +227,8 @@ export const updateSandbox = async (
 }
 
 /**
- * Replaces all labels. One label is the default language of `code-run`. If it changes, the generation grows, so that
- * the runner gets the new language. The generation does not grow in state `error` or while the sandbox is to be
- * destroyed.
+ * Replaces all labels. If the default language of `code-run` changes, the generation grows, so that the runner gets it.
+ * Not in `error`, and not while the sandbox is to be destroyed.
  */
 export const writeLabels = async (
   sql: Sql,

@@ -1,5 +1,5 @@
-// The timeline of a sandbox: each change of its state, with time, actor and reason. Control keeps the events for some
-// days after the sandbox is destroyed. In these days, its organization can read the timeline by the sandbox's id.
+// The timeline of a sandbox: each change of its state, with time, actor and reason. It can be read by the sandbox's id for some
+// days after the sandbox is destroyed.
 
 import { readCursor, writeCursor } from '#src/control/cursor.ts'
 import type { Parts } from '#src/control/parts.ts'
@@ -106,8 +106,8 @@ export const addMishap = async (
 }
 
 /**
- * Adds an event to the timeline of each sandbox of these runners: the sandbox's host does not answer. Destroyed,
- * archived and unclaimed warm sandboxes get no such event.
+ * Writes into the timelines of these runners' sandboxes that their host does not answer. Destroyed, archived and
+ * unclaimed ones are left out.
  */
 export const noteSilence = async (sql: Sql, runnerIds: readonly string[], now: Date): Promise<void> => {
   await sql`

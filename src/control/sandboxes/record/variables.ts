@@ -8,8 +8,8 @@ import type { ColumnValues } from './columns.ts'
 export type Variables = Pick<ColumnValues, 'env' | 'unset_env'>
 
 /**
- * Maximum bytes of all names and values of one sandbox's variables together. The limit keeps replies to runners small,
- * because one reply contains the variables of many sandboxes.
+ * Maximum bytes of all names and values. The limit keeps replies to runners small: one contains the variables of many
+ * sandboxes.
  */
 const mapBytes = 64 * 1024
 const mostNames = 1000
@@ -26,9 +26,8 @@ export const checkEnv = (env: Record<string, string>): Record<string, string> =>
 }
 
 /**
- * Applies a change: `unset` first, then `set`. `inherited`: the variables that the image and Alcove set. A removed
- * inherited variable is added to `unset_env`. Returns undefined if nothing changes. Throws 400 if the result is too
- * large.
+ * Applies `unset` first, then `set`. Removed variables of `inherited` (the image and Alcove) are added to `unset_env`.
+ * Returns undefined if nothing changes. Throws 400 if the result is too large.
  */
 export const changeVariables = (
   { env, unset_env }: Variables,

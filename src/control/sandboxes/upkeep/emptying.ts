@@ -1,6 +1,5 @@
-// Empties drained runners: archives their sandboxes in the object store, and starts them on other runners. All progress
-// is stored in the rows of the sandboxes. So if a control process ends, another one can continue its work. If a caller
-// starts, stops or deletes a sandbox that is being moved, control gives up this move.
+// Empties drained runners: archives their sandboxes, and starts them on other runners. All progress is in the sandboxes' rows, so
+// another control process can continue. A caller's own start, stop or delete ends the move of a sandbox.
 
 import { findEmptied, listEmptied } from '#src/control/runners/service.ts'
 import type { RunningParts } from '#src/control/running.ts'
@@ -16,15 +15,12 @@ const by = { kind: 'timer', id: 'emptied-runner' } as const
 const reason = 'Its host is emptied.'
 
 /**
- * While this many sandboxes of a runner are being archived, a sweep archives no more of them. A runner makes at most 4
- * archives at the same time.
+ * While this many sandboxes of a runner are being archived, a sweep archives no more. A runner makes at most 4 archives
+ * at once.
  */
 const mostAtOnce = 4
 
-/**
- * Runs `act`, which archives, starts or destroys a sandbox. Returns false if that is refused, for example because no
- * runner has room. A later sweep tries again.
- */
+/** Returns false if `act` is refused, for example because no runner has room. A later sweep tries again. */
 const attempt = async (parts: RunningParts, row: SandboxRow, act: () => Promise<unknown>): Promise<boolean> => {
   try {
     await act()
@@ -36,10 +32,7 @@ const attempt = async (parts: RunningParts, row: SandboxRow, act: () => Promise<
   }
 }
 
-/**
- * Starts sandboxes that ran before their runner was emptied. Archived ones start on another runner. Sandboxes that
- * could not be archived start on their own runner.
- */
+/** Starts sandboxes that ran before their runner was emptied: archived ones elsewhere, the others on their own runner. */
 const restart = async (parts: RunningParts): Promise<void> => {
   for (const row of await listEmptying(parts.database.sql, parts.clock.now())) {
     const how = { by, reason, set: () => ({ emptying: 'restarting' }) as const, check: findRoom(parts) }
@@ -50,8 +43,8 @@ const restart = async (parts: RunningParts): Promise<void> => {
 const move = async (parts: RunningParts, row: SandboxRow): Promise<boolean> => {
   if (row.warm_pool_id !== null) return await attempt(parts, row, () => destroy(parts, row, { by, reason }))
   return await attempt(parts, row, async () => {
-    // Stops and archives a running sandbox only if another runner has room to start it again. The room is not reserved.
-    // If other sandboxes take the room meanwhile, this sandbox stays archived until a runner has room.
+    // Archives a running sandbox only if another runner has room for it. The room is not reserved. If it is taken meanwhile, the
+    // sandbox stays archived until a runner has room.
     if (row.state === 'started')
       await parts.database.transaction((transaction) => findRunnerForArchived(transaction, row, parts.options))
     const emptying = row.state === 'started' ? 'restart' : null

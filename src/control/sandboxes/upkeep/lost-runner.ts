@@ -1,6 +1,5 @@
-// Gives up the sandboxes of a lost runner. A sandbox with a copy in the store becomes archived, and can start on
-// another runner. Every other sandbox becomes `error` and keeps its runner. If the runner reconnects and has the
-// sandbox, its report ends the error.
+// Gives up the sandboxes of a lost runner. With a copy in the store, a sandbox becomes archived and can start elsewhere. Otherwise
+// it becomes `error`, until the runner reconnects and reports it.
 import type { RunningParts } from '#src/control/running.ts'
 import { addLeftover } from '../record/leftovers.ts'
 import type { SandboxRow } from '../record/sandbox.ts'
@@ -35,8 +34,8 @@ const changeOf = (row: SandboxRow, runner: LostRunner, now: Date): StateChange =
 }
 
 /**
- * Sets at most `mostAtOnce` sandboxes of a lost runner to `archived` or `error`. The next sweep handles the rest, and
- * sandboxes that another process changed during this sweep.
+ * Sets sandboxes of a lost runner to `archived` or `error`. The next sweep handles the rest, and those that were
+ * changed meanwhile.
  */
 export const giveUpOn = async ({ database, clock, changes }: RunningParts, runner: LostRunner): Promise<void> => {
   const now = clock.now()

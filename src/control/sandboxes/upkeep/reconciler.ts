@@ -1,6 +1,5 @@
-// Sends assignments to the runners at every change of a sandbox. A sweep repeats an assignment until the runner has
-// completed it, so a runner may get an assignment twice. All that the reconciler needs is in the database, so any
-// control process can continue its work.
+// Sends assignments to the runners at every change of a sandbox. A sweep repeats an assignment until it is completed. All state is
+// in the database, so any control process can continue.
 import { pushImage } from '#src/control/images/images.ts'
 import type { RunningParts } from '#src/control/running.ts'
 import { pushSecrets } from '#src/control/secrets/of-runner.ts'
@@ -13,9 +12,8 @@ import { findSandboxById, listUnderWay } from '../record/store.ts'
 const askAgainSeconds = 5
 
 /**
- * Returns whether the runner needs an assignment after the state has changed from `from`. It needs one if a move is
- * under way, if the sandbox was claimed or resized, or if a move has ended in a state other than the move's end state.
- * False in `error`, because a runner that cannot do the work would get the same assignment again and again.
+ * Returns whether the runner needs an assignment after a change of state. False in `error`: a runner that cannot do the
+ * work would get the assignment again and again.
  */
 const isForRunner = (from: SandboxState | null, row: SandboxRow): boolean =>
   row.state !== 'error' &&
@@ -23,10 +21,7 @@ const isForRunner = (from: SandboxState | null, row: SandboxRow): boolean =>
     isClaim(from, row.state) ||
     (from !== null && (from === 'resizing' || !isMeant(from, row.state))))
 
-/**
- * Sends the assignment of a sandbox to its runner. While a snapshot of the sandbox is made, sends also the assignment
- * of the image that is made for the snapshot.
- */
+/** Sends the assignment of a sandbox to its runner. In `snapshotting`, also sends the assignment of the snapshot's image. */
 const tell = (parts: RunningParts, runnerId: string, row: SandboxRow): void => {
   const push = () => parts.links.push(runnerId, asAssignment(row))
   // The secrets are sent before the assignment, so that the sandbox can use them in its first request.

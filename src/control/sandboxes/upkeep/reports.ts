@@ -20,10 +20,7 @@ type GivenReport = Omit<Report, 'generation'> & { generation?: number }
 
 const wellAgain = { error_reason: null, recoverable: null, resize_from: null } as const
 
-/**
- * Column values for a sandbox whose disk is on a runner: it is not archived. An older archive may still be in the
- * store.
- */
+/** Columns of a sandbox whose disk is on a runner. The store may still have an older archive. */
 const onRunner = { archived_at: null, archive_not_before: null } as const
 
 /**
@@ -32,24 +29,17 @@ const onRunner = { archived_at: null, archive_not_before: null } as const
  */
 const isMoving = ({ emptying }: SandboxRow): boolean => emptying === 'restart' || emptying === 'restarting'
 
-/**
- * Returns the new value of `emptying` for a sandbox that has started: `refused` if its host could not archive it, so
- * that no sweep tries again; otherwise null.
- */
+/** Returns the new value of `emptying` for a started sandbox. `refused`: its host could not archive it, so no sweep tries again. */
 const emptyingWhenStarted = ({ emptying, archived_at }: SandboxRow): SandboxRow['emptying'] =>
   emptying === null || (emptying === 'restarting' && archived_at !== null) ? null : 'refused'
 
-/**
- * Returns the value of `stopped_at`, from which the timers of a stopped or archived sandbox count. Null if control will
- * start the sandbox again by itself, so that no timer deletes it before that.
- */
+/** Returns `stopped_at`, from which timers count. Null if control will start the sandbox again, so that no timer deletes it. */
 const movedAt = (row: SandboxRow, at: Date): Date | null => (isMoving(row) ? null : at)
 
 const archivedAs = (row: SandboxRow, { archive }: GivenReport, now: Date): Partial<SandboxRow> => ({
   archived_at: row.archived_at ?? now,
   save_state: null,
-  // The autoarchive and autodelete timers count from the time of the stop. If the sandbox ran until it was archived,
-  // they count from now.
+  // The autoarchive and autodelete timers count from the stop. If the sandbox ran until it was archived, they count from now.
   stopped_at: movedAt(row, row.stopped_at ?? now),
   ...(archive === undefined
     ? {}
@@ -77,8 +67,8 @@ const columnsOf = (row: SandboxRow, to: SandboxRow['state'], report: GivenReport
       return {
         ...onRunner,
         stopped_at: movedAt(row, row.state === 'archiving' ? (row.stopped_at ?? now) : now),
-        // A report with a cause shows that the sandbox has run, so `first_started_at` must be set. Without this time,
-        // the runner would make a new disk if the disk is missing.
+        // A cause shows that the sandbox has run. Without `first_started_at`, the runner would make a new disk if the old one is
+        // missing.
         first_started_at: row.first_started_at ?? (report.cause === undefined ? null : now),
       }
     case 'archived':
@@ -118,10 +108,7 @@ const changeFor = (row: SandboxRow, to: SandboxRow['state'], report: GivenReport
 /** Minutes after a refused archive until a timer tries to archive that sandbox again. */
 const archiveAgainMinutes = 60
 
-/**
- * Returns the change after a refusal. The state that the runner reports becomes the desired state, and the reason of
- * the refusal is stored.
- */
+/** The change after a refusal: the reported state becomes the desired state, and the reason is stored. */
 const refusalFor = (row: SandboxRow, to: SandboxRow['state'], report: GivenReport, now: Date): StateChange => {
   const reason = asText(report.refused ?? '') || 'Its runner would not, and gave no reason.'
   const { resize_from: before } = row
@@ -137,8 +124,7 @@ const refusalFor = (row: SandboxRow, to: SandboxRow['state'], report: GivenRepor
       desired_state: to as DesiredState,
       generation: row.generation + 1,
       ...(before ? { cpu: before.cpu, memory_gib: before.memoryGiB, disk_gib: before.diskGiB } : {}),
-      // The runner refused to restore an archive, so the sandbox stays archived. A caller has just tried to start it,
-      // so its timers count from now.
+      // The runner refused to restore an archive. A caller has just tried to start the sandbox, so its timers count from now.
       ...(to === 'archived' ? { stopped_at: movedAt(row, now) } : {}),
       ...(row.state === 'archiving'
         ? { archive_not_before: new Date(now.getTime() + archiveAgainMinutes * 60_000) }
@@ -155,8 +141,7 @@ const changeAfter = (row: SandboxRow, report: GivenReport, now: Date): StateChan
   if (report.refused !== undefined && row.state === 'creating') {
     return changeFor(row, 'error', { ...report, state: 'error', errorReason: report.refused }, now)
   }
-  // A runner may refuse a resize after control's time limit for the resize. Control still accepts the refusal, even
-  // while the sandbox is being recovered.
+  // The refusal of a resize is accepted even after the time limit, and while the sandbox is being recovered.
   const isOfResize = row.resize_from !== null && report.state === row.desired_state
   const state = isOfResize ? 'resizing' : row.state
   const refusedTo = report.refused === undefined ? undefined : afterRefusal(state, report.state)
@@ -166,9 +151,8 @@ const changeAfter = (row: SandboxRow, report: GivenReport, now: Date): StateChan
 }
 
 /**
- * Returns the sandbox's row from the memory of this process, if the row has the generation of the report. This saves a
- * query. If another process has changed the row in the database since, `applyReport` cannot write the new state, and
- * reads the row.
+ * Finds the row in memory, which saves a query. If another process has changed it since, `applyReport` cannot write,
+ * and reads the row.
  */
 const findWrittenHere = ({ changes }: RunningParts, runnerId: string, { sandboxId, generation }: GivenReport) => {
   const row = changes.findUnderWay(sandboxId)
@@ -186,21 +170,17 @@ const getReported = async (
   throw new Problem('conflict', `This speaks of generation ${generation}; the sandbox is at ${row.generation}.`)
 }
 
-/**
- * Returns whether the change may be committed before it is on disk. If the database crashes and loses the change, the
- * runner repeats its report until control's reply contains the new state.
- */
+/** Returns whether the change may be committed before it is on disk. If a crash loses it, the runner repeats its report. */
 const isToldAgain = ({ to, set }: StateChange) => (to === 'started' || to === 'paused') && set?.generation === undefined
 
 /**
- * Applies a report. A report about an older generation, or about another runner's sandbox, is refused and changes
- * nothing. Exception: the report that a leftover (record/leftovers.ts) is destroyed deletes the leftover's row.
+ * Applies a report. Refuses reports about an older generation or another runner's sandbox. Exception: a leftover was
+ * destroyed (record/leftovers.ts).
  */
 export const applyReport = async (parts: RunningParts, runnerId: string, report: GivenReport): Promise<void> => {
   const { database, clock, changes } = parts
   if (report.state === 'started' && report.refused === undefined && report.generation !== undefined) {
-    // A warm sandbox is `started` before and after a claim. So a report that confirms a claim changes no state. It only
-    // wakes the create that waits for it.
+    // A report that confirms a claim changes no state: a warm sandbox is `started` already. It only wakes the create that waits.
     if (changes.tellTaken(runnerId, report.sandboxId, report.generation)) return
   }
   if (report.state === 'destroyed' && report.generation !== undefined) {
@@ -216,8 +196,8 @@ export const applyReport = async (parts: RunningParts, runnerId: string, report:
     }
     const now = clock.now()
     const change = changeAfter(row, report, now)
-    // A report without a generation comes from a caller of the public API. That caller gets an error if the sandbox
-    // cannot enter the reported state.
+    // A report without a generation comes from a caller of the public API. That caller gets an error if the reported state is
+    // impossible.
     const isTold = report.generation === undefined && report.state !== row.state && report.state !== row.desired_state
     if (change === undefined && isTold) {
       throw new Problem('bad_request', `A sandbox that is ${row.state} cannot be ${report.state} by a report.`)
