@@ -1,6 +1,6 @@
 /**
- * What a probe has found out about one feature of the host. `missing`: sandboxes cannot run, because the host lacks the
- * feature. `warn`: sandboxes run, but with a drawback.
+ * What a probe has found out about one feature of the host. `missing`: sandboxes cannot run. `warn`: they run, but with a
+ * drawback.
  */
 export type Finding = {
   name: string
@@ -10,10 +10,7 @@ export type Finding = {
   remedy?: string
 }
 
-/**
- * The arguments of a probe. `scratch`: an empty directory on the file system of the data directory. It is removed after
- * the last probe.
- */
+/** The arguments of a probe. `scratch`: an empty directory on the file system of the data directory. */
 export type ProbeContext = { dataDir: string; scratch: string; isRoot: boolean }
 
 export type Probe = { name: string; run: (context: ProbeContext) => Promise<Finding> }

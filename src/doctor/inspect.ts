@@ -20,10 +20,7 @@ const probes: readonly Probe[] = [
 
 const defaultDataDir = '/var/lib/alcove'
 
-/**
- * Returns the findings in the order in which people should read them. A feature that the host lacks is a finding, not
- * an error.
- */
+/** Returns one finding per probe. A feature that the host lacks is a finding, not an error. */
 export const inspectHost = async ({
   dataDir = defaultDataDir,
   mirrors,

@@ -1,5 +1,4 @@
-// Probes the features of the kernel that isolate sandboxes. Each probe uses its feature once, in namespaces that the
-// kernel removes when the probe ends.
+// Probes the features of the kernel that isolate sandboxes. Each probe runs in namespaces that end with it.
 
 import { mkdir, readFile, rmdir, statfs, writeFile } from 'node:fs/promises'
 import { runCommand } from '#src/kit/run-command.ts'

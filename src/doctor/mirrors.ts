@@ -1,5 +1,5 @@
 // Finds out whether mirrors of packages and images are at private addresses. Sandboxes and pulls reach only public
-// addresses, so a mirror in a private network works only for the host itself, until a setting allows that network.
+// addresses, unless a setting allows more.
 import { lookup } from 'node:dns/promises'
 import { isPublicAddress, isWithin, type Networks } from '#src/kit/networks.ts'
 import type { Finding, Probe } from './finding.ts'
@@ -34,8 +34,8 @@ const lookUp: Resolve = async (host) => {
 const nameOf = (host: string) => host.replace(/:\d+$/, '')
 
 /**
- * Looks up the addresses of each host once. `closed`: the hosts with an address that sandboxes cannot reach. `text`: a line for
- * the operator that lists all hosts and their addresses.
+ * Looks up each host once. `closed`: the hosts with an address that is not open. `text`: all hosts and addresses, for the
+ * operator.
  */
 const placesOf = async (hosts: readonly string[], isOpen: (address: string) => boolean, resolve: Resolve) => {
   const places = await Promise.all(
@@ -50,10 +50,7 @@ const placesOf = async (hosts: readonly string[], isOpen: (address: string) => b
   return { places, closed: places.filter(({ closed }) => closed.length > 0), text: text === '' ? 'none' : text }
 }
 
-/**
- * Returns what the operator can do: use a mirror on another machine, or set ALCOVE_OPEN_NETWORKS. No setting lets
- * sandboxes reach the host itself, so they can never use an apt proxy on the host.
- */
+/** Returns what the operator can do. No setting lets sandboxes reach the host itself, so they can never use an apt proxy on it. */
 const remedyFor = (closed: readonly string[]): string => {
   const openable = closed.filter((address) => !address.startsWith('127.'))
   return openable.length === 0

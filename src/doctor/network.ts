@@ -1,5 +1,4 @@
-// Checks whether sandboxes can have networks of their own. The check runs in a network namespace of its own, so that it
-// changes nothing of the host's network.
+// Checks whether sandboxes can have networks of their own. The check leaves the host's network unchanged.
 import { readFile } from 'node:fs/promises'
 import { runCommand } from '#src/kit/run-command.ts'
 import { asRoot, type Probe, reasonOf } from './finding.ts'

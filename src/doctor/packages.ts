@@ -1,5 +1,4 @@
-// The system packages that Alcove needs, by their Debian names. For each package, the list has a command that exists
-// only if the package is installed, and the reason why Alcove needs it.
+// The system packages that Alcove needs, by their Debian names. `command` exists only if the package is installed.
 import { accessSync, constants, existsSync } from 'node:fs'
 import { join, resolve } from 'node:path'
 
@@ -7,10 +6,7 @@ export type RequiredPackage = {
   name: string
   command: string
   why: string
-  /**
-   * True if only the build of the C programs needs this package. In a container image of Alcove the C programs are
-   * already built.
-   */
+  /** True if only the build of the C programs needs this package. A container image of Alcove already has these programs. */
   compiles?: true
 }
 

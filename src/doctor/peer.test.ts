@@ -1,5 +1,4 @@
-// Tests how `alcove doctor --peer` checks control's port for runners and gates: each step, and the sentence that it prints if the
-// step fails.
+// Tests how `alcove doctor --peer` checks control's port for runners and gates, and what it prints if a step fails.
 import assert from 'node:assert/strict'
 import { X509Certificate } from 'node:crypto'
 import { once } from 'node:events'

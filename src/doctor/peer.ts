@@ -1,5 +1,5 @@
-// Checks, step by step, whether this machine can use control's port for runners and gates. Each step reports in one line what it
-// found and, if it failed, what to do. `runner --join` and `doctor --peer` use this check.
+// Checks, step by step, whether this machine can use control's port for runners and gates. `runner --join` and `doctor
+// --peer` use this check.
 import { createHash, X509Certificate } from 'node:crypto'
 import { lookup } from 'node:dns/promises'
 import { once } from 'node:events'
@@ -40,8 +40,8 @@ class Failed extends Error {
 }
 
 /**
- * Returns the hash of the certificate of a server's certificate authority. The token of a runner contains this hash, so that the
- * machine that joins with the token can recognize the server.
+ * Returns the hash of a server's certificate authority. A runner's token contains it, so that the joining machine can
+ * recognize the server.
  */
 export const authorityHashOf = (authority: X509Certificate): string =>
   createHash('sha256').update(authority.raw).digest('base64url')

@@ -1,5 +1,4 @@
-// Returns findings as a table for a terminal: each feature, what was found, and what to do. The last line says whether
-// the host can run sandboxes.
+// Returns findings as a table for a terminal. The last line says whether the host can run sandboxes.
 import type { Finding } from './finding.ts'
 
 const marks = { ok: 'ok', warn: 'warn', missing: 'MISSING' } as const

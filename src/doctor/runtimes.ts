@@ -1,5 +1,5 @@
-// Finds the container runtimes of the host and their ages. The age is the time since the distribution built the
-// program, which is the date of its file. An old program lacks the security fixes that were made since then.
+// Finds the container runtimes of the host and their ages, by the dates of the program files. An old program lacks later
+// security fixes.
 import { realpath, stat } from 'node:fs/promises'
 import { runCommand } from '#src/kit/run-command.ts'
 import { asRoot, type Finding, type Probe, reasonOf } from './finding.ts'

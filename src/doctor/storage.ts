@@ -1,5 +1,4 @@
-// Checks whether the size of a sandbox's disk can be limited. To find out, it makes a small btrfs file system with a
-// limit and writes more than the limit.
+// Checks whether the size of a sandbox's disk can be limited: makes a small btrfs file system, and writes more than its limit.
 import { mkdir } from 'node:fs/promises'
 import { join } from 'node:path'
 import { runCommand } from '#src/kit/run-command.ts'
@@ -42,8 +41,8 @@ const diskLimit = asRoot('disk limits', async ({ scratch }) => {
   }
 })
 
-// Measures whether a limit of 2 MiB per second slows a disk down. The last two lines of output are times in
-// milliseconds for 4 MiB: the first for a write with sync, the second for a write that the kernel writes back later.
+// Measures whether a limit of 2 MiB per second slows a disk down. Prints the milliseconds for 4 MiB: first for a write with
+// sync, then for a write that the kernel writes back later.
 const speedScript = `
 cd "$0"
 truncate -s 160M speed.img
