@@ -1,6 +1,5 @@
-// Reads two fields of the first message of a TLS connection: the name of the server that the client wants, and the protocols it
-// offers. The bytes come from hostile programs, so every length is checked before it is used. See RFC 8446 §4.1.2, RFC 6066 §3
-// and RFC 7301.
+// Reads the server name and the protocols from the first message of a TLS connection. The bytes come from hostile programs,
+// so every length is checked. See RFC 8446 §4.1.2, RFC 6066 §3 and RFC 7301.
 
 export type ClientHello = {
   /** The server name in lower case, without a dot at the end. Absent: the client named no server. */
@@ -84,7 +83,7 @@ const protocolsIn = (extension: Reader): string[] => {
 }
 
 /**
- * Reads the bytes that have arrived so far. `more`: the message is not complete. `other`: the bytes are not TLS, or a kind of TLS
+ * Reads the bytes that have arrived so far. `more`: the message is not complete. `other`: it is not TLS, or a kind of TLS
  * that this function cannot read.
  */
 export const readClientHello = (bytes: Buffer): ClientHello | 'more' | 'other' => {
@@ -119,8 +118,8 @@ const readWhole = (hello: Reader): ClientHello | 'other' => {
     }
     return found
   } catch (error) {
-    // All bytes of the ClientHello (the first message of TLS) have arrived, so `Incomplete` means that a length in it is wrong.
-    // Return `other`: the message goes to the server unchanged, and the server can report the error.
+    // All bytes have arrived, so a length in the message is wrong. The message goes to the server unchanged, and the server
+    // can report the error.
     if (error instanceof Incomplete) return 'other'
     throw error
   }

@@ -1,10 +1,9 @@
-// Serves one connection of a sandbox with secrets. Most connections are copied to their server byte by byte. The proxy
-// for secrets decrypts a connection only if a secret of this sandbox may be sent to its server. The program's TLS
-// connection then ends at the proxy, which shows a certificate that the authority of the sandbox's organization has
-// signed. A second TLS connection leads to the server, whose certificate is verified first.
+// Serves one connection of a sandbox with secrets. It is copied to its server byte by byte, unless a secret of this sandbox
+// may be sent to that server. Then the program's TLS connection ends at the proxy for secrets, which shows a certificate
+// that the authority of the sandbox's organization has signed. A second TLS connection leads to the server, whose
+// certificate is verified first.
 //
-// The firewall has checked the destination before it redirected the connection to this proxy. So the sandbox's network
-// policy applies here too.
+// The firewall has checked the destination before, so the sandbox's network policy applies here too.
 import { connect, type Socket } from 'node:net'
 import { connect as connectTls, createSecureContext, getCACertificates, type SecureContext, TLSSocket } from 'node:tls'
 import { isAllowedHost, type KnownSecret } from '#src/wire/secrets.ts'
@@ -23,15 +22,15 @@ export type ConnectionParts = {
   known: () => Promise<void>
   destination: Destination
   /**
-   * Adds a sentence to the sandbox's timeline, unless one about the same problem was added recently. `about`: names the
-   * kind of the problem and the host.
+   * Adds a sentence to the sandbox's timeline, unless one about this problem was added recently. `about`: kind of problem,
+   * and host.
    */
   trouble: (about: string, sentence: string) => void
 }
 
 /**
- * If a client sends nothing for this many milliseconds, the proxy for secrets connects it to its server and decrypts
- * nothing, because in some protocols the server sends first.
+ * After this many silent milliseconds, a client is connected to its server without decryption: in some protocols the server
+ * sends first.
  */
 const silentMs = 1000
 const helloMs = 10_000
@@ -52,8 +51,8 @@ const mostContexts = 1000
 const contexts = new Map<string, SecureContext>()
 
 /**
- * Returns the TLS settings with which the proxy for secrets shows a secret's certificate to programs. They are cached,
- * because making them takes a millisecond.
+ * Returns the TLS settings that show a secret's certificate to programs. They are cached, because making them takes a
+ * millisecond.
  */
 const contextOf = ({ certificate, privateKey }: KnownSecret): SecureContext => {
   const known = contexts.get(certificate)
@@ -65,8 +64,8 @@ const contextOf = ({ certificate, privateKey }: KnownSecret): SecureContext => {
 }
 
 /**
- * Reads the client's first message. Returns its bytes too, so that the caller can pass them on. `silent`: the client sent nothing
- * for a while. Undefined: the connection has ended.
+ * Reads the client's first message, and returns its bytes too. `silent`: the client sent nothing for a while. Undefined:
+ * the connection has ended, or the rest of the message came too late.
  */
 const hear = (socket: Socket): Promise<{ hello: ClientHello | 'other' | 'silent'; bytes: Buffer } | undefined> =>
   new Promise((resolve) => {
@@ -169,8 +168,7 @@ const openUp = async (
   }
   if (socket.destroyed) return void far.destroy()
   socket.unshift(bytes)
-  // Close the connection when the program ends its side, because HTTP/2 uses no half-open connections. Otherwise the
-  // connection of a killed program would stay open until its idle timeout.
+  // HTTP/2 uses no half-open connections. Without this, the connection of a killed program would stay open until its idle timeout.
   if (protocol === 'h2') socket.allowHalfOpen = false
   const near = new TLSSocket(socket, {
     ...{ isServer: true, secureContext: contextOf(secret), requestCert: false },
@@ -192,8 +190,7 @@ const openUp = async (
   near.on('secure', () => {
     isSecure = true
     clearTimeout(late)
-    // Node's HTTP/2 server waits until `secureConnecting` of a TLS socket is false. Node itself sets the property only
-    // for sockets of its own TLS server.
+    // Node's HTTP/2 server waits until `secureConnecting` is false, but Node sets it only for sockets of its own TLS server.
     Object.assign(near, { secureConnecting: false })
     near.off('error', refused)
     near.on('error', () => {})

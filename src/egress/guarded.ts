@@ -1,9 +1,8 @@
-// Catches exceptions that one sandbox or one server causes in the proxy for secrets. Uncaught, they would end the proxy, which
-// serves all sandboxes.
+// Catches exceptions that one sandbox or server causes in the proxy for secrets, which serves all sandboxes.
 
 /**
- * Returns a listener that calls `listen`, and calls `failed` if `listen` throws. A hostile server can make Node throw,
- * for example with certain headers.
+ * Returns a listener that calls `failed` if `listen` throws. A hostile server can make Node throw, for example with certain
+ * headers.
  */
 export const guarded =
   <Given extends unknown[]>(listen: (...given: Given) => void, failed: () => void) =>

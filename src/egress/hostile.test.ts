@@ -1,6 +1,5 @@
-// Tests the proxy for secrets with a hostile program in a sandbox and with a hostile server. The proxy must keep running, and must
-// send secrets only to their hosts. An exception that nobody catches fails these tests, because it would end the proxy of all
-// sandboxes.
+// Tests the proxy for secrets with a hostile program and a hostile server. The proxy must keep running, and send secrets
+// only to their hosts. An uncaught exception fails these tests, because it would end the proxy of all sandboxes.
 import assert from 'node:assert/strict'
 import { once } from 'node:events'
 import { createServer as createHttps } from 'node:https'
@@ -25,8 +24,8 @@ const identity = { cert: certified.certificate, key: certified.privateKey }
 const portOf = (server: Server) => (server.address() as AddressInfo).port
 
 /**
- * Makes a frame of HTTP/2 (RFC 9113 §4.1). Some frames of these tests are invalid, so Node's own clients and servers refuse
- * to send them.
+ * Makes a frame of HTTP/2 (RFC 9113 §4.1). Some of these frames are invalid, so Node's own clients and servers refuse to
+ * send them.
  */
 const frame = (type: number, flags: number, stream: number, body = Buffer.alloc(0)): Buffer => {
   const head = Buffer.alloc(9)
@@ -83,10 +82,7 @@ suite('the proxy for secrets with hostile programs and servers', () => {
     return socket
   }
 
-  /**
-   * Sends bytes to the proxy for secrets and returns the bytes received. Stops when `isEnough` returns true for these
-   * bytes, or when the proxy has ended the connection.
-   */
+  /** Sends bytes to the proxy for secrets and returns the bytes received, until they are enough or the connection has ended. */
   const say = async (
     bytes: string | Buffer,
     {
@@ -231,8 +227,8 @@ suite('the proxy for secrets with hostile programs and servers', () => {
       destination.port = portOf(scripted)
       script = answer
       const socket = await open('h2')
-      // When the first frame about the request has come, send a ping on the same connection. If its answer comes, the
-      // proxy for secrets and the connection still work.
+      // Send a ping after the first frame about the request. If it is answered, the proxy for secrets and the connection
+      // still work.
       const lives = new Promise<void>((resolve) => {
         let got = Buffer.alloc(0)
         let hasAsked = false

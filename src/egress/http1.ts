@@ -1,5 +1,5 @@
-// Passes HTTP/1.1 on, as streams: puts secrets into requests, and leaves answers unchanged. After the server has accepted an
-// upgrade (WebSocket), bytes are copied in both directions unchanged.
+// Passes HTTP/1.1 on, as streams, and puts secrets into requests. After an accepted upgrade (WebSocket), bytes are copied
+// unchanged.
 import {
   Agent,
   type ClientRequest,
@@ -30,9 +30,8 @@ const pairsOf = (raw: readonly string[]): [name: string, value: string][] =>
   Array.from({ length: raw.length / 2 }, (_, at) => [raw[2 * at] ?? '', raw[2 * at + 1] ?? ''])
 
 /**
- * Names of headers that apply to one connection only: a fixed list, and those that the header Connection names (RFC
- * 9110 §7.6.1). Host and Content-Length are never removed, even if Connection names them. Otherwise a server could read
- * the body as a request for another host.
+ * Names of headers that apply to one connection only (RFC 9110 §7.6.1). Host and Content-Length pass even if Connection
+ * names them. Otherwise a server could read the body as a request for another host.
  */
 const hopsOf = ({ headers }: IncomingMessage): Set<string> => {
   const named = (headers.connection ?? '').split(',').map((name) => name.trim().toLowerCase())
@@ -56,8 +55,8 @@ const targetOf = (opened: Opened, target: string): string => {
 }
 
 /**
- * Returns path and headers of a request for the server, with the secrets in place of placeholders. Throws a Refusal if
- * the request is for another host or becomes too long.
+ * Returns path and headers for the server, with secrets in place of placeholders. Throws a Refusal if the request is for
+ * another host, or if they become too long.
  */
 const rewritten = (opened: Opened, message: IncomingMessage) => {
   const hosts = pairsOf(message.rawHeaders).filter(([name]) => name.toLowerCase() === 'host')
@@ -86,10 +85,7 @@ const answersOf = (message: IncomingMessage): string[] => {
   )
 }
 
-/**
- * A Node HTTP agent for requests to one server. It uses the connection that is open already. After that connection has
- * ended, it opens another one to the same server.
- */
+/** A Node HTTP agent for requests to one server. It uses the open connection, and after its end opens another one. */
 class OneConnection extends Agent {
   #first: TLSSocket | undefined
   readonly #again: () => TLSSocket
@@ -108,10 +104,7 @@ class OneConnection extends Agent {
     this.#first = undefined
     return first !== undefined && !first.destroyed && first.writable ? first : this.#again()
   }
-  /**
-   * Closes the connections, and prevents new ones. Otherwise Node would open one for each request that still waits,
-   * although the program in the sandbox has disconnected.
-   */
+  /** Closes the connections, and prevents new ones. Otherwise Node would open one for each request that still waits. */
   override destroy() {
     this.#isOver = true
     super.destroy()
@@ -136,8 +129,8 @@ const requestTo = ({ opened, agent }: Side, message: IncomingMessage, isUpgrade 
 }
 
 /**
- * Returns the headers that say that a request has no body. The methods GET, HEAD, DELETE, OPTIONS and TRACE need none.
- * For other methods, Node would send an empty chunked body if the request had no length.
+ * Returns the headers that say that a request has no body. With other methods than these, Node would send an empty chunked
+ * body if the request had no length.
  */
 const noBody = (method: string) =>
   ['GET', 'HEAD', 'DELETE', 'OPTIONS', 'TRACE'].includes(method) ? [] : ['Content-Length', '0']
@@ -188,8 +181,7 @@ const forward = (side: Side, message: IncomingMessage, response: ServerResponse)
   passContinues(outgoing, response)
   // Interim answers other than 100 are not passed on, because clients need none of them.
   outgoing.on('response', guarded(give, lost))
-  // The server has changed the protocol (101), although the client has not asked for an upgrade. Close the connection
-  // to the server, and send the client an error.
+  // The server has changed the protocol (101), although the client has not asked for an upgrade.
   outgoing.on('upgrade', (_answer, server) => {
     server.destroy()
     lost()
@@ -245,9 +237,8 @@ const refuseSocket = (socket: Duplex, answer: OwnAnswer) => {
 }
 
 /**
- * Runs `work` with the entry of `sides` for the client's connection: it says to which server the proxy for secrets
- * passes the connection's requests. Closes the connection if there is no entry. If `work` throws an error, sends the
- * client an answer with an error.
+ * Runs `work` with the entry of the client's connection in `sides`. Closes the connection if there is none. If `work`
+ * throws, answers with an error.
  */
 const orRefuse = (socket: Duplex, work: (side: Side) => void, refuse: (answer: OwnAnswer) => void) => {
   const side = sides.get(socket)

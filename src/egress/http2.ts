@@ -1,5 +1,5 @@
-// Passes HTTP/2 on, stream by stream, including trailers and resets, which gRPC needs. Push and extended CONNECT are not offered,
-// so clients use HTTP/1.1 for WebSockets.
+// Passes HTTP/2 on, stream by stream, with trailers and resets, which gRPC needs. Extended CONNECT is not offered, so
+// clients use HTTP/1.1 for WebSockets.
 import {
   type ClientHttp2Session,
   type ClientHttp2Stream,
@@ -37,8 +37,7 @@ const valuesOf = <H extends object>(headers: H) =>
 const rewritten = (opened: Opened, headers: IncomingHttpHeaders): IncomingHttpHeaders | OwnAnswer => {
   if (headers[':method'] === 'CONNECT') return ownAnswers.tunnel
   const { ':authority': authority, host } = headers
-  // Refuse every scheme except `https`. With another one, the path may be a whole URL for another host, which the
-  // checks below would not notice.
+  // With another scheme, the path may be a whole URL for another host, which the checks below would not notice.
   if (headers[':scheme'] !== 'https') return ownAnswers.misdirected
   if (!isFor(opened, authority ?? host) || (host !== undefined && !isFor(opened, host))) return ownAnswers.misdirected
   const secrets = opened.secrets()

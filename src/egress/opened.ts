@@ -1,5 +1,4 @@
-// A connection in which the proxy for secrets decrypts TLS: it has a TLS connection to the program in the sandbox, and
-// another one to the server that the program wants.
+// A connection that the proxy for secrets decrypts: one TLS connection to the program, and one to its server.
 import type { TLSSocket } from 'node:tls'
 import type { KnownSecret } from '#src/wire/secrets.ts'
 
@@ -10,10 +9,7 @@ export type Opened = {
   serverName: string
   /** The secrets that the sandbox may send to this server now. They may change while the connection is open. */
   secrets: () => readonly KnownSecret[]
-  /**
-   * The connection to the server after the server's certificate was verified. If the connection failed: the sentence
-   * with which the proxy for secrets answers every request.
-   */
+  /** The verified connection to the server, or the sentence that answers every request because the connection failed. */
   server: { socket: TLSSocket; connectAgain: () => TLSSocket } | { failure: string }
 }
 

@@ -1,5 +1,5 @@
-// Finds the address that a connection was going to before the firewall redirected it to the proxy for secrets. Node has
-// no function for this, so this file calls the C library through Node's foreign function interface.
+// Finds where a connection was going before the firewall redirected it to the proxy for secrets. Node has no function for
+// this, so this file calls the C library.
 import { dlopen } from 'node:ffi'
 import type { Socket } from 'node:net'
 
@@ -16,10 +16,7 @@ const { functions } = dlopen(null, {
 })
 const getsockopt = functions['getsockopt'] as (...given: unknown[]) => number
 
-/**
- * Returns the address that a redirected connection was going to. Undefined if the firewall has not redirected the
- * connection, or if the connection has ended.
- */
+/** Returns where a redirected connection was going. Undefined if it was not redirected, or has ended. */
 export const originalDestinationOf = (socket: Socket): Destination | undefined => {
   const fd = (socket as unknown as { _handle?: { fd?: number } })._handle?.fd
   if (fd === undefined || fd < 0) return undefined

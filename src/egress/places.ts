@@ -1,6 +1,5 @@
-// Limits the connections to the proxy for secrets. Each sandbox has a fixed maximum. One organization may have at most
-// as many connections as then stay free. Each organization always gets a few, even if other organizations use all
-// others.
+// Limits the connections to the proxy for secrets, per sandbox and per organization. Each organization always gets a few,
+// even if other organizations use all others.
 import { Budget } from '#src/kit/budget.ts'
 
 const mostOfSandbox = 512
@@ -11,8 +10,8 @@ export class Places {
   readonly #ofOwners = new Budget(mostOfAll)
 
   /**
-   * Counts a new connection of the sandbox with this network address. Returns the function to call when the connection has ended,
-   * or undefined if the connection must be refused.
+   * Counts a new connection of the sandbox at this address. Returns the function to call when the connection has ended, or
+   * undefined if it must be refused.
    */
   take(address: string, owner: string): (() => void) | undefined {
     if (!this.#ofSandboxes.take(address)) return undefined

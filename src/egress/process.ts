@@ -1,6 +1,5 @@
-// The proxy that puts secrets into requests. The runner starts it, without privileges, when the first sandbox with
-// secrets starts, and sends it the secrets of each sandbox. The proxy recognizes a sandbox by the source address of its
-// connections. The firewall rules make sure that no sandbox uses the address of another one.
+// The proxy that puts secrets into requests. The runner starts it, without privileges, with the first sandbox that has
+// secrets. It recognizes a sandbox by its source address: the firewall lets no sandbox use the address of another one.
 import { type AddressInfo, createServer, type Socket } from 'node:net'
 import type { FromEgress, KnownSecret, ToEgress } from '#src/wire/secrets.ts'
 import { serveConnection } from './connection.ts'
@@ -62,8 +61,7 @@ const take = (socket: Socket) => {
   const secrets = () => (sandbox.secrets === 'awaited' ? [] : sandbox.secrets)
   const known = async () => {
     await untilKnown(sandbox)
-    // Reset the connection if the secrets did not arrive in time. The server would refuse a request without its secrets, and
-    // the user could not know why.
+    // The secrets did not arrive in time. Without them, the server would refuse the request, and the user could not know why.
     if (sandbox.secrets === 'awaited') socket.resetAndDestroy()
   }
   const trouble = (about: string, sentence: string) => noteTrouble(address, sandbox, about, sentence)

@@ -1,12 +1,8 @@
-// Replaces the placeholders of secrets in a request by the secrets' values: in header values, in the credentials of
-// Basic authentication, and in path and query. Bodies stay unchanged, because a value in place of a placeholder would
-// make their length and signature wrong.
+// Replaces the placeholders of secrets in a request: in header values, in Basic credentials, and in path and query. Bodies
+// stay unchanged, because their length and signature would become wrong.
 import type { KnownSecret } from '#src/wire/secrets.ts'
 
-/**
- * Maximum number of bytes of a request's path and headers, both before and after placeholders are replaced by secrets.
- * Usual servers accept fewer bytes.
- */
+/** Maximum number of bytes of a request's path and headers, before and after secrets replace placeholders. */
 export const mostHeadBytes = 64 * 1024
 
 /** Thrown if a request with its secrets filled in would be longer than `mostHeadBytes`. */
