@@ -1,6 +1,6 @@
-// Asks control whether a caller may reach a sandbox and where the sandbox is. If control has sent its answer before the
-// call came, the gate does not ask. An answer that allows a call is cached for at most a second, so that many equal
-// calls at the same time cause one question. A refusal is never cached. The cache contains only hashes of credentials.
+// Asks control whether a caller may reach a sandbox and where the sandbox is, unless control has sent its answer ahead. An
+// answer that allows a call is cached for at most a second. A refusal is never cached. The cache contains only hashes of
+// credentials.
 import { Pool } from 'undici'
 import { type Credential, connectorFor } from '#src/kit/credential.ts'
 import { readWhole } from '#src/kit/read-whole.ts'
@@ -49,10 +49,7 @@ const isAhead = (said: Partial<AccessAhead> | null): said is AccessAhead =>
   typeof said.at === 'number' &&
   isAccess(said.access ?? null)
 
-/**
- * Largest allowed difference between control's clock and the gate's clock, in ms. An answer that control sends ahead
- * contains its time. If that time differs more from the gate's clock, the gate ignores the answer and asks control.
- */
+/** An answer that control sends ahead is ignored if its time is more than this many ms in the future by the gate's clock. */
 const clockSkewMs = 50
 
 const isTicketKeys = (body: Partial<TicketKeys> | null): body is TicketKeys =>
@@ -91,8 +88,8 @@ export class AccessDesk implements AsyncDisposable {
     if (open && open.until > performance.now()) return open.asking
     if (this.#questions >= openQuestions) return Promise.reject(unavailable('too many open questions'))
     this.#questions += 1
-    // An answer is cached for one second from the moment at which the question is sent. So if control withdraws the
-    // access while the question is pending, the access ends within a second.
+    // Counted from the sending of the question: if control withdraws the access while the question is pending, it ends
+    // within a second.
     const until = performance.now() + accessKeptMs
     const asking = this.askAnew(question)
       .then((access) => this.#keep(key, access, until))
@@ -105,8 +102,8 @@ export class AccessDesk implements AsyncDisposable {
   }
 
   /**
-   * Caches an answer that control sends ahead, before a call needs it. If the answer is too old or malformed, it is
-   * ignored, and the gate asks control when the call comes.
+   * Caches an answer that control sends ahead. Ignores it if it is too old or malformed: the gate asks control when the
+   * call comes.
    */
   hear(text: string): Access | undefined {
     const said = parsed(text) as Partial<AccessAhead> | null
@@ -190,10 +187,7 @@ export class AccessDesk implements AsyncDisposable {
     )
   }
 
-  /**
-   * Caches an answer if its sandbox is started. A sandbox that is not started may start at any moment, so an answer
-   * about it is not cached.
-   */
+  /** Caches an answer if its sandbox is started. Any other sandbox may start at any moment. */
   #keep(key: string, access: Access, until: number): Access {
     if (!access.isStarted) return access
     this.#kept.delete(key)

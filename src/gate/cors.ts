@@ -1,5 +1,4 @@
-// Answers calls from pages of other origins (CORS). Browsers send a preflight before every call of Daytona's public
-// SDK, because the SDK sets headers of its own. Pages of every origin may call: the credential is in a header and not
+// Answers calls from pages of other origins (CORS). Pages of every origin may call: the credential is in a header and not
 // in a cookie, so a page can use only credentials that it has.
 import type { IncomingMessage } from 'node:http'
 

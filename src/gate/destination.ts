@@ -1,5 +1,4 @@
-// The destination of a call: the server to which the gate passes the call, and the parts of the call that the gate
-// passes on. The server is a toolbox, another gate, or a server in a sandbox.
+// The destination of a call, and the parts of the call that it gets: a toolbox, another gate, or a server in a sandbox.
 import type { ClientRequest, IncomingMessage } from 'node:http'
 import type { Problem } from '#src/problems.ts'
 
@@ -14,9 +13,6 @@ export type Destination = {
   inward: (isUpgrade: boolean) => string[]
   /** Returns those headers of the destination's answer that the gate passes on to the caller. */
   outward: (answer: IncomingMessage) => string[]
-  /**
-   * Returns the error for the caller if the connection to the destination failed before an answer came, or if the
-   * answer cannot be passed on.
-   */
+  /** Returns the error for the caller if no answer came, or if the answer cannot be passed on. */
   failure: (cause: unknown) => Problem
 }

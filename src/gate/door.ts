@@ -30,15 +30,13 @@ export const createDoor = (
       sandboxId: entering.sandboxId,
       ...need,
     } satisfies Need)
-    // Refuse a ticket for another gate. Such a ticket names a unix socket of a runner on another host. On this host,
-    // the same path could be the socket of any program.
+    // A ticket for another gate names a unix socket on another host. On this host, the path could be the socket of any program.
     if (home !== gateId) throw new Problem('unauthorized', undefined, { cause: 'the ticket is for another gate' })
-    // The runner's address in the ticket is signed. The address in `entering` may come from another gate, which must
-    // not be able to name a socket of this host.
+    // The ticket is signed. The address in `entering` may come from another gate, which must not be able to name a socket
+    // of this host.
     const found = await sandboxes.find({ ...entering, ...(runnerAddress !== undefined && { runnerAddress }) })
-    // Refuse a ticket for a sandbox that has another owner. Before its claim, a warm sandbox has another owner than
-    // after it. The runner reports generation and owner together, and `find` has waited for the generation that control
-    // requires. So `found` has the present owner.
+    // A warm sandbox changes its owner when it is claimed. The runner reports owner and generation together, and `find` has
+    // waited for the required generation. So `found` has the present owner.
     if (found.sandbox !== undefined && found.sandbox.assignment.organizationId !== organizationId) {
       throw new Problem('unauthorized', undefined, { cause: 'the ticket is for another organization' })
     }

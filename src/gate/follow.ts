@@ -1,6 +1,5 @@
-// Records calls through the gate for telemetry. For a call to the toolbox, the record names the sandbox, and the
-// toolbox adds the route. For a call to a preview, the route in the record is only the word `preview`. The path of such
-// a call is not recorded, because it belongs to the sandbox, and the preview's address may contain a token.
+// Records calls through the gate for telemetry. The record of a call to a preview has no path: the path belongs to the
+// sandbox, and the address may contain a token.
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { followCall } from '#src/http/followed-call.ts'
 import { decoded } from './query.ts'

@@ -1,6 +1,5 @@
-// Forwards one HTTP call (no upgrade) and its answer as streams. Bytes are read only as fast as the slower side accepts
-// them. If the caller or the destination disconnects, the other connection is ended. The destination may be a hostile
-// server inside a sandbox.
+// Forwards one HTTP call (no upgrade) and its answer as streams, no faster than the receiver accepts them. If one side
+// disconnects, the other connection is ended. The destination may be a hostile server inside a sandbox.
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { hasBody } from '#src/http/answer.ts'
 import { beneath, Inflow, writeThrough } from '#src/kit/inflow.ts'
@@ -14,15 +13,14 @@ type Exchange = {
 }
 
 /**
- * Bodies of at least this many bytes bypass the HTTP parser. For a shorter body this would save little, because it
- * arrives together with its head, or soon after it.
+ * Bodies of at least this many bytes bypass the HTTP parser. A shorter body arrives with its head or soon after it, so this
+ * would save little.
  */
 const longBytes = 256 * 1024
 
 /**
- * Returns the length of an answer's body if the gate can write the body to the caller's socket without changing it;
- * otherwise undefined. `head`: the headers that the caller gets. If they contain no length, Node must send the body in
- * HTTP chunks.
+ * Returns the length of an answer's body if the gate can write the body to the caller's socket without changing it. If
+ * `head`, the headers for the caller, has no length, Node must send HTTP chunks.
  */
 const plainLengthOf = ({ statusCode, socket }: IncomingMessage, request: IncomingMessage, head: readonly string[]) => {
   const isPlain = request.method === 'GET' && (statusCode === 200 || statusCode === 206) && socket instanceof Inflow
@@ -32,8 +30,8 @@ const plainLengthOf = ({ statusCode, socket }: IncomingMessage, request: Incomin
 }
 
 /**
- * Passes a long body on without the HTTP parser, which would copy all bytes. The parser has read the head and perhaps
- * the beginning of the body. The body ends after `length` bytes. The connection is not reused.
+ * Passes a long body on without the HTTP parser, which would copy all bytes. The parser has read the head and perhaps the
+ * beginning of the body. The connection is not reused.
  */
 const passBody = (answer: IncomingMessage, length: number, response: ServerResponse) => {
   const from = answer.socket as Inflow
@@ -65,8 +63,7 @@ const answerWith = (answer: IncomingMessage, { request, response, destination }:
   const length = plainLengthOf(answer, request, head)
   if (length !== undefined) {
     answer.on('error', () => {})
-    // Node's HTTP parser calls this function when it has read the answer's head. After the call it reads the bytes of the body that
-    // came with the head. `passBody` needs these bytes, so it runs later.
+    // Node's HTTP parser reads the first bytes of the body only after this function. `passBody` needs them, so it runs later.
     process.nextTick(passBody, answer, length, response)
     return
   }
@@ -90,15 +87,14 @@ export const forward = ({ request, response, destination }: Exchange): Promise<v
     let stopBody = () => {}
     const fail = (cause: unknown) => {
       outgoing.destroy()
-      // Stop passing the request body on. The code that sends the error to the caller reads the rest of the body and drops it.
+      // The code that sends the error to the caller reads the rest of the body and drops it.
       stopBody()
       if (response.headersSent || response.destroyed) response.destroy()
       else reject(destination.failure(cause))
     }
     let isAnswered = false
     response.once('close', () => {
-      // The caller has got the answer or has disconnected. The rest of the request body and of the answer is not
-      // needed, so the connection to the destination is closed.
+      // Nobody needs the rest of the request body or of the answer any more.
       if (!response.writableFinished || !request.complete) outgoing.destroy()
       resolve()
     })
@@ -109,8 +105,7 @@ export const forward = ({ request, response, destination }: Exchange): Promise<v
     })
     outgoing.once('close', () => {
       if (!isAnswered) fail('it closed the connection')
-      // Stop sending the request body, and read and drop the rest of it, because many callers send the whole body
-      // before they read the answer.
+      // Read and drop the rest of the request body: many callers send the whole body before they read the answer.
       stopBody()
       request.resume()
     })
@@ -123,9 +118,9 @@ export const forward = ({ request, response, destination }: Exchange): Promise<v
         fail(error)
       }
     })
-    // Ends the request to the destination after its body. While bytes of the body wait in the buffer, Node's `end` adds
-    // an empty write. This write would fail if the server answers and closes at the last byte of the body, and the
-    // answer would be lost. So if the length of the body is known, `end` is then called only when the answer has begun.
+    // While bytes of the body wait in the buffer, Node's `end` adds an empty write. This write would fail if the server
+    // answers and closes at the last byte of the body, and the answer would be lost. So if the length is known, `end` waits
+    // for the answer.
     const endBody = () => {
       const hasSaidAll = request.headers['content-length'] !== undefined
       if (hasSaidAll && !isAnswered && outgoing.writableLength > 0) outgoing.once('response', () => outgoing.end())

@@ -415,7 +415,7 @@ suite('how the toolbox receives a call from the gate', () => {
   }
 
   test('the gate disconnects a caller that reads nothing for a while, but not a caller that reads slowly', async () => {
-    // The gate's idle timeout. A caller that reads slowly must be able to read some bytes in this time, even on a busy machine.
+    // The gate's idle timeout. A slow caller must be able to read some bytes in this time, even on a busy machine.
     const idleMs = 1500
     await using sides = await startSides({ idleMs })
     const left = Promise.withResolvers<void>()
@@ -426,8 +426,8 @@ suite('how the toolbox receives a call from the gate', () => {
       await pause(isLate ? idleMs * 1.5 : 0)
       response.end(Buffer.alloc(isLate ? sizes.late : sizes.stuck))
     }
-    // This call reads the answer of `/late` as soon as it arrives. If the test began to read only after the call of
-    // `/stuck` has ended, the gate could disconnect this call, too.
+    // This call reads the answer as soon as it arrives. If it began only after `/stuck` has ended, the gate could
+    // disconnect it, too.
     const late = fetch(`${sides.url}/toolbox/box/late`, { headers: bearer }).then((reply) => reply.arrayBuffer())
     const socket = connect(sides.port, '127.0.0.1').pause()
     socket.on('error', () => {})

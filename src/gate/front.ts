@@ -1,7 +1,6 @@
-// The gate's HTTP server. It reads only the heads of calls, except that it checks the bodies of uploads
-// (object-storage/). The toolbox, which runs in the same process, reads the bodies of its calls. All other bodies pass
-// unchanged into sandboxes, or to the gate of another host. Control checks every call before a byte of the call reaches
-// the toolbox or a sandbox.
+// The gate's HTTP server. It reads only the heads of calls, and the bodies of uploads (object-storage/). Other bodies go to
+// the toolbox in this process, or pass unchanged into sandboxes or to other gates. Control checks every call before a byte
+// of it reaches the toolbox or a sandbox.
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
 import type { Duplex } from 'node:stream'
 import { answersWithin, hasBody } from '#src/http/answer.ts'
@@ -77,8 +76,8 @@ const checkHead = (request: IncomingMessage): void => {
 }
 
 /**
- * Returns the toolbox call for a preview address with port 2280, which serves toolbox paths only. The token of a signed
- * address gives access to this port, and a cookie does not.
+ * Returns the toolbox call for a preview address with port 2280. The token of a signed address gives access to this port,
+ * and a cookie does not.
  */
 const toolboxTarget = ({ sandbox, path, query, queryToken }: PreviewAddress, method: string): Target => ({
   ...readTarget(`/toolbox/${encodeURIComponent(sandbox)}${path}${query}`, method),
@@ -115,8 +114,8 @@ export const createFront = ({
   const upgraded = new Set<Duplex>()
   let toolboxDescription: string | undefined
   /**
-   * Returns the address of the runner that stores an upload. If control names a runner of another host, this host's
-   * runner is used, because the runners of all hosts have one store for uploads.
+   * Returns the address of the runner that stores an upload. Any runner will do, because the runners of all hosts have one
+   * store for uploads. So if control names a runner of another host, this host's runner is used.
    */
   const ownRunner = ({ runnerAddress, gateId: id = localGateId }: UploadAccess): string => {
     if (id === (gateId ?? localGateId)) return runnerAddress
@@ -142,8 +141,8 @@ export const createFront = ({
   }
 
   /**
-   * Asks control whether the call is allowed and where its sandbox is. Throws a Problem if control refuses, or if the
-   * sandbox is not started. `mayBePaused`: a paused sandbox is accepted too.
+   * Asks control whether the call is allowed and where its sandbox is. Throws a Problem if control refuses or the sandbox
+   * is not started. `mayBePaused`: a paused sandbox is accepted too.
    */
   const admit = async (question: AccessQuestion, { mayBePaused = false } = {}): Promise<Access> => {
     const place = await access.ask(question)
@@ -152,10 +151,7 @@ export const createFront = ({
     return place
   }
 
-  /**
-   * Registers an open call. Returns a function that must be called at the end of the call. Throws if the organization
-   * has too many open calls.
-   */
+  /** Registers an open call. Returns the function to call at its end. Throws if the organization has too many open calls. */
   const present = (
     { organizationId, openedBy }: Access,
     question: AccessQuestion,
@@ -198,8 +194,8 @@ export const createFront = ({
   }
 
   /**
-   * Ends the call if its request body arrives too slowly: the code that reads the body gets a Problem, and the caller
-   * gets this Problem as the answer. If an answer has begun, or nobody reads the body, the connection is closed.
+   * Ends the call if its request body arrives too slowly. The reader of the body, and then the caller, gets a Problem. If
+   * an answer has begun, or nobody reads the body, the connection is closed.
    */
   const followBody = (request: IncomingMessage, response: ServerResponse) => {
     if (!hasBody(request) || request.complete) return
@@ -253,8 +249,8 @@ export const createFront = ({
   }
 
   /**
-   * Answers the visitor of a preview whose call is refused. A preflight (a browser's OPTIONS call) carries no
-   * credentials, so control may refuse it. The gate still answers it, because the answer contains no secret.
+   * Answers the visitor of a preview whose call is refused. A preflight carries no credentials, so control may refuse it.
+   * The gate still answers it, because the answer contains no secret.
    */
   const refuseVisitor = (problem: Problem, request: IncomingMessage, response: ServerResponse) => {
     if (isPreflight(request)) response.writeHead(204, preflightHeaders(request)).end()
@@ -269,8 +265,8 @@ export const createFront = ({
     try {
       const complaint = findBadHead(request)
       const isForStorage = isObjectStorage(request.url ?? '/')
-      // If the head of a call is invalid, refuse the call before its host name is read. Calls to the object storage are
-      // refused later, because their clients expect the refusal in XML.
+      // Refuse an invalid head before its host name is read. Calls to the object storage are refused later: their clients
+      // expect XML.
       if (complaint !== undefined && !isForStorage) throw new Problem('bad_request', complaint)
       const address = complaint === undefined ? addressOf(request) : undefined
       if (address?.port === toolboxPort) {
@@ -299,10 +295,7 @@ export const createFront = ({
 
   type Upgrade = { request: IncomingMessage; socket: Duplex; head: Buffer }
 
-  /**
-   * Asks control whether an upgrade (such as a WebSocket) is allowed. The returned `goOn` connects the caller to the
-   * toolbox, to another gate or to the server in the sandbox.
-   */
+  /** Asks control whether an upgrade is allowed. The returned `goOn` connects the caller to the destination. */
   const admitUpgrade = async ({ request, socket, head }: Upgrade) => {
     checkHead(request)
     const address = addressOf(request)
@@ -364,8 +357,7 @@ export const createFront = ({
     ServerResponse: answersWithin(),
     maxHeaderSize: headBytes,
     ...headTimes,
-    // A request has no limit of its total time, because a large upload may take long. Bodies that arrive too slowly
-    // have their own limits (`slow`).
+    // A large upload may take long, so the total time has no limit. `slow` limits bodies that arrive too slowly.
     requestTimeout: 0,
     keepAliveTimeout: 90_000,
     noDelay: true,

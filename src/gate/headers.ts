@@ -1,5 +1,5 @@
-// Chooses the headers of a message that the gate passes on, in their order and with repetitions. Leaves out headers
-// that apply to one connection only (RFC 9110 §7.6.1), and headers that the receiver must not get.
+// Chooses the headers that the gate passes on. Leaves out headers that apply to one connection only (RFC 9110 §7.6.1), and
+// headers that the receiver must not get.
 import type { IncomingMessage } from 'node:http'
 
 const ofOneConnection = new Set([
@@ -15,15 +15,12 @@ const ofOneConnection = new Set([
 ])
 
 /**
- * Whether a header describes the body or its caching. The gate passes such a header on even if the `Connection` header
- * names it (RFC 9110 §7.6.1). Without its length, the body could be read as a second message.
+ * Whether a header describes the body or its caching. It passes even if the `Connection` header names it (RFC 9110 §7.6.1):
+ * without its length, the body could be read as a second message.
  */
 const isForAll = (name: string) => name.startsWith('content-') || name === 'cache-control'
 
-/**
- * Returns the names in the `Connection` header of a message, without those that always pass. The headers with these
- * names apply to one connection only.
- */
+/** Returns the names in the `Connection` header, without those that always pass. These headers apply to one connection only. */
 const namedByConnection = ({ headers }: IncomingMessage) => {
   const names = (headers.connection ?? '').split(',').map((name) => name.trim().toLowerCase())
   return new Set(names.filter((name) => !isForAll(name)))

@@ -114,8 +114,7 @@ suite('a connection to a port inside a sandbox', () => {
       socket.on('data', (bytes) => {
         said += bytes
       })
-      // The connection may end with a reset or with an end of file. In both cases, all bytes that the server has sent
-      // must have arrived.
+      // The connection may end with a reset or an end of file. In both cases, all bytes that were sent must have arrived.
       const closed = new Promise((resolve) => socket.once('close', resolve).once('end', () => socket.destroy()))
       const sending = setInterval(() => socket.write(Buffer.alloc(300_000)), 1)
       await closed

@@ -1,5 +1,4 @@
-// Connections to servers inside sandboxes. The agent connects to the server inside the sandbox and passes bytes on.
-// Answers of hostile servers are parsed here, without privileges.
+// Connections to servers inside sandboxes, through the agent. Answers of hostile servers are parsed here, without privileges.
 import { type ClientRequest, request } from 'node:http'
 import type { Duplex } from 'node:stream'
 import { Budget } from '#src/kit/budget.ts'
@@ -11,8 +10,8 @@ import { NothingListens, NotStarted } from './hindrance.ts'
 import { withFewInterim } from './interim.ts'
 
 /**
- * Maximum number of connections per sandbox, so that no sandbox uses up the gate's file descriptors. The agent allows
- * twice as many, because it also has other connections.
+ * Maximum number of connections per sandbox, so that no sandbox uses up the gate's file descriptors. The agent allows twice
+ * as many.
  */
 const mostConnections = 512
 /**
@@ -37,10 +36,7 @@ export class Inside {
   readonly #elsewhere: (entering: Entering, port: number) => Promise<Duplex> | undefined
   readonly #open = new Budget({ each: mostConnections })
 
-  /**
-   * `elsewhere`: a function that opens the connection through the gate of the sandbox's host. It returns undefined if
-   * the sandbox is on this host.
-   */
+  /** `elsewhere` opens the connection through the gate of the sandbox's host. It returns undefined if that is this host. */
   constructor(
     door: Door,
     dialled: (socketPath: string) => Pick<Agent, 'dial'> = agentAt,
@@ -52,9 +48,8 @@ export class Inside {
   }
 
   /**
-   * Creates an HTTP request to a server in a sandbox. The caller must end the request. Every request has its own
-   * connection: many servers in sandboxes serve one connection at a time, so a connection that is kept open would block
-   * all others.
+   * Creates an HTTP request to a server in a sandbox. The caller must end it. Every request has its own connection: many
+   * servers serve one connection at a time, so a connection that is kept open would block all others.
    */
   request(entering: Entering, port: number, { method, path, headers }: Outgoing): ClientRequest {
     const outgoing = request({
@@ -85,8 +80,8 @@ export class Inside {
     if (!this.#open.take(id)) throw tooMany()
     try {
       const socket = await this.#dialWithin(socketPath, port)
-      // Close the whole connection when the server in the sandbox stops sending. The gate cannot see whether the server
-      // still reads, or has closed its socket.
+      // The server in the sandbox has stopped sending. The gate cannot see whether it still reads, so the whole connection
+      // is closed.
       socket.allowHalfOpen = false
       if (socket.destroyed) throw new NotStarted()
       socket.once('close', () => this.#open.give(id))

@@ -1,5 +1,5 @@
-// Limits how many 1xx answers a server may send to one request. The gate drops 1xx answers. Without a limit, a hostile
-// server could send them without end.
+// Limits how many 1xx answers a server may send to one request. The gate drops them, so a hostile server could send them
+// without end.
 import type { ClientRequest } from 'node:http'
 
 /** Maximum number of 1xx answers per call. */

@@ -22,10 +22,7 @@ import { Sandboxes } from './sandboxes.ts'
 import { TicketChecks } from './tickets.ts'
 import { calledBy } from './toolbox-calls.ts'
 
-/**
- * When the gate stops, running calls have this many milliseconds to end. Then they are cut off. The gate needs some
- * time after that, and stops within 3 s in total.
- */
+/** When the gate stops, running calls have this many milliseconds to end. The gate stops within 3 s in total. */
 const graceMs = 2000
 
 type Gate = {

@@ -1,6 +1,5 @@
-// Asks a runner how many processes of a sandbox the kernel has killed for lack of memory, and when. Commands that end
-// while a question is pending share the next question, because one question per command would cost more than a short
-// command itself.
+// Asks a runner how many processes of a sandbox the kernel has killed for lack of memory, and when. Commands that end while
+// a question is pending share the next one, because a question costs more than a short command.
 import type { GateRequest, MemoryKillsHere } from '#src/wire/gate-link.ts'
 
 /** Maximum time, in milliseconds, that a question waits for the runner's answer. */
@@ -24,8 +23,8 @@ export class MemoryKillQuestions {
   }
 
   /**
-   * Returns how many processes of a sandbox were killed for lack of memory, and when. The runner is asked after this function was
-   * called, so that the answer includes a kill that has just happened.
+   * Returns how many processes of a sandbox were killed for lack of memory, and when. The runner is asked after this call,
+   * so the answer includes a kill that has just happened.
    */
   find(sandboxId: string): Promise<MemoryKillsHere> {
     const asked = this.#bySandbox.get(sandboxId)
@@ -33,8 +32,8 @@ export class MemoryKillQuestions {
     const signal = AbortSignal.timeout(this.#longestMs)
     const ask = () => this.#ask(sandboxId, signal)
     if (asked === undefined) return ask()
-    // The pending question may have been sent before this caller's command ended. So a second question follows it. All
-    // callers that come before the second question is sent share its answer.
+    // The pending question may have been sent before this caller's command ended. So a second one follows, for all callers
+    // that come meanwhile.
     asked.next = asked.underWay.then(ask, ask)
     return asked.next
   }

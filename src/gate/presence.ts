@@ -4,23 +4,19 @@ import type { AccessQuestion } from '#src/wire/access.ts'
 import type { AccessDesk } from './access.ts'
 
 /**
- * Milliseconds until the gate asks control again whether an open call is still allowed. If the call counts as activity,
- * control then records activity of the sandbox. The shortest auto-stop is a minute, and control records activity with a
- * delay, so the interval must be much shorter.
+ * Milliseconds until the gate asks control again about an open call, which may count as activity. The shortest auto-stop is
+ * a minute, and control records activity with a delay, so the interval must be much shorter.
  */
 const presenceMs = 20_000
-/**
- * Milliseconds until the gate asks control again about an open call, if control could not be reached, or answered with
- * an error that does not end the call.
- */
+/** Milliseconds until the gate asks again if control could not be reached, or answered with an error that does not end the call. */
 const againMs = 3_000
 
 const ends = new Set(['unauthorized', 'forbidden', 'not_found'])
 
 /**
- * Asks control at intervals whether an open call is still allowed. Control then also records activity of the sandbox,
- * if the call counts as activity. `onRefused` runs if control refuses with 401, 403 or 404, but not if control cannot
- * be reached or answers with another error. Returns a function that stops the questions.
+ * Asks control at intervals whether an open call is still allowed, which also records activity if the call counts as
+ * activity. `onRefused` runs if control refuses with 401, 403 or 404, but not after other errors. Returns a function that
+ * stops the questions.
  */
 export const keepPresent = (
   access: AccessDesk,

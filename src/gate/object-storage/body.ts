@@ -1,6 +1,5 @@
 // Checks the bodies of uploads while the gate passes them on to a runner. If the bytes are not those that the caller
-// signed, the stream ends with an error. Clients send bodies plain, or in `aws-chunked` form: chunks with signatures,
-// and perhaps checksums at the end.
+// signed, the stream ends with an error. A body is plain, or in `aws-chunked` form: chunks with signatures.
 import { createHash } from 'node:crypto'
 import type { IncomingMessage } from 'node:http'
 import { crc32 } from 'node:zlib'

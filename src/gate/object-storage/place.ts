@@ -1,5 +1,4 @@
-// Reads from the URL of an S3 call which object the call is about, and the parameters of the call. The bucket contains
-// only `{organization}/{hash}/context.tar`.
+// Reads from the URL of an S3 call its object and its parameters. The bucket contains only `{organization}/{hash}/context.tar`.
 import { contextBucket, contextHash } from '#src/wire/contexts.ts'
 import { S3Refusal } from './refusal.ts'
 

@@ -1,6 +1,5 @@
-// The part of an S3 server that clients need to upload the files of a Dockerfile (COPY). The signature is checked
-// before the body is read. A call can access only the files of its own organization, and is passed to the runner that
-// stores them.
+// The part of an S3 server that clients need to upload the files of a Dockerfile (COPY). The signature is checked before
+// the body is read. A call can access only the files of its own organization.
 import { randomUUID } from 'node:crypto'
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { RateLimiterMemory } from 'rate-limiter-flexible'

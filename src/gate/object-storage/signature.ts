@@ -1,5 +1,4 @@
-// Checks the signature of a call (AWS Signature Version 4, in the Authorization header). The library aws4fetch signs
-// the call again with the secret that control knows, and the two signatures are compared.
+// Checks the signature of a call (AWS Signature Version 4): signs the call again with the secret that control knows, and compares.
 import { createHmac, timingSafeEqual } from 'node:crypto'
 import type { IncomingMessage } from 'node:http'
 import { AwsV4Signer } from 'aws4fetch'
@@ -18,8 +17,8 @@ export type SignedCall = {
 }
 
 /**
- * Values to check the signatures of a body's chunks. `key`: the signing key, derived from the caller's secret and the
- * day. `signature`: the signature of the call, from which the signature of the first chunk is computed.
+ * Values to check the signatures of a body's chunks. `signature`: the signature of the call, from which that of the first
+ * chunk is computed.
  */
 export type SigningKey = { key: Buffer; scope: string; datetime: string; signature: string }
 

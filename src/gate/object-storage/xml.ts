@@ -35,10 +35,7 @@ export const beginXml = (key: string, uploadId: string) =>
 export const completeXml = (key: string, etag: string) =>
   `${head}<CompleteMultipartUploadResult ${namespace}>${tag('Bucket', contextBucket)}${tag('Key', key)}${tag('ETag', `"${etag}"`)}</CompleteMultipartUploadResult>`
 
-/**
- * Returns the parts that a client lists when it completes an upload. The sizes and contents of the parts were checked
- * when the parts arrived.
- */
+/** Returns the parts that a client lists when it completes an upload. Sizes and contents were checked when the parts arrived. */
 export const partsIn = (xml: string): { number: number; etag: string }[] => {
   const parts = [...xml.matchAll(/<Part>(.*?)<\/Part>/gs)].map(([, part = '']) => ({
     number: Number(/<PartNumber>\s*(\d{1,6})\s*<\/PartNumber>/.exec(part)?.[1] ?? Number.NaN),

@@ -1,5 +1,4 @@
-// Serves the gates of other machines. A gate authenticates with its certificate. Each call needs a ticket. door.ts
-// checks the ticket, as it does for calls that clients send to this gate.
+// Serves the gates of other machines, which authenticate with certificates. door.ts checks the ticket of each call.
 import { once } from 'node:events'
 import { createServer as createHttpServer, type IncomingMessage, type ServerResponse } from 'node:http'
 import type { AddressInfo, Socket } from 'node:net'
@@ -90,8 +89,7 @@ export const listenForPeers = async ({
     log.warn(details, 'a connection from another gate was refused')
   }
 
-  // Anybody on the network can open connections. If there are too many without a certificate, the oldest is closed, so
-  // that gates can still connect.
+  // Anybody on the network can open connections. The oldest without a certificate is closed, so that gates can still connect.
   const unproved = new Map<string, Duplex>()
   const keyOf = ({ remoteAddress, remotePort }: Socket) => `${remoteAddress} ${remotePort}`
   server.on('connection', (socket: Socket) => {
@@ -101,8 +99,8 @@ export const listenForPeers = async ({
     if (unproved.size > mostUnproved) unproved.values().next().value?.destroy()
   })
 
-  // A gate that an attacker controls must not use up the connections of all other gates. If there are too many
-  // connections, the oldest connection of the host with the most connections is closed.
+  // A gate that an attacker controls must not use up the connections of all other gates. So if there are too many, the host
+  // with the most connections loses its oldest.
   const proved = new Map<string, Set<Duplex>>()
   let provedCount = 0
   const admit = (hostId: string, socket: Duplex) => {

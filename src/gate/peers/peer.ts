@@ -1,6 +1,5 @@
-// Calls the gate of another machine. Connections are kept for later calls. While calls are open, this gate regularly
-// asks the other gate whether it is alive. Otherwise this gate would not notice that the other machine has lost its
-// power: such a machine closes no connection.
+// Calls the gate of another machine. Connections are kept for later calls. While calls are open, this gate regularly asks
+// the other gate whether it is alive, because a machine that has lost its power closes no connection.
 import type { ClientRequest, IncomingMessage } from 'node:http'
 import { Agent, request } from 'node:https'
 import type { Duplex } from 'node:stream'
@@ -21,18 +20,15 @@ export type PeerBounds = {
   connectMs?: number
   /** Milliseconds between two requests by which this gate finds out whether the other gate is alive. */
   beatMs?: number
-  /**
-   * If the other gate does not answer the question whether it is alive within this many milliseconds, it counts as
-   * dead, and all open calls to it fail.
-   */
+  /** If the other gate does not answer within this many milliseconds that it is alive, all open calls to it fail. */
   silentMs?: number
   /** Maximum number of open calls to one gate. */
   mostCalls?: number
 }
 
 /**
- * This gate waits at most this many milliseconds for the other gate to connect to a port in a sandbox. The other gate
- * has a shorter timeout for the connect itself (inside.ts), so its answer usually comes in time.
+ * Milliseconds for which this gate waits until the other gate has connected to a port in a sandbox. The other gate has a
+ * shorter timeout (inside.ts), so its answer usually comes in time.
  */
 const dialMs = 30_000
 /** Maximum size, in bytes, of the head of an answer from the other gate. The limit also applies to answers of the toolbox. */
@@ -102,10 +98,7 @@ export class Peer implements Disposable {
     return this.#open.size === 0
   }
 
-  /**
-   * Creates a request to the other gate. The caller must end the request. Throws a Problem if too many calls to that
-   * gate are open.
-   */
+  /** Creates a request to the other gate. The caller must end it. Throws a Problem if too many calls to that gate are open. */
   request(outgoing: Outgoing): ClientRequest {
     if (this.#open.size >= this.#bounds.mostCalls) {
       throw new Problem('unavailable', 'The host of this sandbox has too many open calls; try again.')
@@ -122,10 +115,7 @@ export class Peer implements Disposable {
     return sent
   }
 
-  /**
-   * Creates a request to the other gate. Throws a Problem if the files of this gate's certificate, or the other gate's
-   * address, cannot be used.
-   */
+  /** Creates a request. Throws a Problem if the files of this gate's certificate, or the other gate's address, cannot be used. */
   #send(outgoing: Outgoing): ClientRequest {
     try {
       return this.#begin(outgoing)
@@ -155,10 +145,7 @@ export class Peer implements Disposable {
     return sent
   }
 
-  /**
-   * Opens a connection to a port inside a sandbox of the other machine, through the gate there. Rejects with a Problem
-   * if the other gate refuses, or the connection fails.
-   */
+  /** Opens a connection to a port inside a sandbox, through the other gate. Rejects with a Problem if that fails. */
   dial(entering: Entering, port: number): Promise<Duplex> {
     return new Promise((resolve, reject) => {
       const path = `/port/${encodeURIComponent(entering.sandboxId)}/${port}`
@@ -181,8 +168,8 @@ export class Peer implements Disposable {
   }
 
   /**
-   * Returns the error that a caller gets if the other gate cannot be used. Logs the reason, but not again for each call:
-   * only if it differs from the reason that was logged last, or if the other gate has answered since then.
+   * Returns the error that a caller gets if the other gate cannot be used. Logs the reason only if it has changed, or if
+   * the other gate has answered since the last failure.
    */
   readonly failure = (cause: unknown): Problem => {
     if (cause instanceof Problem) return cause

@@ -71,10 +71,7 @@ const preview = async ({ port }: Pick<Sides, 'port'>, headers: Record<string, st
   return { status: answer.statusCode, text: await bodyOf(answer) }
 }
 
-/**
- * Connects to the gate `far` with the certificate of a program of a host, and sends a request. Returns all bytes of the
- * answer.
- */
+/** Connects to the gate `far` with the certificate of a program of a host, sends a request, and returns the answer. */
 const callAs = async (
   { far, authority }: { far: Sides; authority: TestAuthority },
   head: string,
@@ -242,7 +239,7 @@ suite('calls that a gate passes on to the gate of the sandbox’s host', () => {
     two.far.toolbox.call = (_request, response) => void held.push(response)
     const running = two.call('/b')
     while (held.length === 0) await pause(10)
-    // No bytes come on the open call, but the other gate answers that it is alive. So the call must not be cut off.
+    // No bytes come on the open call, but the other gate answers that it is alive. So the call must go on.
     await pause(800)
     assert.equal(held[0]?.destroyed, false)
     isCut = true

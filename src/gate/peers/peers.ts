@@ -1,5 +1,4 @@
-// The gates of other machines, as this gate sees them. Control's answer about a call names the gate of the sandbox's
-// host. If that is another gate, this gate passes the call on to it.
+// The gates of other machines. This gate passes a call on to the gate of the sandbox's host, which control's answer names.
 import type { IncomingMessage } from 'node:http'
 import type { Duplex } from 'node:stream'
 import type { CertificateFiles } from '#src/kit/certificate-files.ts'
