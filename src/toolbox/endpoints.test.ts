@@ -18,8 +18,8 @@ const suites = globSync(['toolbox/**/*.test.ts', 'runner/api.test.ts'], { cwd: j
   .flatMap((text) => [...text.matchAll(/\b(?:suite|test)\(\s*(['"`])((?:(?!\1).)+)\1/g)].map(([, , title]) => title!))
 
 /**
- * Whether the title of any suite or test contains `title`, the method and path of an endpoint. Compares whole paths:
- * `GET /process/session` is not `GET /process/session/{sessionId}`.
+ * Whether the title of a suite or test contains the endpoint `title`. Whole paths: `/process/session` is not
+ * `/process/session/{sessionId}`.
  */
 const isNamed = (title: string) => suites.some((text) => ` ${text} `.match(/[A-Z]+ \/[\w/{}-]*/g)?.includes(title))
 
@@ -32,10 +32,7 @@ suite('every endpoint of the toolbox', () => {
     await box?.[Symbol.asyncDispose]()
   })
 
-  /**
-   * Returns the path of a route for the sandbox `of`. Each parameter in the path is replaced by `name`; by default nothing has
-   * that name.
-   */
+  /** Returns a route's path for the sandbox `of`, with `name` in place of each parameter. By default nothing has that name. */
   const pathOf = ({ path }: Route, of: string, name = 'no-such') => `/toolbox/${of}${path.replaceAll(/:\w+/g, name)}`
 
   const ask = async ({ method }: Route, path: string, body?: string): Promise<Reply> => {

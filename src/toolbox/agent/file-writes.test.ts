@@ -99,10 +99,7 @@ suite('writing a file in place, if a rename cannot replace it', { skip: needsRoo
     return { [Symbol.dispose]: () => execFileSync('umount', ['--lazy', what.at(-1)!]) }
   }
 
-  /**
-   * Makes a directory that belongs to root, with a file that everybody may write to. Returns the file's path, and the names
-   * that are in the directory.
-   */
+  /** Makes root's directory with a file that everybody may write to. `before`: the names in the directory. */
   const withClosed = async () => {
     const box = await startWithFiles()
     for (const directory of [box.native.directory, box.at(), box.at('deep')]) chmodSync(directory, 0o755)
@@ -156,8 +153,7 @@ suite('writing a file in place, if a rename cannot replace it', { skip: needsRoo
     const one = [Buffer.from('x')]
     await assert.rejects(box.nobody.write(box.path, one, { mode: 0o777 }), refused('EPERM'))
     await assert.rejects(box.nobody.write(box.at('deep', 'new'), one), refused('EACCES'))
-    // In a sticky directory such as /tmp, the agent must not write to another user's file: that user may have put the file
-    // there to read what is written.
+    // In a sticky directory such as /tmp, another user may have put the file there to read what is written.
     chmodSync(box.at('deep'), 0o1777)
     await assert.rejects(box.nobody.write(box.path, one), refused('EPERM'))
     for (const mode of [0o1777, 0o755]) {
@@ -267,8 +263,7 @@ suite('unpacking a stream of files through the agent', { skip: needsRoot }, () =
     const withContents = Buffer.concat([record({ type: 'link', path: box.at('l'), to: 'x' }, 'contents')])
     for (const bad of [relative, badType, withNul, withContents, one.subarray(0, 20), one.subarray(0, -1)])
       await assert.rejects(box.files.unpack([bad]), protocol)
-    // Each round changes one byte of the record, but no byte of the path of the test's directory. With another path, `unpack`
-    // could make files outside that directory, and nothing would delete them after the test.
+    // Never change the path of the test's directory in the record: `unpack` could make files elsewhere that nothing deletes.
     const [from, size] = [one.indexOf(box.native.directory), box.native.directory.length + 1]
     assert.ok(from > 0)
     for (let round = 0; round < 50; round++) {

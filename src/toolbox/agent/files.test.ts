@@ -26,10 +26,7 @@ import { until } from './testing/native-agent.ts'
 import { provoke } from './testing/provoke.ts'
 import { all, content, me, refused, startWithFiles } from './testing/with-files.ts'
 
-/**
- * Skips a test if this machine has no /dev/shm. The test needs a file that claims a size of nearly 2^63 bytes, which only a
- * file system in memory allows.
- */
+/** Skips a test without /dev/shm: only a file system in memory allows a file of nearly 2^63 bytes. */
 const inMemory = { skip: !existsSync('/dev/shm') && 'needs /dev/shm' }
 const loopbackMtu = '/sys/class/net/lo/mtu'
 const sizeless = { skip: !existsSync('/proc/kallsyms') && 'needs /proc/kallsyms' }
@@ -295,8 +292,7 @@ suite('permissions of file calls through the agent', () => {
     await assert.rejects(nobody.read('/proc/1/environ'), refused('EACCES'))
     await nobody.write(box.at('open', 'mine'), [Buffer.from('mine')])
     assert.equal(statSync(box.at('open', 'mine')).uid, 65534)
-    // With mode 0444 even the owner may not write to the file. So `write` must fail, although the owner could replace the file by
-    // a new one.
+    // Mode 0444 forbids even the owner to write, so `write` must fail, although the owner could replace the file.
     await nobody.setPermissions(box.at('open', 'mine'), { mode: 0o444 })
     await assert.rejects(nobody.write(box.at('open', 'mine'), []), refused('EACCES'))
     await assert.rejects(box.native.agent.files('no-such-user').stat('/'), { stage: 'user', errno: 'ENOENT' })

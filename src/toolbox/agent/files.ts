@@ -1,5 +1,5 @@
-// Files of a sandbox, with the rights of one of its users. For each call the agent forks, becomes that user, and only then
-// resolves the path. Names are bytes: a name that is not UTF-8 is passed on unchanged.
+// Files of a sandbox, with the rights of one of its users. For each call the agent forks, becomes that user, and only then resolves
+// the path. Names are bytes, not always UTF-8.
 import { ServerResponse } from 'node:http'
 import { Readable } from 'node:stream'
 import { beneath, type Inflow, type Take, writeThrough } from '#src/kit/inflow.ts'
@@ -37,27 +37,24 @@ export type FileContents = {
 }
 
 /**
- * File operations of one user. Every failure is an `AgentRefused` whose `stage` is `file` and whose errno is the kernel's. EINVAL
- * means that the path is neither a file nor a directory.
+ * File operations of one user. A failure is an `AgentRefused` with stage `file` and the kernel's errno. EINVAL: neither file nor
+ * directory.
  */
 export interface Files {
   /** Returns the absolute path of the directory where relative paths start. */
   directory(): Promise<string>
   stat(path: Path, options?: { followLink?: boolean }): Promise<Entry>
-  /**
-   * Lists a directory to a depth of 1 to 64. Does not follow links. The entries are in no particular order, and their number is
-   * not limited.
-   */
+  /** Lists a directory to a depth of 1 to 64, without following links. The entries have no order and no maximum number. */
   list(path: Path, depth?: number): AsyncGenerator<Entry, void, void>
   read(path: Path, options?: { offset?: number; length?: number }): Promise<FileContents>
   /**
-   * Replaces the whole file after all contents are on the disk. If `contents` throws, the old file stays. The memory of a chunk may
-   * be reused when the next chunk is requested from `contents`.
+   * Replaces the file when all contents are on the disk; if `contents` throws, the old file stays. A chunk's memory may be reused
+   * when the next chunk is requested.
    */
   write(path: Path, contents: AsyncIterable<Uint8Array> | Iterable<Uint8Array>, options?: WriteOptions): Promise<void>
   /**
-   * Makes files, directories and links from a stream of records (`unpackRecord`, agent/PROTOCOL.md). If the stream ends
-   * early, the entries made so far stay. An unknown owner fails with stage `user`.
+   * Makes files, directories and links from records (`unpackRecord`, agent/PROTOCOL.md). If the stream ends early, the entries made
+   * so far stay. An unknown owner fails with stage `user`.
    */
   unpack(
     records: AsyncIterable<Uint8Array> | Iterable<Uint8Array>,
@@ -65,10 +62,7 @@ export interface Files {
   ): Promise<void>
   /** Makes the directory and its missing parents. Returns false if the directory already existed. */
   mkdir(path: Path, mode?: number): Promise<boolean>
-  /**
-   * Renames a file or directory. Fails with EEXIST if the target exists and `overwrite` is not set, and with EXDEV between file
-   * systems.
-   */
+  /** Renames a file or directory. EEXIST: the target exists and `overwrite` is not set. EXDEV: another file system. */
   move(from: Path, to: Path, options?: { overwrite?: boolean }): Promise<void>
   /** Deletes a file or directory. Fails with EISDIR for a directory if `recursive` is not set. */
   remove(path: Path, options?: { recursive?: boolean }): Promise<void>
@@ -145,10 +139,7 @@ async function* entries(socketPath: string, kind: number, body: Buffer): AsyncGe
 class Contents extends Readable {
   readonly #from: Inflow
   #left: number
-  /**
-   * Whether `_read` reads bytes of the file from the agent. False after `pipe` to a response: then the bytes go directly to the
-   * response.
-   */
+  /** Whether `_read` reads from the agent. False after `pipe` to a response, which then gets the bytes directly. */
   #isRead = true
   #isUnderWay = false
 
@@ -216,8 +207,8 @@ const read = async (socketPath: string, body: Buffer): Promise<FileContents> => 
 }
 
 /**
- * Time in ms that the agent gets to remove the unfinished file after a failed write. The caller gets the error when the file is
- * removed, or when this time is over. In a paused sandbox the file is removed only after the sandbox resumes.
+ * Time in ms that the agent gets to remove the unfinished file, before the caller gets the error of a failed write. A paused agent
+ * removes the file later.
  */
 const removalMs = 1000
 
@@ -238,9 +229,8 @@ const write = async (
   try {
     for await (const chunk of contents) {
       for (let at = 0; at < chunk.length && !isAnswered; at += maxPayloadBytes) {
-        // Even after it has refused the write, the agent reads until the gate closes the connection, so this `await` always
-        // ends. Do not use `Promise.race` with `answer` here: each chunk would add a handler to `answer`, and the handlers
-        // stay in memory.
+        // This always ends: the agent reads on even after a refusal. No `Promise.race` with `answer`: each chunk would leave a
+        // handler on `answer` in memory.
         await connection.sendWhole(kinds.stdin, chunk.subarray(at, at + maxPayloadBytes))
       }
       if (isAnswered) break

@@ -1,5 +1,5 @@
-// The frames between gate and agent (agent/PROTOCOL.md). The agent is as untrusted as its sandbox: check every size before memory
-// is allocated for it, and every field before it is used.
+// The frames between gate and agent (agent/PROTOCOL.md). The agent is untrusted: check every size before memory is allocated, and
+// every field before use.
 
 export const maxPayloadBytes = 1024 * 1024
 export const maxRequestBytes = 8 * 1024 * 1024
@@ -55,16 +55,10 @@ export const kinds = {
   text: 0x8c,
 } as const
 
-/**
- * Kinds of frames whose payload must not be empty. Otherwise a hostile agent could send empty frames without end, because all
- * limits count payload bytes only.
- */
+/** Kinds of frames that must have a payload. Limits count payload bytes, so a hostile agent could send empty frames without end. */
 const bringing: ReadonlySet<number> = new Set([kinds.stdout, kinds.stderr, kinds.text])
 
-/**
- * Throws if the payload of a frame is too large, or is empty although its kind must have bytes. Call this before memory is
- * allocated for the payload.
- */
+/** Throws if a payload is too large, or empty although its kind needs bytes. Call this before memory is allocated. */
 export const checkSize = (kind: number, payloadBytes: number, most = maxPayloadBytes): void => {
   if (payloadBytes > most || (payloadBytes === 0 && bringing.has(kind)))
     throw new BadFrame(`a frame of kind ${kind} with ${payloadBytes} bytes`)
@@ -101,8 +95,8 @@ export const encodeRequest = (kind: number, body: Uint8Array): Buffer[] => {
 }
 
 /**
- * Cuts a byte stream into frames, no matter where its chunks end. `push` copies its chunk, so the caller can reuse that
- * memory immediately. Each payload has its own memory. The decoder stores at most one unfinished frame.
+ * Cuts a byte stream into frames. `push` copies its chunk, so the caller can reuse that memory immediately. Each payload has its
+ * own memory.
  */
 export class FrameDecoder {
   readonly #header = Buffer.alloc(headerBytes)
@@ -167,10 +161,7 @@ export class FieldWriter {
     return this.#add(piece)
   }
 
-  /**
-   * Writes a text. Throws if the text contains a NUL: the agent would take only the part before the NUL as the name, argument or
-   * variable.
-   */
+  /** Writes a text. Throws at a NUL, where the agent would cut the name, argument or variable. */
   string(value: string | Uint8Array): this {
     const bytes = typeof value === 'string' ? Buffer.from(value) : Buffer.from(value)
     if (bytes.includes(0)) throw new TypeError('a string with a NUL inside')

@@ -1,7 +1,4 @@
-/**
- * A short queue between one producer and one consumer. `give` waits while the queue is full, so a slow consumer slows down the
- * producer.
- */
+/** A short queue between one producer and one consumer. `give` waits while the queue is full. */
 export class Handoff<T> implements AsyncIterableIterator<T> {
   readonly #capacity: number
   readonly #abandoned: () => void

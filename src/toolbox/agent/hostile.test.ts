@@ -1,5 +1,5 @@
-// Sends input of a broken or hostile client to an agent that is compiled with sanitizers. `NativeAgent` fails the test if the
-// sanitizers report an error, if the agent leaks memory, or if it ends without being asked to.
+// Sends a hostile client's input to an agent with sanitizers. `NativeAgent` fails the test if they report an error, or if the agent
+// leaks memory or ends by itself.
 import assert from 'node:assert/strict'
 import { once } from 'node:events'
 import { connect } from 'node:net'
@@ -17,7 +17,7 @@ const exec = (...argv: string[]): Buffer => {
   return encodeFrame(kinds.exec, body)
 }
 
-// SHUTDOWN is left out because it would end the agent. DIAL with a port is left out because it would connect to that random port.
+// SHUTDOWN would end the agent, and DIAL would connect to a random port.
 const anyFrame = fc
   .tuple(fc.nat(255), fc.uint8Array({ maxLength: 60 }))
   .filter(([kind, payload]) => kind !== kinds.shutdown && !(kind === kinds.dial && payload.length === 2))
@@ -29,8 +29,7 @@ const changedExec = fc.tuple(fc.nat(40), fc.nat(255)).map(([at, value]) => {
   return frame
 })
 const noise = fc.uint8Array({ maxLength: 200 }).map((bytes) => {
-  // `bytes[3]` is the highest byte of the frame's length. With 0xff the length is above the maximum, so the agent refuses the
-  // frame immediately. For a smaller length the agent would wait for the payload until its timeout.
+  // `bytes[3]` is the highest byte of the length. 0xff makes the agent refuse the frame; below, it would wait for the payload.
   if (bytes.length > 3) bytes[3] = 0xff
   return bytes
 })

@@ -100,8 +100,7 @@ suite('`attach` to a job of the agent, and other calls for jobs', () => {
       }
       // Count the lines of both streams together: the agent may read much of one stream before it reads the other.
       assert.ok(wholeLinesKept > 16, id)
-      // For every offset: the bytes that `attach` returns and the bytes that it reports as lost are together all bytes from that
-      // offset to the end of the output.
+      // The returned and the lost bytes together must be all bytes from the offset to the end.
       for (const offset of [0, 100, 255, 256, 257, 1000, endOffset - 1].filter((at) => at < endOffset)) {
         const told = await collect(jobs.attach(id, offset))
         assert.equal(text(told).length + lost(told), endOffset - offset, `${id} from ${offset}`)
@@ -417,8 +416,7 @@ suite('jobs with a terminal', () => {
     const argv = ['bash', '--norc', '--noprofile', '-i']
     await jobs.spawn(job('shell', '', { argv, terminal, env: { PS1: '> ' } }))
     await untilOutput(jobs, 'shell', /> /)
-    // Byte 3 (Ctrl-C) has no effect while the shell is between fork and exec. So the program itself reports that it runs, before
-    // the test sends that byte.
+    // Ctrl-C has no effect between the shell's fork and exec, so wait until the program reports that it runs.
     const program = `python3 -c 'import time; print("fore" + "ground", flush=True); time.sleep(1000)'`
     await jobs.input('shell', Buffer.from(`${program}\n`))
     await untilOutput(jobs, 'shell', /foreground\r\n/)

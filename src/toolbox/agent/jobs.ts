@@ -1,6 +1,5 @@
-// Jobs: commands and terminals of the agent. The agent stores the output of jobs, and jobs continue without a
-// connection. So a restarted gate can continue to serve jobs: `list` returns them, and `attach` reads output from any
-// offset.
+// Jobs: commands and terminals that continue without a connection. The agent stores their output, so a restarted gate can serve
+// them.
 import { asStartFailed, type CommandSpec, type Exit, readExit, writeProgram } from './command.ts'
 import { AgentGone, Connection } from './connection.ts'
 import { BadFrame, FieldReader, FieldWriter, type Frame, kinds } from './frames.ts'
@@ -15,10 +14,7 @@ export type JobSpec = Pick<CommandSpec, 'argv' | 'env' | 'cwd' | 'user'> & {
   terminal?: { cols: number; rows: number }
   /** Leaves the job's input open for calls of `input`. Default: the input is empty. A terminal's input is always open. */
   keepInput?: boolean
-  /**
-   * If the job cannot start: true lists it as ended with exit code 127 and the reason on its `stderr`; false rejects
-   * `spawn`.
-   */
+  /** If the job cannot start: true lists it as ended, with exit code 127 and the reason on `stderr`. False rejects `spawn`. */
   keepFailed?: boolean
   /** Whether one sixteenth of `ringBytes` is reserved for the first bytes of the output. */
   keepBeginning?: boolean
@@ -43,10 +39,7 @@ export type Job = {
   metadata: Buffer
 }
 
-/**
- * A piece of output, or the report that a piece of output was lost. `offset`: position of the first byte of that piece in the
- * whole output. The next event starts at `offset + data.length` or `offset + lostBytes`.
- */
+/** A piece of output, or the report of its loss. `offset`: position of its first byte in the whole output. */
 export type OutputEvent =
   | { type: 'output'; stream: 'stdout' | 'stderr'; offset: number; data: Buffer }
   | { type: 'truncated'; offset: number; lostBytes: number }
@@ -117,8 +110,8 @@ const readOutput = ({ kind, payload }: Frame, offset: number): OutputEvent => {
 }
 
 /**
- * Reads stored output from `offset` on. `names`: the fields of the request that identify the job or command. `readEnd` decodes
- * the payload of the EXIT frame that ends the output.
+ * Reads stored output from `offset` on. `names`: the fields that identify the job or command. `readEnd` decodes the payload of
+ * EXIT.
  */
 export const followOutput = <End extends { type: 'exit' }>(
   socketPath: string,
@@ -130,19 +123,13 @@ export const followOutput = <End extends { type: 'exit' }>(
 ): AsyncGenerator<OutputEvent | End, void, void> =>
   followRequest(socketPath, kind, names.u64(offset).u8(follow ? 1 : 0), offset, readEnd, options)
 
-/**
- * Sends a request and returns its connection. This is not a part of the generator `followRequest`, because a generator
- * would keep the request in memory until the output ends.
- */
+/** Not a part of `followRequest`: a generator would keep the request in memory until the output ends. */
 const connectBy = async (socketPath: string, kind: number, request: FieldWriter): Promise<Connection> => {
   const [connection] = await Connection.request(socketPath, kind, request.done())
   return connection
 }
 
-/**
- * Sends a request that the agent answers with output, and yields that output. `offset`: where this output begins in all output of
- * the job or command, in bytes.
- */
+/** Sends a request that the agent answers with output, and yields that output, which begins at byte `offset` of all output. */
 export async function* followRequest<End extends { type: 'exit' }>(
   socketPath: string,
   kind: number,
@@ -220,10 +207,7 @@ export const jobsAt = (socketPath: string): Jobs => {
   /** For each job with unsent input: a promise that settles when its last input is sent. */
   const sending = new Map<string, Promise<void>>()
 
-  /**
-   * Sends the inputs of a job one after the other. Each input has its own connection, so parallel sends could arrive in another
-   * order.
-   */
+  /** Sends the inputs of a job in order. Each input has its own connection, so parallel sends could overtake each other. */
   const inTurn = async (id: string, send: () => Promise<void>): Promise<void> => {
     const before = sending.get(id)
     const turn = (async () => {

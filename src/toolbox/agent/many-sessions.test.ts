@@ -59,8 +59,7 @@ suite('many sessions in one agent, and random requests', () => {
     assert.deepEqual(await run(sessions, 'deaf', 'echo new'), ['new\n', '', 0])
     assert.ok(!isGone && existsSync(`/proc/${pid}`))
     await removing
-    // A process whose parent has ended becomes a child of the agent. So a process of the removed session that still runs would
-    // be in this list.
+    // A process of the removed session would be in this list: the agent becomes the parent of orphaned processes.
     const children = readFileSync(`/proc/${native.pid}/task/${native.pid}/children`, 'utf8').trim()
     assert.equal(children, String(shell.pid))
     assert.ok(!existsSync(`/proc/${pid}`))

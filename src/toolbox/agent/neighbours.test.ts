@@ -18,8 +18,7 @@ const startHostile = async (behave: (socket: Socket) => void) => {
   const server = createServer((socket) => {
     open.add(socket)
     socket.once('close', () => open.delete(socket)).on('error', () => undefined)
-    // The server becomes hostile at the first request. The gate opens some connections ahead, and sends nothing on them before an
-    // operation needs them.
+    // Become hostile only at the first request: the gate opens some connections ahead, and sends nothing on them yet.
     socket.once('data', () => behave(socket))
   })
   server.listen(path)
@@ -54,7 +53,7 @@ const drained = async (agent: Agent): Promise<void> => {
   for await (const _ of command);
 }
 
-/** Makes one call of each kind that the gate uses: runs a command, asks for the version, connects to a port, looks up a file. */
+/** Makes one call of each kind that the gate uses: command, version, port, file. */
 const askAll = (agent: Agent): Promise<unknown>[] => [
   drained(agent),
   agent.info(),

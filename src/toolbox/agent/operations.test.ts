@@ -160,8 +160,8 @@ suite('`info` and `shutdown` of the agent', () => {
     const outputs = deaf[Symbol.asyncIterator]()
     await outputs.next()
     const gone = native.agent.shutdown(2000)
-    // SHUTDOWN was sent on another connection, so the agent may get some of these DIALs earlier than SHUTDOWN. Such a DIAL fails
-    // with stage `connect`, because nothing listens on port 9.
+    // Some of these DIALs may reach the agent before SHUTDOWN, which has its own connection. They fail with stage `connect`,
+    // because nothing listens on port 9.
     let refused: unknown
     do refused = await native.agent.dial(9).catch((error: unknown) => error)
     while (refused instanceof AgentRefused && refused.stage === 'connect')

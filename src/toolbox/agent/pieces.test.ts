@@ -33,8 +33,7 @@ suite('an answer of the agent that arrives in pieces', { timeout: 30_000 }, () =
       let from = 0
       for (const to of [...cuts, bytes.length]) {
         socket.write(bytes.subarray(from, to))
-        // Wait for a timer after each write. The timer fires only if the reader waits for more bytes: a reader that runs in an
-        // endless loop would block the event loop.
+        // This timer fires only if the reader waits for more bytes, and does not block the event loop.
         await delay(5)
         from = to
       }

@@ -1,13 +1,10 @@
-// Starts a program without a shell if a shell would do nothing except start the program. Without a shell the start takes half the
-// time, and works in images that have no shell. A command with anything that a shell might interpret still gets a shell.
+// Starts a program without a shell if a shell would only start the program. That takes half the time, and works in images without a
+// shell.
 
 /** Matches a word without any character that a shell interprets. */
 export const plainWord = /^[\w@%+=:,./-]+$/
 
-/**
- * Names of builtins and keywords of shells. `true` and `false` are not in this list, because the programs `true` and `false`
- * do what the builtins do.
- */
+/** Builtins and keywords of shells, without `true` and `false`, whose programs do what the builtins do. */
 const ofShell: ReadonlySet<string> = new Set(
   `. : alias bg bind break builtin caller case cd command compgen complete compopt continue coproc declare dirs disown do done
   echo elif else enable esac eval exec exit export fc fg fi for function getopts hash help history if in jobs kill let local

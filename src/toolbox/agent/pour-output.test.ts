@@ -32,8 +32,7 @@ const heard = (said: [who: string, bytes: Uint8Array][]): [string, string][] =>
 const chunkOf = (bytes: Uint8Array): Buffer => Buffer.concat([Buffer.alloc(headerBytes), bytes]).subarray(headerBytes)
 
 /**
- * Returns the parts of a stream that arrives cut into chunks at `cuts`. Overwrites each piece and the `headerBytes` bytes before
- * it, as consumers may do.
+ * Returns the parts of a stream cut at `cuts`. Overwrites each piece and the `headerBytes` bytes before it, as consumers may do.
  */
 const findInPieces = (stream: Buffer, cuts: number[]): [string, Buffer][] => {
   const finder = new PartFinder()
@@ -165,8 +164,7 @@ suite('passing on a command’s output with `pour`', () => {
     const payload = await pour((piece, done) => {
       assert.equal(piece.type, 'output')
       const { data } = piece as { data: Buffer }
-      // A consumer of `pour` may overwrite the `headerBytes` bytes before the data of each piece of output, to put a header there.
-      // This consumer overwrites three of these bytes. `pour` must still give it the right bytes afterwards.
+      // A consumer may overwrite `headerBytes` bytes before the data. Overwrite three, and later pieces must still be right.
       Buffer.from(data.buffer, data.byteOffset - 3, 3).fill(1)
       return take(piece, done)
     })

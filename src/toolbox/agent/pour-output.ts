@@ -13,17 +13,14 @@ import {
 } from './frames.ts'
 
 /**
- * A piece of output. The memory of `data` is reused after the piece was consumed. The consumer may also overwrite the
- * `headerBytes` bytes before `data`, to put a header there without a copy.
+ * A piece of output. The memory of `data` is reused after the piece was consumed. The consumer may overwrite `headerBytes` bytes
+ * before `data` with a header.
  */
 export type Piece =
   | { type: 'output'; stream: 'stdout' | 'stderr'; data: Buffer }
   | { type: 'truncated'; lostBytes: number }
 
-/**
- * Consumes a piece of output. Returns true if the function has finished with the piece. Otherwise it calls `done` once, when it
- * has finished.
- */
+/** Consumes a piece of output. Returns true if it has finished with the piece. Otherwise calls `done` once, when it has. */
 export type TakePiece = (piece: Piece, done: () => void) => boolean
 
 /** Maximum payload of a frame that does not carry output, in bytes. */
@@ -37,8 +34,8 @@ type Part = Piece | { type: 'frame'; kind: number; payload: Buffer }
 type Stretch = { stream: 'stdout' | 'stderr'; from: number; to: number }
 
 /**
- * Makes two outputs of one stream contiguous: moves the shorter output over the frame header between them. The consumer of the
- * output is then called once instead of twice, which takes less time.
+ * Joins two outputs of one stream: moves the shorter over the frame header between them. A single call of the consumer takes less
+ * time.
  */
 const join = (chunk: Buffer, stretch: Stretch, from: number, to: number): void => {
   if (to - from < stretch.to - stretch.from) {
@@ -55,10 +52,7 @@ const pieceOf = (chunk: Buffer, { stream, from, to }: Stretch): Piece => ({
   ...{ type: 'output', stream, data: chunk.subarray(from, to) },
 })
 
-/**
- * Finds the parts of a stream of frames, no matter where its chunks end. A part is either consecutive output of one
- * stream, or one complete frame of another kind.
- */
+/** Finds the parts of a stream of frames: consecutive output of one stream, or one complete frame of another kind. */
 export class PartFinder {
   readonly #header = Buffer.alloc(headerBytes)
   #headerSize = 0
@@ -70,10 +64,7 @@ export class PartFinder {
     return streams[this.#header[4]!]
   }
 
-  /**
-   * Yields the pieces of output and the other frames in a chunk of received bytes. Overwrites bytes of the chunk, so the caller
-   * must not use the chunk afterwards.
-   */
+  /** Yields the parts in a chunk. Overwrites bytes of the chunk, so the caller must not use it afterwards. */
   *parts(chunk: Buffer): Generator<Part, void, void> {
     let stretch: Stretch | undefined
     for (let at = 0; at < chunk.length; ) {
@@ -107,8 +98,8 @@ export class PartFinder {
 }
 
 /**
- * Sends a request that the agent answers by OK, output and EXIT. Passes the output to `take`. Returns the payload of EXIT, or
- * `undefined` if the connection ended without EXIT or `signal` was aborted.
+ * Passes the output that answers a request to `take`. Returns the payload of EXIT, or `undefined` if END came instead or `signal`
+ * was aborted.
  */
 export const pourOutput = async (
   socketPath: string,

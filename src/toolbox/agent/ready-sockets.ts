@@ -1,5 +1,5 @@
-// Connections to recently used agents. They are opened before an operation needs one, so that the operation need not wait. Each
-// connection serves one operation. Unused connections are closed after `idleMs`.
+// Connections to recently used agents, opened ahead, so that an operation need not wait. Each serves one operation. Unused ones are
+// closed after `idleMs`.
 import type { Socket } from 'node:net'
 
 type Bounds = {
@@ -39,10 +39,7 @@ export class ReadySockets {
     return undefined
   }
 
-  /**
-   * Opens sockets to one agent until `#each` sockets to it are ready. Closes the oldest sockets if more than `#all` are ready in
-   * total.
-   */
+  /** Opens sockets to one agent until `#each` are ready. Closes the oldest sockets of all agents beyond `#all`. */
   fill(socketPath: string, open: () => Socket): void {
     while ((this.#byPath.get(socketPath)?.size ?? 0) < this.#each) this.#add(socketPath, open().unref())
     for (const socket of this.#ready.keys()) {
@@ -53,8 +50,7 @@ export class ReadySockets {
   }
 
   #add(socketPath: string, socket: Socket) {
-    // An agent sends nothing before a request. Therefore any event on an unused socket means that the agent has ended or refuses
-    // connections.
+    // An agent sends nothing before a request, so any event here means that it has ended or refuses connections.
     const giveUp = () => {
       this.#remove(socket)
       socket.destroy()

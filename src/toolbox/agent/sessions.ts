@@ -1,5 +1,5 @@
-// Sessions: shells that the agent runs, each with a queue of commands and their output. The gate stores no state of
-// them, so a restarted gate can serve all sessions.
+// Sessions: shells of the agent, each with a queue of commands and their output. The gate stores no state of them, so a restart
+// loses none.
 import { jsonBytes } from '#src/kit/json-size.ts'
 import { asStartFailed, type CommandSpec, type Exit, readExit, writeProgram } from './command.ts'
 import { Connection } from './connection.ts'
@@ -81,8 +81,8 @@ export interface Sessions {
     options?: AttachOptions,
   ): AsyncGenerator<CommandEvent, void, void>
   /**
-   * Passes the command's output to `take`, in order and without a copy. Reads more output only after `take` has consumed the
-   * previous piece. Settles after all output was passed, or when `signal` is aborted.
+   * Passes the command's output to `take` in order, without a copy. The next read waits until `take` has consumed the piece.
+   * Settles after all output, or when `signal` is aborted.
    */
   pour(
     sessionId: string,
@@ -151,10 +151,7 @@ const commandsMax = 16_384
 const frameBytes = 8 * 1024
 const textInList = 4096
 const commandTextBytes = 1024 * 1024
-/**
- * After `plentyBytes` bytes of a list, only the first `textInLongList` bytes of each command text are kept. A list
- * longer than `listBytes` is refused.
- */
+/** After `plentyBytes` of a list, each command text is cut to `textInLongList` bytes. Longer lists than `listBytes` are refused. */
 const plentyBytes = 4 * 1024 * 1024
 const textInLongList = 200
 const listBytes = 16 * 1024 * 1024

@@ -1,5 +1,4 @@
-// Checks that an uploaded file is on the disk before the answer to the upload is sent. The tests need root, because
-// strace records the agent's syncs. They are skipped without root.
+// Checks that an uploaded file is on the disk before the answer is sent. Needs root, because strace records the agent's syncs.
 import assert from 'node:assert/strict'
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
@@ -23,8 +22,7 @@ const uploadAndCut = async (native: NativeAgent, { name, old, ...options }: Wish
   const half = Math.floor(contents.length / 2)
   const pieces = [contents.slice(0, half), contents.slice(half)].map((piece) => Buffer.from(piece))
   await native.agent.files(userInfo().username).write(path, pieces, options)
-  // Append the operation `told`, which means that the gate got the agent's answer. strace may have ended before it could record
-  // that the agent sent the answer.
+  // strace may have ended before it recorded the agent's answer. `told` stands for the answer that the gate got.
   const operations: Operation[] = [...(await recorder.stop()), { kind: 'told' }]
   assert.ok(
     operations.some((each) => each.kind === 'write' && each.bytes.length > 0),

@@ -1,5 +1,4 @@
-// Starts commands in the working directory of the image, and resolves relative paths of files from there. The agent
-// itself would use the home of the user.
+// Starts commands, and resolves relative paths, in the working directory of the image. The agent itself would use the user's home.
 import type { Agent, Files } from './agent.ts'
 import { type CommandSpec, StartFailed } from './command.ts'
 import type { Path } from './files.ts'

@@ -1,5 +1,5 @@
-// Takes the chart lines out of a program's output. A chart line contains one chart as JSON; it starts with `chartMark` and ends
-// with a newline. All other output passes through in order, byte for byte, even where a piece ends in the middle of a line.
+// Takes the chart lines out of a program's output: `chartMark`, one chart as JSON, and a newline. All other output passes through
+// unchanged.
 import { BoundedOutput } from '#src/toolbox/running/output.ts'
 
 export const chartMark = Buffer.from('dtn_artifact_k39fd2:')
@@ -8,8 +8,8 @@ const chartBytes = 8 * 1024 * 1024
 const allChartsBytes = 32 * 1024 * 1024
 const chartCount = 64
 /**
- * Maximum number of objects and arrays in all charts of one program together. In memory, an object takes up to twenty times as much
- * as its JSON text.
+ * Maximum number of objects and arrays in all charts of one program. In memory, an object may take twenty times as much as its
+ * JSON.
  */
 const allContainers = 250_000
 const newline = 0x0a
@@ -23,10 +23,7 @@ const containersIn = (text: string): number => {
   return count
 }
 
-/**
- * Returns the chart in a chart line of the program's output; `undefined` if the line contains no chart. Checks only that the line
- * is a JSON object with the `type` `chart` and an object as `value`. The program may put anything into that object.
- */
+/** Returns the chart in a line, or `undefined`. The program may put anything into the object. */
 const chartIn = (line: string): object | undefined => {
   try {
     const { type, value } = JSON.parse(line)

@@ -1,6 +1,5 @@
-// Turns a caller's code into a program: an interpreter to start, and a text for its standard input that contains the code. The
-// interpreter reads all of its standard input before the code runs, so the code itself finds it empty. The caller's arguments begin
-// at index 1 (`sys.argv`, `process.argv`), and error messages have the line numbers of the caller's code.
+// Turns a caller's code into a program: an interpreter, and a text with the code for its standard input. The code itself finds its
+// standard input empty. The caller's arguments begin at index 1, and errors have the caller's line numbers.
 import { readFileSync } from 'node:fs'
 
 export type Program = { argv: readonly string[]; stdin: string }
@@ -11,8 +10,8 @@ const read = (name: string) => readFileSync(new URL(`./${name}`, import.meta.url
 const literal = (text: string) => JSON.stringify(text.toWellFormed())
 
 /**
- * JavaScript that reads the caller's code from standard input, so that process lists do not show the code, and runs it by eval. If
- * `node -` ran the code, the code could not use `process.stdin`, and would not be the main module.
+ * JavaScript that evaluates the caller's code from standard input, which process lists do not show. Under `node -`, the code could
+ * not use `process.stdin`, and would not be the main module.
  */
 const reads = "process.execArgv.splice(0,2);require.main=module;(0,eval)(require('fs').readFileSync(0,'utf8'))"
 const node = ['node', '-e', reads, '--']
@@ -22,15 +21,13 @@ const named = '\n//# sourceURL=[stdin]'
 const mayBeModule = /\b(?:import|export|await)\b/
 
 /**
- * Matches top-level `await` at the beginning of a line. In a script, `await (x)` may also be a call of a function named await.
- * Hardly any script has such a call at the beginning of a line.
+ * Matches top-level `await` at the beginning of a line. A script could also call a function named await there, but hardly any does.
  */
 const awaitsAtTop = /^(?:(?:const|let|var)\s[^=\n]*=\s*)?await\b/m
 
 /**
- * JavaScript that runs before the code of a module. Modules have no `require`, but code written for `node -` may use it. Node has
- * already read all of standard input to get the module's text, so the code gets a new `process.stdin`, which is empty. The argument
- * `-`, which only tells node to read standard input, is removed.
+ * JavaScript that runs before a module's code. It provides `require`, which code for `node -` may use. It makes a new, empty
+ * `process.stdin`, because node has read the first. It removes the argument `-`.
  */
 const modulePrelude =
   "process.argv.splice(1,1);{const m=await import('module');globalThis.require=m.createRequire(process.cwd()+'/');" +
@@ -51,8 +48,8 @@ const takeTypescript = expression('local-typescript.cjs')
 const mayWantName = /__filename|__dirname|\bWorker\b/
 
 /**
- * Returns JavaScript that replaces the class `Worker`. `module`: the caller's code, which runs as a module without a file. If the
- * code starts a worker with its own path or URL, there is no file to load, so the worker gets the text of `module` instead.
+ * Returns JavaScript that replaces the class `Worker`. `module`: the caller's code, which has no file. A worker that the code
+ * starts with its own path or URL gets this text instead.
  */
 const workersOf = (module: string) =>
   "{const threads=require('worker_threads'),{Worker}=threads,own=new Set([__filename,import.meta.url,decodeURI(import.meta.url)," +
@@ -62,7 +59,7 @@ const workersOf = (module: string) =>
 
 const names = "globalThis.__dirname=process.cwd();globalThis.__filename=process.cwd()+'/code.js';"
 
-/** The code that runs before a module's code. It is added to the module's first line, so that line numbers do not change. */
+/** Code that runs before a module's code. It goes into the module's first line, so that line numbers do not change. */
 const preludeOf = (module: string): string => {
   if (!mayWantName.test(module)) return modulePrelude
   return modulePrelude + names + (/\bWorker\b/.test(module) ? workersOf(modulePrelude + names + module) : '')
@@ -86,9 +83,8 @@ export const importsFiles = (code: string): boolean =>
   /(?:\bfrom|\bimport|\brequire)\s*\(?\s*['"`](?:\.{1,2})?\//.test(code)
 
 /**
- * Builds the program for JavaScript that was compiled from TypeScript. The program gets a file name, so that node uses the source
- * map in the JavaScript and `require.main === module` is true. `typeRemover` (see `Compiler`) is needed only if the code imports
- * files, because these files may contain TypeScript.
+ * Builds the program for compiled TypeScript. With a file name, node uses the source map, and `require.main === module` is true.
+ * `typeRemover` is needed only if the code imports files.
  */
 export const typescriptProgram = (javascript: string, typeRemover?: string): Program => {
   const files = typeRemover === undefined ? '' : `(${takeTypescript})(${typeRemover});`
@@ -101,8 +97,8 @@ export const typescriptModule = (javascript: string): Program => ({
 })
 
 /**
- * Makes the program for a module that imports TypeScript files. Node's ES module loader cannot load those files, so the
- * module becomes an async function.
+ * Makes the program for a module that imports TypeScript files. Node's module loader cannot load them, so the module becomes an
+ * async function.
  */
 export const typescriptFunction = (javascript: string, typeRemover: string): Program => {
   const body =
@@ -119,17 +115,12 @@ const drawsCharts = /\b(?:matplotlib|pylab|seaborn)\b/
 const inPython = (text: string, name: string) => `exec(compile(${text},'<${name}>','exec'),{'__name__':'<${name}>'})`
 
 /**
- * Matches Python code that must be run by main.py, a small program that runs the caller's code. If the code imports a module,
- * that module may look for the code's own file, which main.py provides. If the code has a `coding` comment, Python may refuse
- * to read it from standard input. Other code runs faster without main.py.
+ * Matches Python code that main.py must run. Imported modules may look for the code's own file, which main.py provides. Python may
+ * refuse a `coding` comment on standard input. Other code runs faster without main.py.
  */
 const needsMain = /import|__file__|coding[:=]/
 
-/**
- * Builds the program that runs a caller's Python code. If our main.py must run the code (`needsMain`), Python gets the text of
- * main.py in the first line of standard input, and the code after it. If the code also draws charts, our charts.py is in the first
- * line, too.
- */
+/** Builds the program for Python code. Python gets main.py, and charts.py if needed, in the first line of standard input. */
 export const pythonProgram = (code: string): Program => {
   if (!needsMain.test(code)) return { argv: ['python3', '-u', '-'], stdin: code.toWellFormed() }
   const first = [...(drawsCharts.test(code) ? [inPython(charts, 'charts')] : []), inPython(main, 'main')].join(';')

@@ -54,8 +54,8 @@ const programOf = async (
 }
 
 /**
- * Starts the program. If that fails, returns the answer for the caller. After the start, nothing in this function refers to
- * the caller's request body, so that its memory can be freed.
+ * Starts the program, or returns the answer if that fails. Afterwards nothing here refers to the request body, whose memory can be
+ * freed.
  */
 const start = async (
   sandbox: ToolboxSandbox,

@@ -1,6 +1,5 @@
-// Compiles TypeScript to CommonJS, or to an ES module if it has top-level `await`. The compiler runs outside the sandbox,
-// because an image may have no compiler. It must run without privileges, which only root can arrange, so the runner starts it
-// (src/runner/gate-link/compiler.ts).
+// Compiles TypeScript to CommonJS, or to an ES module if it has top-level `await`. An image may have no compiler, so the runner
+// starts one outside the sandbox, without privileges (src/runner/gate-link/compiler.ts).
 import { Budget } from '#src/kit/budget.ts'
 import { FairQueue } from '#src/kit/queue.ts'
 import { Problem } from '#src/problems.ts'
@@ -13,8 +12,8 @@ const waitingAtMost = { each: 16, all: 64, sure: 2 }
 const sourceBytes = 1024 * 1024
 
 /**
- * The queue of compilations. The organization with the fewest running compilations is next, so an organization with many
- * waiting compilations delays only itself.
+ * The queue of compilations. The organization with the fewest running compilations is next, so waiting ones delay only their own
+ * organization.
  */
 export const compilerQueue = (running = atOnce, most = waitingAtMost): FairQueue =>
   new FairQueue({
@@ -35,10 +34,7 @@ const foundWrong = 1
 const needsModule = /Top-level await is currently not supported with the "cjs" output format/
 const tooMuch = 'The TypeScript compiler gave up: the code is too large or too deeply nested.\n'
 
-/**
- * Compiles code. If the code has an error, returns the error as `complaint`, which becomes the program's output. If the
- * deadline's signal ends the compilation, throws the reason of that signal.
- */
+/** Compiles code. Errors of the code come back as `complaint`, the program's output. Throws the reason of the deadline's signal. */
 export const transpile = async (
   { compile }: Compiler,
   owner: string,

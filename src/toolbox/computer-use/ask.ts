@@ -1,6 +1,5 @@
-// Runs one call of computer use in the sandbox, as the sandbox's user: a Python program from `inside/`, which prints an answer and
-// ends. The sandbox is not trusted, so time, size and form of the answer are checked. Pictures of the display come as base64 text,
-// and the gate does not decode them.
+// Runs one call of computer use in the sandbox: a Python program of `inside/`, as the sandbox's user, which prints an answer. The
+// sandbox is not trusted, so the answer's time, size and form are checked.
 import { readFileSync } from 'node:fs'
 import type { FastifyReply } from 'fastify'
 import Type, { type Static, type TSchema } from 'typebox'
@@ -85,8 +84,8 @@ const malformed = (cause?: unknown) =>
   new Problem('unprocessable', 'The programs of the desktop gave no answer that can be read.', { cause })
 
 /**
- * Returns true if a JSON text has so many backslashes that parsing it would block this process. The longest answers of a
- * correct program are pictures in base64, which has no backslash.
+ * Whether a JSON text has so many backslashes that parsing would block this process. Honest long answers are base64, which has
+ * none.
  */
 const hasManyEscapes = (text: string): boolean => {
   let count = 0
@@ -94,10 +93,7 @@ const hasManyEscapes = (text: string): boolean => {
   return count > mostEscapes
 }
 
-/**
- * Reads an answer of the sandbox, which must have exactly the fields of the schema. Throws a Problem if the answer is a
- * refusal or malformed.
- */
+/** Reads an answer, which must have exactly the fields of the schema. Throws a Problem for a refusal or a malformed answer. */
 export const readAnswer = <S extends TSchema>(text: string, schema: S): Static<S> => {
   if (hasManyEscapes(text) || findTooMuch(text, mostValues) !== undefined) throw malformed()
   try {

@@ -1,5 +1,5 @@
-// Tests computer use with a fake python3 instead of the sandbox's Python. The fake stores its standard input, and then
-// runs a shell script of the test. Real desktops are tested in test/sandboxes/computer-use.test.ts.
+// Tests computer use with a fake python3, which stores its standard input and runs a test's shell script. Real desktops:
+// test/sandboxes/computer-use.test.ts.
 import assert from 'node:assert/strict'
 import { chmodSync, existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'

@@ -1,5 +1,4 @@
-// Translates the names of keys that clients use into the names of X11 keysyms, for xdotool. No other text reaches xdotool as
-// a key.
+// Translates clients' names of keys into X11 keysyms for xdotool, which gets no other text as a key.
 import { Problem } from '#src/problems.ts'
 
 const modifiers: Record<string, string> = {

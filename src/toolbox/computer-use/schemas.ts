@@ -89,10 +89,7 @@ const Pid = Type.Integer({ minimum: 1, maximum: 2 ** 31 - 1 })
 export const TreeQuery = Type.Object({
   scope: Type.Optional(Type.Enum([...scopes])),
   pid: Type.Optional(Pid),
-  /**
-   * Maximum number of levels of the accessibility tree below its root. 0: only the root. -1: all levels, up to the maximum of
-   * the API.
-   */
+  /** Levels of the accessibility tree below its root. 0: only the root. -1: as many as the API allows. */
   maxDepth: Type.Optional(Type.Integer({ minimum: -1, maximum: 1000 })),
 })
 const NodeText = Type.String({ maxLength: 1000 })

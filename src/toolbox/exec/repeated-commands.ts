@@ -1,15 +1,11 @@
-// A caller that lost the answer to its command may send the command again, and the command must not run twice. So the gate
-// stores answers by idempotency key for 10 minutes, within limits. A restart of the gate loses the answers, but also ends the
-// commands.
+// A caller that lost the answer to its command may send the command again, and the command must not run twice. The gate therefore
+// stores answers by idempotency key for 10 minutes. A restart of the gate loses them, but also ends the commands.
 import { createHash } from 'node:crypto'
 import { otherBody } from '#src/http/idempotency-key.ts'
 import { Problem } from '#src/problems.ts'
 
 const keptMs = 10 * 60_000
-/**
- * Maximum number and total bytes of the stored answers of one sandbox. The limits are per sandbox, so that no sandbox can evict
- * the answers of another.
- */
+/** Maximum number and bytes of one sandbox's answers, so that no sandbox can evict answers of another. */
 const mostKeys = 256
 const mostBytes = 256 * 1024
 
@@ -19,17 +15,11 @@ type RememberedCommand = {
   answer: Promise<Answer>
   bytes: number
   isOver: boolean
-  /**
-   * Timer that evicts the answer. Clear it if the answer is evicted earlier, because a pending timer keeps the answer in
-   * memory.
-   */
+  /** Evicts the answer. Clear it at an earlier eviction: a pending timer keeps the answer in memory. */
   timer?: NodeJS.Timeout
 }
 
-/**
- * True if the command did not run, or if its result is unknown. No answer is stored then, so the caller may send the command
- * again with the same idempotency key.
- */
+/** True if the command did not run, or its result is unknown. The caller may then repeat the idempotency key. */
 const isNoOutcome = (error: unknown) => !(error instanceof Problem) || error.status === 429 || error.status >= 500
 
 /** Length of the command's output that the error contains; 0 if it contains none. */
@@ -100,10 +90,7 @@ export class Answers {
 
 const bySandbox = new Map<string, Answers>()
 
-/**
- * Returns the stored answers of a sandbox. If the sandbox has none yet, first forgets all sandboxes whose answers have expired,
- * to free memory.
- */
+/** Returns the answers of a sandbox. A new sandbox first makes room: sandboxes whose answers have all expired are forgotten. */
 export const answersOf = (sandboxId: string): Answers => {
   const found = bySandbox.get(sandboxId)
   if (found !== undefined) return found

@@ -13,10 +13,7 @@ export const ExecuteRequest = Type.Object({
 })
 export type ExecuteRequest = Type.Static<typeof ExecuteRequest>
 
-/**
- * Field of an answer that is set if the kernel killed a process of the sandbox for lack of memory during the command. The output
- * of a failed command says so too.
- */
+/** Set if the kernel killed a process of the sandbox for lack of memory during the command. */
 export const outOfMemory = { oom: Type.Optional(Type.Literal(true)) }
 
 export const ExecuteResponse = Type.Object({ exitCode: Type.Integer(), result: Type.String(), ...outOfMemory })

@@ -49,8 +49,8 @@ export class NativeAgent {
   static async start(kind: keyof typeof binaries = 'sanitized'): Promise<NativeAgent> {
     const binary = build(kind)
     const directory = mkdtempSync(join(tmpdir(), 'alcove-agent-'))
-    // `server.close()` deletes the path at which the server began to listen. So the socket is renamed to agent.sock first. The
-    // agent has inherited the socket, and clients find it at agent.sock.
+    // `server.close()` deletes the path at which the server was bound. The rename keeps the socket, which the agent has inherited,
+    // at agent.sock.
     const server = createServer()
     server.listen({ path: join(directory, 'bound.sock'), backlog: 1024 })
     await once(server, 'listening')

@@ -3,8 +3,8 @@ import { once } from 'node:events'
 import { connect } from 'node:net'
 
 /**
- * Sends raw bytes and returns what the agent answered. With `thenClose`, also ends the sending side, and waits until the
- * agent closes the connection.
+ * Sends raw bytes and returns the agent's answers. `thenClose`: ends the sending side and waits until the agent closes the
+ * connection.
  */
 export const provoke = async (socketPath: string, pieces: Uint8Array[], thenClose: boolean): Promise<Buffer> => {
   const socket = connect({ path: socketPath, allowHalfOpen: true })
