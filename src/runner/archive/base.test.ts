@@ -101,8 +101,7 @@ suite('base images that move between hosts through the store', { skip: needsRoot
     assert.deepEqual(two.configOf(image), one.configOf('default'))
     assert.deepEqual([two.bases(), changes], [one.bases(), 1])
     assert.deepEqual(two.list(), ['default'])
-    // `bringBase` prepares a build on host two, for a Dockerfile whose FROM names a snapshot on the fetched base. The
-    // build gets the files of the fetched base, and not those of host two's default image.
+    // The build on host two begins from a snapshot on the fetched base, so it gets the files of that base.
     const source = { kind: 'image', image } as const
     const { files } = await two.bringBase({ image: 'stage', source, maxGiB: 1 })
     assert.deepEqual([versionIn(two, 'stage'), files.includes('default')], ['one default', false])

@@ -1,5 +1,5 @@
-// Stores the files of base images in the object store, and fetches them from there (docs/adr/0046). The archive of a disk
-// contains a hash of its base image: the hash of the tar stream of the image's files. Files with another hash are refused.
+// Stores the files of base images in the object store, and fetches them from there (docs/adr/0046). An archive of a disk
+// contains the hash of its base image's tar stream. Files with another hash are refused.
 import { createHash } from 'node:crypto'
 import { type BaseContent, nameOfContent } from '../images/base-identity.ts'
 import { manifestKey } from './keys.ts'
@@ -28,10 +28,7 @@ export const storeBase = async ({ store, content, rootfs }: StoreParts): Promise
   await packDisk({ store, image, archiveId: archiveIdOfBase, disk: { rootfs }, expected: content.sha256 })
 }
 
-/**
- * Returns whether this is the manifest of the base image. If it is, the archive is complete, because the manifest is written last
- * and removed first.
- */
+/** Whether this is the manifest of the base image. The archive is then complete: its manifest is written last, removed first. */
 const isOf = (manifest: Buffer, content: BaseContent): boolean => {
   try {
     return readManifest(manifest, { image: nameOfContent(content) }, archiveIdOfBase).sha256 === content.sha256

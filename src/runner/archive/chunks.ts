@@ -1,5 +1,5 @@
-// Stores chunks of archives in compressed form, and fetches them. Each chunk is read back after it was written, so that damage is
-// noticed while the disk still exists.
+// Stores compressed chunks of archives, and fetches them. Each chunk is read back after it was written, while the disk still
+// exists.
 import { webcrypto } from 'node:crypto'
 import { promisify } from 'node:util'
 import { constants, zstdCompress } from 'node:zlib'
@@ -17,10 +17,7 @@ const level = { params: { [constants.ZSTD_c_compressionLevel]: 3 } }
 const hashAside = async (content: Buffer<ArrayBuffer>): Promise<string> =>
   Buffer.from(await webcrypto.subtle.digest('SHA-256', content)).toString('hex')
 
-/**
- * Stores a chunk, unless the object store has it already. Resolves when the stored chunk was read back without damage. `kept`:
- * chunks of earlier archives. They were read back when they were written, and are not read again.
- */
+/** Stores a chunk, unless it is stored already, and reads it back. `kept`: chunks of earlier archives, which are not read again. */
 export const keepChunk = async (
   store: ObjectStore,
   under: string,
@@ -65,10 +62,7 @@ const nameOf = ({ sha256 }: Chunk) => `A part of the archive (${sha256.slice(0, 
 export const damaged = (chunk: Chunk) =>
   new ArchiveFailed('damaged', `${nameOf(chunk)} is damaged in the archive store.`)
 
-/**
- * Yields the contents of stored chunks in order. Throws if the content of a chunk does not have the right hash. The program that
- * decompresses has no privileges.
- */
+/** Yields the contents of stored chunks in order. Throws if the content of a chunk does not have the right hash. */
 export async function* contentsOf(stored: AsyncIterable<Buffer>, chunks: readonly Chunk[]): AsyncGenerator<Buffer> {
   const pieces = inflate(stored, 'zstd')
   /** Decompressed bytes after the end of the current chunk. They are the beginning of the next chunk. */

@@ -1,11 +1,11 @@
-// Runs GNU tar on a hostile disk. tar must be root of the host, because only root can read and set the attributes of overlays.
-// If the disk exploits a fault in tar, these limits contain it:
+// Runs GNU tar on a hostile disk. Only root of the host can read and set the attributes of overlays. If the disk exploits a
+// fault in tar, these limits contain it:
 //
 // - tar's root directory contains only the host's programs, read-only, and one disk, on which no device can be opened;
 // - tar has only the capabilities for making files, cannot gain others, and has no network; a system call filter forbids
 //   mounting, starting processes and touching other processes;
-// - tar ends when the runner ends. It is process 1 of its own namespace. Its output is therefore reproducible: tar writes its
-//   process id into headers of sparse files.
+// - tar ends when the runner ends. It is process 1 of its own namespace, so its output is reproducible: tar writes its process
+//   id into headers of sparse files.
 import { filterProgram } from '#src/kit/confined.ts'
 
 export type TarPlace = { directory: string; isWritten: boolean }
@@ -13,8 +13,8 @@ export type TarPlace = { directory: string; isWritten: boolean }
 const capabilities = 'chown,dac_override,dac_read_search,fowner,fsetid,mknod,setfcap,sys_admin'
 const bounding = ['-all', ...capabilities.split(',').map((name) => `+${name}`)].join(',')
 
-// Builds tar's root directory at /sys, in a new mount namespace. A mount may hide /sys, because /sys exists on every host and tar
-// needs no file below it. `$1` is the disk, `$2` is ro or rw, `$3` is the system call filter.
+// Builds tar's root directory at /sys, which exists on every host and which tar does not need. `$1` is the disk, `$2` is ro or
+// rw, `$3` is the system call filter.
 const enter = `set -e
 at=/sys
 mount -t tmpfs -o mode=755,size=1m,nosuid,nodev tmpfs $at

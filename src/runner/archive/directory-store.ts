@@ -1,5 +1,4 @@
-// Stores objects as files in a directory. A file gets its final name when it is complete and synced to the disk. Chunks are
-// named by their hash, and are spread over 256 subdirectories.
+// Stores objects as files in a directory. A file gets its final name when it is complete and synced to the disk.
 import { randomUUID } from 'node:crypto'
 import { mkdir, open, opendir, readdir, rename, rmdir, stat, unlink } from 'node:fs/promises'
 import { basename, dirname, join, relative } from 'node:path'
@@ -99,10 +98,7 @@ export class DirectoryStore implements ObjectStore {
     for (let above = dirname(path); above.startsWith(this.#root); above = dirname(above)) await syncPath(above)
   }
 
-  /**
-   * Removes files that writers left when they were killed. Only files older than a day are removed: a write takes seconds, so
-   * nothing is writing to them any more.
-   */
+  /** Removes files older than a day, which writers left when they were killed. A write takes seconds. */
   async #sweep() {
     if (this.#isSwept) return
     this.#isSwept = true

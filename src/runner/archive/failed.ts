@@ -12,10 +12,7 @@ export type Why =
   /** The sandbox's disk cannot be read, or has too little space for the contents of the archive. */
   | 'disk'
 
-/**
- * Thrown if an archive or restore fails. The owner of the sandbox may read the message, which contains no keys, secrets or data
- * of other sandboxes.
- */
+/** Thrown if an archive or restore fails. The sandbox's owner may read the message: it contains no secrets or data of others. */
 export class ArchiveFailed extends Error {
   override readonly name = 'ArchiveFailed'
   readonly why: Why

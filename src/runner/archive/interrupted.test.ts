@@ -1,5 +1,4 @@
-// Tests which files are left in the object store or on the disk if packing or unpacking fails, or is killed at any moment. Also
-// tests which rights tar has while it works on a disk. Needs root.
+// Tests which files stay if packing or unpacking fails or is killed, and which rights tar has on a disk. Needs root.
 import assert from 'node:assert/strict'
 import { execFileSync, spawn } from 'node:child_process'
 import { once } from 'node:events'
@@ -22,9 +21,7 @@ import { unpackDisk } from './unpack.ts'
 
 const launcher = builtLauncher()
 
-/**
- * A program that makes two kinds of files: files that only root of the host can make, and files that a sandbox can make itself.
- */
+/** Makes files that only root of the host can make, and files that a sandbox can make. */
 const armed = `import os, struct, sys
 BASE = int(sys.argv[2])
 os.chdir(sys.argv[1])
@@ -77,10 +74,7 @@ suite('packing and unpacking, interrupted', { skip: needsRoot }, () => {
     }
   }
 
-  /**
-   * Lists the processes that work on this test's disks. They are processes whose command line contains the scratch directory,
-   * and their children. tar is such a child.
-   */
+  /** Lists the processes whose command line contains the scratch directory, and their children, such as tar. */
   const working = () => {
     const all = readdirSync('/proc').filter((name) => /^\d+$/.test(name) && Number(name) !== process.pid)
     const named = new Set(all.filter((pid) => textOf(pid, 'cmdline').includes(scratch.path)))
@@ -96,10 +90,7 @@ suite('packing and unpacking, interrupted', { skip: needsRoot }, () => {
     }
   }
 
-  /**
-   * Packs the disk and then unpacks it. Calls `look` twice, with the process id of the tar that packs and of the tar that
-   * unpacks.
-   */
+  /** Packs the disk and then unpacks it. Calls `look` during each, with the process id of tar. */
   const lookAtBoth = async <T>(name: string, look: (pid: string) => T): Promise<T[]> => {
     const seen: T[] = []
     const pieces: Buffer[] = []
@@ -255,8 +246,7 @@ suite('packing and unpacking, interrupted', { skip: needsRoot }, () => {
       fails('disk', /^The archive holds [\d.]+ MiB, and this runner has room for 8 MiB\.$/),
     )
     assert.deepEqual([written, readdirSync(directory)], [[], []])
-    // The file system has enough space but too few inodes. A manifest does not say how many inodes are needed, so the check
-    // before the restore passes and the restore itself fails.
+    // Enough space but too few inodes. A manifest does not count inodes, so only the restore itself can fail.
     execFileSync('mount', ['-o', 'remount,size=1g,nr_inodes=40', directory])
     await assert.rejects(unpack(), fails('disk', /cannot be unpacked: .*No space left on device/))
     assert.deepEqual(readdirSync(directory), [])

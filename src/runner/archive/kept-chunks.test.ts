@@ -1,5 +1,4 @@
-// Tests saves of a disk whose chunks are already in the object store. Needs root, because tar runs in a mount namespace of its
-// own.
+// Tests saves of a disk whose chunks are already in the object store. Needs root for tar's mount namespace.
 import assert from 'node:assert/strict'
 import { randomBytes } from 'node:crypto'
 import { writeFileSync } from 'node:fs'

@@ -1,6 +1,5 @@
-// Finds the chunks of a sandbox that earlier archives have put into the object store. A save does not verify these chunks,
-// because it would then download the whole disk at each stop. An archive downloads and verifies every chunk, because the disk is
-// removed afterwards.
+// Finds the chunks of a sandbox that earlier archives have stored. A save does not verify them, because it would download the
+// whole disk at each stop. An archive verifies every chunk, because the disk is removed afterwards.
 import { ArchiveFailed } from './failed.ts'
 import { chunksOf, manifestsOf, type Owner, ownerOf } from './keys.ts'
 import { maxManifestBytes, readManifest } from './manifest.ts'
@@ -9,10 +8,7 @@ import type { ObjectStore } from './store.ts'
 /** Compressed size in bytes of each chunk in the object store, by the hash of the chunk. */
 export type KeptChunks = ReadonlyMap<string, number>
 
-/**
- * Returns the chunks that a complete archive contains and that the object store lists with the right size. They were read back
- * when that archive was written.
- */
+/** Returns the chunks of complete archives that the object store lists with the right size. */
 export const findKept = async ({
   store,
   signal,

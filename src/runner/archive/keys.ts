@@ -1,10 +1,7 @@
-// Makes the keys of objects in the object store. All keys of a sandbox begin with `sandboxes/ID/`, and all keys of an image with
-// `images/NAME/`. A sandbox or an image belongs to one organization, so different organizations never share an object.
+// Makes the keys of objects in the object store. Each sandbox and each image has a prefix of its own, so organizations never
+// share an object.
 const safe = /^[A-Za-z0-9][A-Za-z0-9_-]{0,127}$/
-/**
- * Form of an image's name. It may contain dots but not begin with one: if the object store is a directory, the name `..` would
- * lead out of its subdirectory `images`.
- */
+/** Form of an image's name. It must not begin with a dot: in a directory, the name `..` would lead out of `images`. */
 const safeImage = /^[A-Za-z0-9][A-Za-z0-9._-]{0,127}$/
 
 /** Whose files an archive contains: those of a sandbox's disk, or those of an image. */

@@ -1,5 +1,5 @@
-// The table of contents of an archive. The manifest is written last, so an archive that has one is complete. Control stores the
-// manifest's hash, so a changed manifest is detected.
+// The table of contents of an archive. It is written last, so an archive that has a manifest is complete. Control stores the
+// manifest's hash, so a changed one is detected.
 import { createHash } from 'node:crypto'
 import { type BaseIdentity, readIdentity } from '../images/base-identity.ts'
 import { maxChunkBytes } from './chunk-borders.ts'
@@ -13,10 +13,7 @@ export type Manifest = Owner & {
   archiveId: string
   /** Time at which the archive was made, in ISO 8601. */
   createdAt: string
-  /**
-   * Length and hash of the whole tar stream. A person can use this hash to check an archive with `zstd` and `sha256sum`.
-   * Programs use the hashes of the chunks instead.
-   */
+  /** Length and hash of the whole tar stream, for people with `zstd` and `sha256sum`. Programs use the hashes of the chunks. */
   bytes: number
   sha256: string
   /** Chunks in the order of the tar stream. A chunk may occur several times. */
@@ -26,10 +23,7 @@ export type Manifest = Owner & {
 }
 
 const format = 1
-/**
- * Limits of a manifest. `maxChunks` is enough for a disk of more than 1 TiB. `maxStoredBytes` is a little more than
- * `maxChunkBytes`, because compression makes some data longer.
- */
+/** Limits of a manifest. `maxChunks` is enough for a disk of 1 TiB. `maxStoredBytes`: compression makes some chunks longer. */
 export const maxChunks = 400_000
 export const maxStoredBytes = maxChunkBytes + 64 * 1024
 export const maxManifestBytes = 48 * 1024 * 1024

@@ -1,5 +1,5 @@
-// Packs a disk into the object store. The caller may remove the local disk only after `packDisk` resolves. If packing is
-// interrupted, it can be repeated: chunks that are stored already are only verified.
+// Packs a disk into the object store. The caller may remove the local disk only after `packDisk` resolves. Interrupted packing
+// can be repeated.
 import { createHash } from 'node:crypto'
 import type { WrittenArchive } from '#src/wire/runner-link.ts'
 import { type BaseIdentity, nameOfContent } from '../images/base-identity.ts'
@@ -33,17 +33,11 @@ type PackParts = Owner & {
   base?: BaseIdentity | undefined
   /** Hash that the tar stream must have. If the stream has another hash, packing fails and no archive is made. */
   expected?: string
-  /**
-   * Maximum number of chunks that are compressed and stored at the same time. Default: 3. Two copies of each of these chunks are
-   * in memory.
-   */
+  /** Maximum number of chunks that are compressed and stored at the same time. Default: 3. Each takes the memory of two copies. */
   chunksAtOnce?: number
   /** Chunks that earlier archives have stored and verified. They are not stored again, and not read back to verify them. */
   kept?: KeptChunks
-  /**
-   * Called after each stored chunk. `bytes`: how much of the disk's tar stream is stored so far. `storedBytes`: the compressed
-   * size of that part in the object store.
-   */
+  /** Called after each stored chunk. `bytes`: how much of the disk's tar stream is stored. `storedBytes`: its compressed size. */
   onProgress?: (safe: { bytes: number; storedBytes: number }) => void
   signal?: AbortSignal
 }
@@ -104,10 +98,7 @@ const describe = (content: Buffer, manifest: Manifest): Archive => ({
   ...(manifest.base?.content ? { base: nameOfContent(manifest.base.content) } : {}),
 })
 
-/**
- * Writes the manifest. If an earlier attempt has written a manifest for the same tar stream, the earlier manifest stays, because
- * control may have stored its hash.
- */
+/** Writes the manifest. An earlier manifest for the same tar stream stays, because control may have stored its hash. */
 const keepManifest = async (store: ObjectStore, manifest: Manifest, signal: AbortSignal | undefined) => {
   const key = manifestKey(manifest, manifest.archiveId)
   const there = await store.get(key, maxManifestBytes, signal)

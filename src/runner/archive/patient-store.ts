@@ -1,5 +1,4 @@
-// Wraps a store so that each call is retried while the store is down. After the last attempt, the call throws an error that says
-// how often it was tried.
+// Wraps a store so that each call is retried while the store is down. The final error says how often the call was tried.
 import { setTimeout as wait } from 'node:timers/promises'
 import { ArchiveFailed } from './failed.ts'
 import type { ObjectStore } from './store.ts'
@@ -37,8 +36,7 @@ export const patient = (store: ObjectStore, waitsMs: readonly number[] = standar
     put: (key, content, signal) => again(() => store.put(key, content, signal), signal),
     get: (key, limit, signal) => again(() => store.get(key, limit, signal), signal),
     remove: (key, signal) => again(() => store.remove(key, signal), signal),
-    // If the request for a list fails after some objects were listed, the list is requested again from the beginning. An object
-    // may therefore be listed twice.
+    // After a failure, the list is requested again from the beginning, so an object may be listed twice.
     async *list(prefix, signal) {
       for (let tried = 1; ; tried += 1) {
         try {

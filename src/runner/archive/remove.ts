@@ -1,6 +1,5 @@
-// Removes objects that no archive needs any more. A manifest is removed before its chunks, so that every manifest in the object
-// store has all of its chunks. Must not run while the sandbox's disk is being packed; the runner guarantees that by running one
-// verb per sandbox at a time.
+// Removes objects that no archive needs. A manifest is removed before its chunks, so that every stored manifest has all of its
+// chunks. Must not run while the sandbox's disk is being packed. The runner runs only one verb per sandbox at a time.
 import { inParallel } from '#src/kit/in-parallel.ts'
 import { ArchiveFailed } from './failed.ts'
 import { chunkKey, chunksOf, manifestKey, manifestsOf, type Owner, ownerOf, prefixOf } from './keys.ts'
@@ -25,10 +24,7 @@ export const removeArchives = async ({ store, keep, signal, ...parts }: RemovePa
   for (const place of places) await removeBelow(store, place, needed, signal)
 }
 
-/**
- * Returns the keys of all objects of the archive `keep`. Throws if the manifest cannot be read: without it, nobody knows which
- * objects belong to the archive.
- */
+/** Returns the keys of all objects of the archive `keep`. Throws if its manifest cannot be read. */
 const keysOf = async (store: ObjectStore, owner: Owner, keep: string, signal: AbortSignal | undefined) => {
   const key = manifestKey(owner, keep)
   const content = await store.get(key, maxManifestBytes, signal)

@@ -1,5 +1,5 @@
-// Stores objects in a bucket of an S3 server, over HTTP with version 4 signatures. Only four kinds of requests are used: put,
-// get, delete and list. Each request contains the hash of its body, so the server rejects a body that was changed on the way.
+// Stores objects in a bucket of an S3 server, over HTTP with version 4 signatures. Each request contains the hash of its body,
+// so a changed body is rejected.
 import { createHash } from 'node:crypto'
 import { AwsV4Signer } from 'aws4fetch'
 import { Agent, request } from 'undici'
@@ -29,10 +29,7 @@ const wholeMs = 180_000
 const errorLimit = 64 * 1024
 const listLimit = 8 * 1024 * 1024
 
-/**
- * Returns the text of the first element with this tag. XML entities are decoded. Keys of objects contain none, because the server
- * sends keys in URL encoding.
- */
+/** Returns the text of the first element with this tag, with XML entities decoded. */
 const textIn = (xml: string, tag: string): string | undefined => {
   const found = new RegExp(`<${tag}>([^<]*)</${tag}>`).exec(xml)?.[1]
   const entities: Record<string, string> = { amp: '&', lt: '<', gt: '>', quot: '"', apos: "'" }
@@ -90,8 +87,7 @@ export class S3Store implements ObjectStore {
       const xml = answer.body.toString()
       if (!isList(xml)) throw this.#noList()
       for (const [, item = ''] of xml.matchAll(/<Contents>(.*?)<\/Contents>/gs)) {
-        // The server encodes some characters of keys. In Alcove's keys, only the slash can be encoded, so only `%2F` is decoded.
-        // Keys of other programs in this bucket may keep encoded characters.
+        // The server encodes some characters of keys. In Alcove's keys, that can only be the slash.
         const key = (textIn(item, 'Key') ?? '').replaceAll(/%2F/gi, '/')
         if (key.startsWith(whole)) yield { key: key.slice(this.#at.prefix.length), bytes: Number(textIn(item, 'Size')) }
       }
@@ -102,10 +98,7 @@ export class S3Store implements ObjectStore {
     }
   }
 
-  /**
-   * Returns the error for an incomplete list. Callers treat an object that is not in a list as removed, so an incomplete list
-   * must not be used.
-   */
+  /** Callers treat an object that is not in a list as removed, so an incomplete list must not be used. */
   #noList() {
     return new ArchiveFailed('store down', `${this.#name} does not work: what it lists is no list.`)
   }

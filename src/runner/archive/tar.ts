@@ -1,6 +1,6 @@
-// Turns a disk into a tar stream and back, by GNU tar. The stream keeps contents, modes, owners, exact times, holes, hard links,
-// whiteouts, access lists, and the extended attributes that a sandbox or its overlay can set. The disk is hostile and tar is
-// root, therefore:
+// Turns a disk into a tar stream and back, by GNU tar. The stream keeps contents, modes, owners, exact times, holes, hard
+// links, whiteouts, access lists, and the extended attributes that a sandbox or its overlay can set. The disk is hostile and
+// tar is root, therefore:
 //
 // - tar packs only directories whose names this runner chose, such as `upper` and `etc`, and does not follow links in them;
 // - tar unpacks into a directory that no other program can reach;
@@ -21,17 +21,11 @@ export type DiskParts = { upper: string; etc: string }
 /** A directory that can be packed: a disk, or the files of a base image. */
 export type Packable = DiskParts | { rootfs: string }
 
-/**
- * Limit of tar's address space. tar remembers each file that has several hard links, and a hostile disk may have millions of
- * them. tar then fails at this limit.
- */
+/** Limit of tar's address space. tar remembers each file with several hard links, and a hostile disk may have millions of them. */
 const tarBytes = 1024 ** 3
 /** Options: tar reads and writes records of 64 KiB, and reads the last record to its end. */
 const records = ['--blocking-factor=128', '--read-full-records']
-/**
- * Names of attributes that a sandbox or its overlay can set. tar is root and would otherwise also restore attributes that only
- * root of the host may set.
- */
+/** Attributes that a sandbox or its overlay can set. Otherwise tar, as root, would restore those that only the host's root may set. */
 const attributes = ['user.*', 'security.capability', 'trusted.overlay.*'].map((names) => `--xattrs-include=${names}`)
 const everything = ['--numeric-owner', '--xattrs', ...attributes, '--acls', '--warning=none']
 const stderrLimit = 16 * 1024
@@ -75,8 +69,8 @@ const startTar = (
 }
 
 /**
- * Resolves when tar has succeeded. Otherwise throws an error with a line of tar's output. The line is shortened and has no
- * unprintable characters, because it may contain file names from a hostile disk.
+ * Throws an error with a line of tar's output if tar fails. The line is short and printable, because a hostile disk chose the file
+ * names in it.
  */
 const outcome = async (child: ChildProcess, said: () => string): Promise<void> => {
   const [code, signal] = (await once(child, 'close')) as [number | null, NodeJS.Signals | null]
@@ -111,10 +105,7 @@ const refuseWhatCannotReturn = async (holder: string, parts: readonly string[]) 
 }
 
 export type Extent = {
-  /**
-   * Sum of the disk space of all files, as if no two files shared data. After `cp` on btrfs, files share data, and the disk uses
-   * less than this sum.
-   */
+  /** Disk space of all files, as if no two files shared data. After `cp` on btrfs, files share data and use less. */
   bytesApart: number
   directories: number
 }
@@ -128,10 +119,7 @@ export const extentOf = async (disk: DiskParts): Promise<Extent> => {
   return { bytesApart, directories }
 }
 
-/**
- * Yields the disk as a tar stream, which is the same each time if the disk has not changed. Nothing may write to the disk
- * meanwhile.
- */
+/** Yields the disk as a tar stream, which is equal each time for an unchanged disk. Nothing may write to the disk meanwhile. */
 export async function* readDisk(disk: Packable, signal?: AbortSignal): AsyncGenerator<Buffer> {
   const holder = holderOf(disk)
   await refuseWhatCannotReturn(holder, names(disk))
@@ -167,8 +155,7 @@ export const writeDisk = async (
   signal?: AbortSignal,
 ): Promise<void> => {
   const careful = ['--keep-old-files', '--same-owner', '--same-permissions', '--delay-directory-restore']
-  // With this option, tar reads to the end of the stream. Without it, tar would close its input at the end mark of the archive,
-  // while the last chunk is still being verified.
+  // Otherwise tar would close its input at the end mark of the archive, while the last chunk is still being verified.
   const toTheEnd = '--ignore-zeros'
   const { child, ended } = startTar(
     { directory, isWritten: true },

@@ -23,15 +23,9 @@ type UnpackParts = Owner & {
   launcher: string
   store: ObjectStore
   archive: Required<ArchiveRef>
-  /**
-   * Where to restore the disk. `upper` and `etc` must not exist, or must be empty. The directory that contains both must exist
-   * and have the disk's size limit.
-   */
+  /** Where to restore the disk. `upper` and `etc` must be missing or empty. Their parent must have the disk's size limit. */
   disk: DiskParts
-  /**
-   * Name that the disk's base image has on this host. It replaces the name that is recorded in the archive. Absent: the recorded
-   * name stays.
-   */
+  /** Name of the disk's base image on this host, which replaces the recorded name. Absent: the recorded name stays. */
   below?: string
   onProgress?: (done: { bytes: number; of: number }) => void
   signal?: AbortSignal
@@ -100,10 +94,7 @@ async function* withHash(pieces: AsyncIterable<Buffer>, sha256: string) {
     throw new ArchiveFailed('damaged', 'The base image in the archive store has other files than its name says.')
 }
 
-/**
- * Unpacks a tar stream into a new directory. `check` examines the unpacked files, and returns a function that moves them to their
- * final place.
- */
+/** Unpacks a tar stream into a new directory. `check` examines the files, and returns the function that moves them in place. */
 const unpackInto = async (
   holder: string,
   manifest: Manifest,
@@ -122,8 +113,7 @@ const unpackInto = async (
     // contain them.
     await runCommand([launcher, ...step.disarm(place, uidBase, mostIds)], { background: true, timeoutMs: 600_000 })
     signal?.throwIfAborted()
-    // The files are synced before they get their final names. A disk with its final name is therefore complete, even after a
-    // power cut.
+    // Synced first, so that a disk with its final name is complete, even after a power cut.
     await sync(place)
     await move()
     // Sync before returning, because the caller may then remove the archive.
@@ -138,8 +128,8 @@ const unpackInto = async (
 }
 
 /**
- * Writes into the disk the name that its base image has on this host. The old file is removed first, because it may be a hard
- * link to another file of the sandbox.
+ * Writes the base image's name on this host into the disk. The old file may be a hard link to another file of the sandbox, so
+ * it is removed first.
  */
 const nameBase = async (place: string, image: string) => {
   const path = join(place, 'etc', nameOfBaseFile)
@@ -149,16 +139,13 @@ const nameBase = async (place: string, image: string) => {
 
 /** Name of a file in a disk's directory `etc`. The content of the file is the name of the disk's base image. */
 const nameOfBaseFile = 'image'
-/**
- * Maximum size in KiB of the file `etc/image`, which contains the name of the base image. The size is limited because the runner
- * reads the whole file into memory.
- */
+/** Maximum size in KiB of the file `etc/image`, which the runner reads into memory. */
 const mostKiBOfName = 4
 
 /**
- * Throws if `upper` or `etc` of an unpacked disk is not a directory, if `etc` contains anything except files and directories, or if
- * the file `etc/image` is too long. The runner opens paths in `upper` and `etc` as root of this host, so a link there could lead
- * the runner to any file. The archive may come from another host, which may be compromised.
+ * Throws if `upper` or `etc` is not a directory, if `etc` contains a link or a special file, or if `etc/image` is too long. The
+ * runner opens paths there as root of this host, so a link could lead it to any file. The host that made the archive may be
+ * compromised.
  */
 const refuseWhatNoDiskHas = async (place: string) => {
   const isOdd = ['!', '-type', 'd', '!', '-type', 'f', '-print', '-quit']
@@ -191,10 +178,7 @@ const refuseToOverwrite = async ({ upper, etc }: DiskParts) => {
   }
 }
 
-/**
- * Throws if the pool has too little space for the disk. Checked before anything is written, because all disks of this host share
- * that space.
- */
+/** Throws if the pool has too little space for the disk, before anything is written. All disks of this host share that space. */
 const refuseWithoutRoom = async (holder: string, { bytes }: Manifest) => {
   const free = await freeBytes(holder)
   if (bytes <= free) return

@@ -1,5 +1,4 @@
-// For tests: starts a real S3 server (see `s3-server.py`) with a bucket. A test ends the server by `stop`. Without that, the
-// server ends by itself when the process of the test ends.
+// For tests: starts a real S3 server (see `s3-server.py`) with a bucket. It ends by `stop`, or with the process of the test.
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { existsSync, mkdtempSync, rmSync } from 'node:fs'
