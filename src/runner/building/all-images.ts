@@ -49,10 +49,7 @@ export type BroughtImages = {
   withWebFile: Library['withWebFile']
   withRepository: Library['withRepository']
   resolve: Library['resolve']
-  /**
-   * Adds a built image to the lists of images. Call this when the build is done and the image's disk is a template with the name
-   * `image`.
-   */
+  /** Adds a built image to the lists of images. Its disk must be a template with the name `image` by then. */
   complete(image: string, config: ContainerConfig): Promise<void>
   remove(image: string): Promise<void>
   /** Names of the base images whose files this host has hashed, and may have stored in the object store. */
@@ -123,10 +120,7 @@ export class AllImages {
     return [...new Set([...this.#brought.list(), ...this.#templates.keys(), ...(this.#brought.bases?.() ?? [])])]
   }
 
-  /**
-   * Returns the total bytes that built images and snapshots of sandboxes add to their base images. An image that has not been
-   * measured yet counts as 0.
-   */
+  /** Total bytes that built images and snapshots add to their base images. An image that is not measured yet counts as 0. */
   addedBytes(): number {
     return [...this.#templates.values()].reduce((sum, { sizeBytes = 0 }) => sum + sizeBytes, 0)
   }
@@ -137,10 +131,7 @@ export class AllImages {
     return this.#configs.get(image)
   }
 
-  /**
-   * Returns the configuration of the built-in image. The working directory `/` is a special value: each command starts in the
-   * home directory of its user.
-   */
+  /** The working directory `/` has a special meaning here: each command starts in the home directory of its user. */
   #builtIn(image: string): ImageConfig | undefined {
     const config = this.#brought.configOf(image)
     return config && { ...config, workdir: '/' }
@@ -152,8 +143,7 @@ export class AllImages {
     if (template === undefined) {
       if (this.#brought.rootfsOf(image) === undefined) return undefined
       const config = this.#brought.configOf(image)
-      // For the built-in image, which has no description, only its configuration is returned. For an image that is still being
-      // built, nothing is returned.
+      // The built-in image has only a configuration. An image that is still being built has nothing yet.
       return this.#brought.find(image) ?? (config && { config })
     }
     const { base, sizeBytes } = template
@@ -188,10 +178,7 @@ export class AllImages {
     return this.find(image) ?? {}
   }
 
-  /**
-   * Returns whether this runner has the base image that `source` needs. Only a snapshot in the object store needs one: it can be
-   * fetched only if its base image is on this runner.
-   */
+  /** Whether this runner has the base image that `source` needs. Only a snapshot in the object store needs one. */
   hasBaseOf(source: ImageSource): boolean {
     return source.kind !== 'store' || this.#brought.rootfsOf(this.#brought.newest(source.base)) !== undefined
   }
@@ -206,17 +193,13 @@ export class AllImages {
     await this.#host.removeStoredTemplate(image)
   }
 
-  /**
-   * Removes an image. No error if the image does not exist. Returns false, without removing it, if it is the base image of a disk
-   * or of a template on this runner.
-   */
+  /** Removes an image; no error if it does not exist. Returns false if a disk or a template on this runner still needs it. */
   async remove(image: string): Promise<boolean> {
     const template = await this.#look(image)
     if (template === undefined && this.#brought.rootfsOf(image) === undefined) return true
     if (template?.base === image) {
       if ((await this.#host.basesInUse(image)).has(image)) return false
-      // Remove the base image first, and then the template of the built image. If the runner is killed between the two removals,
-      // the next runner removes the template.
+      // In this order: if the runner is killed between the two removals, the next runner removes the template.
       await this.#brought.remove(image)
       await this.#removeTemplate(image, template)
       return true
@@ -246,8 +229,8 @@ export class AllImages {
     const brought = this.#brought
     const largeIds = idsNamedIn(dockerfile)
     const onLine = (line: string) => onText(`${line}\n`)
-    // The large user ids that the definition names (`idsNamedIn`) are a part of each line's cache key. A build therefore never
-    // uses a line that was cached for a definition with other large ids: files of those ids would have no owner in its sandboxes.
+    // The large user ids in the definition are a part of each line's cache key. In the sandboxes of this build, files of other
+    // large ids would have no owner.
     const withIds = ({ container, files }: { container: ContainerConfig; files: string }) => ({
       container,
       files: [files, ...largeIds].join(' '),
@@ -255,8 +238,7 @@ export class AllImages {
     try {
       const config = await this.#builder.build({
         ...{ image, plan, contexts, maxGiB, organizationId, signal, onProgress, onText },
-        // Replaces the name of the default image by the name of its newest version, once for the whole build. All stages use that
-        // version, even if a newer one is made during the build.
+        // All stages use the newest version of the default image, even if a newer one is made during the build.
         snapshots: snapshots && this.#pinned(snapshots),
         bringBase: async (name, source) => {
           const request = { image: name, maxGiB, organizationId, logins, largeIds, signal, onProgress, onLine }
@@ -293,10 +275,7 @@ export class AllImages {
     return { base: this.#templates.get(image)?.base ?? this.#brought.newest(image), container }
   }
 
-  /**
-   * Reads the template of one image from the disk again, and updates its entry in `#templates`. Does not read all templates,
-   * because a template that changes meanwhile would get an old entry.
-   */
+  /** Reads the template of one image again. If it read all templates, one that changes meanwhile would get an old entry. */
   async #look(image: string): Promise<Template | undefined> {
     this.#configs.clear()
     const template = await this.#host.template(image)

@@ -1,11 +1,7 @@
-// The log of one build, which is sent in pieces a few times a second. Its length is limited, so that a command with endless
-// output cannot fill the database. A log that is too long keeps its beginning and its end, because the end usually shows why the
-// build failed.
+// The log of one build, which is sent in pieces. Its length is limited, so that endless output cannot fill the database. A log
+// that is too long keeps its beginning and its end, because the end usually shows why the build failed.
 const everyMs = 300
-/**
- * Maximum number of characters of the log's beginning. The beginning and the end (`endCharacters`) together are shorter than the
- * 1 MiB that control stores.
- */
+/** Maximum number of characters of the log's beginning. With `endCharacters`, it stays below the 1 MiB that control stores. */
 const mostCharacters = 900 * 1024
 const endCharacters = 64 * 1024
 /** Maximum number of characters in one piece of the log that is sent to control. */

@@ -1,6 +1,5 @@
-// Builds one definition. First, `survey.ts` finds the base image of each stage and the number of its cached lines. Then the
-// stages that the last stage needs are built, and then the last stage. Stages that do not need each other are built at the same
-// time.
+// Builds one definition. `survey.ts` finds the base image and the cached lines of each stage. Then the needed stages are built,
+// at the same time if they do not need each other.
 import { FairQueue } from '#src/kit/queue.ts'
 import type { CopySource } from '#src/runner/copying/source.ts'
 import { type BuildStep, type Origin, originsOf, type Stage } from '#src/runner/images/definition/plan.ts'
@@ -89,10 +88,7 @@ export class Build {
     }
   }
 
-  /**
-   * Waits until all stages of the Dockerfile have ended. If a stage fails, the others are cancelled. When all have ended, throws
-   * the error of the failed stage.
-   */
+  /** Waits until all stages of the Dockerfile have ended. If a stage fails, cancels the others and throws its error. */
   async #untilFailure(all: readonly Promise<unknown>[]): Promise<void> {
     const fail = (error: unknown) => {
       if (this.#failure !== undefined) return
@@ -104,10 +100,7 @@ export class Build {
     if (this.#failure !== undefined) throw this.#failure.error
   }
 
-  /**
-   * Builds a stage of the Dockerfile, after the stages that it needs. No two stages wait for each other, because a stage needs
-   * only earlier stages.
-   */
+  /** Builds a stage after the stages that it needs. These are always earlier stages, so no two wait for each other. */
   #start(looked: Looked): Promise<void> {
     const { index } = looked.stage
     const known = this.#runs.get(index)
@@ -215,10 +208,7 @@ export class Build {
     if (isKept) looked.keptKey = key
   }
 
-  /**
-   * Makes the image from the disk of the last stage of the Dockerfile. From the disk of any other stage, makes a template if a
-   * later stage is built on it.
-   */
+  /** Makes the image from the last stage's disk. From another stage's disk, makes a template if a later stage is built on it. */
   async #keepDisk({ stage }: Looked, place: Workplace): Promise<void> {
     const { image, plan } = this.#request
     if (stage === plan.stages.at(-1)) {

@@ -62,8 +62,7 @@ suite('a build whose sandbox cannot be removed', () => {
     } as unknown as BuildHost
     const parts = { host, agentAt: refuse('no agent') as never, lines, files: undefined }
     const removed: string[] = []
-    // Number of cached lines that the build protects from eviction. A line is protected as soon as the build finds it in the
-    // cache.
+    // Number of cached lines that the build protects from eviction, each from the moment when the build finds it.
     let held = 0
     const hold = lines.hold.bind(lines)
     lines.has = () => true

@@ -1,5 +1,5 @@
-// Builds the image of a definition. Each stage runs in a sandbox that the runner makes for it, with limits like any sandbox. The
-// disk of the last stage becomes the top layer of the image. No program of a definition runs on the host.
+// Builds the image of a definition. Each stage runs in a sandbox with the usual limits, and no program of a definition runs on
+// the host. The disk of the last stage becomes the top layer of the image.
 import type { ContextStore } from '#src/runner/contexts/store.ts'
 import { ContextSource } from '#src/runner/copying/context-source.ts'
 import type { Plan } from '#src/runner/images/definition/plan.ts'
@@ -38,10 +38,7 @@ export type BuildRequest = {
    * lines.
    */
   organizationId?: string | undefined
-  /**
-   * Fetches the base image of a stage of the Dockerfile, or an image from which only files are copied. `files`: text that
-   * identifies the files of the image. Two images with equal text have equal files.
-   */
+  /** Fetches the base image of a stage, or an image from which only files are copied. `files`: text that identifies its files. */
   bringBase: (image: string, source: BaseSource) => Promise<{ container: ContainerConfig; files: string }>
   /** Resolves the name of an image in a registry to the digest that the image has now. */
   resolve: (reference: string) => Promise<string>
@@ -83,8 +80,8 @@ export class ImageBuilder {
   }
 
   /**
-   * Builds the image and returns its configuration. The image becomes a template with the name `request.image`. No template is
-   * made if the image has the same files as its base image.
+   * Builds the image, as a template with the name `request.image`, and returns its configuration. No template is made if the
+   * image has the same files as its base image.
    */
   async build(request: BuildRequest): Promise<ContainerConfig> {
     const { signal, contexts: of } = request
@@ -94,8 +91,7 @@ export class ImageBuilder {
     const files = of && (await ContextSource.open({ contexts: this.#contexts, of, signal: until }))
     const parts = { host: this.#host, agentAt: this.#agentAt, lines: this.#lines, files }
     const build = new Build({ ...request, signal: until }, parts)
-    // A program in a build's sandbox may stop the agent, so that a call to the agent never ends. Destroying the sandbox ends the
-    // call.
+    // A program in a build's sandbox may stop the agent. A call to the agent then ends only when the sandbox is destroyed.
     const giveUp = () => void build.destroyPlaces().catch(() => {})
     until.addEventListener('abort', giveUp, { once: true })
     try {

@@ -1,8 +1,8 @@
 // Brings the images of this runner to the state that control wants, and reports the result.
 //
-// Each assignment describes the wanted state, so missed or repeated messages do no harm. Control can send the assignment of one
-// image, or the list of all assignments. If an image has failed, the assignment of this image alone starts a new attempt (`take`).
-// The list only makes the keeper report the failure again (`takeAll`). An image in use is removed when nothing uses it any more.
+// Each assignment describes the wanted state, so missed or repeated messages do no harm. The assignment of one image starts a
+// new attempt after a failure (`take`). The list of all assignments only makes the keeper report the failure again (`takeAll`).
+// An image in use is removed when nothing uses it any more.
 import type { Logger } from '#src/kit/log.ts'
 import { FairQueue } from '#src/kit/queue.ts'
 import { ImageFailed } from '#src/runner/images/image-failed.ts'
@@ -159,16 +159,15 @@ export class ImageKeeper implements Disposable {
       if (latest) this.#reconcile(latest)
     } else if (report) {
       entry.settled = report
-      // The work for this assignment is done, so the passwords for registries are removed from memory. Control sends them again
-      // with the next assignment of this image.
+      // Removes the passwords for registries from memory. Control sends them again with the next assignment of this image.
       entry.assignment = withoutLogins(entry.assignment)
       if (!this.#isClosed) this.#parts.report(report)
     }
   }
 
   /**
-   * Fetches, builds or removes an image as assigned, and returns the report for control. Returns undefined if the work cannot be
-   * done yet. This runner regularly reads its list of assigned images from control, and then tries the work again.
+   * Fetches, builds or removes an image, and returns the report for control. Returns undefined if that cannot be done yet. The
+   * runner tries again when it next reads its list of images from control.
    */
   async #perform({ assignment }: Entry, signal: AbortSignal): Promise<ImageReport | undefined> {
     const { image, target, source } = assignment
@@ -178,8 +177,7 @@ export class ImageKeeper implements Disposable {
     try {
       if (target === 'present') {
         const bringing = { signal, onProgress: this.#sayOf(image), onText: (text: string) => said.add(text) }
-        // This image cannot be fetched before its base image is here. The base image has an assignment of its own. When the
-        // runner reads its list of assigned images the next time, it tries this image again.
+        // The base image must be here first. It has an assignment of its own.
         if (images.find(image) === undefined && source && !images.hasBaseOf(source)) return undefined
         const known = images.find(image) ?? (source && (await images.bring({ ...assignment, source }, bringing)))
         // If an assignment has no source, control assumes that the image is on this runner. After the report `absent`, control

@@ -1,5 +1,4 @@
-// Computes the disk space that images use on this runner. All numbers are in memory, so it is cheap to report them in every
-// heartbeat.
+// Computes the disk space that images use on this runner. All numbers are in memory, so every heartbeat can report them.
 import type { ImageStorage } from '#src/wire/image-storage.ts'
 import type { GivenBack } from '../images/given-back.ts'
 import type { ImageStore } from '../images/store.ts'

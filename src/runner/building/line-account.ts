@@ -1,5 +1,4 @@
-// Computes how much disk space cached lines take at most: all bytes of each line, and the bytes of their base images. A base
-// image of several lines is counted once.
+// Computes how much disk space cached lines take at most: all bytes of each line, and once the bytes of each base image.
 
 type OnBase = { base: string }
 

@@ -1,5 +1,4 @@
-// Tests that a build uses the cached lines of earlier builds, in real sandboxes and with a registry on loopback. Needs root;
-// without root the suite is skipped.
+// Tests that a build uses the cached lines of earlier builds, in real sandboxes and with a registry on loopback. Needs root.
 import assert from 'node:assert/strict'
 import { fork } from 'node:child_process'
 import { once } from 'node:events'
@@ -22,13 +21,11 @@ import { type LineCache, type LineLimits, standardLineLimits } from './line-cach
 
 const skip = needsRoot || needsBusybox
 
-/**
- * Limits of the line cache without a minimum of free disk space, so that the disk of this machine does not influence the tests.
- */
+/** Without a minimum of free disk space, so that the disk of this machine does not influence the tests. */
 const roomy: LineLimits = { ...standardLineLimits, freeShare: 0 }
 const none: Partial<LineLimits> = { keptMs: -1 }
 
-/** Returns a RUN line that writes a new random id each time it runs. A changed id therefore shows that the line was run again. */
+/** Returns a RUN line that writes a new random id each time it runs. */
 const stamp = (path: string) => `RUN cat /proc/sys/kernel/random/uuid > ${path}`
 
 suite('a line of a Dockerfile that has not changed', { skip }, () => {
@@ -194,8 +191,7 @@ suite('a line of a Dockerfile that has not changed', { skip }, () => {
     assert.deepEqual([second.cached, second.output], [[3, 4, 6], first.output])
     assert.doesNotMatch(second.log, /Stage 0/)
     assert.match(second.log, /^\[build\] Line 3: cached: RUN cat/m)
-    // The added line copies `/a` from the stage `build`. The lines of that stage are not run again, because the disk after its
-    // last line is cached.
+    // The added line copies `/a` from the stage `build`. Its lines do not run again, because the disk after them is cached.
     const again = await build(stages('COPY --from=build /a /again'), 'cat /out /again')
     assert.deepEqual([again.cached, again.output], [[3, 4, 6], `${first.output}\n${first.output}`])
     const changed = await build(

@@ -1,11 +1,11 @@
 // The cache of lines. A cached line is a copy of a build's disk after a line of a definition has run. A later build continues
 // from the last line that has not changed.
 //
-// A cached line is stored as a template, whose name contains the organization and the cache key of the line. The template gets
-// this name only when it is complete and synced, so no other record is needed.
+// A cached line is a template, whose name contains the organization and the cache key. It gets this name only when it is
+// complete and synced, so no other record is needed.
 //
-// Cached lines only save time, and only builds of their organization use them. They are evicted when they are too old, when they
-// are more than the limits allow, and when the disks of sandboxes need the space.
+// Only builds of that organization use the line. Lines are evicted when they are too old or too many, and when the disks of
+// sandboxes need the space.
 import { createHash } from 'node:crypto'
 import type { Logger } from '#src/kit/log.ts'
 import { FairQueue } from '#src/kit/queue.ts'
@@ -30,16 +30,10 @@ type Bases = Pick<ImageStore, 'rootfsOf' | 'remove' | 'listBelowLines' | 'keepBe
 export type LineLimits = {
   most: number
   mostOfOrganization: number
-  /**
-   * Maximum share, from 0 to 1, of the storage pool that all cached lines and their base images take together.
-   * `shareOfOrganization` is the maximum for the lines of one organization.
-   */
+  /** Maximum share of the storage pool, from 0 to 1, for all cached lines and their base images together. */
   share: number
   shareOfOrganization: number
-  /**
-   * Cached lines are evicted until this share of the pool is free (from 0 to 1), or until `freeBytes` bytes are free, whichever
-   * is less.
-   */
+  /** Lines are evicted until this share of the pool (0 to 1) or `freeBytes` bytes are free, whichever is less. */
   freeShare: number
   freeBytes: number
   keptMs: number
@@ -118,16 +112,10 @@ export class LineCache {
   readonly #lines = new Map<string, Line>()
   /** Owner and cache key of each line that is being cached or removed at this moment. */
   readonly #busy = new Set<string>()
-  /**
-   * Queue of the tasks that record or remove a base image of cached lines. Only one of them runs at a time, so that no base image
-   * is removed while it is being recorded.
-   */
+  /** Runs one task at a time, so that no base image is removed while it is being recorded. */
   readonly #oneBase = new FairQueue({ atOnce: 1 })
   readonly #comingBases = new Map<string, number>()
-  /**
-   * Upper estimate of the bytes that cached lines and their base images use now. Lines may share data on the disk, so the real use
-   * may be less.
-   */
+  /** Upper estimate of the bytes that cached lines and their base images use now. Lines may share data on the disk. */
   #bytes = 0
   /** Upper estimate of the bytes that cached lines use now, without their base images. */
   #addedToImages = 0
@@ -159,10 +147,7 @@ export class LineCache {
     return cache
   }
 
-  /**
-   * Whether lines are cached on this host. They are cached only on btrfs, because on other file systems a copy of a disk takes
-   * time and space.
-   */
+  /** Whether lines are cached on this host: only on btrfs, because elsewhere a copy of a disk takes time and space. */
   get isUseful(): boolean {
     return this.#host.capabilities.hardDiskLimit
   }
@@ -191,10 +176,7 @@ export class LineCache {
     for (const line of this.#lines.values()) if (line.name === name && line.holds > 0) line.holds -= 1
   }
 
-  /**
-   * Returns whether a cached line comes directly after the line with this key. If `key` is undefined, returns whether a cached
-   * line comes directly after a base image.
-   */
+  /** Whether a cached line comes directly after the line with this key, or directly after a base image if `key` is undefined. */
   hasAfter(organizationId: string, key: string | undefined): boolean {
     const owner = ownerOf(organizationId)
     return [...this.#lines.values()].some((line) => line.owner === owner && line.before === (key ?? none))
@@ -256,8 +238,7 @@ export class LineCache {
         this.#log.warn({ err }, 'cached lines of Dockerfiles could not be swept')
       }
     }
-    // There must be no `await` between the last check of `#mustSweep` and this line. Then each call of `sweep` either is noticed
-    // by that check or starts a new sweep.
+    // No `await` may come between the last check of `#mustSweep` and this line. A call of `sweep` could otherwise be missed.
     this.#sweeping = undefined
   }
 
@@ -285,18 +266,15 @@ export class LineCache {
     }
   }
 
-  /**
-   * Returns how many bytes must be freed so that the pool has enough space for the disks of sandboxes. Negative if more than
-   * enough is free.
-   */
+  /** Returns how many bytes must be freed for the disks of sandboxes. Negative if more than enough is free. */
   async #missingBytes(): Promise<number> {
     const { freeBytes, wholeBytes } = await this.#host.room()
     return Math.min(this.#limits.freeBytes, wholeBytes * this.#limits.freeShare) - freeBytes
   }
 
   /**
-   * Returns all bytes of the disk of each cached line, without its base image. Data that several lines share counts for each of
-   * them, because the kernel does not say how much they share.
+   * Returns the bytes of each cached line, without its base image. Shared data counts for each line, because the kernel does
+   * not say how much is shared.
    */
   async #sizes(): Promise<Map<Line, number>> {
     const templates = await this.#host.templates()
@@ -338,8 +316,7 @@ export class LineCache {
       const bytes = sizes.get(line) ?? 0
       sizes.delete(line)
       this.#givenBack?.add('lines', isOld ? 'age' : 'pressure', bytes)
-      // `bytes` is the whole size of the line's disk. Less space may be freed, because data that other lines share stays. In that
-      // case, the next call of `relieve`, a few seconds later, evicts more lines.
+      // Less space may be freed, because data that other lines share stays. The next call of `relieve` then evicts more lines.
       missing -= bytes
       all.remove(line, bytes)
       own.remove(line, bytes)
@@ -348,10 +325,7 @@ export class LineCache {
     this.#addedToImages = [...sizes.values()].reduce((sum, bytes) => sum + bytes, 0)
   }
 
-  /**
-   * Returns the cached lines in the order in which they are evicted: the least recently used first. If two lines of one build
-   * were used at the same time, the later line comes first.
-   */
+  /** Returns the lines in the order of their eviction: the least recently used first, and in one build the later line first. */
   #inOrderOfEviction(): Line[] {
     const depths = new Map([...this.#lines.values()].map((line) => [line, this.#chain(line).length]))
     const depth = (line: Line) => depths.get(line) ?? 0
