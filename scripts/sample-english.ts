@@ -1,6 +1,6 @@
 // Prints a random sample of comments, test titles and meanings of settings. Half of the items are comments.
 // Somebody who does not know the code says which items were not clear at the first reading.
-// Each comment stands with the code around it, because nobody reads it without that code.
+// Each comment stands with the code around it, and each title with its suite or its first tests, as in the file.
 // Example: node scripts/sample-english.ts --count 40 --seed 1
 // `--all PATH` prints every comment and title of the files whose path begins with PATH.
 import { globSync, readFileSync } from 'node:fs'
@@ -60,11 +60,33 @@ const commentsIn = (file: string): Item[] => {
   return items
 }
 
-/** Returns the titles of the tests in a file. */
-const titlesIn = (file: string): Item[] =>
-  [...readFileSync(file, 'utf8').matchAll(/^ *(test|suite)\(\s*(['"`])((?:(?!\2)[^\\\n]|\\.)*)\2/gm)].map(
-    ([, kind, , text = '']) => ({ place: `${file} ${kind}`, text, code: [] }),
-  )
+const titleLine = /^( *)(test|suite)\(\s*(['"`])((?:(?!\3)[^\\\n]|\\.)*)\3/gm
+
+/**
+ * Returns the titles of the tests and suites in a file. A test stands with the suites around it, and a suite with its
+ * first three titles.
+ */
+const titlesIn = (file: string): Item[] => {
+  const titles = [...readFileSync(file, 'utf8').matchAll(titleLine)].map(([, indent = '', kind = '', , text = '']) => ({
+    depth: indent.length,
+    kind,
+    text,
+  }))
+  const around: typeof titles = []
+  return titles.map((title, index) => {
+    while ((around.at(-1)?.depth ?? -1) >= title.depth) around.pop()
+    const outer = around.map(({ text }) => text)
+    if (title.kind === 'suite') around.push(title)
+    const after = titles.slice(index + 1)
+    const end = after.findIndex(({ depth }) => depth <= title.depth)
+    const inner = (end < 0 ? after : after.slice(0, end)).slice(0, 3).map(({ text }) => `  ${text}`)
+    return {
+      place: `${file} ${title.kind}`,
+      text: title.text,
+      code: [...outer, ...(inner.length > 0 ? ['…', ...inner] : [])],
+    }
+  })
+}
 
 const settings = (): Item[] =>
   Object.entries({ ...meanings, ...telemetryMeanings }).map(([name, text]) => ({ place: name, text, code: [] }))
