@@ -16,10 +16,3 @@ export const RowMenu = ({ name, children }: { name: string; children: ReactNode 
     {children}
   </Menu>
 )
-
-/** The header of the table column that holds the menus of the rows. */
-export const ActionsHeader = () => (
-  <th>
-    <span className="visually-hidden">Actions</span>
-  </th>
-)

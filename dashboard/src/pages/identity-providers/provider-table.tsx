@@ -4,6 +4,7 @@ import { useOrganizationId } from '../../session/use-session.ts'
 import { Button } from '../../ui/button.tsx'
 import { Confirm } from '../../ui/confirm.tsx'
 import { CopyText } from '../../ui/copy.tsx'
+import { RowButtons, Table, wide } from '../../ui/table.tsx'
 import { toast, toastError } from '../../ui/toast.tsx'
 import { ProviderDialog } from './provider-dialog.tsx'
 import type { Provider } from './provider-form.ts'
@@ -38,61 +39,47 @@ export const ProviderTable = ({ providers, onChanged }: { providers: readonly Pr
     toast(`${name} is deleted`)
   }
   return (
-    <div className="card table-scroll">
-      <table className="table">
-        <thead>
-          <tr>
-            <th>Provider</th>
-            <th className="wide-only">Domains</th>
-            <th>State</th>
-            <th>
-              <span className="visually-hidden">Actions</span>
-            </th>
+    <div className="card">
+      <Table label="Identity providers" columns={['Provider', wide('Domains'), 'State']} rows={providers}>
+        {(provider) => (
+          <tr key={provider.id}>
+            <td className="wrap-anywhere">
+              <bdi>
+                <strong>{provider.name}</strong>
+              </bdi>
+              <div className="muted small">{provider.oidcConfig.issuerUrl}</div>
+              <CopyText text={signInLink(organizationId, provider.id)} shown="Copy its sign-in link" />
+            </td>
+            <td className="wide-only wrap-anywhere">
+              {provider.allowAnyDomain ? 'Every domain' : provider.emailDomains.join(', ')}
+            </td>
+            <td>
+              <span className={provider.enabled ? 'badge ok' : 'badge'}>{provider.enabled ? 'On' : 'Off'}</span>
+            </td>
+            <RowButtons>
+              <Button
+                compact
+                disabled={switching === provider.id}
+                aria-label={`Switch ${provider.name} ${provider.enabled ? 'off' : 'on'}`}
+                onClick={() => void turn(provider)}
+              >
+                {provider.enabled ? 'Switch off' : 'Switch on'}
+              </Button>
+              <Button compact aria-label={`Change ${provider.name}`} onClick={() => setChanging(provider)}>
+                Change…
+              </Button>
+              <Button
+                compact
+                kind="danger"
+                aria-label={`Delete ${provider.name}`}
+                onClick={() => setDeleting(provider)}
+              >
+                Delete
+              </Button>
+            </RowButtons>
           </tr>
-        </thead>
-        <tbody>
-          {providers.map((provider) => (
-            <tr key={provider.id}>
-              <td className="wrap-anywhere">
-                <bdi>
-                  <strong>{provider.name}</strong>
-                </bdi>
-                <div className="muted small">{provider.oidcConfig.issuerUrl}</div>
-                <CopyText text={signInLink(organizationId, provider.id)} shown="Copy its sign-in link" />
-              </td>
-              <td className="wide-only wrap-anywhere">
-                {provider.allowAnyDomain ? 'Every domain' : provider.emailDomains.join(', ')}
-              </td>
-              <td>
-                <span className={provider.enabled ? 'badge ok' : 'badge'}>{provider.enabled ? 'On' : 'Off'}</span>
-              </td>
-              <td>
-                <div className="row" style={{ justifyContent: 'flex-end' }}>
-                  <Button
-                    compact
-                    disabled={switching === provider.id}
-                    aria-label={`Switch ${provider.name} ${provider.enabled ? 'off' : 'on'}`}
-                    onClick={() => void turn(provider)}
-                  >
-                    {provider.enabled ? 'Switch off' : 'Switch on'}
-                  </Button>
-                  <Button compact aria-label={`Change ${provider.name}`} onClick={() => setChanging(provider)}>
-                    Change…
-                  </Button>
-                  <Button
-                    compact
-                    kind="danger"
-                    aria-label={`Delete ${provider.name}`}
-                    onClick={() => setDeleting(provider)}
-                  >
-                    Delete
-                  </Button>
-                </div>
-              </td>
-            </tr>
-          ))}
-        </tbody>
-      </table>
+        )}
+      </Table>
       {changing !== undefined && (
         <ProviderDialog provider={changing} onClose={() => setChanging(undefined)} onSaved={onChanged} />
       )}

@@ -1,7 +1,7 @@
 import { PermissionList } from '../../permissions/permission-choice.tsx'
 import { session } from '../../session/session.ts'
 import { Button } from '../../ui/button.tsx'
-import { FirstRows } from '../../ui/first-rows.tsx'
+import { Table, wide } from '../../ui/table.tsx'
 import { TimeAgo } from '../../ui/time.tsx'
 import type { Key } from './page.tsx'
 
@@ -21,69 +21,45 @@ type Props = {
 
 export const KeyTable = ({ keys, emails, showsOwner, onDelete }: Props) => (
   <div className="card">
-    <FirstRows rows={keys}>
-      {(shown) => (
-        <div className="table-scroll">
-          <table className="table">
-            <thead>
-              <tr>
-                <th>Name</th>
-                {showsOwner && <th className="wide-only">Owner</th>}
-                <th>Permissions</th>
-                <th className="wide-only">Created</th>
-                <th className="wide-only">Last used</th>
-                <th>Ends</th>
-                <th>
-                  <span className="visually-hidden">Actions</span>
-                </th>
-              </tr>
-            </thead>
-            <tbody>
-              {shown.map((key) => (
-                <tr key={`${key.userId} ${key.name}`}>
-                  <td className="wrap-anywhere">
-                    <bdi>
-                      <strong>{key.name}</strong>
-                    </bdi>
-                    <div className="muted small mono wide-only">{key.value}</div>
-                    {showsOwner && (
-                      <div className="muted small narrow-only">{emails.get(key.userId) ?? 'Former member'}</div>
-                    )}
-                  </td>
-                  {showsOwner && (
-                    <td className="wrap-anywhere wide-only">
-                      <bdi>{emails.get(key.userId) ?? 'Former member'}</bdi>
-                    </td>
-                  )}
-                  <td>
-                    <PermissionList permissions={key.permissions} />
-                  </td>
-                  <td className="wide-only">
-                    <TimeAgo time={key.createdAt} />
-                  </td>
-                  <td className="wide-only">
-                    {key.lastUsedAt === null ? <span className="muted">Never</span> : <TimeAgo time={key.lastUsedAt} />}
-                  </td>
-                  <td>
-                    <End time={key.expiresAt} />
-                  </td>
-                  <td className="number">
-                    <Button
-                      compact
-                      kind="danger"
-                      aria-label={`Delete the key ${key.name}`}
-                      onClick={() => onDelete(key)}
-                    >
-                      Delete
-                    </Button>
-                  </td>
-                </tr>
-              ))}
-            </tbody>
-          </table>
-        </div>
+    <Table
+      label="Keys"
+      columns={['Name', showsOwner && wide('Owner'), 'Permissions', wide('Created'), wide('Last used'), 'Ends']}
+      rows={keys}
+    >
+      {(key) => (
+        <tr key={`${key.userId} ${key.name}`}>
+          <td className="wrap-anywhere">
+            <bdi>
+              <strong>{key.name}</strong>
+            </bdi>
+            <div className="muted small mono wide-only">{key.value}</div>
+            {showsOwner && <div className="muted small narrow-only">{emails.get(key.userId) ?? 'Former member'}</div>}
+          </td>
+          {showsOwner && (
+            <td className="wrap-anywhere wide-only">
+              <bdi>{emails.get(key.userId) ?? 'Former member'}</bdi>
+            </td>
+          )}
+          <td>
+            <PermissionList permissions={key.permissions} />
+          </td>
+          <td className="wide-only">
+            <TimeAgo time={key.createdAt} />
+          </td>
+          <td className="wide-only">
+            {key.lastUsedAt === null ? <span className="muted">Never</span> : <TimeAgo time={key.lastUsedAt} />}
+          </td>
+          <td>
+            <End time={key.expiresAt} />
+          </td>
+          <td className="number">
+            <Button compact kind="danger" aria-label={`Delete the key ${key.name}`} onClick={() => onDelete(key)}>
+              Delete
+            </Button>
+          </td>
+        </tr>
       )}
-    </FirstRows>
+    </Table>
     {keys.length === 0 && <div className="waiting">No key fits.</div>}
   </div>
 )

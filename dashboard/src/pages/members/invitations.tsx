@@ -3,8 +3,8 @@ import { answerOf, control } from '../../api/client.ts'
 import { useOrganizationId } from '../../session/use-session.ts'
 import { Button } from '../../ui/button.tsx'
 import { Confirm } from '../../ui/confirm.tsx'
-import { FirstRows } from '../../ui/first-rows.tsx'
 import { Empty } from '../../ui/page.tsx'
+import { RowButtons, Table, wide } from '../../ui/table.tsx'
 import { TimeAgo } from '../../ui/time.tsx'
 import { toast } from '../../ui/toast.tsx'
 import { AccessText } from './access-fields.tsx'
@@ -46,67 +46,48 @@ export const Invitations = ({ invitations, isOwner, onInvite }: Props) => {
     )
   return (
     <div className="card">
-      <FirstRows rows={invitations}>
-        {(shown) => (
-          <div className="table-scroll">
-            <table className="table">
-              <thead>
-                <tr>
-                  <th>Invited</th>
-                  <th className="wide-only">Will be</th>
-                  <th className="wide-only">Invited by</th>
-                  <th>Ends</th>
-                  <th>
-                    <span className="visually-hidden">Actions</span>
-                  </th>
-                </tr>
-              </thead>
-              <tbody>
-                {shown.map((invitation) => (
-                  <tr key={invitation.id}>
-                    <td className="wrap-anywhere">
-                      <strong>{invitation.email}</strong>
-                      <div className="narrow-only">
-                        <AccessText role={invitation.role} assignedRoles={invitation.assignedRoles} />
-                      </div>
-                    </td>
-                    <td className="wide-only">
-                      <AccessText role={invitation.role} assignedRoles={invitation.assignedRoles} />
-                    </td>
-                    <td className="wide-only wrap-anywhere">
-                      <bdi>{invitation.invitedBy}</bdi> <TimeAgo time={invitation.createdAt} />
-                    </td>
-                    <td>
-                      <TimeAgo time={invitation.expiresAt} />
-                    </td>
-                    <td>
-                      {isOwner && (
-                        <div className="row" style={{ justifyContent: 'flex-end' }}>
-                          <Button
-                            compact
-                            aria-label={`Change the invitation of ${invitation.email}`}
-                            onClick={() => setChanging(invitation)}
-                          >
-                            Change…
-                          </Button>
-                          <Button
-                            compact
-                            kind="danger"
-                            aria-label={`Take back the invitation of ${invitation.email}`}
-                            onClick={() => setCancelling(invitation)}
-                          >
-                            Take back
-                          </Button>
-                        </div>
-                      )}
-                    </td>
-                  </tr>
-                ))}
-              </tbody>
-            </table>
-          </div>
+      <Table label="Invitations" columns={['Invited', wide('Will be'), wide('Invited by'), 'Ends']} rows={invitations}>
+        {(invitation) => (
+          <tr key={invitation.id}>
+            <td className="wrap-anywhere">
+              <strong>{invitation.email}</strong>
+              <div className="narrow-only">
+                <AccessText role={invitation.role} assignedRoles={invitation.assignedRoles} />
+              </div>
+            </td>
+            <td className="wide-only">
+              <AccessText role={invitation.role} assignedRoles={invitation.assignedRoles} />
+            </td>
+            <td className="wide-only wrap-anywhere">
+              <bdi>{invitation.invitedBy}</bdi> <TimeAgo time={invitation.createdAt} />
+            </td>
+            <td>
+              <TimeAgo time={invitation.expiresAt} />
+            </td>
+            <RowButtons>
+              {isOwner && (
+                <>
+                  <Button
+                    compact
+                    aria-label={`Change the invitation of ${invitation.email}`}
+                    onClick={() => setChanging(invitation)}
+                  >
+                    Change…
+                  </Button>
+                  <Button
+                    compact
+                    kind="danger"
+                    aria-label={`Take back the invitation of ${invitation.email}`}
+                    onClick={() => setCancelling(invitation)}
+                  >
+                    Take back
+                  </Button>
+                </>
+              )}
+            </RowButtons>
+          </tr>
         )}
-      </FirstRows>
+      </Table>
       {changing !== undefined && <InviteDialog invitation={changing} onClose={() => setChanging(undefined)} />}
       <Confirm
         title="Take this invitation back?"

@@ -6,7 +6,7 @@ import { useOrganizationId } from '../../session/use-session.ts'
 import { Button } from '../../ui/button.tsx'
 import { Confirm } from '../../ui/confirm.tsx'
 import { CopyText } from '../../ui/copy.tsx'
-import { FirstRows } from '../../ui/first-rows.tsx'
+import { RowButtons, Table, wide } from '../../ui/table.tsx'
 import { TimeAgo } from '../../ui/time.tsx'
 import { toast } from '../../ui/toast.tsx'
 import { AccessDialog } from './access-dialog.tsx'
@@ -87,55 +87,32 @@ export const MemberTable = ({ members, isOwner }: { members: readonly Member[]; 
         />
       )}
       <div className="card">
-        <FirstRows rows={fitting}>
-          {(shown) => (
-            <div className="table-scroll">
-              <table className="table">
-                <thead>
-                  <tr>
-                    <th>Member</th>
-                    <th className="wide-only">May do</th>
-                    <th className="wide-only">Id</th>
-                    <th className="wide-only">Since</th>
-                    <th>
-                      <span className="visually-hidden">Actions</span>
-                    </th>
-                  </tr>
-                </thead>
-                <tbody>
-                  {shown.map((member) => (
-                    <tr key={member.userId}>
-                      <td className="wrap-anywhere">
-                        <bdi>
-                          <strong>{member.name || member.email}</strong>
-                        </bdi>
-                        {member.userId === me?.id && <span className="muted"> (you)</span>}
-                        {member.name !== member.email && <div className="muted small">{member.email}</div>}
-                        <div className="narrow-only">
-                          <AccessText role={member.role} assignedRoles={member.assignedRoles} />
-                        </div>
-                      </td>
-                      <td className="wide-only">
-                        <AccessText role={member.role} assignedRoles={member.assignedRoles} />
-                      </td>
-                      <td className="wide-only">
-                        <CopyText text={member.userId} shown={member.userId.slice(0, 8)} />
-                      </td>
-                      <td className="wide-only">
-                        <TimeAgo time={member.createdAt} />
-                      </td>
-                      <td>
-                        <div className="row" style={{ justifyContent: 'flex-end' }}>
-                          {actionsOf(member)}
-                        </div>
-                      </td>
-                    </tr>
-                  ))}
-                </tbody>
-              </table>
-            </div>
+        <Table label="Members" columns={['Member', wide('May do'), wide('Id'), wide('Since')]} rows={fitting}>
+          {(member) => (
+            <tr key={member.userId}>
+              <td className="wrap-anywhere">
+                <bdi>
+                  <strong>{member.name || member.email}</strong>
+                </bdi>
+                {member.userId === me?.id && <span className="muted"> (you)</span>}
+                {member.name !== member.email && <div className="muted small">{member.email}</div>}
+                <div className="narrow-only">
+                  <AccessText role={member.role} assignedRoles={member.assignedRoles} />
+                </div>
+              </td>
+              <td className="wide-only">
+                <AccessText role={member.role} assignedRoles={member.assignedRoles} />
+              </td>
+              <td className="wide-only">
+                <CopyText text={member.userId} shown={member.userId.slice(0, 8)} />
+              </td>
+              <td className="wide-only">
+                <TimeAgo time={member.createdAt} />
+              </td>
+              <RowButtons>{actionsOf(member)}</RowButtons>
+            </tr>
           )}
-        </FirstRows>
+        </Table>
         {fitting.length === 0 && <div className="waiting">No member fits.</div>}
       </div>
       {doing?.what === 'change' && <AccessDialog member={doing.member} onClose={stop} />}

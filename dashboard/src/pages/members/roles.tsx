@@ -7,6 +7,7 @@ import { useOrganizationId } from '../../session/use-session.ts'
 import { Button } from '../../ui/button.tsx'
 import { Confirm } from '../../ui/confirm.tsx'
 import { WhenLoaded } from '../../ui/page.tsx'
+import { RowButtons, Table, wide } from '../../ui/table.tsx'
 import { toast } from '../../ui/toast.tsx'
 import { RoleDialog } from './role-dialog.tsx'
 import { usePeopleChanged } from './use-invitations.ts'
@@ -31,64 +32,46 @@ export const Roles = ({ isOwner }: { isOwner: boolean }) => {
   return (
     <WhenLoaded query={roles}>
       {(list) => (
-        <div className="card table-scroll">
-          <table className="table">
-            <thead>
-              <tr>
-                <th>Role</th>
-                <th>Permissions</th>
-                <th className="wide-only">Members</th>
-                <th>
-                  <span className="visually-hidden">Actions</span>
-                </th>
+        <div className="card">
+          <Table label="Roles" columns={['Role', 'Permissions', wide('Members')]} rows={list}>
+            {(role) => (
+              <tr key={role.id}>
+                <td className="wrap-anywhere">
+                  <bdi>
+                    <strong>{role.name}</strong>
+                  </bdi>
+                  <div className="muted small">
+                    <bdi>{role.description}</bdi>
+                  </div>
+                </td>
+                <td>
+                  <PermissionList permissions={role.permissions} />
+                </td>
+                <td className="wide-only">{countOf(role.id)}</td>
+                <RowButtons>
+                  {role.isGlobal ? (
+                    <span className="muted small wide-only">Built in</span>
+                  ) : (
+                    isOwner && (
+                      <>
+                        <Button compact aria-label={`Change the role ${role.name}`} onClick={() => setChanging(role)}>
+                          Change…
+                        </Button>
+                        <Button
+                          compact
+                          kind="danger"
+                          aria-label={`Delete the role ${role.name}`}
+                          onClick={() => setDeleting(role)}
+                        >
+                          Delete
+                        </Button>
+                      </>
+                    )
+                  )}
+                </RowButtons>
               </tr>
-            </thead>
-            <tbody>
-              {list.map((role) => (
-                <tr key={role.id}>
-                  <td className="wrap-anywhere">
-                    <bdi>
-                      <strong>{role.name}</strong>
-                    </bdi>
-                    <div className="muted small">
-                      <bdi>{role.description}</bdi>
-                    </div>
-                  </td>
-                  <td>
-                    <PermissionList permissions={role.permissions} />
-                  </td>
-                  <td className="wide-only">{countOf(role.id)}</td>
-                  <td>
-                    <div className="row" style={{ justifyContent: 'flex-end' }}>
-                      {role.isGlobal ? (
-                        <span className="muted small wide-only">Built in</span>
-                      ) : (
-                        isOwner && (
-                          <>
-                            <Button
-                              compact
-                              aria-label={`Change the role ${role.name}`}
-                              onClick={() => setChanging(role)}
-                            >
-                              Change…
-                            </Button>
-                            <Button
-                              compact
-                              kind="danger"
-                              aria-label={`Delete the role ${role.name}`}
-                              onClick={() => setDeleting(role)}
-                            >
-                              Delete
-                            </Button>
-                          </>
-                        )
-                      )}
-                    </div>
-                  </td>
-                </tr>
-              ))}
-            </tbody>
-          </table>
+            )}
+          </Table>
           {changing !== undefined && <RoleDialog role={changing} onClose={() => setChanging(undefined)} />}
           <Confirm
             title="Delete this role?"

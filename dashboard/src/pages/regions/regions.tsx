@@ -3,11 +3,11 @@ import { type Region, useRegions } from '../../api/use-regions.ts'
 import { Button } from '../../ui/button.tsx'
 import { Confirm } from '../../ui/confirm.tsx'
 import { CopyText } from '../../ui/copy.tsx'
-import { FirstRows } from '../../ui/first-rows.tsx'
 import { MenuItem, MenuLine } from '../../ui/menu.tsx'
 import { WhenLoaded } from '../../ui/page.tsx'
-import { ActionsHeader, RowMenu } from '../../ui/row-menu.tsx'
+import { RowMenu } from '../../ui/row-menu.tsx'
 import { shownText } from '../../ui/shown-text.ts'
+import { Table, wide } from '../../ui/table.tsx'
 import { toast } from '../../ui/toast.tsx'
 import { type Addresses, addressLabels, addressNames } from './addresses.ts'
 import { CredentialsDialog, RegionDialog } from './region-dialogs.tsx'
@@ -94,28 +94,11 @@ export const Regions = () => {
       </div>
       <WhenLoaded query={query}>
         {(rows) => (
-          <FirstRows rows={rows}>
-            {(shown) => (
-              <div className="card table-scroll">
-                <table className="table" aria-label="Regions">
-                  <thead>
-                    <tr>
-                      <th>Name</th>
-                      <th>Id</th>
-                      <th>Kind</th>
-                      <th className="wide-only">Services</th>
-                      <ActionsHeader />
-                    </tr>
-                  </thead>
-                  <tbody>
-                    {shown.map((region) => (
-                      <Row key={region.id} region={region} onAsk={setAsked} />
-                    ))}
-                  </tbody>
-                </table>
-              </div>
-            )}
-          </FirstRows>
+          <div className="card">
+            <Table label="Regions" columns={['Name', 'Id', 'Kind', wide('Services')]} rows={rows}>
+              {(region) => <Row key={region.id} region={region} onAsk={setAsked} />}
+            </Table>
+          </div>
         )}
       </WhenLoaded>
       {(isMaking || asked?.action === 'change') && (

@@ -5,9 +5,10 @@ import { Button } from '../../ui/button.tsx'
 import { Confirm } from '../../ui/confirm.tsx'
 import { MenuItem, MenuLine } from '../../ui/menu.tsx'
 import { Empty, WhenLoaded } from '../../ui/page.tsx'
-import { ActionsHeader, RowMenu } from '../../ui/row-menu.tsx'
+import { RowMenu } from '../../ui/row-menu.tsx'
 import { shownText } from '../../ui/shown-text.ts'
 import { StateBadge } from '../../ui/state-badge.tsx'
+import { Table, wide } from '../../ui/table.tsx'
 import { TimeAgo } from '../../ui/time.tsx'
 import { toast, toastError } from '../../ui/toast.tsx'
 import { AddRunnerDialog, JoinDialog, RemoveRunnerDialog } from './runner-dialogs.tsx'
@@ -64,34 +65,6 @@ const Row = ({ runner, onAsk }: { runner: Runner; onAsk: (asked: Asked) => void 
   )
 }
 
-const headers = ['Processors', 'Memory', 'Disk']
-
-const Table = ({ rows, onAsk }: { rows: readonly Runner[]; onAsk: (asked: Asked) => void }) => (
-  <div className="card table-scroll">
-    <table className="table" aria-label="Runners">
-      <thead>
-        <tr>
-          <th>Name</th>
-          <th>State</th>
-          <th>Sandboxes</th>
-          {headers.map((header) => (
-            <th key={header} className="wide-only">
-              {header} given out
-            </th>
-          ))}
-          <th>Last seen</th>
-          <ActionsHeader />
-        </tr>
-      </thead>
-      <tbody>
-        {rows.map((runner) => (
-          <Row key={runner.id} runner={runner} onAsk={onAsk} />
-        ))}
-      </tbody>
-    </table>
-  </div>
-)
-
 /** Shows operators the runners of the server. Other users see a notice that only operators may see runners. */
 export const Runners = () => {
   const { query, add, setDrained, remove } = useRunners()
@@ -125,7 +98,23 @@ export const Runners = () => {
             rows.length === 0 ? (
               <Empty title="No runners">Without a runner no sandbox can start. Add one.</Empty>
             ) : (
-              <Table rows={rows} onAsk={ask} />
+              <div className="card">
+                <Table
+                  label="Runners"
+                  columns={[
+                    'Name',
+                    'State',
+                    'Sandboxes',
+                    wide('Processors given out'),
+                    wide('Memory given out'),
+                    wide('Disk given out'),
+                    'Last seen',
+                  ]}
+                  rows={rows}
+                >
+                  {(runner) => <Row key={runner.id} runner={runner} onAsk={ask} />}
+                </Table>
+              </div>
             )
           }
         </WhenLoaded>

@@ -1,11 +1,11 @@
 import { useState } from 'react'
 import { Button } from '../../ui/button.tsx'
 import { Confirm } from '../../ui/confirm.tsx'
-import { FirstRows } from '../../ui/first-rows.tsx'
 import { MenuItem, MenuLine } from '../../ui/menu.tsx'
 import { Empty, Page, WhenLoaded } from '../../ui/page.tsx'
-import { ActionsHeader, RowMenu } from '../../ui/row-menu.tsx'
+import { RowMenu } from '../../ui/row-menu.tsx'
 import { shownText } from '../../ui/shown-text.ts'
+import { Table, wide } from '../../ui/table.tsx'
 import { TimeAgo } from '../../ui/time.tsx'
 import { toast } from '../../ui/toast.tsx'
 import { RegistryDialog } from './registry-dialog.tsx'
@@ -60,33 +60,18 @@ const RegistriesPage = () => {
               registry.example.com/team/app:1.
             </Empty>
           ) : (
-            <FirstRows rows={rows}>
-              {(shown) => (
-                <div className="card table-scroll">
-                  <table className="table" aria-label="Registries">
-                    <thead>
-                      <tr>
-                        <th>Name</th>
-                        <th>Address</th>
-                        <th>User</th>
-                        <th className="wide-only">Changed</th>
-                        <ActionsHeader />
-                      </tr>
-                    </thead>
-                    <tbody>
-                      {shown.map((registry) => (
-                        <Row
-                          key={registry.id}
-                          registry={registry}
-                          onChange={() => setEdited(registry)}
-                          onRemove={() => setToRemove(registry)}
-                        />
-                      ))}
-                    </tbody>
-                  </table>
-                </div>
-              )}
-            </FirstRows>
+            <div className="card">
+              <Table label="Registries" columns={['Name', 'Address', 'User', wide('Changed')]} rows={rows}>
+                {(registry) => (
+                  <Row
+                    key={registry.id}
+                    registry={registry}
+                    onChange={() => setEdited(registry)}
+                    onRemove={() => setToRemove(registry)}
+                  />
+                )}
+              </Table>
+            </div>
           )
         }
       </WhenLoaded>

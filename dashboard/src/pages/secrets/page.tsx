@@ -3,9 +3,10 @@ import { Button } from '../../ui/button.tsx'
 import { Confirm } from '../../ui/confirm.tsx'
 import { MenuItem, MenuLine } from '../../ui/menu.tsx'
 import { Empty, Page, WhenLoaded } from '../../ui/page.tsx'
-import { ActionsHeader, RowMenu } from '../../ui/row-menu.tsx'
+import { RowMenu } from '../../ui/row-menu.tsx'
 import { SearchField } from '../../ui/search-field.tsx'
 import { shownText } from '../../ui/shown-text.ts'
+import { Table, wide } from '../../ui/table.tsx'
 import { TimeAgo } from '../../ui/time.tsx'
 import { toast } from '../../ui/toast.tsx'
 import { SecretDialog } from './secret-dialog.tsx'
@@ -68,34 +69,17 @@ const SecretsPage = () => {
               <Empty title="No secret has this name">Look for another part of a name.</Empty>
             )
           ) : (
-            <div className="card table-scroll">
-              <table className="table" aria-label="Secrets">
-                <thead>
-                  <tr>
-                    <th>Name</th>
-                    <th>Allowed hosts</th>
-                    <th className="wide-only">Changed</th>
-                    <ActionsHeader />
-                  </tr>
-                </thead>
-                <tbody>
-                  {rows.map((secret) => (
-                    <Row
-                      key={secret.id}
-                      secret={secret}
-                      onChange={() => setEdited(secret)}
-                      onDelete={() => setToDelete(secret)}
-                    />
-                  ))}
-                </tbody>
-              </table>
-              {query.hasNextPage && (
-                <div className="list-end">
-                  <Button compact disabled={query.isFetchingNextPage} onClick={() => void query.fetchNextPage()}>
-                    Load more
-                  </Button>
-                </div>
-              )}
+            <div className="card">
+              <Table label="Secrets" columns={['Name', 'Allowed hosts', wide('Changed')]} rows={rows} pages={query}>
+                {(secret) => (
+                  <Row
+                    key={secret.id}
+                    secret={secret}
+                    onChange={() => setEdited(secret)}
+                    onDelete={() => setToDelete(secret)}
+                  />
+                )}
+              </Table>
             </div>
           )
         }

@@ -11,12 +11,12 @@ import { BuildLog } from './build-log.tsx'
 import type { Snapshot } from './search.ts'
 import { useSnapshotActions } from './snapshot-dialogs.tsx'
 import { ProgressText } from './snapshot-table.tsx'
-import { resourcesText, sizeText, sourceText } from './texts.ts'
+import { imageSizeText, resourcesText, sourceText } from './texts.ts'
 import { useSnapshot } from './use-snapshots.ts'
 
 const Facts = ({ snapshot }: { snapshot: Snapshot }) => {
   const nameOf = useRegionName()
-  const { id, ref, imageName, size, entrypoint, regionIds, sourceSandboxId, createdAt, lastUsedAt } = snapshot
+  const { id, ref, imageName, entrypoint, regionIds, sourceSandboxId, createdAt, lastUsedAt } = snapshot
   return (
     <div className="card">
       <dl className="facts card-body">
@@ -41,7 +41,7 @@ const Facts = ({ snapshot }: { snapshot: Snapshot }) => {
           </>
         )}
         <dt>Size</dt>
-        <dd>{sizeText(size)}</dd>
+        <dd>{imageSizeText(snapshot)}</dd>
         <dt>A sandbox has</dt>
         <dd>{resourcesText(snapshot)}</dd>
         <dt>Entrypoint</dt>

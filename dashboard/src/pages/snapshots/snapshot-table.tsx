@@ -1,15 +1,16 @@
 import { Link, useNavigate } from '@tanstack/react-router'
 import { useRegionName } from '../../api/use-regions.ts'
 import { MenuItem, MenuLine } from '../../ui/menu.tsx'
-import { ActionsHeader, RowMenu } from '../../ui/row-menu.tsx'
+import { RowMenu } from '../../ui/row-menu.tsx'
 import { shownText } from '../../ui/shown-text.ts'
 import { SortHeader } from '../../ui/sort-header.tsx'
 import { StateBadge } from '../../ui/state-badge.tsx'
+import { Table, wide } from '../../ui/table.tsx'
 import { TimeAgo } from '../../ui/time.tsx'
 import { canActivate, canDeactivate } from './actions.ts'
 import type { Snapshot, SnapshotSearch, Sort } from './search.ts'
 import type { SnapshotAction } from './snapshot-dialogs.tsx'
-import { resourcesText, sizeText } from './texts.ts'
+import { imageSizeText, resourcesText } from './texts.ts'
 
 type OnAction = (action: SnapshotAction, snapshot: Snapshot) => void
 
@@ -37,7 +38,7 @@ const Actions = ({ snapshot, onAction }: { snapshot: Snapshot; onAction: OnActio
 
 const Row = ({ snapshot, onAction }: { snapshot: Snapshot; onAction: OnAction }) => {
   const nameOf = useRegionName()
-  const { id, name, general, state, size, regionIds, createdAt, lastUsedAt } = snapshot
+  const { id, name, general, state, regionIds, createdAt, lastUsedAt } = snapshot
   return (
     <tr>
       <td>
@@ -54,7 +55,7 @@ const Row = ({ snapshot, onAction }: { snapshot: Snapshot; onAction: OnAction })
           <ProgressText snapshot={snapshot} />
         </div>
       </td>
-      <td className="number wide-only">{sizeText(size)}</td>
+      <td className="number wide-only">{imageSizeText(snapshot)}</td>
       <td className="time wide-only">{resourcesText(snapshot)}</td>
       <td className="wide-only">{regionIds === undefined ? 'All' : regionIds.map(nameOf).join(', ')}</td>
       <td className="time wide-only">
@@ -76,6 +77,7 @@ export const SnapshotTable = ({ rows, search, onAction }: TableProps) => {
   const navigate = useNavigate()
   const header = (name: string, sort: Sort, className?: string) => (
     <SortHeader
+      key={sort}
       className={className}
       name={name}
       order={search.sort === sort ? (search.order ?? 'desc') : undefined}
@@ -86,26 +88,24 @@ export const SnapshotTable = ({ rows, search, onAction }: TableProps) => {
     />
   )
   return (
-    <div className="card table-scroll">
-      <table className="table" aria-label="Snapshots">
-        <thead>
-          <tr>
-            {header('Name', 'name')}
-            {header('State', 'state')}
-            <th className="number wide-only">Size</th>
-            <th className="wide-only">A sandbox has</th>
-            <th className="wide-only">Regions</th>
-            {header('Created', 'createdAt', 'wide-only')}
-            {header('Last used', 'lastUsedAt', 'wide-only')}
-            <ActionsHeader />
-          </tr>
-        </thead>
-        <tbody>
-          {rows.map((snapshot) => (
-            <Row key={snapshot.id} snapshot={snapshot} onAction={onAction} />
-          ))}
-        </tbody>
-      </table>
+    <div className="card">
+      <Table
+        label="Snapshots"
+        columns={[
+          header('Name', 'name'),
+          header('State', 'state'),
+          <th key="Size" className="number wide-only">
+            Size
+          </th>,
+          wide('A sandbox has'),
+          wide('Regions'),
+          header('Created', 'createdAt', 'wide-only'),
+          header('Last used', 'lastUsedAt', 'wide-only'),
+        ]}
+        rows={rows}
+      >
+        {(snapshot) => <Row key={snapshot.id} snapshot={snapshot} onAction={onAction} />}
+      </Table>
     </div>
   )
 }

@@ -1,12 +1,8 @@
+import { sizeText } from '../../ui/size-text.ts'
 import type { Snapshot } from './search.ts'
 
-/** A size in GiB as a text. A dash if the size is not known yet (undefined or null). */
-export const sizeText = (gib: number | null | undefined): string => {
-  if (gib === null || gib === undefined) return '–'
-  if (gib >= 1) return `${Number(gib.toFixed(1))} GiB`
-  const mib = Math.round(gib * 1024)
-  return mib >= 1 ? `${mib} MiB` : 'under 1 MiB'
-}
+/** The size of the snapshot's image, such as "256 MiB". A dash while it is not known. */
+export const imageSizeText = ({ size }: Pick<Snapshot, 'size'>): string => sizeText(size && size * 1024 ** 3)
 
 /** The processors, memory and disk of a sandbox that is made from the snapshot. */
 export const resourcesText = ({ cpu, mem, disk }: Pick<Snapshot, 'cpu' | 'mem' | 'disk'>): string =>

@@ -4,12 +4,12 @@ import { Confirm } from '../../ui/confirm.tsx'
 import { CopyText } from '../../ui/copy.tsx'
 import { FormDialog } from '../../ui/dialog.tsx'
 import { CheckField, TextField } from '../../ui/field.tsx'
-import { FirstRows } from '../../ui/first-rows.tsx'
 import { MenuItem } from '../../ui/menu.tsx'
 import { Empty, Page, WhenLoaded } from '../../ui/page.tsx'
-import { ActionsHeader, RowMenu } from '../../ui/row-menu.tsx'
+import { RowMenu } from '../../ui/row-menu.tsx'
 import { shownText } from '../../ui/shown-text.ts'
 import { StateBadge } from '../../ui/state-badge.tsx'
+import { Table, wide } from '../../ui/table.tsx'
 import { TimeAgo } from '../../ui/time.tsx'
 import { toast } from '../../ui/toast.tsx'
 import { useVolumes, type Volume } from './use-volumes.ts'
@@ -89,29 +89,11 @@ const VolumesPage = () => {
               Make one, and name it and a path when you create a sandbox, such as data:/data.
             </Empty>
           ) : (
-            <FirstRows rows={rows}>
-              {(shown) => (
-                <div className="card table-scroll">
-                  <table className="table" aria-label="Volumes">
-                    <thead>
-                      <tr>
-                        <th>Name</th>
-                        <th>State</th>
-                        <th className="wide-only">Id</th>
-                        <th>Last used</th>
-                        <th className="wide-only">Created</th>
-                        <ActionsHeader />
-                      </tr>
-                    </thead>
-                    <tbody>
-                      {shown.map((volume) => (
-                        <Row key={volume.id} volume={volume} onDelete={() => setToDelete(volume)} />
-                      ))}
-                    </tbody>
-                  </table>
-                </div>
-              )}
-            </FirstRows>
+            <div className="card">
+              <Table label="Volumes" columns={['Name', 'State', wide('Id'), 'Last used', wide('Created')]} rows={rows}>
+                {(volume) => <Row key={volume.id} volume={volume} onDelete={() => setToDelete(volume)} />}
+              </Table>
+            </div>
           )
         }
       </WhenLoaded>

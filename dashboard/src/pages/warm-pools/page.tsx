@@ -3,11 +3,11 @@ import { useState } from 'react'
 import { useRegionName } from '../../api/use-regions.ts'
 import { Button } from '../../ui/button.tsx'
 import { Confirm } from '../../ui/confirm.tsx'
-import { FirstRows } from '../../ui/first-rows.tsx'
 import { MenuItem, MenuLine } from '../../ui/menu.tsx'
 import { Empty, Page, WhenLoaded } from '../../ui/page.tsx'
-import { ActionsHeader, RowMenu } from '../../ui/row-menu.tsx'
+import { RowMenu } from '../../ui/row-menu.tsx'
 import { shownText } from '../../ui/shown-text.ts'
+import { Table, wide } from '../../ui/table.tsx'
 import { TimeAgo } from '../../ui/time.tsx'
 import { toast } from '../../ui/toast.tsx'
 import { resourcesText } from '../snapshots/texts.ts'
@@ -86,33 +86,21 @@ const WarmPoolsPage = () => {
               for in the background.
             </Empty>
           ) : (
-            <FirstRows rows={rows}>
-              {(shown) => (
-                <div className="card table-scroll">
-                  <table className="table" aria-label="Warm pools">
-                    <thead>
-                      <tr>
-                        <th>Snapshot</th>
-                        <th>Sandboxes</th>
-                        <th>Region</th>
-                        <th className="wide-only">A sandbox has</th>
-                        <th className="wide-only">Created</th>
-                        <ActionsHeader />
-                      </tr>
-                    </thead>
-                    <tbody>
-                      {shown.map((warmPool) => (
-                        <Row
-                          key={warmPool.id}
-                          warmPool={warmPool}
-                          onAction={(action, row) => setAsked({ action, warmPool: row })}
-                        />
-                      ))}
-                    </tbody>
-                  </table>
-                </div>
-              )}
-            </FirstRows>
+            <div className="card">
+              <Table
+                label="Warm pools"
+                columns={['Snapshot', 'Sandboxes', 'Region', wide('A sandbox has'), wide('Created')]}
+                rows={rows}
+              >
+                {(warmPool) => (
+                  <Row
+                    key={warmPool.id}
+                    warmPool={warmPool}
+                    onAction={(action, row) => setAsked({ action, warmPool: row })}
+                  />
+                )}
+              </Table>
+            </div>
           )
         }
       </WhenLoaded>

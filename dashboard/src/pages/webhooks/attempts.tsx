@@ -7,6 +7,7 @@ import { CopyText } from '../../ui/copy.tsx'
 import { Dialog } from '../../ui/dialog.tsx'
 import { WhenLoaded } from '../../ui/page.tsx'
 import { shownText } from '../../ui/shown-text.ts'
+import { Table } from '../../ui/table.tsx'
 import { TimeAgo } from '../../ui/time.tsx'
 import { toast, toastError } from '../../ui/toast.tsx'
 import type { Endpoint } from './use-webhooks.ts'
@@ -103,37 +104,27 @@ export const AttemptsDialog = ({ endpoint, onResend, onClose }: AttemptsProps) =
           rows.length === 0 ? (
             <div className="waiting">Nothing was sent yet. Create or stop a sandbox, and look again.</div>
           ) : (
-            <div className="table-scroll">
-              <table className="table" aria-label="Attempts">
-                <thead>
-                  <tr>
-                    <th>When</th>
-                    <th>Event and message</th>
-                    <th className="number">Attempt</th>
-                    <th>Answer</th>
-                    <th>
-                      <span className="visually-hidden">Actions</span>
-                    </th>
-                  </tr>
-                </thead>
-                <tbody>
-                  {rows.map((attempt) => (
-                    <Row
-                      key={`${attempt.messageId} ${attempt.number} ${attempt.at}`}
-                      attempt={attempt}
-                      onResend={() => void resend(attempt.messageId)}
-                    />
-                  ))}
-                </tbody>
-              </table>
-              {query.hasNextPage && (
-                <div className="list-end">
-                  <Button compact disabled={query.isFetchingNextPage} onClick={() => void query.fetchNextPage()}>
-                    Load more
-                  </Button>
-                </div>
+            <Table
+              label="Attempts"
+              columns={[
+                'When',
+                'Event and message',
+                <th key="Attempt" className="number">
+                  Attempt
+                </th>,
+                'Answer',
+              ]}
+              rows={rows}
+              pages={query}
+            >
+              {(attempt) => (
+                <Row
+                  key={`${attempt.messageId} ${attempt.number} ${attempt.at}`}
+                  attempt={attempt}
+                  onResend={() => void resend(attempt.messageId)}
+                />
               )}
-            </div>
+            </Table>
           )
         }
       </WhenLoaded>

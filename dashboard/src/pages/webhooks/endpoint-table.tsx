@@ -1,7 +1,8 @@
 import { Button } from '../../ui/button.tsx'
 import { MenuItem, MenuLine } from '../../ui/menu.tsx'
-import { ActionsHeader, RowMenu } from '../../ui/row-menu.tsx'
+import { RowMenu } from '../../ui/row-menu.tsx'
 import { shownText } from '../../ui/shown-text.ts'
+import { Table, wide } from '../../ui/table.tsx'
 import { TimeAgo } from '../../ui/time.tsx'
 import type { Endpoint } from './use-webhooks.ts'
 
@@ -67,25 +68,21 @@ const Row = ({ endpoint, onAction }: { endpoint: Endpoint; onAction: OnAction })
 }
 
 export const EndpointTable = ({ rows, onAction }: { rows: readonly Endpoint[]; onAction: OnAction }) => (
-  <div className="card table-scroll">
-    <table className="table" aria-label="Endpoints">
-      <thead>
-        <tr>
-          <th>Address</th>
-          <th className="wide-only">Events</th>
-          <th>State</th>
-          <th className="wide-only">Added</th>
-          <th>
-            <span className="visually-hidden">Attempts</span>
-          </th>
-          <ActionsHeader />
-        </tr>
-      </thead>
-      <tbody>
-        {rows.map((endpoint) => (
-          <Row key={endpoint.id} endpoint={endpoint} onAction={onAction} />
-        ))}
-      </tbody>
-    </table>
+  <div className="card">
+    <Table
+      label="Endpoints"
+      columns={[
+        'Address',
+        wide('Events'),
+        'State',
+        wide('Added'),
+        <th key="Attempts">
+          <span className="visually-hidden">Attempts</span>
+        </th>,
+      ]}
+      rows={rows}
+    >
+      {(endpoint) => <Row key={endpoint.id} endpoint={endpoint} onAction={onAction} />}
+    </Table>
   </div>
 )

@@ -5,8 +5,8 @@ import { Icon } from '../../../ui/icons.tsx'
 import { MenuItem, MenuLine } from '../../../ui/menu.tsx'
 import { RowMenu } from '../../../ui/row-menu.tsx'
 import { shownName } from '../../../ui/shown-text.ts'
+import { sizeText } from '../../../ui/size-text.ts'
 import { TimeAgo } from '../../../ui/time.tsx'
-import { sizeText } from '../size-text.ts'
 import { isUnreachable, kindOf, type Sort } from './entries.ts'
 
 const rowHeight = 38

@@ -4,7 +4,7 @@ import type { Sandbox } from '../../../api/client.ts'
 import { useOrganizationId } from '../../../session/use-session.ts'
 import { Button } from '../../../ui/button.tsx'
 import { Empty, WhenLoaded } from '../../../ui/page.tsx'
-import { sizeText } from '../size-text.ts'
+import { sizeText } from '../../../ui/size-text.ts'
 import { EditorView } from './editor-view.tsx'
 import { type OpenedFile, openFile } from './open-file.ts'
 

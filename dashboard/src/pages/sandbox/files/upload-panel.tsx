@@ -2,7 +2,7 @@ import { useEffect, useSyncExternalStore } from 'react'
 import { Button } from '../../../ui/button.tsx'
 import { ErrorNotice } from '../../../ui/error-notice.tsx'
 import { shownName } from '../../../ui/shown-text.ts'
-import { sizeText } from '../size-text.ts'
+import { sizeText } from '../../../ui/size-text.ts'
 import type { Upload, Uploads } from './uploads.ts'
 
 /** How many failed files are listed by name at most. */

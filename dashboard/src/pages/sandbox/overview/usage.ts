@@ -1,5 +1,6 @@
 // Turns measurements of a sandbox's usage into curves, and into sentences that describe the curves.
 import type { AnswerTo } from '../../../api/client.ts'
+import { sizeText } from '../../../ui/size-text.ts'
 
 export type Series = AnswerTo<'/sandbox/{sandboxIdOrName}/telemetry/metrics', 'get'>['series']
 
@@ -16,17 +17,8 @@ export const shortNumber = (value: number): string => {
 
 const percentText = (value: number) => `${value < 0.1 ? 0 : shortNumber(value)} %`
 
-/** A size in GiB as a text, in the unit that makes the number short. */
-const sizeText = (given: number): string => {
-  let value = given * gib
-  let unit = 'B'
-  for (const next of ['KiB', 'MiB', 'GiB']) {
-    if (value < 1024) break
-    value /= 1024
-    unit = next
-  }
-  return `${shortNumber(value)} ${unit}`
-}
+/** A size in GiB as a text. */
+const gibText = (size: number): string => sizeText(size * gib)
 
 export const quantities = [
   { name: 'Processors', used: 'daytona.sandbox.cpu.utilization', limit: undefined, divisor: 1, text: percentText },
@@ -35,14 +27,14 @@ export const quantities = [
     used: 'daytona.sandbox.memory.usage',
     limit: 'daytona.sandbox.memory.limit',
     divisor: gib,
-    text: sizeText,
+    text: gibText,
   },
   {
     name: 'Disk',
     used: 'daytona.sandbox.filesystem.usage',
     limit: 'daytona.sandbox.filesystem.total',
     divisor: gib,
-    text: sizeText,
+    text: gibText,
   },
 ] as const
 

@@ -6,6 +6,7 @@ import { useOrganizationId } from '../../../session/use-session.ts'
 import { Button } from '../../../ui/button.tsx'
 import { SelectField, TextField } from '../../../ui/field.tsx'
 import { Empty, WhenLoaded } from '../../../ui/page.tsx'
+import { Table } from '../../../ui/table.tsx'
 import { actions, isPossible } from '../../sandboxes/actions.ts'
 import { PublicCard } from '../public-card.tsx'
 import type { TabProps } from '../tabs.ts'
@@ -76,24 +77,18 @@ const Running = ({ sandbox }: TabProps) => {
                 Start a server inside, for example <code>python3 -m http.server 8000</code>. It appears here.
               </Empty>
             ) : (
-              <div className="table-scroll">
-                <table className="table">
-                  <thead>
-                    <tr>
-                      <th className="number">Port</th>
-                      <th>Address</th>
-                      <th>
-                        <span className="visually-hidden">Actions</span>
-                      </th>
-                    </tr>
-                  </thead>
-                  <tbody>
-                    {ports.map((port) => (
-                      <PortRow key={port} sandbox={sandbox} port={port} isBusy={isBusy} onMake={onMake} />
-                    ))}
-                  </tbody>
-                </table>
-              </div>
+              <Table
+                label="Ports"
+                columns={[
+                  <th key="Port" className="number">
+                    Port
+                  </th>,
+                  'Address',
+                ]}
+                rows={ports}
+              >
+                {(port) => <PortRow key={port} sandbox={sandbox} port={port} isBusy={isBusy} onMake={onMake} />}
+              </Table>
             )
           }
         </WhenLoaded>
