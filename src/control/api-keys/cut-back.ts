@@ -1,11 +1,11 @@
-// Removes permissions from API keys after their user has lost them. If the user gets a permission back later, the keys
-// stay without it. The guard needs no such change: on every call, it accepts only permissions that both the key and its
-// user have. The functions here change the stored permissions of keys.
+// Removes stored permissions from API keys after their user has lost them. The keys do not get them back later.
+// The guard needs no such change: on every call, it accepts only permissions that both key and user have.
 import type { Sql } from '../storage/database.ts'
 
 /**
  * Removes from each API key the permissions that its user no longer has. Call this in the transaction that changes
- * roles or members. If `userId` is undefined, the keys of every member are changed.
+ * roles or members.
+ * `userId`: only this user's keys. Default: the keys of every member.
  */
 export const cutBackKeys = async (sql: Sql, organizationId: string, userId?: string): Promise<void> => {
   await sql`
@@ -25,8 +25,8 @@ export const cutBackKeys = async (sql: Sql, organizationId: string, userId?: str
 }
 
 /**
- * Deletes all API keys of a user, in every organization, because somebody else may have made them. Call this in the
- * transaction that links an account of an identity provider to a user who could no longer sign in.
+ * Deletes all API keys of a user, because somebody else may have made them.
+ * Call this in the transaction that links a provider's account to a user who could no longer sign in.
  */
 export const endKeysOf = async (sql: Sql, userId: string): Promise<void> => {
   await sql`delete from api_keys where user_id = ${userId}`

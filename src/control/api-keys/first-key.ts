@@ -15,8 +15,8 @@ export const insertFirstKey = async (
 }
 
 /**
- * Stores the API key of the operator as the key named `first` of an administrator, in place of a former key of that
- * name. Returns false if there is no administrator, or if a key with this hash exists already.
+ * Stores the operator's API key as the key `first` of an administrator, in place of a former key of that name.
+ * Returns false if there is no administrator, or if a key with this hash exists already.
  */
 export const putFirstKey = async (
   transaction: Transaction,

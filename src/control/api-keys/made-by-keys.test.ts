@@ -1,5 +1,4 @@
-// With an API key, a caller may make other keys and credentials. Each of them becomes invalid at the latest when that
-// API key does.
+// Tests keys and credentials that are made with an API key. They become invalid at the latest when this key does.
 import assert from 'node:assert/strict'
 import { suite, test } from 'node:test'
 import { startControl, type TestControl } from '#test/control/harness.ts'
@@ -10,10 +9,7 @@ import { allPermissions } from '../auth/permissions.ts'
 const inMinutes = (app: TestControl, minutes: number) =>
   new Date(app.clock.now().getTime() + minutes * 60_000).toISOString()
 
-/**
- * Makes an API key for the user `owner`. `by`: the key with which the call is made. Default: a key that the owner has
- * from the start.
- */
+/** Makes an API key for the user `owner`. `by`: the key with which the call is made. Default: a key from the start. */
 const make = async (app: TestControl, name: string, { by, expiresAt }: { by?: string; expiresAt?: string } = {}) => {
   const as = by === undefined ? app.as('owner') : app.with(by)
   const { status, body } = await as.post('/api-keys', { name, permissions: allPermissions, expiresAt })
@@ -65,8 +61,7 @@ suite('an API key that was made with another API key', () => {
     await using app = await startControl()
     const maker = await make(app, 'maker')
     const { sql } = app.database
-    // Control caches for up to a second that the key `maker` is valid, and may therefore accept this key after its row
-    // was deleted.
+    // This call caches for up to a second that the key `maker` is valid.
     assert.equal(await statusOf(app, maker.value), 200)
     await sql`delete from api_keys where name = 'maker'`
     const { status } = await app.with(maker.value).post('/api-keys', { name: 'late', permissions: [] })
@@ -260,10 +255,7 @@ suite('a key that expires cannot give access that lasts longer than the key', ()
     'POST /webhooks/organizations/:organizationId/endpoints',
     'POST /webhooks/organizations/:organizationId/endpoints/:endpointId/rotate-secret',
   ]
-  /**
-   * Endpoints whose replies have no credential, although the name of a field suggests one. Such fields are, for
-   * example, masked values, token counts, and URLs that need a credential.
-   */
+  /** Endpoints whose replies have no credential, although a field's name suggests one, for example a masked value. */
   const holdsNone = [
     'POST /users/mfa/sms/enroll',
     'GET /organizations',
@@ -294,8 +286,7 @@ suite('a key that expires cannot give access that lasts longer than the key', ()
     await using app = await startControl()
     type Shape = { type?: string; properties?: Record<string, Shape>; items?: Shape; anyOf?: Shape[] }
     const isCalledSo = (name: string) => /token|secret|password|credential|(?:api|access)Key|^value$|^url$/i.test(name)
-    // Whether the name of a field suggests a credential. An id (`…Id`) is no credential. For a list of objects, the
-    // name of the list does not count, but `mayHoldOne` checks the names of the fields of its objects.
+    // Whether the name of a field suggests a credential. For a list of objects, only the names of their fields count.
     const isSuspect = (name: string, { items }: Shape) =>
       isCalledSo(name) && !name.endsWith('Id') && items?.properties === undefined
     const mayHoldOne = ({ properties = {}, items, anyOf = [] }: Shape): boolean =>

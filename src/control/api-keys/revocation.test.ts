@@ -1,5 +1,5 @@
-// Tests that all control processes refuse a revoked API key immediately. Two control processes share one database.
-// Changes are made in the first process, and the gate asks the second.
+// Tests that every control process refuses a revoked API key immediately. Two processes share one database.
+// The first process makes the changes, and the gate asks the second.
 import assert from 'node:assert/strict'
 import { suite, type TestContext, test } from 'node:test'
 import { setTimeout as pause } from 'node:timers/promises'
@@ -58,10 +58,7 @@ const stopClock = (context: TestContext) => {
   }
 }
 
-/**
- * The changes that the tests make in the first process. `key`: the change makes the API key of the user invalid.
- * `role`: the change takes away a permission that the user had by a role.
- */
+/** Changes in the first process. `key`: makes the user's API key invalid. `role`: takes away a permission of a role. */
 const changes: [string, 'key' | 'role', (app: TestControl, person: AddedPerson) => Promise<{ status: number }>][] = [
   ['a user deletes their key', 'key', (app, { key }) => app.with(key).delete('/api-keys/key')],
   ['an owner deletes a user’s key', 'key', (app, { id }) => app.as('owner').delete(`/api-keys/${id}/key`)],

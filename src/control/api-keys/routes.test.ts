@@ -152,8 +152,7 @@ suite('the maximum number of API keys', () => {
     const make = (_: unknown, index: number) =>
       app.as('owner').post('/api-keys', { name: `more ${index}`, permissions: [] })
     const statuses = (await Promise.all(Array.from({ length: 20 }, make))).map(({ status }) => status)
-    // The user already has 491 keys: 490 keys, and the key with which the calls are made. So nine of the calls succeed,
-    // which makes 500 keys.
+    // The user already has 490 keys, and the key with which the calls are made. So nine calls succeed.
     assert.equal(statuses.filter((status) => status === 201).length, 9)
     assert.equal(statuses.filter((status) => status === 403).length, 11)
   })
@@ -226,8 +225,7 @@ suite('GET /api-keys/current', () => {
     await using app = await startControl()
     const lastUse = async () => (await app.as('owner').get('/api-keys/current')).body.lastUsedAt as string | null
     const noted = async (expected: string) => {
-      // The use is recorded after the answer, and control caches a key for up to a second. The new time may therefore
-      // appear late.
+      // The new time may appear late: it is written after the answer, and control caches a key for up to a second.
       for (const end = Date.now() + 20_000; Date.now() < end; ) if ((await lastUse()) === expected) return
       assert.fail(`the last use never became ${expected}`)
     }

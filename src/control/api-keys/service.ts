@@ -1,6 +1,5 @@
-// The rules of API keys: who may make, see and delete them. A key never gives permissions that its maker lacks. A key
-// that was made with another key becomes invalid at the latest when that key does. The whole key is shown only once, in
-// the reply to its creation.
+// The rules of API keys: who may make, see and delete them. A key never gives permissions that its maker lacks.
+// A key that was made with another key becomes invalid with that key at the latest.
 
 import { lockMembership } from '#src/control/auth/change-membership.ts'
 import { findHeld } from '#src/control/auth/permissions-now.ts'
@@ -33,10 +32,7 @@ const keysPerUser = 500
 /** Maximum number of keys per organization. One answer can list so many keys. */
 const keysPerOrganization = 10_000
 
-/**
- * Names that an API key may not have, because they do not work in a path. `GET /api-keys/current` returns the key of
- * the caller, and URL parsers remove `.` and `..`.
- */
+/** Names that do not work in a path: `GET /api-keys/current` returns the caller's key, and URL parsers remove `.` and `..`. */
 const unreachable = ['current', '.', '..']
 
 const asView = (key: ApiKey) => ({
@@ -95,10 +91,7 @@ export const createApiKey = async ({ database, clock }: ApiKeysParts, caller: Ca
   return { name, value, createdAt: createdAt.toISOString(), permissions, expiresAt: expiresAt?.toISOString() ?? null }
 }
 
-/**
- * Returns the latest expiry that a new key of this caller may have: the expiry of the key with which the caller makes
- * it. Null: no limit.
- */
+/** Returns the latest expiry of a new key: the expiry of the key with which the caller makes it. Null: no limit. */
 const findLatestEnd = async (transaction: Transaction, { keyHash }: Caller): Promise<Date | null> => {
   if (keyHash === undefined) return null
   const maker = await holdMaker(transaction, keyHash)
@@ -106,10 +99,7 @@ const findLatestEnd = async (transaction: Transaction, { keyHash }: Caller): Pro
   return maker.expiresAt
 }
 
-/**
- * Inserts the key. First locks the memberships of the organization and reads the permissions of the user. Throws 403 if
- * the user does not have every permission of the key, for example because a role was removed during the call.
- */
+/** Inserts the key while the memberships are locked. Throws 403 if the user does not have every permission of the key. */
 const insertHeld = async (transaction: Transaction, key: NewKey): Promise<void> => {
   const { organizationId, userId, permissions } = key
   await lockMembership(transaction, organizationId)

@@ -57,8 +57,8 @@ export const insertKey = async (sql: Sql, key: NewKey): Promise<void> => {
 }
 
 /**
- * Locks the API key with which another key is made, so that it cannot be deleted until the transaction ends.
- * `undefined` if it was deleted already.
+ * Locks the key with which another key is made: nobody can delete it during the transaction. `undefined`: it was
+ * deleted already.
  */
 export const holdMaker = async (sql: Sql, hash: string): Promise<{ expiresAt: Date | null } | undefined> => {
   const [row] = await sql<{ expires_at: Date | null }[]>`
@@ -77,10 +77,7 @@ export const countKeys = async (
   return { ofUser: row.of_user, ofAll: row.of_all }
 }
 
-/**
- * Lists API keys, newest first. If `userId` is undefined, lists the keys of all members. An organization has no more
- * keys than fit in one answer.
- */
+/** Lists the API keys of a user, or of all members, newest first. An organization has no more keys than fit in one answer. */
 export const listKeys = async (sql: Sql, organizationId: string, userId: string | undefined): Promise<ApiKey[]> => {
   const rows = await sql<Row[]>`
     select ${columns(sql)} from api_keys
