@@ -18,10 +18,9 @@ const readTime = (name: string, text: unknown): Date => {
 }
 
 /**
- * SQL condition for audit rows whose call has one of the actions (or target types) in `values`. scenarios.ts has the
- * action and target type of each call of this version. A call that this version does not have counts as action `update`
- * and target type `other`. If `values` contains that word, the condition excludes all known calls with other words, so
- * that the unknown calls are found too.
+ * SQL condition for audit rows whose call has one of these actions or target types (scenarios.ts).
+ * A call that this version does not have counts as action `update` and target type `other`.
+ * If `values` contains that word, the condition excludes the known calls with other words. All unknown calls stay.
  */
 const hasWord = (sql: Sql, word: 'action' | 'targetType', values: readonly string[]): Condition => {
   const fits = (call: string) => values.includes(scenarioOf(call)[word])

@@ -1,5 +1,5 @@
-// Audit rows for changes that users make on web pages of control, for which endpoints.ts has no endpoint. The row is
-// inserted before the change and completed after it, like the row of an endpoint.
+// Audit rows for changes that users make on web pages of control, which are no endpoints.
+// A row is inserted before the change and completed after it.
 import type { FastifyRequest } from 'fastify'
 import { asProblem } from '#src/http/render-problem.ts'
 import type { Parts } from '../parts.ts'
@@ -66,8 +66,8 @@ type SsoJoining = {
 }
 
 /**
- * Writes the audit row of a user who became a member by signing in with single sign-on. The row names the user, who may
- * not exist before the sign-in. The row is therefore inserted in the transaction of the sign-in, and not before it.
+ * Writes the audit row of a user who became a member by single sign-on. The user may not exist before the sign-in.
+ * The row is therefore inserted in the transaction of the sign-in.
  */
 export const tellOfSsoJoining = async (
   sql: Transaction,

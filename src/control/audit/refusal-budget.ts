@@ -1,5 +1,4 @@
-// Limits the number of audit rows for refused calls, per user and minute. Otherwise a user could fill the audit log
-// with rows of refused calls.
+// Limits the audit rows of refused calls, per user and minute. Otherwise a user could fill the audit log.
 import type { Clock } from '#src/kit/clock.ts'
 import type { Logger } from '#src/kit/log.ts'
 

@@ -1,5 +1,4 @@
 // The target type and the action of each audited call, as the public API names them. The database stores only the call.
-// Its target type and action are looked up here when an audit row is read.
 import type { AuditEntry } from './schemas.ts'
 
 export const targetTypes = [
@@ -14,10 +13,7 @@ const organization = '/organizations/{organizationId}'
 const sandbox = '/sandbox/{sandboxIdOrName}'
 const webhooks = `/webhooks${organization}`
 
-/**
- * Target type and action of each call that leaves an audit row. The keys have the form in which an audit row stores its
- * call. A test compares them with the endpoints.
- */
+/** Target type and action of each call that leaves an audit row. A test compares the keys with the endpoints. */
 const scenarios: Readonly<Record<string, Scenario>> = {
   'POST /api-keys': ['api_key', 'create'],
   'DELETE /api-keys/{name}': ['api_key', 'delete'],

@@ -4,10 +4,7 @@ import { DateTime, PathText } from '#src/http/shapes.ts'
 
 const Id = Type.String({ maxLength: 255 })
 const Status = Type.Integer({ minimum: 0, maximum: 999 })
-/**
- * A status code in a filter with a list, such as `statusCode[in]`. It is a text, because lists in a query are not
- * converted to numbers.
- */
+/** A status code in a filter such as `statusCode[in]`. Lists in a query are not converted to numbers. */
 const StatusText = Type.String({ maxLength: 3, pattern: '^\\d{1,3}$', description: 'a status code' })
 
 /**

@@ -9,10 +9,7 @@ import type { Trail } from './trail.ts'
 
 export type AuditParts = Pick<Parts, 'database'> & { trail: Pick<Trail, 'settled'> }
 
-/**
- * Returns the error message for a status and a code: the sentence of the first problem in src/problems.ts that has
- * both. If there is none, returns the code.
- */
+/** Returns the error message: the sentence of the first problem in src/problems.ts with this status and code, or the code. */
 const meaningOf = (status: number | null, code: string): string =>
   Object.values(problems).find(([itsStatus, itsCode]) => itsStatus === status && itsCode === code)?.[2] ?? code
 

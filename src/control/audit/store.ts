@@ -40,9 +40,9 @@ export type EntryRow = {
 }
 
 /**
- * Inserts the audit row of a call. With `alone`, the insert has its own transaction and does not wait until the row is
- * on the disk. PostgreSQL writes changes to the disk in the order in which they were made, so no later change by this
- * request can survive a crash without this row (docs/adr/0015-an-audit-row-before-the-write.md).
+ * Inserts the audit row of a call. With `alone`, the insert has its own transaction and does not wait for the disk.
+ * PostgreSQL writes changes to the disk in order. So no later change can survive a crash without this row
+ * (docs/adr/0015).
  */
 export const insertEntry = async (sql: Sql, entry: Entry, alone?: 'alone'): Promise<number> => {
   const [row] = await sql<[{ id: number }]>`

@@ -1,5 +1,4 @@
-// The part of an audit row that says which objects a write changed: the ids and names in the path of the request, and
-// the id in its answer.
+// The objects that a write changed: the ids and names in the path of the request, and the id in its answer.
 import type { FastifyRequest } from 'fastify'
 import type { ControlRoute } from '../auth/route.ts'
 

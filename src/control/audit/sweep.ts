@@ -1,5 +1,4 @@
-// Deletes old audit rows. Rows are kept for the number of days in the settings of the operator. The number of rows is
-// limited too, so that the audit log cannot fill the disk.
+// Deletes audit rows that are older than the operator's setting, and rows above a limit, so that they cannot fill the disk.
 import type { Parts } from '../parts.ts'
 import { deleteBeyond, deleteOld } from '../storage/history.ts'
 

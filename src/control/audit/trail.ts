@@ -1,5 +1,5 @@
-// Every write of a user leaves a row in the audit log. The row is inserted before the write, and completed with the
-// outcome right after the reply. Every change therefore has a row, and nearly all handlers need no code for it.
+// Every write of a user leaves a row in the audit log.
+// The row is inserted before the write, and completed with the outcome right after the reply.
 import { setImmediate as afterThis } from 'node:timers/promises'
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import { problemOf } from '#src/http/server.ts'
@@ -21,39 +21,27 @@ export type Trail = {
   /** Wraps a route so that its handler changes nothing before the audit row of the call is inserted. */
   follow: (route: ControlRoute) => ControlRoute
   /**
-   * Writes the outcome of a call into its audit row. Call this before the answer is sent. Usually the outcome is
-   * written after the answer, and undefined is returned. If a promise is returned, the answer must wait for it.
+   * Writes the outcome of a call into its audit row, usually after the answer. Call this before the answer is sent.
+   * If a promise is returned, the answer must wait for it.
    */
   complete: (request: FastifyRequest, reply: FastifyReply) => Promise<void> | undefined
   /** Resolves when the audit rows of all calls that this process has answered so far contain their outcomes. */
   settled: () => Promise<void>
 }
 
-/**
- * The calls that insert their audit row in their own transaction. If the transaction is rolled back, the row is
- * inserted again before the answer is sent.
- */
+/** Calls that insert their audit row in their own transaction. After a rollback, the row is inserted again before the answer. */
 export const tellThemselves: ReadonlySet<string> = new Set(['POST /sandbox', 'POST /sandbox/:sandboxIdOrName/fork'])
 
-/**
- * The calls that may read while their audit row is written. Before they write anything, they await `told`, which
- * resolves when the row is written.
- */
+/** Calls that may read while their audit row is written. Before they write, they await `told`: the row is then written. */
 export const readFirst: ReadonlySet<string> = new Set([
   'POST /sandbox/:sandboxIdOrName/pause',
   'POST /sandbox/:sandboxIdOrName/start',
 ])
 
-/**
- * Maximum number of answered calls whose outcome is not in their audit rows yet. If there are more, an answer is sent
- * only after its own outcome is written.
- */
+/** Maximum number of answered calls whose outcome is not written yet. Above it, an answer waits for its own outcome. */
 const mostOnTheirWay = 100
 
-/**
- * Calls without an audit row, because they change nothing themselves: signals of activity, and calls of MCP tools. The
- * tools call the API, and those calls leave audit rows.
- */
+/** Calls without an audit row: they change nothing themselves. MCP tools call the API, and those calls leave rows. */
 const chatter = new Set(['POST /sandbox/:sandboxIdOrName/last-activity', 'POST /mcp', 'DELETE /mcp'])
 
 /** GET routes that make a credential. Their calls leave an audit row, unlike the calls of other GET routes. */
@@ -142,14 +130,13 @@ export const createTrail = ({ database, clock, log }: Pick<Parts, 'database' | '
       const completing: Promise<void> = afterThis()
         .then(() => told(request, status))
         .catch((error: unknown) =>
-          // If the outcome cannot be written, this is only logged. The change was made, and its audit row names the
-          // caller but not the outcome.
+          // The change was made, and its audit row names the caller but not the outcome.
           log.warn({ err: error, requestId: request.id, status }, 'the audit log was not completed'),
         )
         .finally(() => onTheirWay.delete(completing))
       onTheirWay.add(completing)
-      // A call whose handler never ran (refused by the guard, or invalid), or whose transaction was rolled back, has no
-      // audit row yet. Its answer waits until the row is inserted, so that the rows are in the order of the answers.
+      // A call has no row yet if its handler never ran or its transaction was rolled back. Its answer waits until the
+      // row is inserted.
       const hasRow = found.id !== undefined && !(status >= 400 && tellThemselves.has(nameOf(found.route)))
       return !hasRow || onTheirWay.size > mostOnTheirWay ? completing : undefined
     },
@@ -162,9 +149,8 @@ export const createTrail = ({ database, clock, log }: Pick<Parts, 'database' | '
 type Tell = (sql: Sql, alone?: 'alone') => Promise<void>
 
 /**
- * Runs the handler of a route. Usually the audit row of the call is inserted first. There are two exceptions. A handler
- * in `tellThemselves` inserts the row itself. A handler in `readFirst` runs while the row is being inserted, and awaits
- * `told`, the end of the insert, before it changes anything.
+ * Runs the handler of a route, usually after its audit row was inserted. A handler in `tellThemselves` inserts the row.
+ * A handler in `readFirst` runs during the insert, and awaits `told` before it changes anything.
  */
 const runTold = async (
   route: ControlRoute,
@@ -179,9 +165,7 @@ const runTold = async (
     await telling
     return await run({})
   }
-  // Node ends the process if a promise fails that nobody awaits. The insert of the audit row (`telling`) may fail
-  // before the handler awaits it, so this line catches the error. The `finally` block awaits `telling` again and throws
-  // its error.
+  // Without this, Node would end the process if the insert fails before the handler awaits it. `finally` throws the error.
   telling.catch(() => {})
   try {
     return await run({ told: telling })
@@ -196,20 +180,14 @@ const credentialOf = ({ keyName }: Partial<Caller>) => ({
   keyName: keyName ?? null,
 })
 
-/**
- * Returns the organization for the audit row: the one for which the guard admitted the caller, or the one in the path
- * of an operator's call.
- */
+/** Returns the organization for the audit row: the caller's, or the one in the path of an operator's call. */
 const organizationOf = (call: object): string | null => {
   const { organization, params } = call as { organization?: { id: string }; params?: { organizationId?: string } }
   const id = organization?.id ?? params?.organizationId
   return id === undefined ? null : keepable(id)
 }
 
-/**
- * Returns the organization for the audit row of a refused call: the organization of the caller. Returns null if the
- * call names another organization or is not about one; then only the operator can read the row.
- */
+/** Returns the organization for the audit row of a refused call. If it is null, only the operator can read the row. */
 const refusedIn = ({ needs }: ControlRoute, request: FastifyRequest, caller: Caller): string | null => {
   const own = caller.organization.id
   const inPath = (request.params as { organizationId?: string } | undefined)?.organizationId
@@ -217,10 +195,7 @@ const refusedIn = ({ needs }: ControlRoute, request: FastifyRequest, caller: Cal
   return needs === 'user' || needs === 'admin' ? null : own
 }
 
-/**
- * Returns the organization that the answer of a call names. The audit row gets this organization if none was known
- * before, for example when a user accepts an invitation.
- */
+/** Returns the organization that the answer of a call names. Before an accepted invitation, for example, none is known. */
 const organizationInAnswer = ({ path }: ControlRoute, answer: unknown): string | null => {
   const { id, organizationId } = (answer ?? {}) as { id?: string; organizationId?: string }
   return organizationId ?? (path === '/organizations' ? (id ?? null) : null)
