@@ -1,5 +1,4 @@
-// A cache of what control has looked up about a credential, such as its user. An entry is used for at most a second,
-// and `forget` clears the whole cache.
+// A cache of what control knows about a credential, such as its user. An entry is used for at most a second.
 const keepMilliseconds = 1_000
 const keepAtMost = 10_000
 
@@ -22,8 +21,7 @@ export const keepAnswers = <V>(): AnswerCache<V> => {
       const kept = answers.get(question)
       if (kept !== undefined && performance.now() < kept.until) return kept.answer
       const asked = epoch
-      // The second in which the result may be used begins before the call of `ask`, because `ask` may read the data at
-      // its start.
+      // The second begins before the call of `ask`, because `ask` may read the data at its start.
       const until = performance.now() + keepMilliseconds
       const answer = await ask()
       if (asked === epoch) {

@@ -1,5 +1,5 @@
-// Finds the caller to whom a token belongs. Results are cached for at most a second. The cache is cleared in every
-// process when access changes, so a deleted key is refused by the next request.
+// Finds the caller to whom a token belongs, with a cache of at most a second.
+// When access changes, every process clears its cache, so the next request with a deleted key is refused.
 
 import type { User } from '#src/control/people/user.ts'
 import type { IdentitySettings } from '#src/control/settings/identity.ts'
@@ -25,9 +25,8 @@ const touchSeconds = 10
 export type Holder = {
   user: User
   /**
-   * Returns the user as a caller in this organization. Without an id: in the organization of the API key, or, for a
-   * user without a key, in the personal organization. Returns `undefined` if the user may not act in the organization,
-   * or if it does not exist.
+   * Returns the user as a caller in this organization. Default: the organization of the API key, or the personal one.
+   * Returns `undefined` if the user may not act there, or if the organization does not exist.
    */
   in: (organizationId: string | undefined) => Promise<Caller | undefined>
 }
@@ -36,9 +35,8 @@ export type Callers = {
   /** Finds the user of a token. `undefined` if the token is no valid credential of a user. */
   find: (token: string) => Promise<Holder | undefined>
   /**
-   * Finds a caller without a token, by the ids that the caller's credentials for uploads contain, encrypted. The result
-   * has the permissions of this moment. Returns `undefined` if the API key has expired, or if the key, the user or the
-   * membership was deleted.
+   * Finds a caller by the ids in the caller's credentials for uploads, with the permissions of this moment.
+   * Returns `undefined` if the API key has expired, or if the key, the user or the membership was deleted.
    */
   findAgain: (known: {
     userId: string

@@ -1,6 +1,5 @@
-// Changes the members, roles and keys of an organization one at a time, so that each change sees the result of the
-// previous one. Without this, two owners could remove each other at the same time, and no owner would be left. Or a new key
-// could get permissions that its user loses at that moment.
+// Changes the members, roles and keys of an organization one at a time. Each change sees the result of the previous one.
+// Otherwise two owners could remove each other, or a new key could get permissions that its user loses at that moment.
 import { Problem } from '#src/problems.ts'
 import type { Parts } from '../parts.ts'
 import type { Sql, Transaction } from '../storage/database.ts'
@@ -9,19 +8,13 @@ import type { Caller } from './route.ts'
 
 export type ChangeParts = Pick<Parts, 'database' | 'clock'> & { callers: Callers }
 
-/**
- * Locks the row of the organization until the transaction ends, so that changes of its members, roles and keys run one
- * at a time. The lock does not delay the creation of sandboxes.
- */
+/** Changes of members, roles and keys wait for this lock until the transaction ends. Creates of sandboxes do not wait. */
 export const lockMembership = async (sql: Transaction, organizationId: string): Promise<void> => {
   const [found] = await sql`select 1 from organizations where id = ${organizationId} for no key update`
   if (!found) throw new Problem('not_found')
 }
 
-/**
- * Throws if the caller is no longer an owner. The guard admitted an owner, but the role may have been removed while the
- * call waited for the lock.
- */
+/** Throws if the caller is no longer an owner. The role may have been removed while the call waited for the lock. */
 const checkStillOwner = async (sql: Sql, organizationId: string, { user }: Caller): Promise<void> => {
   if (user.systemRole === 'admin') return
   const [owner] = await sql`

@@ -1,5 +1,4 @@
-// Reads the claims of a verified token about a person. The signature proves only who the issuer is. The texts in the
-// token may come from anybody, so they are checked.
+// Reads the claims of a verified token about a person. Only the issuer is proven: the texts may come from anybody.
 import type { JWTPayload } from 'jose'
 
 export type Claims = {
@@ -11,10 +10,7 @@ export type Claims = {
   email: string | undefined
   emailVerified: boolean
   name: string
-  /**
-   * When the token was issued. If the token has no such time, the stored name and e-mail address of the user are not
-   * changed.
-   */
+  /** When the token was issued. If this is unknown, the stored name and e-mail address of the user stay. */
   saidAt: Date | undefined
   expiresAt: Date
 }
@@ -50,8 +46,7 @@ const dateOf = (seconds: number | undefined): Date | undefined => {
 
 /** Reads the claims of a token. Returns `undefined` if the subject or the expiry is missing or invalid. */
 export const readClaims = (issuer: string, payload: JWTPayload): Claims | undefined => {
-  // Some issuers write the id of the client into `cid`, the id of the user into `uid` and the e-mail address into
-  // `sub`. In their tokens, `uid` is the subject.
+  // Some issuers write the user's id into `uid`, the client's id into `cid`, and the e-mail address into `sub`.
   const isByUid = payload['cid'] !== undefined && payload['uid'] !== undefined
   const subject = readSubject(isByUid ? payload['uid'] : payload.sub)
   const expiresAt = dateOf(payload.exp)

@@ -1,5 +1,4 @@
-// Fetches the public keys of an issuer: first its discovery document, then the key set that the document names. Each
-// request has limits of time and size, and follows no redirects.
+// Fetches the public keys of an issuer: first its discovery document, then the key set that the document names.
 import { errors } from 'jose'
 import { isIssuerUrl } from '#src/control/settings/identity.ts'
 import { readWhole } from '#src/kit/read-whole.ts'
@@ -50,9 +49,9 @@ const askIssuer = async (issuer: string, signal: AbortSignal): Promise<string> =
 }
 
 /**
- * Returns the fetch function with which the library jose gets the keys of an issuer. The `signal` of jose ends a
- * request after a timeout. While the issuer cannot be reached, its last known keys stay valid for
- * `believedMilliseconds`. Without such keys, an unreachable issuer gets at most one request per `pauseMilliseconds`.
+ * Returns the fetch function with which the library jose gets the keys of an issuer.
+ * While the issuer is unreachable, its last known keys stay valid for `believedMilliseconds`.
+ * Without such keys, the issuer gets at most one request per `pauseMilliseconds`.
  */
 export const keyFetcher = (issuer: string) => {
   let heard: { text: string; at: number } | undefined

@@ -1,5 +1,4 @@
-// The roles that every organization has. Clients know the ids of these roles, so the ids never change. Migrations
-// insert the roles into the database. policy.test.ts compares the database with this list.
+// The roles that every organization has. Clients know their ids, so the ids never change. Migrations insert the roles.
 import type { Permission } from './permissions.ts'
 
 type GlobalRole = { id: string; name: string; permissions: readonly Permission[] }

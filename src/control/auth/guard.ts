@@ -1,5 +1,4 @@
-// Checks each call before the handler of its route runs: the bearer token, the caller, the organization, and the
-// permission. A call that is not allowed never reaches a handler.
+// Checks each call before its handler runs: the bearer token, the caller, the organization, and the permission.
 import type { FastifyRequest } from 'fastify'
 import { Problem } from '#src/problems.ts'
 import { readBearer, readOrganizationHeader } from './bearer.ts'
@@ -32,8 +31,8 @@ type GuardParts = {
 const known = new WeakMap<FastifyRequest, Caller>()
 
 /**
- * Returns the user who makes the call, even if the guard has refused the call. `undefined` for calls without a valid
- * credential, and for calls of runners, gates and other programs with a key of their own.
+ * Returns the user who makes the call, even if the guard has refused the call. `undefined` without a valid credential
+ * of a user.
  */
 export const callerOf = (request: FastifyRequest): Caller | undefined => known.get(request)
 
@@ -55,9 +54,8 @@ export const createGuard = ({
   }
 
   /**
-   * Returns the user as a caller in this organization, or undefined if the user may not act there. In both cases,
-   * stores a caller for `callerOf`: if the user may not act there, a caller in the organization of the API key, or in
-   * the personal organization of a user without a key.
+   * Returns the user as a caller in this organization, or undefined if the user may not act there.
+   * `callerOf` then returns the user in the organization of the API key, or in the personal organization.
    */
   const findCaller = async (request: FastifyRequest, holder: Holder, organizationId: string | undefined) => {
     const caller = await holder.in(organizationId)
@@ -67,8 +65,9 @@ export const createGuard = ({
   }
 
   /**
-   * Returns the caller in an organization. If the caller does not belong to the organization, throws 404 if the path
-   * names it, and 403 if only a header does. For an organization that does not exist, the answers are the same.
+   * Returns the caller in an organization. If the user may not act there, throws 404 if the path names it, and 403 if
+   * only a header does.
+   * The answers are the same for an organization that does not exist.
    */
   const getCaller = async (
     request: FastifyRequest,
@@ -91,10 +90,7 @@ export const createGuard = ({
     return sshRegionId === undefined ? undefined : { sshRegionId }
   }
 
-  /**
-   * Throws 403 if the token belongs to a user, and 401 if it is unknown. Called for routes that only other programs may
-   * call, such as runners and gates.
-   */
+  /** Throws 403 for the token of a user, and 401 for an unknown one. Only other programs may call the route. */
   const refuseUser = async (request: FastifyRequest, token: string): Promise<never> => {
     await findCaller(request, await getHolder(token), undefined)
     throw new Problem('forbidden')
@@ -149,10 +145,7 @@ export const createGuard = ({
   }
 }
 
-/**
- * Throws 403 for an API key that expires. Called for endpoints that give somebody access without an expiry time: that
- * access would last longer than the key.
- */
+/** Throws 403 for an API key that expires. The endpoint gives access without an expiry, which would last longer than the key. */
 const checkDoesNotExpire = ({ keyExpiresAt }: Caller) => {
   if (!keyExpiresAt) return
   throw new Problem(

@@ -1,6 +1,5 @@
-// Decides which tokens of people are accepted. A token must not be expired, and its audience must be the configured
-// one. It must come from an issuer that the operator named, and be signed with a public-key algorithm. A token may name
-// a URL of its public key; that URL is ignored.
+// Decides which tokens of people are accepted, by expiry, audience, issuer and algorithm.
+// A token may name a URL of its public key; that URL is ignored.
 import {
   createRemoteJWKSet,
   customFetch,
@@ -18,16 +17,10 @@ import { Problem } from '#src/problems.ts'
 import { type Claims, readClaims } from './claims.ts'
 import { keyFetcher } from './fetch-keys.ts'
 
-/**
- * The accepted algorithms, which all use public keys. With a shared secret, or without a signature, anybody who can
- * check tokens could also make them.
- */
+/** All accepted algorithms use public keys. With a shared secret, whoever checks tokens could also make them. */
 const algorithms = ['RS256', 'PS256', 'ES256', 'EdDSA'] as const
 
-/**
- * The accepted types of tokens. RFC 9068 names access tokens `at+jwt`; most issuers write `JWT` or no type. Tokens for
- * other purposes have other types.
- */
+/** The accepted types: RFC 9068 has `at+jwt`, and most issuers write `JWT` or none. Tokens for other purposes have other types. */
 const types = [undefined, 'jwt', 'at+jwt', 'application/at+jwt']
 
 const cacheMilliseconds = 10 * 60 * 1000
@@ -54,10 +47,7 @@ const keysOf = (issuer: string, { keyCooldownSeconds }: IdentitySettings): JWTVe
     cacheMaxAge: cacheMilliseconds,
   })
 
-/**
- * Returns the issuer that a token names, before the signature is verified. Returns undefined if the algorithm or the
- * type of the token is not accepted. Control then fetches no keys for the token.
- */
+/** Returns the issuer that a token names, before the signature is verified. Undefined: control fetches no keys for the token. */
 const findIssuer = (token: string): string | undefined => {
   try {
     const { alg, typ } = decodeProtectedHeader(token)
@@ -68,10 +58,7 @@ const findIssuer = (token: string): string | undefined => {
   }
 }
 
-/**
- * Verifies a token with each key that may have signed it, until the signature is valid for one of them. More than one
- * key may have signed it, because keys of an issuer may have equal ids, or no ids.
- */
+/** Verifies a token with each key that may have signed it. Keys of an issuer may have equal ids, or no ids. */
 const verifyByAny = async (error: errors.JWKSMultipleMatchingKeys, verify: (key: CryptoKey) => Promise<JWTPayload>) => {
   let tried = 0
   for await (const key of error) {
@@ -102,8 +89,7 @@ export const createIssuers = ({ identity, clock, log, own }: IssuersParts): Issu
       requiredClaims: ['exp', 'sub'],
       clockTolerance: identity.clockSkewSeconds,
       currentDate: clock.now(),
-      // Access tokens of this server's own issuer have the type `at+jwt`. Its ID tokens are only for the client that
-      // requested them, and are refused here.
+      // The ID tokens of this server's own issuer are only for the client that requested them, and are refused here.
       ...(own.some(({ url }) => url === issuer) ? { typ: 'at+jwt' } : {}),
     }
     try {

@@ -1,6 +1,5 @@
-// Recognises the error of an insert that failed because the API key of the caller was deleted meanwhile. The new row
-// would refer to that key by its column `maker_hash`. When an API key is deleted, PostgreSQL deletes the rows that
-// refer to it.
+// Recognises a failed insert whose API key (`maker_hash`) was deleted meanwhile.
+// When an API key is deleted, PostgreSQL deletes the rows that refer to it.
 import { isDangling } from '../storage/database.ts'
 
 /** Whether the insert of a row failed because the API key to which the row refers was deleted meanwhile. */

@@ -1,7 +1,5 @@
-// Tokens that this server signs for people who sign in by single sign-on of their organization. Control always accepts
-// these tokens, in addition to the tokens of the issuers that the operator has configured, and checks both in the same
-// way. The first signing key is made when the first token is signed, and a key is replaced after 30 days. Its public
-// key is kept for at least 60 days. A token is valid for an hour.
+// Tokens that this server signs for single sign-on of organizations. Control always accepts them, and checks them like others.
+// A signing key is replaced after 30 days, and its public key is kept for at least 60 days. A token is valid for an hour.
 import { randomUUID } from 'node:crypto'
 import { errors, exportJWK, generateKeyPair, importJWK, type JWK, SignJWT } from 'jose'
 import type { User } from '#src/control/people/user.ts'

@@ -4,10 +4,7 @@ import { checkHoldsAll } from './grant.ts'
 import { allPermissions, isPermission, type Permission } from './permissions.ts'
 import type { Caller } from './route.ts'
 
-/**
- * Finds the permissions of a user in an organization. `undefined` if the user is no member. An owner has every
- * permission, even without roles.
- */
+/** Finds the permissions of a user in an organization. `undefined` if the user is no member. An owner has all of them. */
 export const findHeld = async (sql: Sql, organizationId: string, userId: string): Promise<Permission[] | undefined> => {
   const [member] = await sql<{ role: 'owner' | 'member'; permissions: string[] }[]>`
     select m.role, array(
@@ -18,10 +15,7 @@ export const findHeld = async (sql: Sql, organizationId: string, userId: string)
   return member.role === 'owner' ? allPermissions : member.permissions.filter(isPermission)
 }
 
-/**
- * Throws 403 for an API key with fewer permissions than its user. Only a key with all permissions of the user may
- * change the user's account.
- */
+/** Throws 403 for an API key with fewer permissions than its user. Such a key may not change the user's account. */
 export const checkActsForUser = async (sql: Sql, caller: Caller): Promise<void> => {
   if (caller.keyName === undefined) return
   checkHoldsAll(caller, (await findHeld(sql, caller.organization.id, caller.user.id)) ?? [])

@@ -1,5 +1,4 @@
-// The permissions that an API key or a role can have, each with the description that docs/reference shows. The names
-// are a part of the API and never change.
+// The permissions that an API key or a role can have, with their descriptions. The names are part of the API and never change.
 export const permissions = {
   'write:registries': 'Add and change registries.',
   'delete:registries': 'Remove registries.',

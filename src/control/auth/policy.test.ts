@@ -1,6 +1,5 @@
-// Calls every endpoint as every kind of caller, and compares the answers with docs/reference/policy.md. The paths and
-// the guard are the real ones. The handlers are replaced: they only return for which organization the guard admitted
-// the caller.
+// Calls every endpoint as every kind of caller, and compares the answers with docs/reference/policy.md.
+// The guard is the real one. The handlers are replaced.
 import assert from 'node:assert/strict'
 import { after, before, suite, test } from 'node:test'
 import type { FastifyInstance } from 'fastify'
@@ -19,19 +18,13 @@ let app: TestControl
 let server: FastifyInstance
 type Headers = Record<string, string>
 
-/**
- * The headers of each kind of caller. `byKey`: the caller sends an API key or a service key. `signedIn`: the caller
- * sends a JWT of the test issuer.
- */
+/** The headers of each kind of caller. `byKey`: with an API key or a service key. `signedIn`: with a JWT. */
 const byKey = new Map<GridCaller, Headers>([['nobody', {}]])
 const signedIn = new Map<GridCaller, Headers>()
 
 const bearer = (token: string): Headers => ({ authorization: `Bearer ${token}` })
 
-/**
- * Replaces the handler of a route by one that makes no checks. The new handler answers with the id of the organization
- * for which the guard admitted the caller.
- */
+/** Replaces the handler of a route. The new one answers for which organization the guard admitted the caller. */
 const asMarker = ({ method, path, needs, summary }: ControlRoute): ControlRoute => ({
   method,
   path,
@@ -75,8 +68,7 @@ const signIn = async (caller: GridCaller, subject: string, organizationId?: stri
  */
 const differences = async (by: ReadonlyMap<GridCaller, Headers>): Promise<string[]> => {
   const wrong: string[] = []
-  // The outer loop is over the callers, so that all calls of one caller follow each other. Control caches a credential
-  // for only a second. In another order, control would look up the credential for every call.
+  // Control caches a credential for only a second. So all calls of one caller follow each other.
   for (const [caller, headers] of by) {
     for (const route of app.app.routes) {
       const [answer, expected] = [await ask(route, headers), answerTo(route, caller)]

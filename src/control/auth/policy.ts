@@ -1,5 +1,4 @@
-// The rules that say which caller may call which endpoint, as pure functions without a database. The guard calls them,
-// docs/reference/policy.md is printed from them, and policy.test.ts compares them with a real server.
+// Pure functions that say which caller may call which endpoint. The guard and docs/reference/policy.md use them.
 import { globalRoles } from './global-roles.ts'
 import { allPermissions, type Permission } from './permissions.ts'
 import type { Caller, ControlRoute, Needs } from './route.ts'
@@ -34,20 +33,14 @@ export const holds = (needs: Needs, caller: Standing): boolean => {
   }
 }
 
-/**
- * A kind of caller: a column of the table in docs/reference/policy.md. Either a service with its key, or a user.
- * `here`: the user belongs to the organization that the path names.
- */
+/** A kind of caller: a column in docs/reference/policy.md. `here`: the user belongs to the organization in the path. */
 type Column =
   | { kind: 'nobody' | 'proxy' | 'runner' | 'collector' | 'ssh-gateway' }
   | ({ kind: 'here' } & Standing)
   /** The user belongs to another organization than the one that the path names. */
   | ({ kind: 'elsewhere' } & Standing)
 
-/**
- * `yes`: admitted. `own`: admitted, but only to objects of the caller's own organization; endpoints.test.ts tests that
- * other objects give 404. A number: refused with this status.
- */
+/** `yes`: admitted. `own`: admitted only to objects of the caller's own organization. A number: refused with this status. */
 export type Answer = 'yes' | 'own' | '401' | '403' | '404'
 
 const standing = (

@@ -22,18 +22,12 @@ export const roleNeeds = {
 
 export type Needs = keyof typeof roleNeeds | Permission
 
-/**
- * The caller, the credential, and the organization in which the call acts. An API key belongs to one user in one
- * organization. For a signed-in user, the request names the organization.
- */
+/** Who calls, and in which organization. An API key belongs to one organization. For a signed-in user, the request names it. */
 export type Caller = {
   user: User
   organization: Organization
   memberRole: 'owner' | 'member'
-  /**
-   * The permissions of this credential in this organization. With an API key: the permissions that both the key and its
-   * user have.
-   */
+  /** With an API key: the permissions that both the key and its user have in this organization. */
   permissions: ReadonlySet<Permission>
   /** The name and hash of the API key. Absent if the user is signed in with a JWT. */
   keyName?: string
@@ -49,8 +43,8 @@ export type OrganizationContext = UserContext & { organization: Organization }
 type RunnerContext = { runner: { id: string; regionId: string }; isCertified?: true }
 
 /**
- * The region whose own proxy makes the call. That proxy gets answers only about its region. `undefined`: a gate of this
- * server, which gets answers about all regions.
+ * `proxyRegionId`: the region whose own proxy calls. It gets answers only about this region.
+ * `undefined`: a gate of this server, which gets answers about all regions.
  */
 export type ProxyContext = {
   proxyRegionId: string | undefined
@@ -58,15 +52,12 @@ export type ProxyContext = {
   gateId?: string
 }
 
-/**
- * `isCollector`: true if the telemetry collector calls, false if an owner of the organization calls. The collector
- * belongs to no organization. It reads the data of the organization that the path names.
- */
+/** `isCollector`: true if the telemetry collector calls, which belongs to no organization. False: an owner calls. */
 export type OwnerOrCollectorContext = { isCollector: boolean }
 
 /**
- * Who asks about an SSH token: a member of an organization, or the SSH gateway of a region. If `sshRegionId` is
- * undefined, the SSH gateway of this server asks, which serves all regions.
+ * Who asks about an SSH token: a member of an organization, or the SSH gateway of a region.
+ * `undefined`: the SSH gateway of this server, which serves all regions.
  */
 export type SshAsker = { organizationId: string } | { sshRegionId: string | undefined }
 export type MemberOrSshGatewayContext = { asker: SshAsker }
@@ -87,10 +78,7 @@ type ContextOf<N extends Needs> = N extends 'public' | 'collector'
 
 export type ControlRoute = Route<object, Needs>
 
-/**
- * Defines an endpoint. The type of the argument of `run` follows from `needs`. For example, an endpoint with `needs:
- * 'runner'` gets the runner that calls.
- */
+/** Defines an endpoint. `needs` decides what `run` gets: with `needs: 'runner'`, for example, the runner that calls. */
 export const route = <
   N extends Needs,
   P extends TObject | undefined = undefined,

@@ -1,13 +1,10 @@
-// The text form of API keys and service keys. Control stores only the SHA-256 hash of a key. A key has 32 random bytes,
-// so nobody who reads its hash can guess the key.
+// The text form of API keys and service keys. Control stores only the SHA-256 hash of a key.
+// A key has 32 random bytes, so nobody can guess it from its hash.
 import { hash, randomBytes, timingSafeEqual } from 'node:crypto'
 
 export const newKey = (): string => `dtn_${randomBytes(32).toString('hex')}`
 
-/**
- * Returns the hash of a key in lower-case hex. Keys, and other secrets that are only compared, are stored only as such
- * a hash.
- */
+/** Returns the hash of a key in lower-case hex. Other secrets that are only compared are stored as this hash too. */
 export const hashKey = (key: string): string => hash('sha256', key, 'hex')
 
 /** Compares two hashes in constant time. */

@@ -11,8 +11,9 @@ type StandingRow = { organization: OrganizationRow; member_role: 'owner' | 'memb
 export type Standing = { organization: Organization; memberRole: 'owner' | 'member'; rolePermissions: Permission[] }
 
 /**
- * Finds the membership of a user in this organization. Without an id: in the personal organization, or else in the
- * first one that the user joined. An operator counts as an owner of every organization.
+ * Finds the membership of a user in this organization. Default: the personal organization, or else the first one
+ * joined.
+ * An operator counts as an owner of every organization.
  */
 export const findStanding = async (
   sql: Sql,

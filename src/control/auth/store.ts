@@ -30,10 +30,7 @@ type KeyRow = {
   organization: OrganizationRow
 }
 
-/**
- * Converts the dates of a row from texts to `Date` objects. The dates are texts if the row was read as JSON inside
- * another row.
- */
+/** Converts the dates of a row to `Date` objects. They are texts if the row was read as JSON inside another row. */
 export const withDates = <Row extends object>(row: Row): Row =>
   Object.fromEntries(
     Object.entries(row).map(([name, value]) => [
