@@ -1,6 +1,5 @@
-// Holds the built dashboard in memory. The build is read when a browser first requests a file. A request gets a file by
-// its name in this memory. The path of a request is never used to open a file, so a request cannot read other files of
-// the server.
+// Holds the built dashboard in memory from the first request on. The path of a request never opens a file.
+// So a request cannot read other files of the server.
 import { hash } from 'node:crypto'
 import { readdir, readFile } from 'node:fs/promises'
 import { extname, join, relative } from 'node:path'
@@ -69,9 +68,8 @@ const findReason = async (directory: string): Promise<NoDashboard> => {
 }
 
 /**
- * Returns a function that reads the build of the dashboard at its first call, and returns the same build at later
- * calls. If there is no build, a call returns the reason. The next call then tries to read the build again, because
- * `up` may have made it meanwhile.
+ * Returns a function that reads the build of the dashboard once. If there is no build, a call returns the reason.
+ * The next call then tries again, because `up` may have made the build meanwhile.
  */
 export const openFiles = (directory: string | undefined): DashboardFiles => {
   let reading: Promise<Dashboard> | undefined

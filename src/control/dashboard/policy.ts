@@ -13,16 +13,12 @@ const originOf = (url: unknown): string[] =>
 const gateOrigins = (url: string): string[] =>
   originOf(url).flatMap((origin) => [origin, origin.replace(/^http/, 'ws')])
 
-/**
- * The endpoints of an issuer that the script of a page calls, so the policy must allow them. The browser opens the
- * other endpoints of an issuer as pages, which the policy does not restrict.
- */
+/** The endpoints of an issuer that a page's script calls. The policy does not restrict endpoints that open as pages. */
 const calledEndpoints = ['token_endpoint', 'revocation_endpoint', 'userinfo_endpoint'] as const
 
 /**
- * Returns a function that lists the origins of an issuer and of its endpoints that pages call. The function reads them
- * from the discovery document of the issuer and keeps them for `discoveryKeptMs`. If the document cannot be read, the
- * next try is after `discoveryPauseMs`.
+ * Returns a function that lists the origins of an issuer that pages call, from its discovery document.
+ * A read document is kept for `discoveryKeptMs`. After a failure, the next try is after `discoveryPauseMs`.
  */
 const openIssuer = (issuer: string): (() => Promise<string[]>) => {
   let known = originOf(issuer)
@@ -53,9 +49,8 @@ export const openConnections = ({ settings }: Pick<Parts, 'settings'>) => {
   const [issuer] = settings.identity.issuers
   const listIssuerOrigins = issuer === undefined ? async () => [] : openIssuer(issuer)
   return async (): Promise<string[]> => {
-    // The URLs of gates that organizations run themselves are left out. They could make the header
-    // Content-Security-Policy so long that reverse proxies refuse it. Pages do not need them, because they reach the
-    // sandboxes of every region through the gate of this server.
+    // The gates of organizations are left out: they could make this header so long that reverse proxies refuse it.
+    // Pages do not need them: this server's gate reaches the sandboxes of every region.
     return [...new Set([...gateOrigins(settings.proxyUrl), ...(await listIssuerOrigins())])]
   }
 }

@@ -50,8 +50,7 @@ suite('the dashboard', () => {
     directory = join(scratch, 'build')
     writeBuild(directory)
     app = await startControl({ settings: { dashboardDirectory: directory } })
-    // An organization chooses the URL of the proxy of its region. The header Content-Security-Policy of the dashboard
-    // must not contain that URL, because all users get this header.
+    // An organization chooses this URL. The header Content-Security-Policy goes to all users, and must not contain it.
     const url = `${farGate}/a;script-src 'unsafe-inline'`
     await app.database.sql`
       insert into regions (id, name, region_type, proxy_url) values ('far', 'far', 'shared', ${url})`
@@ -233,8 +232,7 @@ suite('the dashboard', () => {
     assert.equal((await get('/dashboard/assets/index-abc.js')).statusCode, 503)
     writeBuild(coming)
     assert.equal((await get('/dashboard/')).statusCode, 200)
-    // The public URL has the loopback name 127.0.0.1. A browser that uses the loopback name localhost is redirected to
-    // the public URL, because users can sign in only there.
+    // Users can sign in only at the public URL. Its loopback name is 127.0.0.1, so `localhost` is redirected.
     const local = await get('/dashboard/sandboxes?x=1', 'localhost:3000')
     assert.deepEqual([local.statusCode, local.headers.location], [302, 'http://127.0.0.1:3000/dashboard/sandboxes?x=1'])
     assert.equal((await get('/dashboard/', 'evil.example')).statusCode, 200)

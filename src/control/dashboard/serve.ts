@@ -1,6 +1,5 @@
-// Serves the dashboard below /dashboard/. Every address there that is not a file answers with the same HTML page, whose
-// script decides what to show. The files contain no credential: users of the page must sign in, and the page then calls
-// the public API.
+// Serves the dashboard below /dashboard/. Every address that is not a file answers with the same HTML page.
+// The files contain no credential: users must sign in, and the page then calls the public API.
 import { randomBytes } from 'node:crypto'
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import { wantsPage } from '#src/http/wants-page.ts'
