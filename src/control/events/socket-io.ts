@@ -1,6 +1,5 @@
-// Sends events about state changes to clients, over the part of Socket.IO 4 that the public SDK uses: Engine.IO 4 over
-// a WebSocket, one namespace, and events from the server only. An event may be lost. The client then learns of the
-// change by its next poll of the API.
+// Sends events about state changes to clients, over the part of Socket.IO 4 that the public SDK uses.
+// An event may be lost. The client then learns of the change by its next poll of the API.
 import { randomBytes } from 'node:crypto'
 import type { FastifyInstance, FastifyRequest } from 'fastify'
 import Type from 'typebox'
@@ -16,24 +15,15 @@ import { openWatchers, type Watcher, type Watchers } from './watchers.ts'
 
 const signInMilliseconds = 10_000
 
-/**
- * Maximum number of bytes that wait to be sent to one client. Above it, control disconnects the client, because the
- * client does not read.
- */
+/** Maximum number of bytes that wait for one client. Above it, control disconnects the client, which does not read. */
 const mostBufferedBytes = 1024 * 1024
 /** Longest message from a client, in bytes. */
 const longestMessage = 16 * 1024
 
-/**
- * Runs `find` to check a credential of a client. `find` returns the id of the organization, or undefined for an invalid
- * credential. Limits the number of invalid credentials per address.
- */
+/** Checks a credential with `find`, which returns its organization. Limits the number of invalid credentials per address. */
 type TryCredential = (find: () => Promise<string | undefined>) => Promise<string | undefined>
 
-/**
- * The packets as text. Each begins with the digit of its Engine.IO type. `4` means a message, and the digit after it is
- * the Socket.IO type of the message.
- */
+/** The first digit is the Engine.IO type. `4` means a message, and the next digit is the Socket.IO type. */
 const packet = { open: '0', ping: '2', pong: '3', connect: '40', disconnect: '41', event: '42', refusal: '44' } as const
 
 const SignIn = Compile(Type.Object({ token: Type.String({ minLength: 1, maxLength: 8192 }) }))
@@ -94,8 +84,7 @@ const serveSocket = (
   }
 
   const tick = async () => {
-    // A client that has not signed in, or has not answered the last ping, gets no ping. The timers `deadline` and
-    // `pong` disconnect such a client when its time is over.
+    // The timers `deadline` and `pong` disconnect a client that does not sign in, or does not answer a ping.
     if (watcher === undefined || !hasAnswered) return
     // The credential is checked at each ping, because control gets no notification when a credential expires.
     if (!(await watcher.isAllowed())) return watcher.putOut()

@@ -1,13 +1,9 @@
-// Queues the work of sending events. The work of one organization runs in order; different organizations run at the
-// same time. The total number of running and queued tasks is limited. One organization may have at most a ninth as many
-// tasks as there are free places, so places always remain for other organizations.
+// Queues the work of sending events. The work of one organization runs in order, and running and queued tasks are limited.
+// An organization may have at most a ninth as many tasks as there are free places. So places remain for others.
 import { Budget } from '#src/kit/budget.ts'
 import { FairQueue } from '#src/kit/queue.ts'
 
-/**
- * Queues `work`, and returns true. If there is no room, returns false and does not run `work`. The queue goes on after
- * failed work.
- */
+/** Queues `work`, and returns true. If there is no room, returns false. Failed work does not stop the queue. */
 export type TakeTurn = (organizationId: string, work: () => Promise<void>) => boolean
 
 export const createTurns = (all: number): TakeTurn => {

@@ -1,5 +1,4 @@
-// Delivers the events of an organization to its signed-in clients. A client whose credential has become invalid gets no
-// events and is disconnected, even if another control process deleted the key, the member or the user.
+// Delivers the events of an organization to its signed-in clients. A client with an invalid credential is disconnected.
 import { credentialChannel } from '#src/control/auth/announce.ts'
 import type { Change, Mishap } from '#src/control/sandboxes/record/changes.ts'
 import { isClaim } from '#src/control/sandboxes/record/lifecycle.ts'
@@ -74,8 +73,7 @@ export const openWatchers = async (parts: WatchersParts): Promise<Watchers> => {
         await inParallel(checksAtOnce, everybody, async (watcher) => void (await check(watcher)))
       }
     } catch (error) {
-      // If the check of a client fails, the client stays connected. Each client is checked again before its next event
-      // and its next ping.
+      // A client whose check failed stays connected. It is checked again before its next event and its next ping.
       log.warn({ err: error }, 'not every event socket could be checked')
     } finally {
       isChecking = false
@@ -112,8 +110,7 @@ export const openWatchers = async (parts: WatchersParts): Promise<Watchers> => {
     const isNew = from === null || isClaim(from, to)
     const hasFailed = to === 'error' || to === 'build_failed'
     const events = [
-      // From `sandbox.state.updated` the SDK reads only the state. From `sandbox.created` it reads the whole sandbox,
-      // so a failure is also sent as `sandbox.created`: the SDK then gets the reason.
+      // From `sandbox.state.updated` the SDK reads only the state. A failure is also sent as `sandbox.created`, with its reason.
       ...(isNew || hasFailed ? [['sandbox.created', { ...sandbox, ...why }]] : []),
       ...(isNew ? [] : [['sandbox.state.updated', { sandbox, oldState: from, newState: to, ...why }]]),
     ]
