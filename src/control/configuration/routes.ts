@@ -48,10 +48,7 @@ const rateLimitOf = ({ rateLimits }: Settings) => {
   return limited.length === 0 ? {} : { rateLimit: Object.fromEntries(limited) }
 }
 
-/**
- * Returns the SSH command and the public host key of the SSH gateway of this server. In the command, clients replace
- * `{{TOKEN}}` by a token.
- */
+/** Returns the command and the public host key of this server's SSH gateway. Clients replace `{{TOKEN}}`. */
 const sshGatewayOf = ({ sshGateway }: Settings) =>
   sshGateway === undefined
     ? {}
