@@ -60,8 +60,8 @@ const organizationIn = (context: object | undefined): string | undefined =>
   (context as Partial<OrganizationContext> | undefined)?.organization?.id
 
 /**
- * Returns a handler that runs `work` and maps errors of the database to answers: 503 if the database cannot be reached
- * or is too slow; 409 if another call has deleted a row that the call needs, or if two transactions blocked each other.
+ * Returns a handler that runs `work` and maps errors of the database. 503: the database is unreachable or too slow.
+ * 409: a row that the call needs was deleted meanwhile, or two transactions blocked each other.
  */
 const sayWhyNot = <T extends (...args: never[]) => unknown>(work: T): T =>
   (async (...args: Parameters<T>) => {
@@ -77,10 +77,7 @@ const sayWhyNot = <T extends (...args: never[]) => unknown>(work: T): T =>
     }
   }) as unknown as T
 
-/**
- * CORS settings for calls from web pages. Pages of every origin may call control. They cannot misuse the sign-in of a
- * user, because the credential is a bearer token, which no browser sends by itself.
- */
+/** Pages of every origin may call control. They cannot misuse a user's sign-in: no browser sends a bearer token by itself. */
 const corsForPages = {
   origin: true,
   methods: ['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS'],
@@ -91,9 +88,8 @@ const corsForPages = {
 const corsForOthers = { origin: false as const }
 
 /**
- * Returns the CORS settings for a call. CORS headers have about a kilobyte, so only the answers to web pages get them:
- * these calls have the header `Origin`. Every answer has `Vary: Origin`, so that a cache does not give a web page an
- * answer without CORS headers.
+ * Returns the CORS settings for a call. CORS headers have about a kilobyte, so only web pages get them.
+ * Every answer has `Vary: Origin`, so that no cache gives a web page an answer without CORS headers.
  */
 const corsFor = ({ headers }: FastifyRequest) => (headers.origin ? corsForPages : corsForOthers)
 

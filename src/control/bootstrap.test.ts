@@ -71,8 +71,7 @@ suite('what control creates at its start', () => {
     const third = newKey()
     await bootstrap(parts, third)
     assert.deepEqual(await hashes(), [hashKey(third)])
-    // The operator may set ALCOVE_FIRST_KEY to a value that a user already has as an API key. `bootstrap` must not make
-    // a second key with this value.
+    // ALCOVE_FIRST_KEY may have the value of an existing API key. `bootstrap` must not make a second key with this value.
     const theirs = newKey()
     await opened.database.sql`update api_keys set name = 'another', hash = ${hashKey(theirs)}`
     await bootstrap(parts, theirs)

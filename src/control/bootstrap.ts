@@ -1,6 +1,5 @@
-// Creates what must exist before the first call: a region with its runner and the default snapshot. A server without
-// users also gets its first administrator, with an organization and a key. This code runs at every start and adds only
-// what is missing. If the operator sets a new ALCOVE_FIRST_KEY, that key replaces the administrator's first key.
+// Creates what must exist before the first call, such as a region and the default snapshot. Each start adds what is missing.
+// A server without users also gets its first administrator. A new ALCOVE_FIRST_KEY replaces the administrator's first key.
 
 import { insertFirstKey, putFirstKey } from './api-keys/first-key.ts'
 import { allPermissions } from './auth/permissions.ts'
@@ -18,10 +17,7 @@ export const localRunnerId = 'local'
 
 const lock = 7_305_521
 
-/**
- * Creates what is missing at a start of control. `firstKey`: the API key of the first administrator, from the settings.
- * Returns true if this call created that administrator.
- */
+/** Creates what is missing at a start of control. Returns true if it created the first administrator, who gets `firstKey`. */
 export const bootstrap = async (
   { database, clock, settings, log }: Omit<Parts, 'encryption'>,
   firstKey: string | undefined,
@@ -53,9 +49,8 @@ const firstKeyColumns = (firstKey: string) => ({
 })
 
 /**
- * Stores the hash of `firstKey` in the table `first_keys`, which has the hashes of all first keys so far. Returns true
- * if `firstKey` must replace a former key: the table had other hashes, but not this one. If the table was empty,
- * returns false: the server is new, or comes from a version without this table.
+ * Stores the hash of `firstKey` in the table `first_keys`. Returns true if `firstKey` must replace a former key.
+ * The table is empty on a new server, and after a version without this table. Then nothing is replaced.
  */
 const rememberFirstKey = async (transaction: Transaction, firstKey: string): Promise<boolean> => {
   const [before] = await transaction`select 1 from first_keys limit 1`
@@ -65,9 +60,8 @@ const rememberFirstKey = async (transaction: Transaction, firstKey: string): Pro
 }
 
 /**
- * Replaces the first API key of the first administrator by `firstKey`, the value of the setting ALCOVE_FIRST_KEY. This
- * is safe, because only the operator of the server can change the setting. Returns false if there is no administrator,
- * or if an API key with this value exists already.
+ * Only the operator can change ALCOVE_FIRST_KEY, so it may replace the first key of the first administrator.
+ * Returns false if there is no administrator, or if an API key with this value exists already.
  */
 const replaceFirstKey = (transaction: Transaction, firstKey: string): Promise<boolean> =>
   putFirstKey(transaction, firstKeyColumns(firstKey))

@@ -20,10 +20,7 @@ import { createEncryption, type Encryption, readEncryptionKey } from './storage/
 export type ControlConfig = {
   databaseUrl: string
   listen: { host: string; port: number }
-  /**
-   * API key of the first administrator. A server without users creates this user at its start. If the setting has
-   * another key at a later start, that key replaces the first key of the user.
-   */
+  /** API key of the first administrator, whom a server without users creates. A new value replaces the former first key. */
   firstKey: string | undefined
   mostWarm: number
   overcommit: Overcommit
@@ -54,8 +51,7 @@ const readEncryption = (current: string, older: string, complain: (sentence: str
   const olderKeys = older
     .split(',')
     .flatMap((text) => (text === '' ? [] : [read('ALCOVE_OLDER_ENCRYPTION_KEYS', text)]))
-  // If the setting ALCOVE_ENCRYPTION_KEY is missing, the error is noted already. A key of zeros is used here only to
-  // continue, so that errors in the other settings are reported too.
+  // If ALCOVE_ENCRYPTION_KEY is missing, this is noted already. With a key of zeros, errors in other settings are found too.
   return createEncryption([current === '' ? Buffer.alloc(32) : read('ALCOVE_ENCRYPTION_KEY', current), ...olderKeys])
 }
 
@@ -106,10 +102,7 @@ const readSmtp = (
   return undefined
 }
 
-/**
- * Minimum number of characters of the telemetry collector's key. With this key, a caller can read the telemetry
- * credentials of every organization, so the key must be hard to guess.
- */
+/** Minimum characters of the telemetry collector's key, which reads the telemetry credentials of every organization. */
 const leastKeyLength = 32
 
 const readCollectorKey = (key: string | undefined, complain: (sentence: string) => void): string | undefined => {
@@ -119,8 +112,8 @@ const readCollectorKey = (key: string | undefined, complain: (sentence: string) 
 }
 
 /**
- * Reads the settings of the SSH gateway of this server, which `up` sets. The gateway sends `key` when it asks control
- * whether an SSH token is valid. The key alone gives access to no sandbox.
+ * Reads the settings of this server's SSH gateway. With `key`, the gateway asks whether an SSH token is valid.
+ * The key alone gives access to no sandbox.
  */
 const readSshGateway = (
   key: string | undefined,

@@ -1,5 +1,4 @@
-// A cursor says where the next page of a list begins. It is valid only for the sort column and the order for which it
-// was made. For callers, a cursor is a text without meaning.
+// A cursor says where the next page of a list begins. It is valid only for one sort column and order.
 import { Problem } from '#src/problems.ts'
 
 type Cursor = { sort: string; order: 'asc' | 'desc'; value: string | number; id: string }
@@ -17,10 +16,7 @@ const parse = (text: string): unknown => {
 
 type ValueIs = 'text' | 'number' | 'count' | 'time'
 
-/**
- * For each type of column: whether a value from a cursor has this type, and PostgreSQL can store it in such a column.
- * The check is needed because a caller can send any text as a cursor.
- */
+/** Whether a value from a cursor fits a column of this type. A caller can send any text as a cursor. */
 const isValue: Record<ValueIs, (value: unknown) => value is string | number> = {
   text: (value): value is string => typeof value === 'string' && !value.includes('\0'),
   number: (value): value is number => Number.isInteger(value) && Math.abs(value as number) < 2 ** 31,
@@ -42,10 +38,7 @@ export const readCursor = (
   return { sort: expected.sort, order: expected.order, value, id: id as string }
 }
 
-/**
- * Whether a text is a time in ISO format. Years of more than four digits are refused: JavaScript writes them with a
- * sign, which PostgreSQL cannot read.
- */
+/** Whether a text is an ISO time with a four-digit year. Longer years get a sign, which PostgreSQL cannot read. */
 const isIsoTime = (text: string): boolean => {
   const time = Date.parse(text)
   return text.length === 24 && text >= '0001' && Number.isFinite(time) && new Date(time).toISOString() === text

@@ -1,5 +1,4 @@
-// Calls every endpoint in control's table of endpoints (`routes`), and checks the rules that hold for all endpoints. An
-// endpoint that is added to the table is tested without a change of this file.
+// Calls every endpoint in control's table (`routes`), and checks the rules that hold for all of them.
 import assert from 'node:assert/strict'
 import { globSync, readFileSync } from 'node:fs'
 import { after, before, suite, test } from 'node:test'
@@ -174,8 +173,7 @@ suite('the endpoints of control', () => {
           [...text.matchAll(/\b(?:suite|test)\(\s*(['"`])((?:(?!\1).)+)\1/g)].map(([, , title]) => title!),
         )
         .map(normal)
-      // A title names an endpoint only if it contains exactly its method and path. For example, a title with `POST
-      // /sandbox/{}/stop` does not name `POST /sandbox`.
+      // Whole titles are compared: a title with `POST /sandbox/{}/stop` does not name `POST /sandbox`.
       const isNamed = (title: string) =>
         titles.some((text) => text.split(/[\s,;]+(?=[A-Z]+ \/)|(?<=\/\S*)[\s,;:]+/).includes(title))
       const missing = app.app.routes.map((route) => normal(titleOf(route))).filter((title) => !isNamed(title))
@@ -183,8 +181,9 @@ suite('the endpoints of control', () => {
     })
 
     /**
-     * Fields that accept values of any kind and have no limits of their own. For these fields, only the limits of the
-     * whole body apply: 1 MiB, 10,000 values and 64 levels; 64 KiB for `experimental-config`.
+     * Fields that accept values of any kind. They have only the limits of the whole body: 1 MiB, 10,000 values, 64
+     * levels.
+     * For `experimental-config`, the limit is 64 KiB.
      */
     const anyValue = [
       'PUT /organizations/:organizationId/experimental-config body',
@@ -216,8 +215,7 @@ suite('the endpoints of control', () => {
         const stranger = app.as('stranger')
         const ask = async (values: Record<string, string>) => {
           const { status, body } = await stranger.send(route.method, pathOf(route, values), bodyOf(route))
-          // An error message may contain an id from the path. Here, `…` replaces the id, so that the messages about
-          // existing and missing objects can be compared.
+          // An error message may contain an id. With `…` instead, messages about existing and missing objects are comparable.
           const own = Object.values(values).map((value) => value.replaceAll(/[^\w-]/g, '\\$&'))
           const said = String(body?.message).replaceAll(new RegExp(`(?<= )(${own.join('|')})(?= not found)`, 'g'), '…')
           return { status, message: said, code: body?.code }

@@ -1,5 +1,4 @@
-// Every endpoint of control, collected from all modules. The server, the script that prints the reference pages, and
-// the tests of all endpoints use this table.
+// Every endpoint of control. The server, the reference pages and the tests of all endpoints use this table.
 
 import { accessRoutes } from './access/access.ts'
 import type { GateParts } from './access/gate-links.ts'
@@ -60,9 +59,9 @@ export type EndpointParts = GateParts &
   }
 
 /**
- * Returns the parts for modules whose queries mostly read one sandbox or one runner. These modules use the connection
- * pool `keyed`, in which PostgreSQL plans each query only once per connection. Modules that list many rows get the parts
- * unchanged: in the normal pool, PostgreSQL plans a query for its actual values, at least the first five times.
+ * Returns the parts for modules that mostly read one sandbox or runner. The pool `keyed` plans a query once per
+ * connection.
+ * Modules that list many rows need the normal pool, which plans a query for its actual values.
  */
 const byKey = <P extends { database: Database }>(parts: P): P => ({
   ...parts,

@@ -1,5 +1,4 @@
-// Reads dates that callers send as the end of something, for example the expiry of a key. Such a date must be in the
-// future.
+// Reads dates that callers send, for example the expiry of a key. Such a date must be in the future.
 import { Problem } from '#src/problems.ts'
 
 const last = Date.UTC(9999, 11, 31)
