@@ -1,5 +1,5 @@
-// Measures builds of Dockerfiles by the runner, without control and gate: with no cached lines, with all lines cached, and with a
-// changed last line. Needs root. The images come from a registry on loopback.
+// Measures builds of Dockerfiles by the runner alone: with no cached lines, with all lines cached, and with a changed last line.
+// Needs root. The images come from a registry on loopback.
 //
 //   node bench/builds.ts [ROUNDS]
 import { mkdirSync, writeFileSync } from 'node:fs'

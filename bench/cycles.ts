@@ -1,5 +1,5 @@
-// Pauses and resumes a sandbox many times, then archives and restores it many times. Checks that every file still has the same
-// bytes and that, after a pause, each process still runs. `node bench/cycles.ts [cycles]`, as root, prints the number of cycles.
+// Pauses and resumes a sandbox many times, then archives and restores it many times. Checks that each file keeps its bytes and,
+// after a pause, that each process still runs. Prints the number of cycles. `node bench/cycles.ts [cycles]`, as root.
 import assert from 'node:assert/strict'
 import { createBox, until } from '#test/sandboxes/box.ts'
 import { platform } from '#test/sandboxes/harness.ts'
@@ -7,10 +7,7 @@ import { keep, type Samples, say, timed } from './samples.ts'
 
 const cycles = Number(process.argv[2] ?? 200)
 
-/**
- * A script that makes files of all kinds and prints one checksum of all of them. The checksum changes if the content or any
- * attribute of a file changes.
- */
+/** Makes files of all kinds. Their checksum changes with the content or any attribute of a file. */
 const plant = `
 set -e; mkdir -p ~/tree/deep/er && cd ~/tree
 head -c 3M /dev/urandom > random; head -c 100 /dev/urandom > small; : > empty

@@ -1,5 +1,5 @@
-// Measures how long the dashboard takes to show its list of sandboxes, in Chromium, with a running server: after the
-// page's load event, and after the start of the navigation. It also prints how long the API takes to answer the list.
+// Measures how long the dashboard, in Chromium, takes to show its list of sandboxes. Also prints how long the API takes for the
+// list.
 //   node bench/dashboard.ts "$(./alcove user link)"
 import { chromium } from 'playwright-core'
 
@@ -17,12 +17,9 @@ page.on('request', (request) => {
 await page.goto(link)
 await page.getByRole('heading', { name: 'Sandboxes', level: 1 }).waitFor()
 
-/**
- * Returns the milliseconds until the first row of the list is shown: from the page's load event, and from the start of the
- * navigation.
- */
+/** Returns the ms until the first row of the list is shown: from the page's load event, and from the start of the navigation. */
 const visit = async (): Promise<{ afterLoad: number; fromClick: number }> => {
-  // A script in the page records when the first row of the list appears. So delays of this benchmark's own process do not count.
+  // The page itself records when the first row appears, so delays of this process do not count.
   await page.addInitScript(`
     new MutationObserver((_, observer) => {
       if (document.querySelector('.sandbox-row[aria-rowindex]') === null) return

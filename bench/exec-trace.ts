@@ -1,6 +1,5 @@
-// Shows how much time the agent, the runner and the gate each add to one command. In each turn, the command runs without Alcove,
-// then through the agent, then through runner and agent, then through gate, runner and agent. So other load on the machine affects
-// all results equally. Also shows the processor time of each program.
+// Shows how much time the agent, the runner and the gate each add to one command, and the processor time of each program. Each turn
+// runs the command through all layers, so other load on the machine affects all results equally.
 import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { Pool } from 'undici'
@@ -17,10 +16,7 @@ export const command = ['true'] as const
 
 const perTurn = 20
 
-/**
- * Measures the command without Alcove: a process in the sandbox starts it by `posix_spawn`, which copies no memory and so is the
- * fastest way.
- */
+/** Measures the command without Alcove. `posix_spawn` copies no memory, so it is the fastest start. */
 export const commandAlone = async (box: Box, times: number): Promise<Samples> => {
   const script = `import os, time
 for _ in range(${times}):
@@ -47,8 +43,8 @@ type Layer = 'command' | 'agent' | 'runner' | 'gate'
 type Spender = 'agent' | 'runner' | 'gate' | 'client'
 
 /**
- * Measures how long a command takes alone, through the agent, through the runner and through the gate. `execute` makes the call
- * through the gate. `data`: the server's data directory.
+ * Measures a command alone, through the agent, through the runner and through the gate. `execute` calls through the gate. `data` is
+ * the server's data directory.
  */
 export const traceExec = async (
   { data, agentPid, turns }: { data: string; agentPid: number; turns: number },
@@ -87,8 +83,7 @@ export const traceExec = async (
   for (let turn = 0; turn < turns; turn++) {
     wall.command.push(...(await commandAlone(box, perTurn)))
     for (const [name, run] of Object.entries(through)) {
-      // The first run through each layer (agent, runner, gate) is not measured, because the CPU caches still contain the data of
-      // the previous layer.
+      // The first run through a layer is not measured: the CPU caches still contain the data of the previous layer.
       await run()
       if (name === 'gate') spent(-1)
       for (let round = 0; round < perTurn; round++) wall[name as Layer].push(await timed(run))

@@ -1,6 +1,5 @@
-// Lists the figures: everything that bench/run.ts measures of a server. Each figure has lower bounds: the least times in which this
-// machine could do the work (floors.ts). A measurement takes only a few samples, so that two servers and the lower bounds can be
-// measured in turns.
+// Lists the figures: everything that bench/run.ts measures of a server, each with its lower bounds (floors.ts). A measurement takes
+// few samples, so that two servers and the lower bounds can be measured in turns.
 import { once } from 'node:events'
 import type { WebSocket } from 'ws'
 import { type Floors, plainServer, repeat } from './floors.ts'
@@ -103,10 +102,7 @@ export const prepare = async (
     ours: await repeat(1, work),
     floors: [[(await floors.cat(served, box, 'big', '/dev/null')).ended]],
   })
-  /**
-   * Returns a measurement that runs a verb and then the verb that undoes it, such as stop and start. With `index` 0 the first verb
-   * is measured, with 1 the second.
-   */
+  /** Measures a verb (`index` 0), or the start that undoes it (`index` 1). */
   const verbs =
     (box: Sandbox, [verb, state]: [string, string], index: 0 | 1): Figure['take'] =>
     async () => {
@@ -129,10 +125,7 @@ export const prepare = async (
     const http = await a()
     return { ours, floors: [http, http, await b('true'), await floors.row(rounds)] }
   }
-  /**
-   * Time in ms for which the benchmark waits, so that the server makes a network ready for the next sandbox. This time is
-   * not measured.
-   */
+  /** Time in ms, not measured, in which the server makes a network ready for the next sandbox. */
   const restMs = 300
 
   const figures: Figure[] = [

@@ -1,6 +1,6 @@
-// Measures one control and its PostgreSQL with many simulated hosts and sandboxes: the time of creates and lists, the processor
-// time of each program, and the rows and bytes that PostgreSQL writes. Then measures how long all hosts take to connect again
-// after control is killed. The hosts have no sandboxes: they only report each assignment as done.
+// Measures one control and its PostgreSQL with many simulated hosts: the time of creates and lists, processor time, and what
+// PostgreSQL writes. Then measures how long all hosts take to connect again after control is killed. The hosts have no sandboxes:
+// they only report each assignment as done.
 //   node bench/fleet.ts [--hosts 1000] [--sandboxes 100000] [--rate 200] [--seconds 60] [wait]        as root
 import { type ChildProcess, fork } from 'node:child_process'
 import { once } from 'node:events'
@@ -43,10 +43,7 @@ const seconds = Number(given.seconds)
 const doneAfterMs = 150
 /** Seconds between two reports of the use of sandboxes by each host. This is the runner's default. */
 const meterSeconds = 60
-/**
- * Maximum number of creates that wait for an answer at the same time. If so many wait, the next create is not sent, but counted as
- * skipped.
- */
+/** Maximum number of creates that wait for an answer. If so many wait, the next create is skipped and counted. */
 const mostOpen = 500
 const listEveryMs = 250
 /** The kernel's clock ticks per second. /proc contains processor time in these ticks. */
@@ -167,10 +164,7 @@ const untilFleet = async (fleet: ChildProcess, is: (counts: FleetCounts) => bool
 
 type Reply = { status: number; body: { id?: string; state?: string } }
 
-/**
- * Sends creates at the rate of the option `--rate`, and deletes each sandbox a few seconds after its create. Meanwhile, reads pages
- * of the list of sandboxes.
- */
+/** Sends creates at the rate `--rate`, and deletes each sandbox some seconds later. Meanwhile, reads pages of the list. */
 const load = async (base: string) => {
   const pool = new Pool(new URL(base).origin, { connections: 128 })
   const call = async (method: string, path: string, key: string, body?: object): Promise<Reply> => {

@@ -1,6 +1,5 @@
-// Measures lower bounds (floors): the least time in which this machine could do what a benchmark measures. They are measured at the
-// same time as the benchmark, with programs that do only the least necessary. For example, Node's HTTP server in another process
-// answers with 200 bytes, a C client runs a command through the agent, or PostgreSQL commits a row.
+// Measures lower bounds (floors): the least time in which this machine could do what a benchmark measures. They are measured in the
+// same run, with programs that do only the least necessary.
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { existsSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
@@ -14,8 +13,8 @@ import { type Samples, timed } from './samples.ts'
 import type { Sandbox, Served } from './served.ts'
 
 /**
- * JavaScript of an HTTP server that prints its port and answers each call with 200 bytes. It runs in another process to measure the
- * lower bound for HTTP calls, and in a sandbox as the server of the measured preview.
+ * An HTTP server that prints its port and answers with 200 bytes. Outside, it gives the lower bound for HTTP calls. In a sandbox,
+ * it serves the measured preview.
  */
 export const plainServer = (port: number): string =>
   `const s = require('node:http').createServer((q, r) => { q.resume(); q.on('end', () => r.end('x'.repeat(200))) });
@@ -31,10 +30,7 @@ const directClient = (port: number, rounds: number): string =>
    (async () => { for (let n = -200; n < ${rounds}; n++) { const t = performance.now(); await once();
      if (n >= 0) console.log(performance.now() - t) } process.exit() })()`
 
-/**
- * A script for a sandbox: copies a file through two `cat`s with a unix socket between them. Prints the milliseconds
- * without and with a sync of the copy.
- */
+/** Copies a file through two `cat`s and a unix socket. Prints the ms without and with a sync of the copy. */
 const cats = `
 import os, socket, subprocess, sys, time
 one, other = socket.socketpair()
@@ -102,16 +98,13 @@ export class Floors {
     return numbers(await runCommand(['nsenter', net, process.execPath, '-e', directClient(port, rounds)]))
   }
 
-  /**
-   * Copies a file through two `cat`s and a unix socket. Returns the time until both `cat`s have ended, and the time until
-   * the copy is synced.
-   */
+  /** Copies a file through two `cat`s. Returns the ms until both have ended, and until the copy is synced. */
   async cat(served: Served, sandbox: Sandbox, from: string, to: string): Promise<{ ended: number; synced: number }> {
     const [ended, synced] = numbers(await served.execute(sandbox, `python3 -c '${cats}' ${from} ${to}`))
     return { ended: ended!, synced: synced! }
   }
 
-  /** Makes the file that the benchmarks of uploads send. The file is in memory, so that it can be read in almost no time. */
+  /** Makes the file for uploads. It is in memory, so that it can be read in almost no time. */
   bigFile(megabytes: number): string {
     this.#sent ??= mkdtempSync('/dev/shm/alcove-bench-')
     const path = join(this.#sent, 'big')

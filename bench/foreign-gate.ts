@@ -1,6 +1,6 @@
-// Measures a command, an upload and a download through the gate of another host (the foreign gate) and, for comparison, through the
-// gate of the sandbox's own host. In this benchmark, the foreign gate runs on the same machine. It connects to the own gate by TLS
-// over loopback. `node bench/foreign-gate.ts [n]`, as root.
+// Measures a command, an upload and a download through the gate of another host (the foreign gate) and through the sandbox's own
+// gate. Here the foreign gate runs on this machine, and connects to the own gate by TLS over loopback. `node bench/foreign-gate.ts
+// [n]`, as root.
 import { type ChildProcess, spawn } from 'node:child_process'
 import { createHash, randomBytes } from 'node:crypto'
 import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
@@ -23,10 +23,7 @@ const directory = mkdtempSync(join(tmpdir(), 'alcove-bench-'))
 const store = join(directory, 'store')
 mkdirSync(store)
 
-/**
- * Joins this machine to the server a second time, as the host `foreign`, and starts a gate for that host. Returns the gate's
- * URL.
- */
+/** Joins this machine to the server again, as the host `foreign`, and starts a gate for that host. */
 const startForeign = async (alcove: Platform): Promise<{ url: string; gate: ChildProcess }> => {
   const { body } = await alcove.api('POST', '/runners', { name: 'foreign' })
   const controlUrl = new URL(`https://127.0.0.1:${Number(new URL(alcove.url).port) + 3}`)
@@ -54,8 +51,7 @@ const startForeign = async (alcove: Platform): Promise<{ url: string; gate: Chil
       ALCOVE_PROXY_URL: url,
       ALCOVE_CERTIFICATES_DIR: certificates,
       ALCOVE_GATE_ID: 'foreign',
-      // `src/up/programs.ts` gives these two values to the sandbox's own gate. The foreign gate gets them too, so that both
-      // gates use memory in the same way.
+      // The values that `src/up/programs.ts` gives to the own gate, so that both gates use memory in the same way.
       MALLOC_MMAP_THRESHOLD_: '32768',
       MALLOC_ARENA_MAX: '2',
     },
@@ -110,8 +106,8 @@ try {
     isChecked = false
   }
   const samples: Record<string, Record<string, Samples>> = {}
-  // The first round is not counted, because programs that have just started still compile their code. Each round measures both
-  // gates (`own` and `foreign`), so that other load on the machine affects both.
+  // The first round is not counted, because new programs still compile their code. Each round measures both gates, so that other
+  // load affects both.
   for (let round = -1; round < rounds; round += 1) {
     for (const [name, work] of Object.entries(measured)) {
       for (let count = 0; count < (name === 'exec' ? commands : 1); count += 1) {

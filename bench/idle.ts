@@ -1,5 +1,5 @@
-// Measures what idle sandboxes cost: how much memory of the host each program uses, and how much processor time Alcove's
-// programs use. `node bench/idle.ts [sandboxes] [seconds] [wait]`, as root.
+// Measures what idle sandboxes cost: the memory of the host, and the processor time of Alcove's programs. `node bench/idle.ts
+// [sandboxes] [seconds] [wait]`, as root.
 import { readFileSync } from 'node:fs'
 import { createBox, until } from '#test/sandboxes/box.ts'
 import { type Program, platform } from '#test/sandboxes/harness.ts'

@@ -1,5 +1,5 @@
-// Measures how long verbs of sandboxes take over HTTP: creates from a warm pool, pause and resume, forks of disks of three sizes,
-// and many creates at the same time. `node bench/life-http.ts [rounds]`, as root. idle.ts measures a thousand idle sandboxes.
+// Measures how long verbs take over HTTP: creates from a warm pool, pause and resume, forks of disks of three sizes, and many
+// creates at the same time. `node bench/life-http.ts [rounds]`, as root. idle.ts measures a thousand idle sandboxes.
 import { existsSync } from 'node:fs'
 import { join } from 'node:path'
 import { createBox, until } from '#test/sandboxes/box.ts'
@@ -71,8 +71,7 @@ const measureWarm = async () => {
   const warm: Samples = []
   const warmShell: Samples = []
   const cold: Samples = []
-  // The least time in which a client could make a sandbox and run a command: it makes two HTTP calls, and the second call runs
-  // the command.
+  // The least time in which a client could make a sandbox and run a command: two HTTP calls and the command.
   const floor: Samples = []
   // The first ten rounds are not counted, because the server still compiles the code for claims.
   for (let round = -10; round < rounds; round++) {
@@ -105,8 +104,7 @@ const measureWarm = async () => {
 }
 
 /**
- * Claims all warm sandboxes directly one after the other. Without pauses, the CPU caches keep their data, and no new warm sandbox
- * is started between two claims.
+ * Claims all warm sandboxes without pauses. So the CPU caches keep their data, and no warm sandbox is started between two claims.
  */
 const measureRow = async () => {
   const size = 24
@@ -141,10 +139,7 @@ const measureRow = async () => {
   facts['row'] = { row, floor }
 }
 
-/**
- * The commands that run in the sandbox while it is paused and resumed, one in each measurement. The first does little, as in most
- * sandboxes. The second is a busy loop, which takes processor time from the server's programs.
- */
+/** The command that runs in the sandbox while it is paused and resumed: one that does little, as usual, and a busy loop. */
 const doing = {
   '': 'exec 3<> <(:); while :; do read -rt 0.01 -u 3; n=$((n+1)); done',
   ' while it is busy': 'while :; do :; done',

@@ -1,4 +1,4 @@
-// Measures how long the verbs of a sandbox take in the runner alone, without HTTP and without the database. Needs root.
+// Measures how long the verbs of a sandbox take in the runner alone. Needs root.
 //
 //   node bench/life.ts [ROUNDS]
 import assert from 'node:assert/strict'

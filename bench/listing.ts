@@ -1,5 +1,5 @@
-// Measures how long `GET /sandbox` takes for one page of a list, with 100,000 sandboxes in the embedded database, through real
-// HTTP. Uses every kind of filter, for a large and a small organization. `node bench/listing.ts [rounds] [wait]`, as root.
+// Measures how long one page of `GET /sandbox` takes over HTTP, with 100,000 sandboxes in the embedded database. Uses every kind of
+// filter, for a large and a small organization. `node bench/listing.ts [rounds] [wait]`, as root.
 import { readFileSync } from 'node:fs'
 import { chmod, mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
@@ -146,8 +146,7 @@ try {
   }
 
   /**
-   * Returns the processor time that the database and control have used, in milliseconds. Unlike a duration, this does not depend
-   * on other load of the machine.
+   * The processor time of the database and of control, in ms. Unlike a duration, it does not depend on other load of the machine.
    */
   const processorTime = () => {
     const { user, system } = process.cpuUsage()

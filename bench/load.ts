@@ -1,4 +1,4 @@
-// Measures how many calls per second a server can serve. Prints for 1, 8 and 64 callers at the same time: the calls per second, the
+// Measures how many calls per second a server can serve, for 1, 8 and 64 callers at the same time. Prints the calls per second, the
 // 50th and 99th percentile of their times, and the processor time of each program.
 import { previewPort } from './figures.ts'
 import { percentile, type Samples, timed } from './samples.ts'

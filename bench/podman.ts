@@ -1,5 +1,5 @@
-// Measures podman for comparison, if it is installed. The containers have the root file system of Alcove's sandboxes and no
-// network. Podman and Alcove are measured in the same run on this machine.
+// Measures podman for comparison, if it is installed, in the same run as Alcove. The containers have the root file system of
+// Alcove's sandboxes and no network.
 import { runCommand } from '#src/kit/run-command.ts'
 
 export type Podman = {
@@ -28,8 +28,7 @@ export const openPodman = async (rootfs: string, command: readonly string[]): Pr
     `${rootfs}:O`,
   ]
   const podman = async (...args: string[]) => {
-    // On a host with cgroup v1 and v2, crun works only if it cannot see the mount of cgroup v2. So this mount is removed from
-    // crun's mount namespace.
+    // On a host with both cgroup versions, crun works only if it cannot see the mount of cgroup v2.
     const hidden = 'umount -l /sys/fs/cgroup/unified 2>/dev/null || :; exec "$@"'
     const sight = ['unshare', '-m', '--propagation', 'private', 'sh', '-c', hidden, 'sh']
     await runCommand([...sight, 'podman', ...common, ...args], { timeoutMs: 60_000 })

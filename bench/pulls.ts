@@ -1,6 +1,5 @@
-// Measures how long it takes to pull images that share layers, and how much disk they use. `podman pull` is measured in the same
-// run for comparison. The images come from a registry on loopback. `node bench/pulls.ts [images] [MiB of the shared base]`, as
-// root.
+// Measures how long pulls of images that share layers take, and how much disk they use. Measures `podman pull` in the same run. The
+// images come from a registry on loopback. `node bench/pulls.ts [images] [MiB of the shared base]`, as root.
 import { randomBytes } from 'node:crypto'
 import { existsSync } from 'node:fs'
 import { mkdtemp } from 'node:fs/promises'
@@ -29,10 +28,7 @@ const layerOf = (name: string, mebibytes: number) =>
     })),
   )
 
-/**
- * Makes the images. All images share the first layer. Groups of four images share the second layer. Each image has a third layer of
- * its own.
- */
+/** All images share the first layer, and groups of four images the second. Each image has a third layer of its own. */
 const makeImages = (): TestImage[] => {
   const base = layerOf('base', baseMebibytes)
   const installed = Array.from({ length: Math.ceil(count / 4) }, (_, at) =>

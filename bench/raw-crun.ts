@@ -1,5 +1,5 @@
-// The lower bound for starts and commands: `crun run -d` and `crun exec` without Alcove's programs. They use the root file
-// system, namespaces, seccomp filter and limits of a sandbox.
+// The lower bound for starts and commands: crun without Alcove's programs. The containers have the root file system, namespaces,
+// seccomp filter and limits of a sandbox.
 import { chownSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { runCommand } from '#src/kit/run-command.ts'
@@ -27,9 +27,8 @@ export type RawCrun = {
 }
 
 /**
- * Returns functions that make containers with crun and without Alcove. The containers have the OCI configuration of the running
- * sandbox `model`. A shell script mounts their overlay in a private mount namespace. `hidden`: a mount that crun must not see on a
- * host with both cgroup versions.
+ * Makes containers by crun alone, with the OCI configuration of the running sandbox `model`. A shell script mounts their overlay in
+ * a private mount namespace. `hidden`: a mount that crun must not see on a host with both cgroup versions.
  */
 export const openRawCrun = async (
   model: string,
@@ -61,8 +60,7 @@ export const openRawCrun = async (
   }
   const hide = 'if [ -n "$4" ]; then umount -l "$4"; fi'
 
-  // crun changes the owner of its own stdin to the root user of the container. So stdin is a file of this benchmark here: the owner
-  // of the host's /dev/null must not change.
+  // crun changes the owner of its stdin. So stdin is a file of this benchmark, and not the host's /dev/null.
   const exec = (id: string) =>
     shell(`${hide}; exec ${crun.join(' ')} exec "$1" ${command.join(' ')} <"$2/$1/config.json"`, id)
 
@@ -75,7 +73,7 @@ export const openRawCrun = async (
       own.process.args = ['sleep', '1000']
       own.root.path = rootfs
       own.linux.cgroupsPath = `/alcove-bench/${id}`
-      // This mount does not map user ids. So the root user of the container must be the user `uidBase`, the owner of the files.
+      // This mount does not map user ids, so the container's root must be `uidBase`, the owner of the files.
       own.linux.uidMappings = own.linux.gidMappings = [{ containerID: 0, hostID: uidBase, size: uidCount }]
       for (const namespace of own.linux.namespaces) {
         if (namespace.type === 'network') namespace.path = `/run/netns/${netns}`

@@ -24,10 +24,7 @@ export const median = (samples: Samples): number => percentile(samples, 0.5)
 export const say = (samples: Samples): string =>
   `${median(samples).toFixed(2)} ms (p95 ${percentile(samples, 0.95).toFixed(2)}, n=${samples.length})`
 
-/**
- * Returns a line of the table: a name, a summary of its times, and the ratio of their median to that of `peer`, measured in the
- * same run.
- */
+/** Returns a line of the table: a name, a summary of its times, and the ratio of its median to that of `peer`. */
 export const compare = (name: string, ours: Samples, peer?: { name: string; samples: Samples }): string =>
   `${name.padEnd(34)} ${say(ours).padEnd(36)}${
     peer === undefined ? '' : ` ${(median(ours) / median(peer.samples)).toFixed(2)} x ${peer.name}`
@@ -44,10 +41,7 @@ export const keep = (name: string, facts: Record<string, unknown>): string => {
   return path
 }
 
-/**
- * With the argument `wait`, waits for the Enter key before the measurement begins. So a person can start the program while the
- * machine is busy, and begin the measurement later.
- */
+/** With the argument `wait`, waits for the Enter key. So a person can start the program first, and the measurement later. */
 export const whenAsked = async (): Promise<void> => {
   if (!process.argv.includes('wait')) return
   console.log('ready: Enter begins to measure')

@@ -1,6 +1,5 @@
-// Measures how long it takes to create a sandbox and run a command in it, how long one command takes, what an idle sandbox costs,
-// and how many creates per second are possible. For comparison, podman and crun do this work in the same run. `node
-// bench/sandboxes.ts [n]`, as root.
+// Measures a create with its first command, one command, an idle sandbox, and creates per second. Podman and crun do this work in
+// the same run, for comparison. `node bench/sandboxes.ts [n]`, as root.
 import { existsSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { runCommand } from '#src/kit/run-command.ts'
@@ -36,8 +35,7 @@ try {
 
   const cold: Record<'alcove' | 'crun' | 'podman', Samples> = { alcove: [], crun: [], podman: [] }
   for (let round = 0; round < rounds; round++) {
-    // Waits between two creates, because real creates do not come directly one after the other either. Without the pause, the
-    // kernel's cgroup locks would be faster than in real use.
+    // Real creates do not come directly one after the other. Without the pause, the kernel's cgroup locks would be faster.
     await pause(300)
     let made: { id: string; toolboxProxyUrl: string } | undefined
     cold.alcove.push(
@@ -67,16 +65,14 @@ try {
   }
   await raw.createAndExec('raw-exec')
   if (podman) await podman.start()
-  // Each program is measured in a series of its own. Otherwise a program that starts a dozen processes would push the next
-  // program's data out of the CPU caches.
+  // Each program gets a series of its own. Otherwise one program would push the next one's data out of the CPU caches.
   const repeat = async (samples: Samples, times: number, work: () => Promise<unknown>) => {
     for (let round = 0; round < times; round++) samples.push(await timed(work))
   }
   const executeOnce = () => http.execute(first.record as { id: string; toolboxProxyUrl: string })
   // Makes calls that are not measured, because a server that has just started still compiles its code.
   await repeat([], 1000, executeOnce)
-  // The lower bound is the time of the command alone. It is measured before and after the same command over HTTP, so a change in
-  // the machine's speed affects both.
+  // The lower bound: the command alone. It is measured before and after, so a change in the machine's speed affects both.
   exec.inside.push(...(await commandAlone(first, 100)))
   await repeat(exec.alcove, rounds * 3, executeOnce)
   exec.inside.push(...(await commandAlone(first, 100)))

@@ -1,5 +1,5 @@
-// Starts a server from a checkout and calls it, for measurements. The client uses each connection for several calls. The
-// class `Served` also reads the processor time of the server's programs.
+// Starts a server from a checkout and calls it, for measurements. Each connection serves several calls. `Served` also reads the
+// processor time of the server's programs.
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { existsSync, mkdtempSync, readdirSync, readFileSync, realpathSync, rmSync } from 'node:fs'
@@ -126,10 +126,7 @@ export class Served {
     })
   }
 
-  /**
-   * Returns the path of the socket at which the agent of a sandbox listens. A server of an older checkout, which has no
-   * gate, has the socket in another directory.
-   */
+  /** Returns the path of the agent's socket of a sandbox. An older checkout, without a gate, has it in another directory. */
   agentSocket({ id }: Sandbox): string {
     const { instance } = dataDirectoryAt(realpathSync(this.#directory))
     const known = [agentSocketsOf(instance), join(runDirectoryOf(instance), 's')]

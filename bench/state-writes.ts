@@ -1,6 +1,6 @@
-// Measures what one state change of a sandbox costs in PostgreSQL, with 100,000 sandboxes in the table: the time on one connection,
-// the processor time of PostgreSQL's process for this connection, and the bytes and records of the write-ahead log. Commits do not
-// wait for the disk, because that wait would be longer than everything else. `node bench/state-writes.ts [writes] [wait]`, as root.
+// Measures what one state change costs in PostgreSQL, with 100,000 sandboxes: time on one connection, processor time, and bytes and
+// records of the write-ahead log. Commits do not wait for the disk, which would take longer than everything else. `node
+// bench/state-writes.ts [writes] [wait]`, as root.
 import { readFileSync } from 'node:fs'
 import { chmod, mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
@@ -74,8 +74,7 @@ try {
   }
 
   await whenAsked()
-  // Begins each run with a checkpoint, so that runs can be compared: the first write to a page after a checkpoint adds the
-  // whole page to the write-ahead log.
+  // Each run begins with a checkpoint: the first write to a page after a checkpoint adds the whole page to the log.
   await other.sql`checkpoint`
   const before = { ...(await logged()), processor: processorMs() }
   const samples = await cycleAll(sql, rows.slice(25))

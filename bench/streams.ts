@@ -1,6 +1,5 @@
-// Measures how long a typed key takes to come back from a terminal, how long a command in a session takes, and how fast logs and
-// files are. The lower bound for logs and files is a copy through two `cat`s with a unix socket between them, in the same sandbox.
-// `node bench/streams.ts [n]`, as root.
+// Measures how long a typed key and a command in a session take, and how fast logs and files are. The lower bound for logs and
+// files is a copy through two `cat`s with a unix socket, in the same sandbox. `node bench/streams.ts [n]`, as root.
 import { mkdtempSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
 import { WebSocket } from 'ws'
@@ -28,9 +27,7 @@ try {
   const open = (path: string) =>
     new WebSocket(`${toolbox.replace(/^http/, 'ws')}${path}`, { headers, perMessageDeflate: false })
 
-  /**
-   * Measures the time from typing a key until the shell sends it back. Each key is typed after the previous key has come back.
-   */
+  /** Measures the time from typing a key until the shell sends it back. The keys are typed one after the other. */
   const type = async (): Promise<Samples> => {
     const made = await box.toolbox('POST', '/process/pty', { id: 'typing', cols: 80, rows: 24 })
     if (made.status !== 201) throw new Error(JSON.stringify(made))
@@ -72,20 +69,14 @@ try {
   const executeInSession = () =>
     http.executeInSession(box.record as { id: string; toolboxProxyUrl: string }, 'exec', 'true')
 
-  /**
-   * Measures a command in a session. The command `true` is a shell builtin that takes almost no time, so the measured time is
-   * that of Alcove's programs.
-   */
+  /** Measures a command in a session. `true` is a shell builtin and takes almost no time, so the time is Alcove's. */
   const inSession = async (): Promise<Samples> => {
     const samples: Samples = []
     for (let index = 0; index < commands; index++) samples.push(await timed(executeInSession))
     return samples
   }
 
-  /**
-   * Follows a log to its end. Returns how long that took, and how many bytes have arrived. If the reader is too slow, the server
-   * leaves bytes out.
-   */
+  /** Follows a log to its end. If the reader is too slow, the server leaves bytes out, so fewer bytes arrive. */
   const followBusy = async (): Promise<{ milliseconds: number; arrivedBytes: number }> => {
     const { readWhole } = await openReader()
     // Waits until Python, which reads the log, has started. Otherwise its start would slow the measurement down.
@@ -133,8 +124,7 @@ try {
     form: { disk: [] as Samples, memory: [] as Samples },
   }
   const arrived: number[] = []
-  // Measures an upload to a file in memory (/dev/shm). The file counts as memory of the sandbox. So it has half the size of the
-  // other files, and is removed immediately.
+  // A file in /dev/shm counts as memory of the sandbox. So it has half the size, and is removed immediately.
   const inMemory = async (samples: Samples, write: (path: string) => Promise<number>) => {
     samples.push(await write('/dev/shm/half'))
     await box.run('rm /dev/shm/half')
@@ -143,16 +133,14 @@ try {
     taken.floor.nothing.push(await floor.cat('whole', '/dev/null'))
     const { milliseconds, arrivedBytes } = await followBusy()
     arrived.push(arrivedBytes)
-    // If the reader is too slow, the server leaves out bytes of the log. So the time is multiplied by the size of the whole log,
-    // and divided by the number of bytes that have arrived.
+    // A slow reader gets only a part of the log. So compute the time for the whole log from the bytes that have arrived.
     taken.follow.push((milliseconds * streamBytes) / arrivedBytes)
     taken.download.nothing.push(await curl('-o', '/dev/null', at('download', 'whole')))
     taken.download.disk.push(await curl('-o', file('saved'), at('download', 'whole')))
     await inMemory(taken.floor.memory, (path) => floor.cat('half', path))
     await inMemory(taken.upload.memory, (path) => upload('half', path))
     await inMemory(taken.form.memory, (path) => form('half', path))
-    // Writes all data to the disk now. Otherwise the data of the measurements above would be written during the next measurement
-    // and slow it down.
+    // Write all data to the disk now. Otherwise this would slow down the next measurement.
     await box.run('sync')
     taken.floor.disk.push(await floor.cat('whole', 'copy'))
     taken.upload.disk.push(await upload('whole', 'uploaded'))

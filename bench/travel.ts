@@ -1,6 +1,5 @@
-// Measures 50 creates at the same time from a snapshot of a sandbox with 64 MiB of its own data: on the host that made the
-// snapshot, on another host that has fetched it already, and on another host that must fetch it first. `node bench/travel.ts`,
-// as root.
+// Measures 50 creates at the same time from a snapshot with 64 MiB of its own data: on the host that made it, on a host that has
+// fetched it, and on a host that must fetch it first. `node bench/travel.ts`, as root.
 import { existsSync, readdirSync } from 'node:fs'
 import { join } from 'node:path'
 import { setTimeout as pause } from 'node:timers/promises'

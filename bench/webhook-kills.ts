@@ -1,7 +1,6 @@
-// Kills control many times after it has committed an event and before it has sent the webhook for it. Reports which events have
-// arrived at the receiver: `node bench/webhook-kills.ts [kills]`. Fails if a committed event did not arrive, an uncommitted event
-// arrived, or an event came out of order. With `moments` as second argument, kills control at several moments before, during and
-// after the send.
+// Kills control many times between the commit of an event and the send of its webhook. Fails if a committed event did not arrive,
+// an uncommitted event arrived, or an event came out of order. `node bench/webhook-kills.ts [kills] [moments]`. With `moments`,
+// kills control at several moments before, during and after the send.
 import { mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { type Moment, runKills } from '#test/control/webhook-kills.ts'

@@ -5,8 +5,7 @@ import { defaultCacheDirectory } from '#src/up/config.ts'
 // Programs without privileges must be able to read the files that this process makes. Files that must be private set
 // their mode explicitly.
 process.umask(0o022)
-// Caches compiled code, so that the command starts twice as fast for root. Other users cannot write to the cache directory, so it
-// does not help them.
+// Cached code makes the command start twice as fast for root. Other users cannot write to the cache directory.
 enableCompileCache(`${defaultCacheDirectory}/code/alcove`)
 const { runCommandLine } = await import('#src/cli/command-line.ts')
 await runCommandLine(process.argv)

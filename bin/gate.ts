@@ -1,5 +1,5 @@
-// The gate: serves the toolboxes and previews of the sandboxes on this host. It asks control whether a caller has
-// access, and passes the call to the agent in the sandbox.
+// The gate: serves the toolboxes and previews of the sandboxes on this host. Control says whether a caller has access; the call
+// then goes to the agent in the sandbox.
 
 import { flushCompileCache } from 'node:module'
 import { loadConfig } from '#src/gate/config.ts'

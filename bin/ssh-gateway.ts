@@ -1,5 +1,4 @@
-// The SSH gateway: connects SSH clients to sandboxes. It asks control whether a client's token is valid, and connects to the
-// sandbox through the gate.
+// The SSH gateway: connects SSH clients to sandboxes through the gate. It asks control whether a client's token is valid.
 
 import { flushCompileCache } from 'node:module'
 import { createLog, logWholeProcess } from '#src/kit/log.ts'

@@ -1,5 +1,5 @@
-// Simulates many hosts in one process. Each host has a link to control, sends heartbeats and the use of its sandboxes, reads its
-// list of sandboxes, and reports each assignment as done. `fleet.ts` starts this process, and reads its counters by messages.
+// Simulates many hosts in one process. Each has a link to control, sends heartbeats and the use of its sandboxes, and reports each
+// assignment as done. `fleet.ts` starts this process, and reads its counters by messages.
 import { WebSocket } from 'ws'
 import { mostSamples } from '#src/wire/meter-reading.ts'
 import type { Assignment, FromRunner, ToRunner } from '#src/wire/runner-link.ts'
@@ -105,10 +105,7 @@ class Host {
     }
   }
 
-  /**
-   * Reads all pages of control's list of the sandboxes of this host, as a runner does when control answers its first message with
-   * `list`.
-   */
+  /** Reads control's whole list of this host's sandboxes, as a runner does when control asks it to. */
   async #readList(say: (message: FromRunner) => void) {
     for (let after = ''; ; ) {
       const url = `${this.#start.base}/sandbox/for-runner?envOnce=true&limit=${pageSize}${after && `&after=${after}`}`
