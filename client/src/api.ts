@@ -11,8 +11,7 @@ type Options = { query?: Query | undefined; body?: object | undefined; patience?
 export const path = (strings: TemplateStringsArray, ...names: string[]): string =>
   String.raw({ raw: strings }, ...names.map(segment))
 
-// `.` and `..` get the prefix `%00`, because URL parsers would resolve them to another path, even encoded. The server then answers
-// 404, because nothing has such a name.
+// URL parsers would resolve `.` and `..`, even encoded. With the prefix `%00`, the server answers 404: nothing has such a name.
 const segment = (name: string): string => (/^\.{1,2}$/.test(name) ? `%00${name}` : encodeURIComponent(name))
 
 export class Api {
@@ -63,19 +62,14 @@ export class Api {
     return await callServer<Answer>(this.#url(where, options.query), await this.#options(method, options))
   }
 
-  /**
-   * Fetches one page of a list. Throws a Failure if the answer has no list of items: then another program than Alcove has answered.
-   */
+  /** Fetches one page of a list. Throws a Failure if the answer has no list: then another program than Alcove has answered. */
   async askPage<Page extends { items: unknown[] }>(where: string, query: Query): Promise<Page> {
     const answer = await this.ask<Page>('GET', where, { query })
     if (Array.isArray(answer?.items)) return answer
     throw new Failure('The server answered something else than a list. Is it an Alcove server?', exitCodes.serverError)
   }
 
-  /**
-   * Makes a GET call and returns its answer as soon as the headers arrive. The body may take long, for example if the call follows
-   * a log.
-   */
+  /** Makes a GET call and returns when the headers arrive. The body may take long, for example if the call follows a log. */
   async open(where: string, options: Options = {}): Promise<Response> {
     return await openCall(this.#url(where, options.query), await this.#options('GET', options))
   }

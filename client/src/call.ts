@@ -21,10 +21,7 @@ const readAnswer = (text: string): unknown => {
   }
 }
 
-/**
- * Returns the error for a refused call. It contains the server's message and the id of the request. With this id, the operator
- * finds the call in the server's log.
- */
+/** The error for a refused call: the server's message, and the request id, by which the operator finds the call in the log. */
 export const refusalOf = (
   origin: string,
   { status, text, requestId }: { status: number; text: string; requestId: string | undefined },
@@ -58,10 +55,7 @@ export const unreachable = (origin: string, error: Error): Error => {
   return new Failure(sentence, exitCodes.unreachable, { cause: error })
 }
 
-/**
- * Returns the error for a redirect to another address. A redirect is not followed, because only the user may choose who gets the
- * credential.
- */
+/** The error for a redirect. No redirect is followed, because only the user may choose who gets the credential. */
 const movedTo = (origin: string, address: string): Failure =>
   new Failure(
     `The server at ${origin} redirects to ${cleanLine(address)}. If you trust that address, use it instead.`,
@@ -88,8 +82,7 @@ export type CallOptions = {
 }
 
 /**
- * Calls a server and returns the answer. The caller then reads the body. Throws a Failure if the server cannot be reached or
- * refuses the call.
+ * Calls a server and returns the answer with an unread body. Throws a Failure if the server cannot be reached or refuses the call.
  */
 export const openCall = async (url: string, { signal, patience, ...init }: CallOptions = {}): Promise<Response> => {
   const { origin } = new URL(url)

@@ -1,9 +1,9 @@
-// Makes text that comes from servers and sandboxes safe for a terminal. A name or an error message may contain escape sequences
-// that change what the user sees or that make the terminal do something.
+// Makes text from servers and sandboxes safe for a terminal. A name or an error message may contain escape sequences that change
+// what the user sees, or that make the terminal do something.
 
 /**
- * Matches characters that a terminal interprets or that change the order of the text: control and format characters, line and
- * paragraph separators, and halves of surrogate pairs.
+ * Characters that a terminal interprets, or that change the order of the text: control and format characters, line and paragraph
+ * separators, and halves of surrogate pairs.
  */
 const unsafe = /[\p{Cc}\p{Cf}\p{Cs}\p{Zl}\p{Zp}]/gu
 

@@ -18,8 +18,8 @@ const flushed = (stream: NodeJS.WriteStream): Promise<void> =>
   })
 
 /**
- * Watches for output that cannot be written, for example to a full disk. Returns a function that must be called at the end
- * of the program: it waits until all output is written. If output was lost, it shows an error and sets the exit code.
+ * Watches for output that cannot be written. Call the returned function at the end of the program: it waits for all output, and
+ * reports lost output by a message and the exit code.
  */
 export const watchOutput = (): (() => Promise<void>) => {
   let lost: NodeJS.ErrnoException | undefined
@@ -37,10 +37,7 @@ export const watchOutput = (): (() => Promise<void>) => {
   }
 }
 
-/**
- * Runs the program and ends the process. An error that is not a Failure is a bug of Alcove, and is shown with its stack
- * trace.
- */
+/** Runs the program and ends the process. An error that is not a Failure is a bug, and is shown with its stack trace. */
 export const endWith = async (run: () => Promise<unknown>): Promise<never> => {
   const noticeLoss = watchOutput()
   try {

@@ -1,8 +1,8 @@
 // Errors with a message for the user and an exit code of the program.
 
 /**
- * Exit codes of this program for its own errors. They follow sysexits.h. client/README.md lists them. If a command in a sandbox
- * fails, this program exits with the command's own code.
+ * Exit codes for this program's own errors, by sysexits.h and in client/README.md. A failed command in a sandbox gives its own
+ * code.
  */
 export const exitCodes = {
   /** The command line is wrong. */

@@ -1,5 +1,4 @@
-// Handles Ctrl-C and other signals that ask this program to end. Before it ends, it can still undo what it began, such as
-// delete the sandbox of `alcove run`.
+// Handles Ctrl-C and other signals. Before it ends, the program can undo what it began, such as delete the sandbox of `alcove run`.
 import { setMaxListeners } from 'node:events'
 import { constants } from 'node:os'
 import { exitCodes } from './failure.ts'
@@ -15,18 +14,13 @@ export class Interrupted extends Error {
 }
 
 const heard = ['SIGINT', 'SIGTERM', 'SIGHUP'] as const
-/**
- * `SIGPIPE` stands for output that cannot be written any more. Node reports this by an error of the output stream, not by a signal.
- */
+/** `SIGPIPE`: the output cannot be written any more, which Node reports by an error of the stream and not by a signal. */
 type Heard = (typeof heard)[number] | 'SIGPIPE'
 
 /** After this number of interruptions the program ends immediately, even if it still has something to undo. */
 const patience = 3
 
-/**
- * Returns the exit code for output that could not be written. If nobody reads the output any more (EPIPE), this is the exit code
- * for SIGPIPE.
- */
+/** The exit code for lost output. It is that of SIGPIPE if nobody reads the output any more (EPIPE). */
 export const lostOutputCode = (error: NodeJS.ErrnoException): number =>
   error.code === 'EPIPE' ? 128 + constants.signals.SIGPIPE : exitCodes.localFile
 

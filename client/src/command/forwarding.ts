@@ -4,15 +4,12 @@ import { Interrupted, type Interruption } from '../interruption.ts'
 import type { Sandbox } from '../sandboxes/sandbox.ts'
 import { type CommandParts, runCommand } from './remote-command.ts'
 
-/**
- * When the user interrupts this program, it passes the signal on and waits this many ms for the end of the command. A second signal
- * ends the wait.
- */
+/** How long an interrupted program waits for the end of the command, in ms. A second signal ends the wait. */
 const graceMs = 3000
 
 /**
- * Returns the exit code of the command. If a signal interrupts this program, waits at most `graceMs` until the command ends, then
- * closes the connection, and throws `Interrupted`.
+ * Returns the exit code of the command. A signal to this program is passed on to the command: then waits at most `graceMs` for the
+ * command's end, and throws `Interrupted`.
  */
 export const runForwarding = async (
   { api, interruption }: { api: Api; interruption: Interruption },

@@ -9,10 +9,7 @@ import { printBuildLog } from '../snapshots/build-log.ts'
 import { keepAlive, openSocket } from './open-socket.ts'
 import { lastingHeaders } from './preview-token.ts'
 
-/**
- * In a followed log, each message begins with three equal bytes, which are the number of the stream: 1 for standard output, 2 for
- * standard error.
- */
+/** In a followed log, three equal bytes begin each message: 1 for standard output, 2 for standard error. */
 const errorMark = 2
 const markLength = 3
 

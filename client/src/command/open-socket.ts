@@ -19,8 +19,8 @@ const readRefusal = async (reply: AsyncIterable<Buffer>): Promise<string> => {
 }
 
 /**
- * Opens a WebSocket. It is returned paused, so that no message is lost before the caller listens for messages. If the server
- * refuses the connection, throws a Failure with the server's message.
+ * Opens a WebSocket. It is paused, so that no message is lost before the caller listens. A refusal throws a Failure with the
+ * server's message.
  */
 export const openSocket = (
   url: string,
@@ -72,10 +72,7 @@ export const openSocket = (
     })
   })
 
-/**
- * Sends a ping at intervals, and ends the connection if the server does not answer. A paused socket receives no answers, so the
- * connection is not ended while the socket is paused.
- */
+/** Sends pings, and ends the connection if the server does not answer. A paused socket receives no answers, so it is not ended. */
 export const keepAlive = (socket: WebSocket): void => {
   let isAlive = true
   const hear = () => {

@@ -1,8 +1,7 @@
-// The command `alcove port`: forwards a port of this machine to a port inside a sandbox. It forwards any protocol over TCP,
-// such as HTTP, WebSockets and the protocols of databases.
+// The command `alcove port`: forwards a port of this machine to a port inside a sandbox, for any protocol over TCP.
 //
-// Each connection uses a WebSocket at `{toolbox}/ssh/port`. Binary messages contain the bytes of the connection. The text `eof`
-// means that its sender will send no more bytes.
+// Each connection uses a WebSocket at `{toolbox}/ssh/port`. Binary messages contain its bytes. The text `eof` means that the sender
+// will send no more bytes.
 import { once } from 'node:events'
 import { type AddressInfo, createServer, type Server, type Socket } from 'node:net'
 import type { WebSocket } from 'ws'
@@ -67,10 +66,7 @@ class Tokens {
   }
 }
 
-/**
- * Copies bytes in both directions between a local connection and a WebSocket. One direction may end before the other. While one
- * side is slow to take bytes, none are read from the other side.
- */
+/** Copies bytes in both directions, each of which may end alone. While one side is slow, nothing is read from the other side. */
 const join = (local: Socket, socket: WebSocket): void => {
   local.on('data', (data: Buffer) => {
     local.pause()
@@ -124,8 +120,7 @@ export const port = async (
       lastNote = ''
     } catch (error) {
       local.destroy()
-      // A browser may connect many times while no server listens on the port. So an error message is shown only if it differs from
-      // the last one.
+      // A browser may connect many times while no server listens. So an error is shown only if it differs from the last one.
       if (!signal.aborted && (error as Error).message !== lastNote) note((error as Error).message)
       lastNote = (error as Error).message
     }

@@ -1,8 +1,8 @@
 // Runs a command in a sandbox. Its input and its two outputs are connected to streams of this program.
 //
-// The command uses the SSH gateway's protocol at `{toolbox}/ssh/command`. The first message starts the command. Binary
-// messages contain input or output. Each message with output begins with the number of the stream. At first the client may send
-// `windowBytes` bytes of input. Each `credit` message of the server allows more bytes.
+// The protocol is that of the SSH gateway, at `{toolbox}/ssh/command`. The first message starts the command; binary messages
+// contain input or output. A message with output begins with the number of the stream. The client may send `windowBytes` bytes of
+// input, and more after each `credit` message.
 import { constants } from 'node:os'
 import type { Readable } from 'node:stream'
 import type { WebSocket } from 'ws'
@@ -45,7 +45,7 @@ const parsed = (data: Buffer): Told | undefined => {
   }
 }
 
-/** Returns the exit code. If a signal ended the command, the exit code is 128 plus the number of the signal, as in a shell. */
+/** After a signal, the exit code is 128 plus the number of the signal, as in a shell. */
 const codeOf = ({ code, signal }: { code: number; signal?: string }): number => {
   const number = signal === undefined ? undefined : (constants.signals as Record<string, number>)[`SIG${signal}`]
   return number === undefined ? code : 128 + number

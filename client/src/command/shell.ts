@@ -1,5 +1,4 @@
-// The command `alcove shell`: a terminal in a sandbox. If the connection is lost, the shell runs on, and `--attach`
-// connects to it again.
+// The command `alcove shell`: a terminal in a sandbox. A shell outlives its connection, and `--attach` connects to it again.
 import { randomBytes } from 'node:crypto'
 import type { WebSocket } from 'ws'
 import { callServer } from '../call.ts'
@@ -36,8 +35,7 @@ const ask = async ({ work, headers }: Terminal, method: string, url: string, bod
   })
 
 /**
- * Sends each new size of the user's terminal to the sandbox. Only one such call runs at a time. Sizes during a call are skipped,
- * but the last size is always sent.
+ * Sends each new size of the user's terminal to the sandbox, one call at a time. Skips sizes during a call, except the last one.
  */
 const followSize = (terminal: Terminal): Disposable => {
   let told = JSON.stringify(size())
@@ -139,8 +137,7 @@ export const shell = async (work: Work, idOrName: string, { attach }: { attach?:
   if ('exitCode' in end) return end.exitCode
   process.stdout.write(restoring)
   if (signal.aborted) {
-    // The user has closed the window or ended this program. So this code ends the shell in the sandbox too, because nobody would
-    // use it any more.
+    // The user has closed the window or ended this program. Nobody would use the shell in the sandbox any more, so end it too.
     await ask(terminal, 'DELETE', ptyUrl(terminal, `/${encodeURIComponent(id)}`)).catch(() => {})
     throw signal.reason
   }

@@ -1,5 +1,4 @@
-// Makes tokens with which a client can run commands in one sandbox and connect to its ports. The access token of a signed-in user
-// would expire while a long command runs.
+// Makes tokens for commands in one sandbox and connections to its ports. An access token would expire while a long command runs.
 import { type Api, path } from '../api.ts'
 import type { Sandbox } from '../sandboxes/sandbox.ts'
 

@@ -1,5 +1,5 @@
-// The command `alcove completion`: prints a script with which a shell completes commands and options. The definitions of the
-// commands are in the script, so it starts no program when the user presses Tab.
+// The command `alcove completion`: prints a script that completes commands and options in a shell. It contains the definitions of
+// the commands, so it starts no program when the user presses Tab.
 import type { Command } from 'commander'
 import type { shells } from './shells.ts'
 
@@ -43,8 +43,8 @@ const patternsOf = (nodes: readonly Node[]): string =>
     .join('|')
 
 /**
- * Returns shell code, for bash and zsh, that sets `at` to the command and subcommand that the user has typed. `words` is a shell
- * expression for the words before the cursor.
+ * Shell code for bash and zsh that sets `at` to the typed command and subcommand. `words` is a shell expression for the words
+ * before the cursor.
  */
 const walk = (nodes: readonly Node[], words: string) => `  local at='' word choices=''
   for word in ${words}; do

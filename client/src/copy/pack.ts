@@ -27,10 +27,7 @@ export const sizeOf = async (path: Buffer): Promise<number> => {
   return sum
 }
 
-/**
- * Packs the contents of one file. If the file's size changes meanwhile, its contents are cut or padded to the length in the
- * header.
- */
+/** Packs one file. If its size changes meanwhile, its contents are cut or padded to the length in the header. */
 async function* packFile(path: Buffer, name: Buffer, found: Stats, parts: PackParts): AsyncGenerator<Buffer> {
   await using file = await open(path, 'r')
   const header = { name, kind: 'file', size: found.size, mode: modeOf(found), mtime: found.mtimeMs / 1000 } as const
@@ -62,8 +59,7 @@ async function* packBelow(path: Buffer, name: Buffer, found: Stats, parts: PackP
       yield* packFile(path, name, found, parts)
     } catch (error) {
       const { code } = error as NodeJS.ErrnoException
-      // These errors occur only when the file is opened, before its header is written. So the file can still be left out of the
-      // archive.
+      // These errors occur only at the open, before the header is written. So the file can still be left out.
       if (code !== 'EACCES' && code !== 'ENOENT' && code !== 'EPERM') throw error
       parts.onTrouble(name, code)
     }

@@ -6,10 +6,7 @@ import { exitCodes, Failure } from '../failure.ts'
 /** A path in a sandbox or, if `sandbox` is undefined, on this machine. */
 export type Place = { sandbox: string | undefined; path: string }
 
-/**
- * Reads `SANDBOX:PATH` or a local path. A local path with a colon must begin with `./` or `/`. On Windows, one letter before the
- * colon is a drive.
- */
+/** Reads `SANDBOX:PATH` or a local path. A local path with a colon must begin with `./` or `/`. On Windows, `X:` is a drive. */
 export const readPlace = (text: string, platform: NodeJS.Platform = process.platform): Place => {
   const [, sandbox, path] = /^([^/\\:]+):(.*)$/s.exec(text) ?? []
   if (sandbox === undefined || (platform === 'win32' && sandbox.length === 1)) {

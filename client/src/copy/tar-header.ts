@@ -1,5 +1,5 @@
-// Writes and reads the headers of tar archives, 512 bytes for each entry. It writes the format of GNU tar, which the tar programs
-// of all images can read. It also reads the extended headers of POSIX.
+// Writes and reads the headers of tar archives. Writes the format of GNU tar, which the tar programs of all images can read. Also
+// reads the extended headers of POSIX.
 
 export const blockBytes = 512
 

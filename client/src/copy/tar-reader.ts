@@ -1,5 +1,4 @@
-// Reads a tar archive that comes from a sandbox. Nothing in it is trusted: all lengths have limits. The reader only
-// returns the entries, and unpack.ts writes them.
+// Reads a tar archive from a sandbox. Nothing in it is trusted: all lengths have limits. unpack.ts writes the entries.
 import { BadTar, blockBytes, type Header, isEmptyBlock, readHeader } from './tar-header.ts'
 
 /** Maximum size of an extended header, in bytes. It limits the length of a name too. */

@@ -1,8 +1,7 @@
-// Writes the files of a tar archive from a sandbox below one directory, and never outside of it. The sandbox may be
-// hostile:
+// Writes the files of a tar archive from a sandbox below one directory, and never outside of it. The sandbox may be hostile:
 //   - A name with `..`, an absolute name, or a name that this operating system reads as another name ends the copy.
 //   - Nothing is written through a link: each directory in the path is checked, and a new file replaces a link of its name.
-//   - Links are made at the end, so that no entry can go through them. Only links that stay below the directory are made.
+//   - Links are made at the end, so that no entry goes through them, and only if they stay below the directory.
 //   - Permissions keep no set-user-id. Devices, sockets and pipes are left out.
 import { randomBytes } from 'node:crypto'
 import { constants } from 'node:fs'
@@ -33,8 +32,8 @@ const escapes = (name: Buffer): Failure =>
   new Failure(`The sandbox sent "${cleanLine(name.toString())}", which leaves the target.`, exitCodes.refused)
 
 /**
- * Splits a name into its parts. Each byte becomes one character (latin1), because a name may have bytes that are not UTF-8.
- * Throws a Failure if the name may lead outside of the directory into which the copy is unpacked.
+ * Splits a name into parts, with one character (latin1) for each byte, because names need not be UTF-8. Throws a Failure if the
+ * name may lead outside of the directory.
  */
 export const partsOf = (name: Buffer): string[] => {
   const text = name.toString('latin1')
@@ -47,9 +46,8 @@ export const partsOf = (name: Buffer): string[] => {
 }
 
 /**
- * Whether a link with this target leads to a place below the unpacked directory, even if the target leads through other
- * links of the archive. A target may have `..` only at its beginning: after the name of another link, `..` could lead to any
- * directory.
+ * Whether a link stays below the unpacked directory, even through other links of the archive. `..` is allowed only at the beginning
+ * of its target: after the name of another link, `..` could lead anywhere.
  */
 export const staysBelow = (parts: readonly string[], target: Buffer): boolean => {
   const text = target.toString('latin1')
@@ -66,10 +64,7 @@ const isMissing = (error: unknown): undefined => {
 }
 
 const umask = process.umask()
-/**
- * The latest modification time that is given to a file, in seconds since 1970 (in the year 2106). Some file systems cannot store
- * later times.
- */
+/** The latest modification time of a file, in seconds since 1970 (in 2106). Some file systems cannot store later times. */
 const latest = 2 ** 32 - 1
 
 const setTime = async (path: Buffer, mtime: number): Promise<void> => {
@@ -118,10 +113,7 @@ class Unpacking {
     }
   }
 
-  /**
-   * Writes a file under a random name and then renames it. If there is a link with the file's name, this replaces the link and
-   * does not follow it.
-   */
+  /** Writes a file under a random name and renames it. The rename replaces a link of that name, and does not follow it. */
   async #write(parts: readonly string[], entry: Entry, fill: (draft: Buffer) => Promise<void>): Promise<void> {
     const directory = parts.slice(0, -1)
     await this.#enter(directory)

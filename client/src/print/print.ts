@@ -2,10 +2,7 @@
 import { asJson } from '../clean.ts'
 import { asTable } from './table.ts'
 
-/**
- * Writes text, and waits until the stream has written it. Never fails: if nobody reads the output any more, the stream reports
- * that with its event `error`.
- */
+/** Writes text, and waits until the stream has written it. Never fails: the stream reports an error by its event `error`. */
 export const write = (stream: NodeJS.WritableStream, data: string | Uint8Array): Promise<void> =>
   new Promise((resolve) => stream.write(data, () => resolve()))
 

@@ -18,10 +18,7 @@ export type CreateOptions = {
   autoStop?: number
 }
 
-/**
- * How long to wait for the answer to a create, in ms. The server answers after at most 30 s, even if the sandbox does not run
- * yet.
- */
+/** How long to wait for the answer to a create, in ms. The server itself answers after at most 30 s. */
 const createMs = 120_000
 
 /** Reads pairs `NAME=VALUE`. For `NAME` alone, the value comes from the environment variables in `from`. */

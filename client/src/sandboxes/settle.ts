@@ -6,10 +6,7 @@ import { exitCodes, Failure } from '../failure.ts'
 import type { Activity } from '../print/progress.ts'
 import { asSandbox, getSandbox, type Sandbox } from './sandbox.ts'
 
-/**
- * How long a sandbox may take to reach the wanted state, in ms. The slowest case is the first use of an image, which must be
- * downloaded and unpacked.
- */
+/** How long a sandbox may take to reach the wanted state, in ms. The first use of an image must download and unpack it. */
 const longestMs = 60 * 60_000
 const [firstLookMs, mostLookMs] = [200, 2000]
 
@@ -24,10 +21,7 @@ const failureOf = ({ name, state, errorReason }: Sandbox, wanted: readonly strin
   return new Failure(sentence, exitCodes.refused)
 }
 
-/**
- * Fetches the sandbox at intervals until it is in one of the wanted states. Throws a Failure if the sandbox has failed, or if it
- * is in a state that does not change by itself.
- */
+/** Fetches the sandbox until it is in one of the wanted states. Throws a Failure if it is in another state that lasts. */
 export const settle = async (
   api: Api,
   sandbox: Sandbox,

@@ -1,5 +1,4 @@
-// Tests which sandbox `alcove run` deletes if the server's answer to its create request is lost. The test's server closes the
-// connection instead of answering.
+// Tests which sandbox `alcove run` deletes if the answer to its create is lost. The test's server closes the connection instead.
 import assert from 'node:assert/strict'
 import { once } from 'node:events'
 import { createServer, type IncomingMessage } from 'node:http'

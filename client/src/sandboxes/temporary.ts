@@ -17,8 +17,8 @@ const againMs = 300
 const isGone = (error: unknown): boolean => error instanceof Failure && error.status === 404
 
 /**
- * A label that gets a random value. If the answer to the create request is lost, the client recognizes the new sandbox by this
- * label. The name is not enough, because an older sandbox may have the same name.
+ * If the answer to the create is lost, this label with a random value identifies the new sandbox. An older sandbox may have the
+ * same name.
  */
 const markLabel = 'alcove-run'
 
@@ -34,8 +34,8 @@ const findMade = async (api: Api, { name, labels }: Request): Promise<string | u
 }
 
 /**
- * Deletes the sandbox with this id or, without an id, the sandbox that the request has made. Returns false if the server does not
- * have this sandbox, or not yet. If the delete fails, tells the user and returns true.
+ * Deletes the sandbox with this id or, without an id, the one that the request has made. Returns false if the server does not have
+ * it, or not yet. Otherwise returns true, even if the delete fails.
  */
 const remove = async (api: Api, request: Request, id?: string): Promise<boolean> => {
   try {
@@ -51,8 +51,8 @@ const remove = async (api: Api, request: Request, id?: string): Promise<boolean>
 }
 
 /**
- * Makes a sandbox. If the user interrupts the program, the request still goes on, because the server would make the sandbox in any
- * case. Then it is deleted as soon as the server finds it by its name, because its id may not have arrived.
+ * Makes a sandbox. The request goes on after an interruption, because the server would make the sandbox in any case. The sandbox is
+ * then deleted as soon as the server finds it by its name.
  */
 const request = async (api: Api, body: Request): Promise<Sandbox> => {
   const { signal } = api
@@ -96,8 +96,8 @@ export const withSandbox = async <Answer>(
     let sandbox: Sandbox
     try {
       const requested = await request(api, body).catch((error) => {
-        // If the server has refused the request, or has not received it, the request has made no sandbox. Then this command must
-        // not delete anything: a sandbox of that name is another one.
+        // If the server has refused or not received the request, this command must delete nothing: a sandbox of that name is
+        // another one.
         if (error instanceof Failure && (error.status === undefined ? wasNotSent(error) : error.status < 500))
           mayExist = false
         throw error

@@ -30,10 +30,7 @@ const withKey = (url: string, given: string): Access => {
   return { apiUrl: apiUrlOf(url), token: async () => key }
 }
 
-/**
- * Returns the access from environment variables. DAYTONA_API_KEY is used only together with DAYTONA_API_URL, because the key must
- * not be sent to any other server.
- */
+/** DAYTONA_API_KEY counts only together with DAYTONA_API_URL, because it must not be sent to any other server. */
 const accessByVariables = (env: NodeJS.ProcessEnv): Access | undefined => {
   const key = env['ALCOVE_API_KEY']
   if (key) return withKey(env['ALCOVE_API_URL'] || defaultServer, key)

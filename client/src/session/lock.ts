@@ -1,5 +1,5 @@
-// A lock between processes of one user, on any operating system: a file that only one process can create. The file contains the
-// id of that process. If the process has ended, or if the lock is too old, the next process removes the lock.
+// A lock between processes of one user, on any operating system: a file that only one process can create. It contains the process's
+// id. The next process removes a lock that is too old, or whose process has ended.
 import { randomUUID } from 'node:crypto'
 import { readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { hostname } from 'node:os'
@@ -8,10 +8,7 @@ import { setTimeout as delay } from 'node:timers/promises'
 const lookEveryMs = 50
 /** A lock that is older than this, in ms, counts as abandoned. A renewal of the session never takes so long. */
 const longestHoldMs = 60_000
-/**
- * While a process removes an abandoned lock, it holds a second lock for a moment, the removal lock. A removal lock that is older
- * than this, in ms, is abandoned too.
- */
+/** A process that removes an abandoned lock holds a second one, the removal lock. After this many ms, that is abandoned too. */
 const longestRemovalMs = 10_000
 
 const create = (path: string): Disposable | undefined => {
@@ -24,8 +21,7 @@ const create = (path: string): Disposable | undefined => {
   }
   return {
     [Symbol.dispose]: () => {
-      // Removes the file only if it still contains this process's lock. If this process was suspended for long, another process may
-      // have taken over the lock.
+      // If this process was suspended for long, another process may have taken over the lock.
       if (contentOf(path) === content) rmSync(path, { force: true })
     },
   }
@@ -58,16 +54,12 @@ const isRunning = (pid: number): boolean => {
 
 const isAbandoned = (path: string): boolean => {
   const [, pid, host] = /^(\d+) (\S+) /.exec(contentOf(path) ?? '') ?? []
-  // The process id in the lock can be checked only on the host where the process runs. Another host (a machine or a
-  // container) may share the directory.
+  // Another host (a machine or a container) may share the directory, and the process id says nothing there.
   const hasEnded = pid !== undefined && host === hostname() && !isRunning(Number(pid))
   return hasEnded || ageOf(path) > longestHoldMs
 }
 
-/**
- * Removes an abandoned lock. While it does so, it holds the removal lock. So it cannot remove a lock that another process has just
- * created.
- */
+/** Removes an abandoned lock while it holds the removal lock. So it cannot remove a lock that another process has just created. */
 const removeAbandoned = (path: string): void => {
   if (!isAbandoned(path)) return
   const removal = `${path}.removal`

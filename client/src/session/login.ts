@@ -1,5 +1,4 @@
-// `alcove login` and `alcove logout`. A user of a machine without a browser signs in with a code, which the user enters
-// in a browser on another machine.
+// `alcove login` and `alcove logout`. Without a browser on this machine, the user enters a code in a browser on another machine.
 import { initiateDeviceAuthorization, pollDeviceAuthorizationGrant, tokenRevocation } from 'openid-client'
 import { cleanLine } from '../clean.ts'
 import { exitCodes, Failure } from '../failure.ts'

@@ -1,5 +1,5 @@
-// The session of a user who has signed in on the command line: a file that only this user can read. An access token
-// that expires soon is replaced by a new one.
+// The session of a user who has signed in on the command line: a file that only this user can read. Renews an access token that
+// expires soon.
 import { chmodSync, existsSync, mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { allowInsecureRequests, type Configuration, discovery, None, refreshTokenGrant } from 'openid-client'
@@ -23,10 +23,7 @@ const earlyMilliseconds = 60_000
 
 export const sessionFile = (configDirectory: string): string => join(configDirectory, 'alcove', 'session.json')
 
-/**
- * Writes the session to a temporary file that only its owner may read, and renames it to `file`. The rename replaces the previous
- * session in one step, so no reader ever sees an incomplete session.
- */
+/** Writes the session to a temporary file for its owner only, and renames it. So no reader ever sees an incomplete session. */
 export const writeSession = (file: string, session: Session): void => {
   mkdirSync(dirname(file), { recursive: true, mode: 0o700 })
   const draft = `${file}.${process.pid}`
@@ -48,10 +45,7 @@ export const readSession = (file: string): Session | undefined => {
   }
 }
 
-/**
- * Fetches the addresses of the issuer's endpoints. HTTP without TLS is allowed, because private servers often use it, and the user
- * has chosen this server.
- */
+/** Fetches the issuer's endpoints. HTTP without TLS is allowed: private servers use it, and the user has chosen this server. */
 export const discover = (issuer: string, clientId: string): Promise<Configuration> =>
   discovery(new URL(issuer), clientId, undefined, None(), {
     execute: issuer.startsWith('http://') ? [allowInsecureRequests] : [],
@@ -73,10 +67,7 @@ export const asSession = (
 /** How long a command waits for the lock, in ms: longer than a renewal of the session ever takes. */
 const lockMilliseconds = 60_000
 
-/**
- * Locks the session, so that only one command at a time uses its refresh token. A refresh token that is used twice ends
- * the session.
- */
+/** Only one command at a time may use the refresh token, because a refresh token that is used twice ends the session. */
 const sessionLock = (file: string): Promise<Disposable> =>
   waitForLock(`${file}.busy`, lockMilliseconds).catch((error: Error) => {
     throw new Failure(`Your session cannot be locked (${error.message}).`, exitCodes.localFile)
@@ -91,10 +82,7 @@ const knownSession = (file: string): Session => {
   return session
 }
 
-/**
- * Removes the session file and returns its content. The file is locked meanwhile, so that no other command renews the
- * session. Returns `undefined` if nobody is signed in.
- */
+/** Removes the session file and returns its content. The lock prevents that another command renews the session meanwhile. */
 export const takeSession = async (file: string): Promise<Session | undefined> => {
   if (!existsSync(file)) return undefined
   using _lock = await sessionLock(file)

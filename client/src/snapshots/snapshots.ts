@@ -52,10 +52,7 @@ const untilActive = async (api: Api, idOrName: string): Promise<Snapshot> => {
   throw new Failure(`The snapshot could not be made${reason === '' ? '.' : `: ${reason}`}`, exitCodes.serverError)
 }
 
-/**
- * Shows the build log while the snapshot is made. Ignores errors, because the server makes the snapshot even if its log cannot be
- * shown.
- */
+/** Shows the build log while the snapshot is made. Ignores errors, because the build does not depend on its log. */
 const showLog = async (api: Api, id: string): Promise<void> => {
   try {
     await printBuildLog(api, 'snapshots', id, { follow: true, to: process.stderr })
