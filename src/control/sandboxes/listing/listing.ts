@@ -188,10 +188,7 @@ const hopefulLook = 6000
 /** Maximum number of rows that are read in the order of the listing. For more, `pick` uses one of `ways`. */
 const longestLook = 40_000
 
-/**
- * Measured cost of a table page for PostgreSQL's planner. An index page costs only 1.1, because matches are spread over
- * the table.
- */
+/** Measured cost of a table page for PostgreSQL's planner, above the 1.1 of an index page: matches are spread over the table. */
 const tablePage = 3
 
 const pick = async (database: Database, question: Question): Promise<ListedRow[]> => {

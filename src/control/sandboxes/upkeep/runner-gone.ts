@@ -1,5 +1,5 @@
-// Changes the sandboxes of a runner that was removed for good. The disks on the runner are lost. A sandbox with a copy
-// in the store becomes `archived`. Every other sandbox becomes `error` or, if its deletion was requested, `destroyed`.
+// Gives up the sandboxes of a removed runner. With a copy in the store, a sandbox becomes `archived`. Otherwise it becomes `error`
+// or, if its deletion was requested, `destroyed`.
 
 import type { RunningParts } from '#src/control/running.ts'
 import { forgetLeftoversOn } from '../record/leftovers.ts'
@@ -29,8 +29,8 @@ const changeOf = (row: SandboxRow): StateChange => {
 }
 
 /**
- * Sets the sandboxes of a removed runner to `archived`, `error` or, if their deletion was requested, `destroyed`. Skips
- * a sandbox whose row another process writes at the same moment. The next call handles that sandbox.
+ * Gives up the sandboxes of a removed runner. Skips those that another process writes at that moment; the next call
+ * handles them.
  */
 export const endOnRunner = async (parts: RunningParts, runnerId: string): Promise<void> => {
   const { database, clock, changes } = parts

@@ -1,6 +1,5 @@
-// Asks runners to save stopped sandboxes in the archive store, in regions where the operator wants that. All progress
-// is stored in the rows of the sandboxes. So if a control process ends, another one can continue its work. While a save
-// is requested, each assignment of the sandbox that control sends to the runner contains the save.
+// Asks runners to save stopped sandboxes in the archive store, in regions where the operator wants that. All progress is in the
+// sandboxes' rows, so another control process can continue. Each assignment of a sandbox repeats a requested save.
 import { noteBase } from '#src/control/images/bases.ts'
 import type { RunningParts } from '#src/control/running.ts'
 import type { SavedDisk, UnsavedDisk } from '#src/wire/runner-link.ts'

@@ -3,9 +3,8 @@ import type { SandboxRow } from '../record/sandbox.ts'
 import { findSandboxById, writeState } from '../record/store.ts'
 
 /**
- * Ends the snapshot verb after the runner has copied the disk, or has failed to. The sandbox returns to its state
- * before the snapshot. Returns the row, which the caller must announce after the transaction. Returns `undefined` if
- * the sandbox already does something else, for example another snapshot.
+ * Ends the snapshot verb after the runner has copied the disk, or has failed to. Returns the row, which the caller must
+ * announce after the transaction. Undefined if the sandbox already does something else.
  */
 export const endSnapshotting = async (
   transaction: Transaction,

@@ -4,10 +4,7 @@ import { startControl, type TestControl } from '#test/control/harness.ts'
 import { organizations } from '#test/control/people.ts'
 import { connectRunner, eventsOf, untilState } from '#test/control/simulated-runner.ts'
 
-/**
- * `leaseSeconds`: time without a heartbeat after which a runner is silent. It is so long that the runner is never
- * silent, although the tests move the clock.
- */
+/** The tests move the clock. With this long `leaseSeconds`, the runner is never silent. */
 const options = { sandboxes: { createWaitSeconds: 20, momentMilliseconds: 20_000, leaseSeconds: 1_000_000 } }
 
 const create = async (app: TestControl, name: string): Promise<string> => {

@@ -9,8 +9,8 @@ const rowsPerSweep = 500
 const stoppable = moves.filter(([on]) => on === 'stop').map(([, from]) => from)
 
 /**
- * Stops the running sandboxes of organizations that are suspended, when `suspension_cleanup_grace_period_hours` have
- * passed. If a sandbox cannot be stopped, the next sweep tries again. Two processes may sweep at the same time.
+ * Stops the running sandboxes of suspended organizations after the grace period. Failed stops are tried again at the
+ * next sweep. Two processes may sweep at the same time.
  */
 export const stopSuspended = async (parts: RunningParts): Promise<void> => {
   const { database, clock, log } = parts

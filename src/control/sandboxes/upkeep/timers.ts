@@ -1,6 +1,5 @@
-// The timers of sandboxes: what control does to a sandbox when a certain time has passed. `due_at`: the earliest time
-// at which a timer may be due. `dueTimer` decides which timer it is. All timers are in the database: if a sweep is
-// missed, the next sweep acts.
+// The timers of sandboxes. `due_at`: the earliest time at which a timer may be due. `dueTimer` decides which timer it is. All
+// timers are in the database, so the next sweep makes up for a missed one.
 
 import { isRegionAway, silentBefore } from '#src/control/runners/leases.ts'
 import type { RunningParts } from '#src/control/running.ts'
@@ -30,8 +29,8 @@ const after = (from: Date | null, minutes: number): number =>
   from === null ? Number.POSITIVE_INFINITY : from.getTime() + minutes * 60_000
 
 /**
- * Returns the timer that is due. If several timers are due, the time to live comes first, then the time limit of a
- * move, then the timers of idle sandboxes. The database computes the column `due_at` by the same rules.
+ * Returns the timer that is due. The time to live comes first, then the time limit of a move, then the idle timers. The
+ * database computes `due_at` by the same rules.
  */
 const dueTimer = (row: SandboxRow, now: Date): Timer | undefined => {
   const at = now.getTime()
@@ -93,10 +92,7 @@ const act = async (parts: RunningParts, row: SandboxRow, timer: Timer): Promise<
   }
 }
 
-/**
- * Pauses an idle sandbox. If the runner cannot pause sandboxes, stops it, because the owner wants that it uses no
- * resources while it is idle.
- */
+/** Pauses an idle sandbox, or stops it if the runner cannot pause: it should use no resources while it is idle. */
 const autoPause = async (
   parts: RunningParts,
   row: SandboxRow,
@@ -138,8 +134,8 @@ const unstick = async (parts: RunningParts, row: SandboxRow): Promise<void> => {
       const reason = `It was still ${row.state} after ${seconds} s; its runner did not say that it had finished.`
       return { to: 'error', by, reason, set: { error_reason: reason, recoverable: true } }
     }
-    // A silent runner cannot report that it has removed the sandbox, so control writes `destroyed` without its report.
-    // Control's list for the runner contains the sandbox until the runner is connected again and has deleted the disk.
+    // A silent runner cannot report the removal, so control writes `destroyed`. Its list contains the sandbox until the runner has
+    // deleted the disk.
     if ((row.runner_heartbeat_at?.getTime() ?? 0) < silentBefore(parts).getTime()) {
       return {
         to: 'destroyed',
@@ -167,8 +163,8 @@ const dueRow = async (database: Database, id: string, now: Date): Promise<Sandbo
 }
 
 /**
- * Lists due sandboxes, the most overdue first. While a runner is silent, the idle timers and automatic archives of its
- * sandboxes wait. Automatic archives also wait while the runner makes `mostArchiving` archives.
+ * Lists due sandboxes, the most overdue first. Idle timers and automatic archives wait while the runner is silent.
+ * Archives also wait while the runner makes `mostArchiving` of them.
  */
 const listDue = (sql: Sql, parts: RunningParts, now: Date): Promise<{ id: string }[]> => sql<{ id: string }[]>`
   with due as (
@@ -190,9 +186,8 @@ const listDue = (sql: Sql, parts: RunningParts, now: Date): Promise<{ id: string
   select id from placed where not is_resting or place <= ${mostArchiving} order by due_at limit ${rowsPerSweep}`
 
 /**
- * Handles every due sandbox once. Several control processes may sweep at the same time. Each write checks that the
- * sandbox has not changed, so only one process acts on it. An error at one sandbox does not prevent the timers of other
- * sandboxes.
+ * Handles every due sandbox once. Several processes may sweep at once: each write checks that the sandbox has not
+ * changed. An error at one sandbox does not delay the others.
  */
 export const sweepTimers = async (parts: RunningParts): Promise<void> => {
   const { database, clock, log } = parts

@@ -7,9 +7,8 @@ import { getSandbox } from '../record/store.ts'
 import { moveSandbox, type Occasion } from './move.ts'
 
 /**
- * Returns the columns of an archive that the runner should write. Control chooses the name of the archive, so that a
- * repeated attempt of the runner writes to the same archive. If the sandbox has a save of its present disk, that save
- * becomes the archive, and the columns do not change.
+ * Returns the columns of an archive to write. Control chooses its name, so a retry of the runner writes the same
+ * archive. A save of the present disk becomes the archive.
  */
 export const archiveColumns = ({ save_state }: SandboxRow): Partial<SandboxRow> =>
   save_state === 'saved'

@@ -1,5 +1,4 @@
-// Sandboxes that wait for their image (`pending_build`, `building_snapshot`). They start when a runner has the image,
-// and become `build_failed` if the image cannot be made.
+// Sandboxes that wait for their image. They start when a runner has it, and become `build_failed` if it cannot be made.
 import { reserveRunner } from '#src/control/runners/placement.ts'
 import type { RunningParts } from '#src/control/running.ts'
 import type { Transaction } from '#src/control/storage/database.ts'
@@ -25,15 +24,12 @@ const mostTried = 500
  */
 const mostRefused = 50
 /**
- * Maximum number of an organization's waiting sandboxes, including those whose image failed. They are on no runner, so
- * this number is their only limit.
+ * Maximum number of an organization's sandboxes that wait for their image, or whose image failed. They are on no
+ * runner, so nothing else limits them.
  */
 const mostWaiting = 1000
 
-/**
- * Throws if too many sandboxes of the organization wait for their image, or have failed because their image could not
- * be made. The limit is not exact: two simultaneous creates can both pass.
- */
+/** Throws if too many sandboxes of the organization wait for their image or have failed. Two simultaneous creates can both pass. */
 export const checkMayWait = async (transaction: Transaction, organizationId: string): Promise<void> => {
   const [row] = await transaction<[{ count: number }]>`
     select count(*)::integer as count from (
@@ -50,10 +46,9 @@ export const checkMayWait = async (transaction: Transaction, organizationId: str
 type WaitingSandbox = Pick<SandboxRow, 'id' | 'organization_id' | 'image' | 'cpu' | 'memory_gib' | 'disk_gib'>
 
 /**
- * Places waiting sandboxes whose image is on a runner and whose image config is known. `image`, `sandboxId`: places
- * only the sandboxes of this image, or only this sandbox. A sandbox keeps waiting if no runner has room, or if its
- * organization is suspended or at its quota. The organizations take turns, one sandbox at a time. So an organization
- * with many sandboxes for which there is no room does not delay other organizations.
+ * Places waiting sandboxes whose image is on a runner. `image`, `sandboxId`: only these. A sandbox keeps waiting
+ * without room or quota, or while its organization is suspended. Organizations take turns, so that one with many
+ * sandboxes does not delay the others.
  */
 export const placeWaiting = async (
   parts: RunningParts,
@@ -83,8 +78,7 @@ export const placeWaiting = async (
       await place(parts, row.id)
     } catch (error) {
       if (!(error instanceof Problem)) log.error({ err: error, sandboxId: row.id }, 'could not be placed')
-      // 503: no runner has room. 403: the quota is used up. On any other problem, the sandbox was deleted or placed by
-      // another process.
+      // 503: no runner has room. 403: no quota. Otherwise the sandbox was deleted, or placed by another process.
       else if (error.status === 503 || error.status === 403) refused.add(row)
     }
   }
@@ -115,10 +109,7 @@ const place = async (parts: RunningParts, id: string): Promise<void> => {
   })
 }
 
-/**
- * Remembers sandboxes whose placement was refused. The same organization's sandboxes of the same image and of equal or
- * larger size would be refused too, so they are not tried.
- */
+/** Remembers sandboxes whose placement was refused. Sandboxes of that organization and image that are not smaller are not tried. */
 class Refused {
   readonly #ofOne = new Map<string, WaitingSandbox[]>()
 
@@ -160,10 +151,7 @@ export const failWaiting = async (
   return failed
 }
 
-/**
- * Stores the progress of making an image in the rows of the sandboxes that wait for it. While there is progress, the
- * sandboxes are not treated as stuck.
- */
+/** Stores the progress of an image in the rows of the sandboxes that wait for it. With progress, they are not stuck. */
 export const showWaiting = async (
   { database, changes }: Pick<RunningParts, 'database' | 'changes'>,
   { image, runnerId }: { image: string; runnerId: string },

@@ -183,8 +183,8 @@ suite('POST /sandbox with buildInfo', () => {
     await using app = await startControl()
     await using _runner = await connectRunner(app)
     const [placed, doomed] = [await create(app), await create(app)]
-    // The next statements do what control does with a report that the image is finished, except that no sandbox is
-    // started. The sandbox `doomed` is deleted meanwhile.
+    // These statements do what control does with a report of the finished image, but start no sandbox. `doomed` is deleted
+    // meanwhile.
     const image = placed.buildInfo.snapshotRef
     await app.database
       .sql`update sandboxes set state = 'destroying', desired_state = 'destroyed' where id = ${doomed.id}`

@@ -70,10 +70,7 @@ export const checkName = (given: string): string => {
   return name
 }
 
-/**
- * Returns the minutes without activity after which the sandbox is stopped or paused. Only one of the two can be set; 0
- * means never. Without either, the sandbox is stopped after 15 minutes.
- */
+/** Returns the minutes without activity after which the sandbox is stopped or paused; 0: never. Default: stopped after 15. */
 const readIdleIntervals = ({ autoStopInterval, autoPauseInterval = 0, autoDeleteInterval }: CreateSandbox) => {
   if (autoPauseInterval === 0) return { autoStopInterval: autoStopInterval ?? 15, autoPauseInterval }
   if (autoStopInterval) throw new Problem('bad_request', 'autoStopInterval and autoPauseInterval cannot both be set')

@@ -70,10 +70,9 @@ const getRegion = async (sql: Sql, organization: Organization, id: string): Prom
 }
 
 /**
- * The source of the sandbox's files: a snapshot, or a definition whose image may have to be built first. `runners`:
- * some runners that have the snapshot's image; their rows are locked. `warm`: a warm sandbox that can be claimed; its
- * row is locked. `named`: the snapshot that the definition comes from, for example `desktop`; absent if the call itself
- * contains the definition.
+ * The source of the sandbox's files: a snapshot, or a definition whose image may have to be built. `runners`: some
+ * runners with the snapshot's image. `warm`: a warm sandbox to claim. Their rows are locked. `named`: the snapshot that
+ * the definition comes from, for example `desktop`.
  */
 type Origin =
   | { snapshot: Snapshot; warm: SandboxRow | undefined; runners: HeldRunner[] }
@@ -109,8 +108,7 @@ const getOrigin = async (
     return { warm, runners }
   }
   const column = (name: 'id' | 'image') => snapshotColumn(transaction, name, organizationId, idOrName)
-  // Both queries find the snapshot by the id or name that the caller gave. Neither needs the result of the other, so
-  // they run at the same time.
+  // Both queries find the snapshot by the given id or name, so they can run at the same time.
   const [snapshot, held] = await Promise.all([
     getSnapshot(transaction, organizationId, idOrName),
     hold(column('id'), column('image')),
@@ -119,15 +117,12 @@ const getOrigin = async (
   if (definition !== undefined) return { definition, named: snapshot }
   const { id, image } = snapshot
   const isOfThis = (held.warm?.snapshot_id ?? id) === id && held.runners.every((runner) => runner.image === image)
-  // If the snapshot is renamed between the two queries, they may find different snapshots. Then `hold` has locked a
-  // warm sandbox or runners of the wrong snapshot, and is called again with the id and image of `snapshot`.
+  // If the snapshot was renamed between the two queries, `hold` may have locked what belongs to another one. Then it is called
+  // again.
   return { snapshot, ...(isOfThis ? held : await hold(id, image)) }
 }
 
-/**
- * Reads everything that the create needs. These queries, and the insert of the audit row, are sent to the database
- * together, to save round trips.
- */
+/** Reads everything that the create needs. The queries and the audit row are sent together, to save round trips. */
 const plan = async (
   transaction: Transaction,
   parts: RunningParts,
@@ -244,8 +239,7 @@ const write = async (
     created_at: now,
   }
   const { warm, runners } = 'snapshot' in origin ? origin : {}
-  // A create uses no warm sandbox in two cases: it has volumes, which a running sandbox cannot mount; or the warm
-  // sandbox's runner has no room for the requested size.
+  // A running sandbox cannot mount volumes, so a create with volumes uses no warm sandbox.
   const canClaim =
     mounts === undefined &&
     warm &&
@@ -275,8 +269,8 @@ const write = async (
 }
 
 /**
- * Returns whether the sandbox's network is restricted. If so, a create that claims a warm sandbox waits until its
- * runner has set the restrictions, because the runner may fail to set them.
+ * Returns whether the sandbox's network is restricted. A claim then waits for the runner, which may fail to set the
+ * restrictions.
  */
 const isClosed = (row: SandboxRow) =>
   row.network_block_all || row.network_allow_list !== null || row.domain_allow_list !== null
@@ -292,10 +286,7 @@ const beginBuild = async (parts: RunningParts, row: SandboxRow): Promise<Sandbox
   return await waitWhile(parts, placed, 'creating', parts.options.createWaitSeconds * 1000)
 }
 
-/**
- * Creates a sandbox. If an earlier call had the idempotency key `key`, returns the sandbox of that call. If the bodies
- * of the two calls differ, throws 422.
- */
+/** Creates a sandbox, or returns the sandbox of an earlier call with this idempotency key. Throws 422 if the bodies differ. */
 export const createSandbox = async (
   parts: RunningParts,
   actor: Actor,

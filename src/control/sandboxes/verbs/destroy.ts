@@ -6,10 +6,7 @@ import type { SandboxRow } from '../record/sandbox.ts'
 import { type By, getSandbox, writeState } from '../record/store.ts'
 import { moveSandbox, type Occasion } from './move.ts'
 
-/**
- * Requests that a sandbox is destroyed, whatever its state is. This cancels a move that is under way. The sandbox's
- * name is free immediately.
- */
+/** Requests that a sandbox is destroyed, in any state. This cancels a move under way, and frees the name immediately. */
 export const destroy = async (parts: RunningParts, sandbox: SandboxRow, occasion: Occasion): Promise<SandboxRow> => {
   const row = await moveSandbox(parts, sandbox, 'delete', {
     ...occasion,
@@ -24,10 +21,7 @@ export const destroy = async (parts: RunningParts, sandbox: SandboxRow, occasion
   return isOver ? await endWithoutRunner(parts, row, occasion.by) : row
 }
 
-/**
- * Sets a sandbox to `destroyed` that has no runner, or whose runner was removed for good. Control need not wait for a
- * runner, because no host has anything to remove.
- */
+/** Sets a sandbox without a runner, or of a removed runner, to `destroyed`. No host has anything to remove. */
 export const endWithoutRunner = async (
   { database, clock, changes }: RunningParts,
   row: SandboxRow,
@@ -41,16 +35,13 @@ export const endWithoutRunner = async (
 }
 
 /**
- * Returns whether only the object store has files of the sandbox. True for an archived sandbox, and for a sandbox that
- * has an archive and lost its runner. In the second case, the archive can be older than the lost disk.
+ * Returns whether only the object store has files of the sandbox. After the loss of its runner, the archive can be
+ * older than the lost disk.
  */
 const isOnlyInStore = ({ state, runner_id, archive_id }: SandboxRow): boolean =>
   state === 'archived' || (runner_id === null && archive_id !== null)
 
-/**
- * Chooses a runner that deletes the archive. Any runner of the region can do it. If the chosen runner is silent, it
- * deletes the archive after it reconnects.
- */
+/** Chooses any runner of the region to delete the archive. A silent one does so after it reconnects. */
 const whoeverThereIs = async (transaction: Transaction, sandbox: SandboxRow): Promise<Partial<SandboxRow>> => ({
   runner_id: await findAnyRunner(transaction, sandbox.region_id, sandbox.runner_id),
 })

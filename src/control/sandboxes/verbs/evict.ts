@@ -13,8 +13,8 @@ const hoursShown = 24
 export const evictedSince = (now: Date): Date => new Date(now.getTime() - hoursShown * 3_600_000)
 
 /**
- * Destroys a sandbox of any organization because its runner needs the room. The sandbox must be given by its id,
- * because names are unique only in an organization.
+ * Destroys a sandbox of any organization because its runner needs the room. Takes only an id, because names are unique
+ * only in an organization.
  */
 export const evictSandbox = async (parts: RunningParts, userId: string, sandboxId: string): Promise<SandboxRow> => {
   const { database, clock } = parts
@@ -29,10 +29,7 @@ export const evictSandbox = async (parts: RunningParts, userId: string, sandboxI
   })
 }
 
-/**
- * Finds a sandbox by its id or name, as `getSandbox` does. If the id is given, also finds a warm sandbox of the
- * organization, or a sandbox that an operator evicted less than a day ago (`evictSandbox`).
- */
+/** Finds a sandbox as `getSandbox` does. By its id, also finds a warm sandbox, or one that was evicted less than a day ago. */
 export const getEvenEvicted = async (
   { database, clock }: RunningParts,
   organizationId: string,

@@ -1,6 +1,5 @@
-// Makes a fork on another host if the host of its parent is full. The parent's disk becomes an image without a
-// snapshot. Other hosts get the image through the object store, like the image of a snapshot. The child waits for the
-// image on a host with room.
+// Makes a fork on another host if the parent's host is full. The parent's disk becomes an image without a snapshot, which other
+// hosts get through the object store. The child waits for the image on a host with room.
 import type { Actor } from '#src/control/auth/actor.ts'
 import { insertImage, writeWanted } from '#src/control/images/image-store.ts'
 import { baseOf, pushImage } from '#src/control/images/images.ts'
@@ -15,10 +14,7 @@ import { insertSandbox } from '../record/store.ts'
 import { checkMayWait } from './awaiting-image.ts'
 import { moveSandbox } from './move.ts'
 
-/**
- * Returns whether another host can have the fork. False if the parent has volumes, because the parent's host may be the
- * only host that has these volumes.
- */
+/** Returns whether another host can have the fork. False if the parent has volumes: perhaps only its host has them. */
 export const canForkElsewhere = async ({ database }: RunningParts, parent: SandboxRow): Promise<boolean> =>
   parent.volumes.length === 0 && (await hasReadyNeighbour(database.sql, parent.runner_id, 'with its store'))
 

@@ -46,8 +46,7 @@ suite('POST /sandbox/:sandboxIdOrName/fork', () => {
     assert.notEqual((await key(id)).text, (await key(child.id)).text)
     const rows = await app.database.sql`select distinct preview_token from sandboxes`
     assert.equal(rows.length, 2)
-    // The runner gets an assignment for the child and none for the parent. After the child's first start, its
-    // assignments do not name the parent any more.
+    // Only the child gets an assignment. After the child's first start, its assignments do not name the parent any more.
     assert.equal(runner.asked.length, 2)
     await app.as('member').post('/sandbox/child/stop')
     await untilState(app, child.id, 'stopped')
@@ -173,8 +172,7 @@ suite('POST /sandbox/:sandboxId/evict', () => {
     assert.deepEqual([state, new Date(spotEvictedAt).getTime()], ['destroyed', app.clock.now().getTime()])
     const eviction = (await eventsOf(app, id)).find(({ to_state }) => to_state === 'destroying')
     assert.equal(eviction?.reason, 'Evicted: its room was needed.')
-    // By its name, the evicted sandbox cannot be found, because the name is free. By its id, it can be read but not
-    // changed.
+    // The name is free, so it does not find the evicted sandbox. By its id, the sandbox can be read but not changed.
     assert.equal((await app.as('viewer').get('/sandbox/box')).status, 404)
     assert.equal((await app.as('member').post(`/sandbox/${id}/start`)).status, 404)
     assert.equal((await app.as('owner').delete(`/sandbox/${id}`)).status, 404)

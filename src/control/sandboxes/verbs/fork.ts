@@ -109,10 +109,7 @@ const write = async (
   return { row, quota }
 }
 
-/**
- * Makes a fork. Waits a while for the child's start and returns the child. A repeated idempotency key returns the child
- * of the first call.
- */
+/** Makes a fork, waits a while for its start, and returns it. A repeated idempotency key returns the first fork. */
 export const forkSandbox = async (
   parts: RunningParts,
   actor: Actor,

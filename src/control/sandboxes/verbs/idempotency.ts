@@ -25,10 +25,7 @@ export const holdKey = async (transaction: Transaction, { organizationId, key }:
   await transaction`select pg_advisory_xact_lock(hashtextextended(${`${organizationId} ${key}`}, 0))`
 }
 
-/**
- * Returns the sandbox of an earlier request with this key: the sandbox that the request created, or that it made a
- * snapshot of. Returns `undefined` if there was no such request.
- */
+/** Returns the sandbox that an earlier request with this key created, or made a snapshot of. `undefined`: no such request. */
 export const findMade = async (
   sql: Sql,
   { organizationId, key, requestHash }: Once,

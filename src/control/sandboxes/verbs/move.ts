@@ -1,5 +1,4 @@
-// Carries out a verb on a sandbox: finds the verb's move in the table of lifecycle.ts, writes the new state, and
-// announces the change.
+// Carries out a verb on a sandbox by the table in lifecycle.ts: writes the new state and announces the change.
 import { checkTotals, mayGrow } from '#src/control/quotas/service.ts'
 import type { RunningParts } from '#src/control/running.ts'
 import type { Sql, Transaction } from '#src/control/storage/database.ts'
@@ -14,10 +13,7 @@ const mostAttempts = 10
 export type Occasion = {
   by: By
   reason?: string
-  /**
-   * For timers: the move is written only if a timer of the row is still due. The row's version cannot show this,
-   * because a change that postpones a timer does not change the version.
-   */
+  /** For timers: writes only if a timer is still due. Postponing a timer does not change the row's version. */
   whileDue?: boolean
 }
 
@@ -30,16 +26,13 @@ type MoveOptions = Occasion & {
    */
   check?: (transaction: Transaction, sandbox: SandboxRow) => Promise<Partial<SandboxRow>>
   /**
-   * Returns whether the function `check` must run for this sandbox. Default: always true. A move without `check` that
-   * needs no more quota is written without a transaction, which is faster.
+   * Returns whether `check` must run. Default: always. A move that needs neither a check nor more quota is written
+   * without a transaction.
    */
   checksWhen?: (sandbox: SandboxRow) => boolean
 }
 
-/**
- * Thrown in the transaction of a move if another process changed the sandbox's row first. The error rolls back what the
- * option `check` of the move has written.
- */
+/** Thrown if another process changed the row first. The error rolls back what `check` has written. */
 class Overtaken extends Error {}
 
 /** The columns that every move writes: the new desired state, a new generation, and no error. */
@@ -54,10 +47,10 @@ const intent = (sandbox: SandboxRow, move: Move): Partial<SandboxRow> => ({
 })
 
 /**
- * Makes the move of the verb from the state in `found`. Throws if the sandbox would exceed the organization's quota.
+ * Makes the move of the verb from the state in `found`. Throws if the organization's quota would be exceeded.
  *
- * If the sandbox has changed since `found` was read, reads the row again: the verb may now be unnecessary or
- * impossible. Exception: if `by` is a timer, no move is made, and the next sweep decides again.
+ * If the sandbox has changed meanwhile, decides again with the new row. A timer gives up instead: the next sweep
+ * decides.
  */
 export const moveSandbox = async (
   { database, clock, changes }: RunningParts,

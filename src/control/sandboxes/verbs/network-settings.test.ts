@@ -42,8 +42,7 @@ suite('POST /sandbox/:sandboxIdOrName/network-settings', () => {
           isAnswered = true
         })
       const asked = await runner.untilAsked(({ generation }) => generation === 2)
-      // Two other calls give control time to reply to the change. It must not reply yet, because the runner has not
-      // applied the policy.
+      // These two calls give control time to reply too early: the runner has not applied the policy yet.
       for (let call = 0; call < 2; call++) await app.as('member').get(`/sandbox/${id}`)
       assert.equal(isAnswered, false)
       runner.perform(asked)

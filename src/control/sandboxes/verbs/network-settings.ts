@@ -1,5 +1,5 @@
-// Changes which networks a sandbox may reach. A runner that has the sandbox applies the policy immediately, also to
-// open connections. If the sandbox does not run, the policy is applied before its next start.
+// Changes which networks a sandbox may reach. The runner applies the policy immediately, also to open connections, or before the
+// sandbox's next start.
 
 import type { Actor } from '#src/control/auth/actor.ts'
 import type { RunningParts } from '#src/control/running.ts'
@@ -11,9 +11,8 @@ import { getSandbox } from '../record/store.ts'
 import { untilTaken } from './wait.ts'
 
 /**
- * Changes a sandbox's network policy. Waits until the runner of a started sandbox has applied the policy, so that the
- * caller can rely on it. If this process does not have the runner's link, or the runner does not answer in time,
- * returns the written row.
+ * Changes a sandbox's network policy, and waits until the runner of a started sandbox has applied it. Returns the
+ * written row if the runner has no link here, or does not answer in time.
  */
 export const setNetwork = async (
   parts: RunningParts,
@@ -22,8 +21,7 @@ export const setNetwork = async (
   settings: NetworkSettings,
 ): Promise<SandboxRow> => {
   const { database, clock, changes, options } = parts
-  // The caller's access to the sandbox is checked before the new network policy is. So a caller who may not see the
-  // sandbox gets 404, and no message about a wrong policy.
+  // Checked first, so that a caller who may not see the sandbox gets 404, and no message about a wrong policy.
   const sandbox = await getSandbox(database.sql, organization.id, idOrName)
   const change = networkChange(settings)
   const row = await writeNetwork(database.sql, sandbox.id, change, clock.now())

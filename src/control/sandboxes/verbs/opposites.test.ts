@@ -1,5 +1,4 @@
-// A hundred callers request opposite verbs of one sandbox at the same time. Each caller gets an answer, every move
-// ends, and a delete still works.
+// A hundred callers request opposite verbs of one sandbox at once. Each gets an answer, every move ends, and a delete still works.
 import assert from 'node:assert/strict'
 import { suite, test } from 'node:test'
 import { startControl } from '#test/control/harness.ts'

@@ -29,11 +29,9 @@ export const recoverSandbox = async (
   }
   return await moveSandbox(parts, sandbox, skipStart ? 'recover-stopped' : 'recover', {
     by: { kind: 'user', id: actor.user.id },
-    // After a resize that took too long, `resize_from` contains the size before the resize. It is kept, because the
-    // runner may still refuse the resize.
+    // The size before a resize that took too long. It is kept, because the runner may still refuse the resize.
     set: ({ resize_from }) => ({ resize_from }),
-    // After a failed restore from the archive, control chooses a runner again, and may choose another one. The failure
-    // may have been the fault of the runner that tried.
+    // After a failed restore, control chooses a runner again: the failure may have been the fault of the first one.
     check: async (transaction, found) => ({
       runner_id: await findRunnerForArchived(transaction, found, parts.options),
     }),

@@ -231,8 +231,7 @@ suite('POST /sandbox/:sandboxIdOrName/archive', () => {
       await untilState(app, id, 'started')
       const { archive, isNew } = runner.asked.at(-1)!
       assert.deepEqual([archive, isNew], [{ id: archived.id, sha256: archived.sha256 }, false])
-      // After the restore, the assignment of the stop has no archive. Otherwise a runner that loses the disk would
-      // restore files from before the last start.
+      // The stop names no archive: otherwise a runner that loses the disk would restore files from before the last start.
       await post(app, 'stop')
       await untilState(app, id, 'stopped')
       assert.equal(runner.asked.at(-1)?.archive, undefined)

@@ -65,8 +65,8 @@ const checkIdle = (sandbox: SandboxRow, column: IdleColumn, minutes: number): vo
 }
 
 /**
- * Sets an interval after which an idle sandbox is stopped, paused or deleted. A sandbox with autopause cannot have
- * autostop or an immediate autodelete. For autostop and autopause, 0 removes the interval and is always valid.
+ * Sets an idle interval of a sandbox. Autopause excludes autostop and an immediate autodelete. For autostop and
+ * autopause, 0 removes the interval and is always valid.
  */
 const setIdleInterval = async (
   { database, clock }: RunningParts,

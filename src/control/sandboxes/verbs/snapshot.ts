@@ -13,9 +13,8 @@ import { findMade, onceFor, rememberMade } from './idempotency.ts'
 import { moveSandbox } from './move.ts'
 
 /**
- * Begins a snapshot of a sandbox: stores the request together with the new snapshot, and returns. The verb ends when
- * the runner reports that the snapshot's image is made or has failed. If an earlier call had this idempotency key,
- * returns that call's sandbox as it is at present.
+ * Begins a snapshot of a sandbox. The verb ends when the runner reports that the image is made or has failed. A
+ * repeated idempotency key returns the sandbox of the first call.
  */
 export const snapshotSandbox = async (
   parts: RunningParts,
@@ -44,8 +43,7 @@ export const snapshotSandbox = async (
       },
     })
   } catch (error) {
-    // The move may have failed because a simultaneous request with the same idempotency key has begun this snapshot. If
-    // so, this request succeeds too, and returns the sandbox of which the snapshot is made.
+    // A simultaneous request with the same idempotency key may have begun this snapshot. Then this request succeeds, too.
     const made = await findDone()
     if (made) return made
     throw error

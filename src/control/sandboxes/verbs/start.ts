@@ -11,10 +11,7 @@ import { getSandbox } from '../record/store.ts'
 import { moveSandbox } from './move.ts'
 import { waitWhile } from './wait.ts'
 
-/**
- * Finds a runner for an archived sandbox. The archive contains the disk, so the runner needs only the base image below
- * the disk, and the sandbox's volumes.
- */
+/** Finds a runner for an archived sandbox. It must have the base image below the disk, and the sandbox's volumes. */
 export const findRunnerForArchived = async (
   transaction: Transaction,
   sandbox: SandboxRow,
@@ -28,8 +25,8 @@ export const findRunnerForArchived = async (
 }
 
 /**
- * Checks that the sandbox's runner has enough free cpu and memory, because a stopped sandbox reserves none. For an
- * archived sandbox, chooses any runner with room.
+ * Checks that the runner has enough free cpu and memory, which a stopped sandbox does not reserve. For an archived
+ * sandbox, chooses any runner with room.
  */
 export const findRoom =
   ({ options }: RunningParts) =>
@@ -40,18 +37,14 @@ export const findRoom =
     return {}
   }
 
-/**
- * Requests that a sandbox is started or, if it is paused, resumed. Waits a moment for the end of a resume, but not for
- * the end of a start.
- */
+/** Requests that a sandbox is started or resumed. Waits a moment for a resume, but not for a start. */
 export const startSandbox = async (parts: RunningParts, actor: Actor, idOrName: string): Promise<SandboxRow> => {
   checkNotSuspended(parts, actor)
   const sandbox = await getSandbox(parts.database.sql, actor.organization.id, idOrName)
   await actor.told
   const moved = await moveSandbox(parts, sandbox, 'start', {
     by: { kind: 'user', id: actor.user.id },
-    // A start makes a new preview token, because old tokens were given for processes of an earlier start. A resume
-    // continues these processes, so the token stays.
+    // Old tokens were given for processes of an earlier start. A resume continues these processes, so the token stays.
     set: ({ state }) => (state === 'paused' ? {} : { preview_token: newSecret() }),
     check: findRoom(parts),
     // The resources of a paused sandbox stay reserved on its runner, so a resume needs no check.

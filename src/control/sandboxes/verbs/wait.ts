@@ -7,8 +7,8 @@ import { findSandboxById } from '../record/store.ts'
 const lookAgainMilliseconds = 2000
 
 /**
- * Waits until a sandbox has left `state`, at most `timeoutMs`, and returns its row. The function subscribes to changes
- * before its first `await`. It therefore misses no change that the caller announces after calling it.
+ * Waits until a sandbox has left `state`, at most `timeoutMs`. Subscribes before the first `await`, so it misses no
+ * change that the caller announces after the call.
  */
 export const waitWhile = async (
   { database, changes }: RunningParts,
@@ -28,8 +28,8 @@ export const waitWhile = async (
 }
 
 /**
- * Waits until the runner of a started sandbox has applied a change, such as a claim or a network policy. Ends early if
- * the sandbox changes again. If this process does not have the runner's link, returns immediately.
+ * Waits until the runner of a started sandbox has applied a change. Ends early if the sandbox changes again, or if the
+ * runner has no link here.
  */
 export const untilTaken = async (parts: RunningParts, sandbox: SandboxRow, timeoutMs: number): Promise<SandboxRow> => {
   const { changes, links } = parts
