@@ -1,5 +1,5 @@
-// The certificate authority of an organization. It signs certificates for the hosts at which the organization's secrets
-// may be used. Runners get these certificates, but never the authority's private key.
+// The certificate authority of an organization. It signs certificates for the hosts of the organization's secrets. Runners get
+// these, but never its private key.
 import { type Certified, makeAuthority, makeServerCertificate, spanOf } from '#src/kit/certificate.ts'
 import { Problem } from '#src/problems.ts'
 import type { Parts } from '../parts.ts'
@@ -9,8 +9,8 @@ import { type Authority, findAuthorities, insertAuthority, type Secret } from '.
 const dayMs = 86_400_000
 const authorityDays = 3650
 /**
- * Days for which a certificate is valid. A runner shows the certificate to a sandbox in place of the real server's
- * certificate. Control makes a new one when half of this time is over.
+ * Validity of a certificate that a runner shows to sandboxes in place of the real one. Control renews it after half of
+ * this time.
  */
 const certificateDays = 14
 /** Maximum number of certificates that control keeps in memory. Control makes a missing one in about a millisecond. */

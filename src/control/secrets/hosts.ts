@@ -6,10 +6,7 @@ import { isDomainName } from '#src/wire/domain.ts'
 
 const refuse = (why: string) => new Problem('bad_request', why)
 
-/**
- * Returns a host name in lower-case ASCII. It may begin with `*.`: the star stands for exactly one label, as in
- * certificates, and a domain of at least two labels must follow.
- */
+/** Returns a host name in lower-case ASCII. A leading `*.` stands for exactly one label, before at least two others. */
 const readHost = (given: string): string => {
   const shown = `"${given.slice(0, 60)}"`
   const text = given.trim()

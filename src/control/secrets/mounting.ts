@@ -19,8 +19,8 @@ export type AskedSecrets = ReadonlyMap<string, string>
 const neededVariables: ReadonlySet<string> = new Set(['PATH', 'HOME', 'LD_PRELOAD', ...Object.keys(trustVariables)])
 
 /**
- * Reads the field `secrets` of a request: `[{VARIABLE: name of the secret}, …]`. Throws 400 for a variable that is
- * invalid, reserved or repeated.
+ * Reads `secrets` of a request: `[{VARIABLE: name of the secret}, …]`. Throws 400 for an invalid, reserved or repeated
+ * variable.
  */
 export const readSecrets = (given: readonly Readonly<Record<string, string>>[]): AskedSecrets => {
   const entries = given.flatMap((each) => Object.entries(each))

@@ -13,8 +13,8 @@ import { findAuthorities, listSecretsById, type Secret } from './store.ts'
 type Row = Pick<SandboxRow, 'id' | 'organization_id' | 'generation' | 'secrets'>
 
 /**
- * Returns the secrets of these sandboxes. Leaves out a secret that cannot be decrypted or that has no hosts. The runner
- * then does not replace the secret's placeholder.
+ * Returns the secrets of these sandboxes. Leaves out secrets without hosts, and those that cannot be decrypted: their
+ * placeholders stay.
  */
 const secretsOf = async (
   { database: { sql }, encryption, log }: Pick<Parts, 'database' | 'encryption' | 'log'>,
@@ -52,10 +52,7 @@ const asSandbox = ({ id, generation, secrets }: Row) => ({
 export const listForRunner = async (parts: Pick<Parts, 'database' | 'encryption' | 'log'>, runnerId: string) =>
   secretsOf(parts, await listWithSecretsOn(parts.database.sql, runnerId))
 
-/**
- * Sends a runner the secrets of one sandbox. If the message is lost, the runner finds the secrets in the list that it
- * reads at intervals.
- */
+/** Sends a runner the secrets of one sandbox. A lost message does no harm: the runner reads the list at intervals. */
 export const pushSecrets = async (parts: RunningParts, runnerId: string, row: Row): Promise<void> => {
   try {
     parts.links.say(runnerId, { type: 'secrets', secrets: await secretsOf(parts, [row]) })

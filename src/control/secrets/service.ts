@@ -1,5 +1,5 @@
-// The secrets of an organization. Their values are encrypted in the database, and no reply to a caller contains them.
-// Control sends a value only to runners that have a sandbox with the secret.
+// The secrets of an organization. Their values are encrypted in the database, and no reply shows them. Only runners that have a
+// sandbox with the secret get its value.
 import { randomUUID } from 'node:crypto'
 import { Problem } from '#src/problems.ts'
 import type { Actor } from '../auth/actor.ts'

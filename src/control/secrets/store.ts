@@ -40,10 +40,7 @@ type Page = Pick<SecretsQuery, 'limit' | 'name' | 'sort' | 'order'> & {
   after: { value: unknown; id: string } | undefined
 }
 
-/**
- * Reads one page of secrets. Reads one secret more than the page has, so that the caller sees whether there is a next
- * page.
- */
+/** Reads one page of secrets, and one secret more, which shows that there is a next page. */
 export const pageSecrets = async (sql: Sql, organizationId: string, page: Page): Promise<Secret[]> => {
   const { limit, sort, order, after } = page
   const column = sql(sortColumns[sort])
