@@ -1,12 +1,11 @@
-// Checks URLs of services that an organization runs itself. Control stores and shows these URLs but never calls them,
-// so they may be private. Addresses at which no such service can run are refused, for example multicast addresses.
+// Checks URLs of services that an organization runs itself. They may be private, because control never calls them. Addresses where
+// no such service can run are refused.
 import { BlockList, isIPv4, isIPv6 } from 'node:net'
 import { Problem } from '#src/problems.ts'
 
 const longest = 2048
 
-// IPv4 and IPv6 addresses have separate lists. In one list, Node would compare an IPv4 address with the IPv6 entries
-// too, and `::ffff:0:0/96` would refuse every IPv4 address.
+// Separate lists for IPv4 and IPv6: in one list, Node would compare IPv4 addresses with `::ffff:0:0/96`, and refuse all of them.
 const refused4 = new BlockList()
 refused4.addSubnet('0.0.0.0', 8)
 refused4.addSubnet('169.254.0.0', 16) // link-local, and the metadata services of most clouds
@@ -37,8 +36,8 @@ const isRefusedHost = (hostname: string): boolean => {
 }
 
 /**
- * Returns the URL of a service without spaces around it. Throws 400 if it is too long, is no URL with HTTP or HTTPS, has
- * credentials or a fragment, or if its host is refused.
+ * Returns the trimmed URL of a service. Throws 400 for a URL that is too long, is not HTTP or HTTPS, has credentials or
+ * a fragment, or names a refused host.
  */
 export const readServiceUrl = (field: string, given: string): string => {
   const complain = (why: string) => new Problem('bad_request', `${field} ${why}`)
