@@ -17,10 +17,7 @@ export type IdentitySettings = {
   clientId: string
   /** Largest allowed difference, in seconds, between the clock of an issuer and that of control. */
   clockSkewSeconds: number
-  /**
-   * If a token names a signing key that control does not know, control reads the issuer's keys again, but at most once
-   * in this number of seconds.
-   */
+  /** If a token names an unknown signing key, control reads the issuer's keys again. Minimum seconds between two such reads. */
   keyCooldownSeconds: number
 }
 

@@ -1,8 +1,8 @@
 import type { Rate } from '#src/kit/rate.ts'
 
 /**
- * The kinds of calls that are counted separately: calls of an IP address without a credential, calls of an IP address
- * with a wrong credential, creates of sandboxes, other changes of sandboxes, and all other calls of an organization.
+ * The kinds of calls that are counted separately. `sandbox-lifecycle`: changes of sandboxes other than creates.
+ * `authenticated`: all other calls of an organization.
  */
 export const buckets = ['anonymous', 'failed-auth', 'authenticated', 'sandbox-create', 'sandbox-lifecycle'] as const
 
