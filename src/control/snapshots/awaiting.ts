@@ -12,8 +12,8 @@ const lookEveryMs = 250
 /** The name under which runners keep the built-in image of the server. */
 const defaultImage = 'default'
 /**
- * Maximum number of create calls that wait until their snapshot is made: 32 per organization, 256 in total. A call
- * above the limit is refused without waiting.
+ * Maximum number of creates that wait until their snapshot is made, per organization and in total. Others are refused
+ * immediately.
  */
 const waiters = new Budget({ each: 32, all: 256 })
 

@@ -1,5 +1,5 @@
-// Lets a definition use snapshots as base images. A name in FROM, `--from` or `--mount` is first looked up as a
-// snapshot that the organization sees. If there is no such snapshot, the name means an image in an image registry.
+// Lets a definition use snapshots as base images. A name in FROM, `--from` or `--mount` first means a snapshot that the
+// organization sees, otherwise an image in a registry.
 import type { Sql } from '#src/control/storage/database.ts'
 import { Problem } from '#src/problems.ts'
 import type { Definition } from '#src/wire/runner-link.ts'
@@ -17,8 +17,8 @@ const mostNames = 100
 const nameShape = /^[\w.-]{1,100}$/
 
 /**
- * Finds the names in a Dockerfile that may be names of snapshots. A found name can be something else, for example a
- * stage of the Dockerfile. Only the runner parses the Dockerfile completely.
+ * Finds names in a Dockerfile that may be snapshots. A name can be something else, such as a stage: only the runner
+ * parses it completely.
  */
 const namesIn = (dockerfile: string): { name: string; isArg: boolean }[] => {
   const after = (keyword: RegExp) => [...dockerfile.matchAll(keyword)].map(([, name = '']) => name)
@@ -40,8 +40,7 @@ export const withSnapshots = async (sql: Sql, organizationId: string, definition
   for (const { name, isArg } of namesIn(definition.dockerfile)) {
     const snapshot = await findSnapshotByIdOrName(sql, organizationId, name)
     if (snapshot === undefined || (isArg && snapshot.state !== 'active')) continue
-    // At the first start of a server, the image of the general snapshots is still being made. Then `checkMade` throws
-    // an error that asks the caller to try again.
+    // At a server's first start, the general snapshots are still being made. The caller then has to try again.
     if (snapshot.general) checkMade(snapshot)
     if (snapshot.state !== 'active')
       throw new Problem('bad_request', `FROM ${name}: the snapshot is ${snapshot.state}, and not active.`)

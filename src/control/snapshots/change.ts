@@ -20,10 +20,7 @@ const getOwn = async ({ database }: RunningParts, { organization }: Actor, idOrN
   throw new Problem('forbidden', 'This snapshot belongs to the server; only its operator changes it.')
 }
 
-/**
- * Deletes a snapshot. Its name can be used again immediately. Sandboxes that were made from the snapshot continue to
- * exist. Runners keep the snapshot's image as long as such a sandbox needs it.
- */
+/** Deletes a snapshot. Its name is free immediately. Runners keep its image as long as a sandbox needs it. */
 export const deleteSnapshot = async (parts: RunningParts, actor: Actor, idOrName: string): Promise<void> => {
   const { database, clock } = parts
   const { id, image } = await getOwn(parts, actor, idOrName)
@@ -36,8 +33,8 @@ export const deleteSnapshot = async (parts: RunningParts, actor: Actor, idOrName
 }
 
 /**
- * Deactivates a snapshot, so that no new sandbox can be made from it. If no other active snapshot has its image, and
- * the image came from a registry or a file, runners remove the image when nothing else needs it.
+ * Deactivates a snapshot: no new sandbox can be made from it. An image from a registry or a file is removed when
+ * nothing else needs it.
  */
 export const deactivateSnapshot = async (parts: RunningParts, actor: Actor, idOrName: string): Promise<void> => {
   const { database, clock } = parts
@@ -75,9 +72,8 @@ export const activateSnapshot = async (parts: RunningParts, actor: Actor, idOrNa
 }
 
 /**
- * Returns whether a runner has the image and will keep it. If nothing needs the image at present, a runner may be
- * removing it. Then this function returns false, and deletes the image from control's lists of what the runners have,
- * so that a runner makes the image again.
+ * Returns whether a runner has the image and will keep it. A runner may be removing an image that nothing needs:
+ * control then takes the image from its lists, so that a runner makes it again.
  */
 const isStillThere = async (transaction: Transaction, image: string): Promise<boolean> => {
   if (await isImageNeeded(transaction, image)) return await isOnRunner(transaction, image)

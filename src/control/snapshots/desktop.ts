@@ -1,21 +1,19 @@
-// The snapshot `desktop`, which all organizations see: the default image with a graphical desktop for computer use.
-// Control has only its Dockerfile. The first sandbox that an organization makes from it builds the image, and the
-// organization's later sandboxes use this image. A server on which nobody asks for a desktop never builds one.
+// The snapshot `desktop`, which all organizations see: the default image with a graphical desktop for computer use. Each
+// organization's first sandbox from it builds the image, and later ones use it.
 import type { Definition } from '#src/wire/runner-link.ts'
 import type { Snapshot } from './store.ts'
 
 /**
- * `xterm` is the terminal. `gir1.2-gtk-3.0` lets Python programs open windows. With `python3-gi`, a Python program can
- * read which windows and controls are on the screen. Without `dbus-x11`, apt would install systemd for the session bus.
+ * `xterm`: the terminal. `gir1.2-gtk-3.0`: windows of Python programs. `python3-gi`: lets Python read what is on the
+ * screen. `dbus-x11`: without it, apt would install systemd for the session bus.
  */
 const packages = [
   ...['xvfb', 'openbox', 'xterm', 'x11vnc', 'websockify', 'xdotool', 'wmctrl', 'scrot', 'ffmpeg'],
   ...['dbus-x11', 'at-spi2-core', 'python3-gi', 'gir1.2-gtk-3.0'],
 ]
 
-// Debian's package of noVNC depends on 40 packages of OpenStack, which a desktop does not need. So its files are
-// unpacked without these packages. `--force-unsafe-io` makes the build faster: dpkg does not flush each file to disk.
-// An interrupted build is discarded anyway.
+// Debian's package of noVNC depends on 40 packages of OpenStack, so only its files are unpacked. `--force-unsafe-io`: dpkg does not
+// flush each file to disk. An interrupted build is discarded anyway.
 const dockerfile = `FROM default
 USER root
 RUN apt-get update && DEBIAN_FRONTEND=noninteractive apt-get install --yes --no-install-recommends \\

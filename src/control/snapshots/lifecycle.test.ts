@@ -45,10 +45,7 @@ const endingOf = (on: Event, state: SnapshotState): Ending => expected[on][snaps
 const before = new Date('2026-01-01T00:00:00Z')
 const now = new Date('2026-01-02T00:00:00Z')
 
-/**
- * Inserts snapshots: for each group, one in each state. The group is the name of their image, and each snapshot is
- * named by its group and its state.
- */
+/** Inserts one snapshot in each state for each group. The group is the name of their image. */
 const addSnapshots = async (sql: Sql, groups: readonly string[]): Promise<void> => {
   const rows = groups.flatMap((group) =>
     snapshotStates.map((state) => ({
@@ -224,9 +221,8 @@ suite('concurrent writes of one snapshot', () => {
 })
 
 /**
- * Returns the state that a snapshot in `state` should have after two events that happen at the same time. If `second`
- * has no move from `state`, only `first` counts. Otherwise `second` waits for `first`, and is applied to the state that
- * `first` has written.
+ * Returns the state of a snapshot after two simultaneous events. `second` counts only if it has a move from `state`. It
+ * then waits for `first`, and is applied to the state that `first` has written.
  */
 const afterBoth = (first: Event, second: Event, state: SnapshotState): string => {
   const led = (on: Event, from: SnapshotState) => {

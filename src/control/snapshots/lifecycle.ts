@@ -1,5 +1,4 @@
-// All states of a snapshot, and all moves between them. Moves that are not in these tables cannot happen. Only
-// `write.ts` writes the state.
+// All states of a snapshot, and all moves between them; other moves cannot happen. Only `write.ts` writes the state.
 
 export const snapshotStates = [
   'building',
@@ -40,12 +39,12 @@ export type SnapshotEvent = (typeof snapshotEvents)[number]
 type MoveRow = readonly [on: SnapshotEvent, from: SnapshotState | null, to: SnapshotState | null]
 
 /**
- * Each row is a move: event, state before, state after. `null` means that the snapshot does not exist. An event
- * without a row for the snapshot's state changes nothing.
+ * Each row is a move: event, state before, state after. `null`: there is no snapshot. An event without a row for the
+ * state changes nothing.
  */
 export const snapshotMoves = [
-  // A snapshot is made from a definition (`build`), from an image or a file (`bring`), or from a sandbox (`copy`).
-  // The built-in snapshot is active immediately (`provide`).
+  // A snapshot comes from a definition (`build`), an image or a file (`bring`), or a sandbox (`copy`). The built-in one is active
+  // immediately (`provide`).
   ['build', null, 'building'],
   ['bring', null, 'pending'],
   ['copy', null, 'snapshotting'],
@@ -81,8 +80,7 @@ export const snapshotMoves = [
   ['give-up', 'snapshotting', 'error'],
   // No runner has the image any more. Control has told runners to pull or build it again.
   ['lose', 'active', 'pulling'],
-  // The only runner with the image was taken out of service. A build is not tied to one runner, so `building` has no
-  // row here.
+  // The only runner with the image was removed for good. Any runner can build, so `building` has no row here.
   ['lose-runner', 'pending', 'error'],
   ['lose-runner', 'pulling', 'error'],
   ['lose-runner', 'snapshotting', 'error'],
@@ -141,8 +139,7 @@ export const snapshotStateRows: Record<SnapshotState, StateRow> = {
   pulling: { isInMaking: true, keepsImage: true },
   snapshotting: { isInMaking: true, keepsImage: true },
   active: { isInMaking: false, keepsImage: true },
-  // If no other snapshot of the image is active, and the image came from a registry or a file, runners may remove it
-  // (`change.ts`).
+  // Runners may remove an image from a registry or a file if no other snapshot of it is active (`change.ts`).
   inactive: { isInMaking: false, keepsImage: true },
   error: { isInMaking: false, keepsImage: false },
   build_failed: { isInMaking: false, keepsImage: false },

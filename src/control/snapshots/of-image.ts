@@ -5,9 +5,8 @@ import { moveSnapshots } from './write.ts'
 type Sizes = { sizeGiB: number | null; leastGiB: number | null }
 
 /**
- * Sets a snapshot of this image to `error` if the image is larger than the organization's limit for a snapshot, or
- * larger than the disk that the snapshot gives to its sandboxes. The image's size is known only after the build or
- * pull. Returns whether any snapshot was set to `error`.
+ * Sets a snapshot to `error` if its image is larger than the organization's limit, or than the disk of its sandboxes.
+ * The size is known only after the build or pull. Returns whether any was set.
  */
 export const refuseWhatCannotBe = async (
   transaction: Transaction,
@@ -43,10 +42,7 @@ export const activateSnapshots = async (transaction: Transaction, image: string,
   await moveSnapshots(transaction, 'arrive', transaction`image = ${image}`, { now, image: found })
 }
 
-/**
- * Marks the snapshots of an image as failed, because the image cannot be built or pulled, or because no runner has it
- * any more. No sandbox can be made from a failed snapshot until a user activates it again.
- */
+/** Marks the snapshots of an image as failed: it cannot be made, or no runner has it any more. Users can activate them again. */
 export const failSnapshots = async (transaction: Transaction, image: string, reason: string, now: Date) => {
   await moveSnapshots(transaction, 'fail', transaction`image = ${image}`, { now, reason })
 }

@@ -6,9 +6,8 @@ const isOnSomeRunner = (sql: Sql) => sql`
   exists (select from runners where snapshots.image = any(runners.images) and runners.state <> 'decommissioned')`
 
 /**
- * Updates the states of snapshots from the runners' lists of images: `active` if some runner has the image, otherwise
- * `pulling`. Skips an image whose config is not known yet, because the report of the config will activate its
- * snapshots.
+ * Sets snapshots to `active` if some runner has the image, otherwise to `pulling`. Skips images without a known config:
+ * the report of the config will activate them.
  */
 export const reconcileSnapshots = async ({ sql }: Database, now: Date): Promise<void> => {
   const isReported = sql`

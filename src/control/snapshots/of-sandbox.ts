@@ -6,10 +6,7 @@ import { checkSnapshotName } from './name.ts'
 import { checkSnapshotQuota } from './quota.ts'
 import { insertSnapshot } from './write.ts'
 
-/**
- * Inserts a snapshot of the disk of a sandbox. The snapshot gets the sandbox's size, and its image is made on the
- * sandbox's runner.
- */
+/** Inserts a snapshot of a sandbox's disk, with the sandbox's size. Its image is made on the sandbox's runner. */
 export const writeSnapshotOf = async (
   transaction: Transaction,
   sandbox: SandboxRow,

@@ -1,5 +1,4 @@
-// The limits of an organization's snapshots: how many there may be, how many may be made at the same time, and the
-// size of each.
+// The limits of an organization's snapshots: how many there may be, how many may be in the making, and their size.
 import type { Transaction } from '#src/control/storage/database.ts'
 import { Problem } from '#src/problems.ts'
 import { statesInMaking } from './lifecycle.ts'
@@ -7,13 +6,11 @@ import { statesInMaking } from './lifecycle.ts'
 type Counted = { most: number; most_in_making: number; max_size: number; count: number; in_making: number }
 
 /**
- * Throws if the organization has more snapshots than its quota allows, or if too many of them are being made. Call this
- * after the new snapshot is inserted, so that it is counted too. Returns the maximum size of one snapshot of the
- * organization, in GiB.
+ * Throws if the organization has too many snapshots, or too many in the making. Call this after the insert of the new
+ * one. Returns the maximum size of a snapshot, in GiB.
  */
 export const checkSnapshotQuota = async (transaction: Transaction, organizationId: string): Promise<number> => {
-  // Both statements are sent at once. The second one, which counts, runs only when the first one has the lock. So it
-  // counts the snapshots of all transactions that had the lock earlier.
+  // Both statements are sent at once, but the second runs after the first has the lock. So it counts what earlier holders inserted.
   const [, [row]] = await Promise.all([
     transaction`select pg_advisory_xact_lock(hashtextextended(${`snapshots ${organizationId}`}, 0))`,
     transaction<Counted[]>`

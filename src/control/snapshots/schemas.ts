@@ -29,10 +29,7 @@ export const Snapshot = Type.Object({
   buildInfo: Type.Optional(BuildInfo),
   /** Regions where sandboxes can be made from the snapshot. Absent: all regions. */
   regionIds: Type.Optional(Type.Array(Type.String())),
-  /**
-   * Permanent reference of the image: a digest, or the name of an image that was built on this server or made from a
-   * sandbox.
-   */
+  /** Permanent reference of the image: a digest, or the name of an image that was made on this server. */
   ref: Type.Optional(Type.String()),
   /** How far a runner is with pulling or building the image. Absent while no runner does so. */
   progress: Type.Optional(Type.Object({ step: Type.String(), percent: Type.Number() })),

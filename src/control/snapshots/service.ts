@@ -34,10 +34,7 @@ export const asView = (snapshot: Snapshot) => ({
   ...(snapshot.dockerfile === null ? {} : { buildInfo: buildInfoOf(snapshot, snapshot.dockerfile) }),
 })
 
-/**
- * Returns the permanent reference of an image. An image that was built on this server, or made from a sandbox, has no
- * digest. Its name is the reference, because names of images are never reused.
- */
+/** Returns the permanent reference of an image. One that was made here has no digest, but its name is never reused. */
 const refOf = ({ digest, state, image }: Snapshot) => {
   if (digest !== null) return { ref: digest }
   return state === 'active' || state === 'inactive' ? { ref: image } : {}
@@ -57,10 +54,7 @@ export const findSnapshot = (sql: Sql, organizationId: string, idOrName: string)
 
 const usedAtMostEveryMs = 60_000
 
-/**
- * Stores that the snapshot was used, at most once a minute. A row that another transaction has locked is skipped, so
- * that creates do not wait for each other.
- */
+/** Stores that the snapshot was used, at most once a minute. Skips a locked row, so that creates do not wait for each other. */
 export const markUsed = async (transaction: Transaction, { id, lastUsedAt }: Snapshot, now: Date): Promise<void> => {
   if (lastUsedAt !== null && now.getTime() - lastUsedAt.getTime() < usedAtMostEveryMs) return
   await transaction`

@@ -106,10 +106,7 @@ const withImage = (sql: Sql) => sql`
     images.region_id
   from snapshots left join images on images.name = snapshots.image`
 
-/**
- * SQL text for the end of a query: selects the snapshot with this id or, if the text does not look like an id, with
- * this name. A snapshot of the organization is preferred to one of the same name that all organizations see.
- */
+/** SQL for the end of a query: selects a snapshot by its id, otherwise by its name. The organization's own snapshot comes first. */
 const named = (sql: Sql, organizationId: string, idOrName: string) => sql`
   where ${visible(sql, organizationId)} and (snapshots.id = ${idOrName}
     or snapshots.name = ${isIdLike(idOrName) ? null : idOrName}::text)

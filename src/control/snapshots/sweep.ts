@@ -1,5 +1,5 @@
-// Applies the time limits of snapshots. A snapshot that is being made without progress fails. A snapshot that is not
-// used for long is deactivated.
+// Applies the time limits of snapshots: fails those in the making without progress, and deactivates those that are not used for
+// long.
 
 import { dropOldBuildLogs } from '#src/control/images/build-logs.ts'
 import { dropUnusedBuilds } from '#src/control/images/builds.ts'

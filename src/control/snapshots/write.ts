@@ -46,8 +46,8 @@ const sizes = [
 ] as const
 
 /**
- * Inserts the general snapshots, which all organizations see: those of the built-in image, in several sizes, and
- * `desktop`. Existing rows stay, but `desktop` gets the Dockerfile of this release.
+ * Inserts the general snapshots: the built-in image in several sizes, and `desktop`. Existing rows stay, but `desktop`
+ * gets this release's Dockerfile.
  */
 export const ensureBuiltIn = async (transaction: Transaction, name: string): Promise<void> => {
   for (const size of [{ ...sizes[0], name }, ...sizes])
@@ -69,17 +69,11 @@ type Change = {
   now: Date
   /** Why the snapshot failed. Absent if it did not fail. */
   reason?: string
-  /**
-   * Values that the snapshot gets from its image. If a field is null, the snapshot keeps its present value of that
-   * field. A snapshot that has an entrypoint keeps it.
-   */
+  /** Values from the image. null keeps the snapshot's present value. A snapshot that has an entrypoint keeps it. */
   image?: { sizeGiB: number | null; user?: string | null; entrypoint?: string[] | null }
 }
 
-/**
- * Applies an event to the snapshots that `which` selects. Only snapshots in a state with a move for the event change.
- * Returns the ids of the moved snapshots.
- */
+/** Applies an event to the snapshots that `which` selects and that have a move for it. Returns the ids of the moved ones. */
 export const moveSnapshots = async (
   sql: Sql,
   on: MovingEvent,
