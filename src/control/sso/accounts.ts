@@ -1,9 +1,7 @@
-// Turns a person whom an organization's identity provider has signed in into one of our users. If the person's e-mail
-// address is new, the person becomes a user and a member immediately. If one of our users has the address already, that
-// user must first confirm the link.
-//
-// An attacker could become a user with somebody else's e-mail address in advance. Therefore a user can be linked only
-// if something other than single sign-on has verified the user's address.
+// Turns a person whom an organization's identity provider has signed in into one of our users. A person with a new e-mail address
+// becomes a user and a member. If one of our users has the address, that user must first confirm the link.
+// An attacker could become a user with somebody else's address in advance. So a user can be linked only if something other than
+// single sign-on has verified the address.
 
 import { changeMembership } from '#src/control/auth/change-membership.ts'
 import { findHeld } from '#src/control/auth/permissions-now.ts'
@@ -31,29 +29,24 @@ export type AccountParts = Pick<Parts, 'database' | 'clock'> & { callers: Caller
 const pendingDays = 7
 
 /**
- * Throws if the user's e-mail address was never verified, or only by single sign-on. Such a user may be an attacker who
- * entered somebody else's address. With a confirmed link, the owner of the address would sign in as the attacker's
- * user.
+ * A user without an own verified address may be an attacker who entered somebody else's. With a link, the address's
+ * owner would sign in as the attacker's user.
  */
 const checkMayBeLinked = (user: User): void => {
   if (!user.ownsAddress) throw new Problem('sso_link_refused')
   checkIsNoOperator(user)
 }
 
-/**
- * Throws if the user is an operator of this server. An operator manages every organization, so the identity provider of
- * one organization must not decide who signs in as an operator.
- */
+/** An operator manages every organization. So one organization's identity provider must not decide who signs in as an operator. */
 const checkIsNoOperator = ({ systemRole }: User): void => {
   if (systemRole === 'admin') throw new Problem('sso_link_refused')
 }
 
 /**
- * Finds the user of a person whose SSO link is not valid any more, because the identity provider was deleted and made
- * again, or its issuer changed. Two conditions must be met: the provider lists the domain of the person's e-mail
- * address, and the user has no more permissions than a new member. So somebody who manages providers cannot sign in as
- * a user with more permissions. Deletes the user's SSO links and API keys, because somebody else may have made them
- * before the domain was listed.
+ * Finds the user of a person whose SSO link is not valid any more, because the provider was made again or its issuer
+ * changed. The provider must list the person's domain, and the user must have no more permissions than a new member, so
+ * that nobody gains permissions by managing providers. Deletes the user's SSO links and API keys, because somebody else
+ * may have made them before the domain was listed.
  */
 const takeBack = async (sql: Transaction, provider: IdentityProvider, { email }: Person): Promise<User | undefined> => {
   const domain = domainOf(email)
@@ -70,9 +63,8 @@ const takeBack = async (sql: Transaction, provider: IdentityProvider, { email }:
 }
 
 /**
- * Handles the first sign-in with an account of an identity provider. Returns the user if the person may sign in now. If
- * the person's e-mail address belongs to a user who must first confirm the link, stores a pending link and returns
- * `undefined`.
+ * Handles the first sign-in with an account. Returns the user if the person may sign in now. If a user must first
+ * confirm the link, stores a pending link and returns `undefined`.
  */
 const admit = async (
   sql: Transaction,
@@ -94,8 +86,8 @@ const admit = async (
 }
 
 /**
- * Returns the user of a person who has signed in with single sign-on. A new person becomes a user. Locks the
- * organization's memberships, so that two concurrent first sign-ins make one user.
+ * Returns the user of a person who has signed in; a new person becomes a user. Locks the memberships, so that two first
+ * sign-ins make one user.
  */
 export const findOrAdmit = async (
   parts: AccountParts,
@@ -105,8 +97,7 @@ export const findOrAdmit = async (
 ): Promise<User> => {
   const user = await changeMembership(parts, organizationId, async (sql) => {
     const now = parts.clock.now()
-    // `changeMembership` holds a lock that is also needed for changes of the organization's identity providers. The
-    // provider is read again under this lock, so that its default roles cannot change meanwhile.
+    // The provider is read again under the lock of `changeMembership`, so that its default roles cannot change meanwhile.
     const provider = requireEnabled(await findProviderOf(sql, organizationId, id))
     const linkedId = await findLinkedUserId(sql, { provider, subject: person.subject })
     const found = linkedId === undefined ? await admit(sql, provider, person, now) : await findUserById(sql, linkedId)

@@ -1,5 +1,5 @@
-// Sends the result of a single sign-on. A browser is redirected to the dashboard. Every other client gets JSON.
-// Nothing in the request can change the target of a redirect.
+// Sends the result of a single sign-on: redirects browsers to the dashboard, and sends others JSON. Nothing in the request can
+// change the target of a redirect.
 import { hash } from 'node:crypto'
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import { wantsPage } from '#src/http/wants-page.ts'
@@ -23,9 +23,8 @@ const send = (reply: FastifyReply, url: string) => {
 const markSeconds = 60
 
 /**
- * Sets a cookie with a hash of the token. The dashboard takes a token from its URL only if the browser has this cookie.
- * Otherwise an attacker could send somebody a URL with the attacker's token, and sign that person in as the attacker.
- * The hash is not secret.
+ * Sets a cookie with a hash of the token, without which the dashboard takes no token from its URL. Otherwise an
+ * attacker could send somebody a URL that signs them in as the attacker. The hash is not secret.
  */
 const markToken = ({ reply, publicUrl }: Delivery, token: string) => {
   const isSecure = publicUrl.startsWith('https:')
@@ -35,8 +34,8 @@ const markToken = ({ reply, publicUrl }: Delivery, token: string) => {
 }
 
 /**
- * Ends a sign-in. A client that asked for JSON gets the session in the reply. A browser is redirected to the dashboard,
- * with the session's token in the fragment of the URL (after `#`), which browsers never send to a server.
+ * Ends a sign-in. A client that asked for JSON gets the session. A browser gets the token after `#` in the URL, which
+ * browsers never send to a server.
  */
 export const deliverSession = (delivery: Delivery, session: Session): Session | undefined => {
   const { reply } = delivery
@@ -60,8 +59,8 @@ export const deliverRedirect = ({ reply }: Delivery, url: string): void => {
 }
 
 /**
- * Runs a step of a single sign-on. If the step throws a Problem and the client is a browser, the browser is redirected
- * to the dashboard, which shows the problem. In all other cases, the error is thrown to the caller of this function.
+ * Runs a step of a single sign-on. In a browser, a Problem becomes a redirect to the dashboard, which shows it. All
+ * other errors are thrown.
  */
 export const delivering = async <T>(delivery: Delivery, work: () => Promise<T>): Promise<T | undefined> => {
   try {

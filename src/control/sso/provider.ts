@@ -1,6 +1,5 @@
-// Talks to an identity provider: OpenID Connect's code flow with PKCE. openid-client checks every answer, and every
-// request goes through `outbound`, the client for URLs that come from users. The discovery document is read for each
-// sign-in, so the provider may change its keys at any time.
+// Talks to an identity provider: OpenID Connect's code flow with PKCE. Every request goes through `outbound`, the client for URLs
+// that come from users. Each sign-in reads the discovery document, so the provider may change its keys at any time.
 import * as oidc from 'openid-client'
 import { Problem } from '#src/problems.ts'
 import { type Discovered, DiscoveryFailed, discover } from '../identity-providers/discover.ts'
@@ -79,10 +78,7 @@ const configure = async ({ outbound: ofAll, encryption }: ProviderParts, provide
   return configuration
 }
 
-/**
- * Returns whether an error means that the identity provider could not be reached, or that its discovery document is not
- * usable. False if another reply of the provider violates OpenID Connect.
- */
+/** Returns whether the provider could not be reached, or has no usable discovery document. False for other invalid replies. */
 const isAway = (error: unknown): boolean => {
   for (let cause = error, depth = 0; cause instanceof Error && depth < 5; cause = cause.cause, depth += 1) {
     if (cause instanceof OutboundError || cause instanceof DiscoveryFailed) return true
@@ -135,8 +131,8 @@ export const authorizationUrl = async (
 type Answer = Pick<Attempt, 'nonce' | 'codeVerifier'> & { currentUrl: URL; state: string }
 
 /**
- * Exchanges the authorization code for the identity provider's claims about the user. If the ID token contains no
- * e-mail address, the claims are requested from the provider's userinfo endpoint, if there is one.
+ * Exchanges the authorization code for claims about the user. Without an e-mail address in the ID token, asks the
+ * userinfo endpoint, if there is one.
  */
 export const exchangeCode = async (
   parts: ProviderParts,

@@ -91,8 +91,7 @@ suite('GET /auth/sso/org/{organizationId}', () => {
       oidcConfig: { issuerUrl: other.issuer, clientId, clientSecret },
       allowAnyDomain: true,
     })
-    // Makes the second identity provider newer than the first. Without this change, both have the same time of
-    // creation, because the test's clock stands still.
+    // The test's clock stands still, so both providers would have the same time of creation.
     await sso.app.database.sql`
       update identity_providers set created_at = created_at + interval '1 second' where id = ${second.body.id}`
     const browser = new Browser(sso.app)
@@ -389,8 +388,7 @@ suite('GET /auth/sso/callback', () => {
       assert.deepEqual(errorOf(await browser.go(back.href)), [400, 'invalid_response'], String(issuer))
       assert.ok(!(await provider.takeAsked()).includes('/token'))
     }
-    // The browser signs in at another provider, and returns with that provider's code and the `state` parameter of our
-    // sign-in. A malicious provider could cause that.
+    // The browser returns with another provider's code and the `state` of our sign-in. A malicious provider could cause that.
     const browser = new Browser(sso.app)
     const begun = new URL((await browser.go(sso.startUrl)).location!)
     const there = await browser.signInAt(`${other.issuer}/auth${begun.search}`, 'ada')
@@ -480,8 +478,7 @@ suite('the result of a sign-in', () => {
     browser.accept = 'text/html'
     const page = await sso.signIn('ada', browser)
     assert.deepEqual([page.status, page.location?.split('#')[0]], [302, ours])
-    // The dashboard accepts the token only from a browser with this cookie. So nobody can sign in another person by
-    // sending them a URL with a token.
+    // The dashboard accepts the token only with this cookie, so nobody can sign in another person with a URL.
     const token = new URLSearchParams(page.location!.split('#')[1]).get('access_token')!
     const mark = `alcove-sso-token=${hash('sha256', token, 'base64url')}; Path=/; Max-Age=60; SameSite=Lax`
     assert.deepEqual([page.headers['set-cookie']].flat(), [mark])

@@ -1,5 +1,4 @@
-// The checks of a sign-in by an organization's identity provider, in their order. Each check passes, or throws a problem
-// that names the reason.
+// The checks of a sign-in by an identity provider, in their order. A failed check throws a problem that names the reason.
 import { Problem } from '#src/problems.ts'
 import { readEmail, readText } from '../auth/claims.ts'
 import { domainOf } from '../identity-providers/domain.ts'

@@ -16,9 +16,9 @@ type AttemptKey = { stateHash: string; browserHash: string }
 const mostAttempts = 20_000
 
 /**
- * Inserts an attempt to sign in through an identity provider, and deletes expired attempts. If there are more than
- * `mostAttempts`, deletes the oldest attempts of the client addresses (IPv6: of the /48 networks) that have the most.
- * Deletes five percent more than necessary, because counting by address is slow and should not be repeated soon.
+ * Inserts an attempt to sign in, and deletes expired ones. Above `mostAttempts`, deletes the oldest of the addresses
+ * (IPv6: /48 networks) with the most attempts. Deletes five percent more than necessary, because counting by address is
+ * slow.
  */
 export const insertAttempt = async (
   sql: Sql,
@@ -46,8 +46,8 @@ export const insertAttempt = async (
 }
 
 /**
- * Deletes an attempt to sign in at an identity provider, so that it works only once, and returns it. Returns
- * `undefined` if there is no such attempt, if it has expired, or if another browser began it.
+ * Deletes and returns an attempt to sign in, so that it works only once. `undefined` if it has expired, or if another
+ * browser began it.
  */
 export const takeAttempt = async (
   sql: Sql,
@@ -67,8 +67,8 @@ export const takeAttempt = async (
 type Account = { provider: Pick<IdentityProvider, 'id' | 'issuerUrl'>; subject: string }
 
 /**
- * Returns the issuer's URL without a slash at its end, because discovery treats both forms as equal. Older versions
- * stored the URL as a user had entered it, perhaps with a slash, so queries search for both spellings.
+ * Discovery treats an issuer with and without a slash at its end as equal. Older versions stored what the user had
+ * entered, so queries search for both.
  */
 const issuerOf = ({ issuerUrl }: Account['provider']): string => issuerUrl.replace(/\/+$/, '')
 const spellingsOf = (provider: Account['provider']): string[] => [issuerOf(provider), `${issuerOf(provider)}/`]
@@ -84,9 +84,9 @@ export const findLinkedUserId = async (sql: Sql, { provider, subject }: Account)
 }
 
 /**
- * Finds a user whose e-mail address only single sign-on has verified, and who can no longer sign in: the user's SSO
- * links belong to an earlier issuer of this identity provider, or to a deleted provider. The user must be a plain
- * member of the provider's organization, and of no other except the personal one.
+ * Finds a user with an address that only single sign-on has verified, who can no longer sign in: the links belong to an
+ * earlier issuer or a deleted provider. The user must be a plain member of this organization, and of no other except
+ * the personal one.
  */
 export const findStrandedUserId = async (
   sql: Sql,
@@ -114,10 +114,9 @@ export const deleteLinksOf = async (sql: Sql, userId: string): Promise<void> => 
 type NewLink = { userId: string; email: string; state: 'pending' | 'linked'; createdAt: Date; expiresAt: Date }
 
 /**
- * Stores a link between an account at an identity provider and a user. The link replaces an earlier link of the
- * account, with two exceptions. An earlier link in state `linked` stays. If the new link is pending, an earlier pending
- * link to this user that has not expired stays. Deletes pending links between this user and other accounts of the
- * identity provider. So one provider cannot fill the user's list of pending links. Deletes expired pending links, too.
+ * Stores a link between an account and a user, in place of an earlier link of the account. A `linked` one stays, and so
+ * does a valid pending one to this user if the new link is pending. Deletes pending links of the provider's other
+ * accounts to this user, so that one provider cannot fill the user's list.
  */
 export const putLink = async (sql: Sql, { provider, subject }: Account, link: NewLink): Promise<void> => {
   const { userId, email, state, createdAt, expiresAt } = link
@@ -162,8 +161,8 @@ export const listPendingLinks = async (sql: Sql, userId: string, now: Date): Pro
 type LinkOf = { id: string; userId: string }
 
 /**
- * Confirms a pending link. Returns false if there is no such link, if the link's e-mail address is not the user's own
- * verified one (`ownsAddress`), or if the user is an operator.
+ * Confirms a pending link. Returns false if there is none, if its address is not the user's own verified one
+ * (`ownsAddress`), or if the user is an operator.
  */
 export const acceptLink = async (sql: Sql, { id, userId }: LinkOf, now: Date): Promise<boolean> => {
   const { count } = await sql`
