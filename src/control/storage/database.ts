@@ -1,5 +1,4 @@
-// Control's connections to the database. Rows have the columns' snake_case names. The file `store.ts` of each module
-// converts them to the types of that module.
+// Control's connections to the database. Rows have snake_case names, which each module's `store.ts` converts.
 import postgres from 'postgres'
 import { span } from '#src/kit/telemetry/telemetry.ts'
 import { connectionFrom } from '#src/postgres/url.ts'
@@ -24,9 +23,9 @@ type Asking = {
 
 export type Database = Asking & {
   /**
-   * A second pool of connections, in which PostgreSQL plans each query only once per connection, for all values. Use it
-   * for queries that find rows by a key, because planning such a query takes longer than its execution. In the pool
-   * `sql`, PostgreSQL plans a query for its actual values, at least the first five times per connection.
+   * A second pool, in which PostgreSQL plans each query only once per connection. Use it for queries that find rows by
+   * a key: planning takes longer than such a query. In the pool `sql`, PostgreSQL plans for the actual values, at least
+   * the first five times per connection.
    */
   keyed: Asking
   listen: Listener['listen']
@@ -37,8 +36,8 @@ const pool = {
   max: 8,
   /** Connection timeout in seconds. */
   connect_timeout: 10,
-  // Maximum number of queries that wait on one connection: so many that it is never reached. At this maximum, the
-  // driver (3.4.9) would run queries of other callers inside a transaction (`execute()` in connection.js).
+  // Queries that may wait on one connection: never reached. At this limit, the driver (3.4.9) would run other callers' queries in a
+  // transaction (`execute()` in connection.js).
   max_pipeline: 2 ** 30,
   // Connections are closed only after a failure, never because of age or idleness: see `replaceable.ts`.
   idle_timeout: 0,
@@ -131,8 +130,7 @@ export const isDeadlock = (error: unknown): boolean => sqlState(error) === '40P0
 export const isOverdue = (error: unknown): boolean => sqlState(error) === '55P03' || sqlState(error) === '57014'
 
 const unreachable: readonly unknown[] = [
-  // When PostgreSQL starts, other users cannot open its Unix socket for a moment (EACCES). The queue of new connections
-  // at this socket can be full (EAGAIN).
+  // EACCES: PostgreSQL starts, and others cannot open its socket yet. EAGAIN: the socket's queue of connections is full.
   'EACCES',
   'EAGAIN',
   'EAI_AGAIN',

@@ -1,24 +1,21 @@
-// Encrypts small secrets that control must read again, such as the password of an external service. They are stored in the
-// database with AES-256-GCM, under a key that the database never sees. Secrets that are only compared are stored as hashes.
+// Encrypts small secrets that control must read again, such as the password of an external service. The key is never in
+// the database. Secrets that are only compared are stored as hashes.
 //
-//   v1.<which key>.<base64url of nonce, ciphertext, tag>
+//   v1.<which key>.<base64url of nonce, ciphertext, tag> (AES-256-GCM)
 //
 // Each secret is bound to its purpose, such as `otel-config:<organizationId>`: copied into another row, it cannot be read.
-// All known keys decrypt; only the first one encrypts. This is how a key is replaced, see `isCurrent`.
+// All known keys decrypt; only the first one encrypts (see `isCurrent`).
 import { createCipheriv, createDecipheriv, createHash, createHmac, randomBytes } from 'node:crypto'
 
 export type Encryption = {
   encrypt: (purpose: string, text: string) => string
   /** Throws `UnreadableSecret` for anything that was not encrypted for this purpose by one of our keys. */
   decrypt: (purpose: string, secret: string) => string
-  /**
-   * Returns whether the secret was encrypted with the first key. If not, the caller should encrypt it again, so that
-   * the older key can be removed.
-   */
+  /** Returns whether the first key encrypted the secret. Otherwise encrypt it again, so that the older key can be removed. */
   isCurrent: (secret: string) => boolean
   /**
-   * Returns 32 secret bytes that are different for each purpose. They are computed from the purpose and from the first
-   * key, so they are equal in all control processes.
+   * Returns 32 secret bytes for a purpose, different for each. They are computed from the first key, so all control
+   * processes get equal ones.
    */
   derive: (purpose: string) => Buffer
 }

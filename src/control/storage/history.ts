@@ -1,5 +1,5 @@
-// Limits the number of rows of history tables, such as the audit log. Deleting old rows is not enough: every action
-// adds rows, and a caller can repeat an action without end.
+// Limits the number of rows of history tables, such as the audit log. Callers can add rows without end, so deleting old ones is not
+// enough.
 import type { Piece, Sql } from './database.ts'
 
 /** Tables whose rows have an `organization_id`, each with the column that says when a row was written. */
@@ -34,10 +34,7 @@ const guessCount = async (sql: Sql, history: History): Promise<number> => {
   return row.count
 }
 
-/**
- * Estimates from a sample of a table with about `count` rows which organization has the most rows. The id is null if
- * those are the rows without an organization.
- */
+/** Estimates from a sample which organization has the most rows. The id is null for the rows without an organization. */
 const findLargest = async (sql: Sql, history: History, count: number) => {
   const percent = Math.min(100, (100 * sampledRows) / count)
   const [row] = await sql<{ organizationId: string | null }[]>`
@@ -47,9 +44,8 @@ const findLargest = async (sql: Sql, history: History, count: number) => {
 }
 
 /**
- * If a table has more than `most` rows, deletes the oldest rows of the organization with the most rows. So an
- * organization that adds many rows loses only its own. `mayGo`: SQL condition for rows that may be deleted. Default:
- * all rows.
+ * Above `most` rows, deletes the oldest rows of the organization with the most rows, so that nobody else loses any.
+ * `mayGo`: SQL condition for rows that may be deleted.
  */
 export const deleteBeyond = async (
   sql: Sql,
@@ -62,8 +58,7 @@ export const deleteBeyond = async (
   const largest = await findLargest(sql, history, count)
   if (largest === undefined) return
   const { organizationId } = largest
-  // The organization's id can be null, and PostgreSQL uses no index for `is not distinct from`. So null needs a
-  // condition of its own.
+  // PostgreSQL uses no index for `is not distinct from`, so null needs a condition of its own.
   const isTheirs = organizationId === null ? sql`organization_id is null` : sql`organization_id = ${organizationId}`
   await sql`
     delete from ${sql(history)} where ctid = any(array(

@@ -1,5 +1,5 @@
-// Listens for PostgreSQL's NOTIFY on a connection of its own. After a lost connection, tries to connect until the
-// database is reachable again. The driver's own `listen` stops at the first attempt that fails.
+// Listens for PostgreSQL's NOTIFY on a connection of its own. After a lost connection, retries without end; the driver's own
+// `listen` stops at the first failure.
 import { setTimeout as pause } from 'node:timers/promises'
 import postgres, { type Options } from 'postgres'
 import { openReplaceable } from './replaceable.ts'
@@ -8,9 +8,8 @@ type Listening = { onMessage: (payload: string) => void; onGap: () => void }
 
 export type Listener = {
   /**
-   * Receives the notifications that any process sends with `select pg_notify(channel, payload)`. After a lost
-   * connection `onGap` runs, because notifications may have been missed. A notification may be lost, so receivers must
-   * also check the tables.
+   * Receives notifications of `pg_notify(channel, payload)`. `onGap` runs after a lost connection. Notifications can be
+   * lost, so receivers must also check the tables.
    */
   listen: (channel: string, onMessage: (payload: string) => void, onGap?: () => void) => Promise<void>
   close: () => Promise<void>
@@ -55,8 +54,7 @@ export const createListener = (url: string, connection: Options<never>): Listene
     isCatchingUp = true
     while (!isClosed) {
       try {
-        // If the connection is lost during this loop, a new one replaces it. The new connection does not listen on the
-        // channels that the loop has already passed, so the loop runs again for all channels.
+        // If the connection is lost during this loop, the new one does not listen on the earlier channels. So the loop runs again.
         const before = closes
         for (const channel of channels.keys()) await ask(channel)
         if (closes === before) break

@@ -46,9 +46,8 @@ suite('`migrate`', () => {
           max(bit_count(label_signature::bit(64)))::int as bits from sandboxes`
       return found
     }
-    // `label_signature` has 64 bits. Before migration 31, each label of a sandbox sets one bit of the signature. The
-    // sandboxes here have at most four labels, so at most four bits are set. After migration 31, each label sets up to
-    // three bits.
+    // Before migration 31, each label sets one bit of `label_signature`; afterwards, up to three. The sandboxes here have at most
+    // four labels.
     assert.deepEqual(await reckoned(), { right: 100, bits: 4 })
     await migrate(opened.database)
     const { right, bits } = await reckoned()

@@ -1,5 +1,5 @@
-// During an upgrade, control of the previous release still runs while the database has the new schema already. These
-// tests find migrations that would make control of the previous release fail.
+// During an upgrade, control of the previous release still runs with the new schema. These tests find migrations that would make it
+// fail.
 import assert from 'node:assert/strict'
 import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
@@ -7,8 +7,8 @@ import { suite, test } from 'node:test'
 
 const directory = join(import.meta.dirname, 'migrations')
 /**
- * Number of the last migration during which all control processes had to be stopped. During later migrations, control
- * of the previous release keeps running.
+ * The last migration for which all control processes had to be stopped. In later ones, control of the previous release
+ * keeps running.
  */
 const lastOfBefore = 54
 /**

@@ -72,8 +72,7 @@ suite('messages between control processes', () => {
     const said = await listenIn(opened.database)
     now += 60_000
     alone.peers.tell({ n: 1 })
-    // Makes the process send its regular hello message. If it had sent news before, the news would arrive first,
-    // because both use one connection.
+    // Makes the process send its regular hello message. Earlier news would arrive first, because both use one connection.
     t.mock.timers.tick(10_000)
     for (const end = Date.now() + 20_000; said.length === 0 && Date.now() < end; )
       await new Promise((resolve) => setImmediate(resolve))
