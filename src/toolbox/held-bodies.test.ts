@@ -11,10 +11,7 @@ import { startToolbox, type Toolbox } from './testing/toolbox.ts'
 const MiB = 1024 * 1024
 const execute = '/process/execute'
 
-/**
- * Stops the sandbox's agent, so that it reads nothing. The result has a function `hear` that lets the agent continue;
- * disposing of the result does that, too.
- */
+/** Stops the agent, so that it reads nothing. `hear`, or disposing of the result, lets it continue. */
 const deafen = (box: Toolbox) => {
   process.kill(box.native.pid, 'SIGSTOP')
   const hear = () => process.kill(box.native.pid, 'SIGCONT')

@@ -1,18 +1,11 @@
-// The body of a call stays in the gate's memory until it was passed on to the sandbox. A sandbox that does not read can delay
-// this for a long time. So the memory of waiting bodies is limited, per sandbox and in total.
+// Limits the memory of bodies that wait until they are passed on. A sandbox that does not read can delay that for a long time.
 import { Budget } from '#src/kit/budget.ts'
 import { Problem } from '#src/problems.ts'
 
-/**
- * Limits of the bodies of requests that the gate keeps in memory, in characters: per sandbox, in total, and the amount that each
- * sandbox always gets.
- */
+/** Limits of the request bodies in memory, in characters: per sandbox, in total, and what each sandbox always gets. */
 export const heldBodies = new Budget({ each: 16 * 1024 * 1024, all: 256 * 1024 * 1024, sure: 64 * 1024 })
 
-/**
- * Number of characters that is added to the length of each JSON value's text, because a parsed value takes more memory than its
- * text.
- */
+/** Added to the length of each JSON value's text: a parsed value takes more memory than its text. */
 const valueSize = 32
 
 const sizeOf = (value: unknown): number => {
@@ -21,10 +14,7 @@ const sizeOf = (value: unknown): number => {
   return Object.entries(value).reduce((sum, [name, item]) => sum + name.length + sizeOf(item), valueSize)
 }
 
-/**
- * The body of a request. `letGo` frees the body's memory before the call ends. A handler that runs for long calls it when it no
- * longer needs the body, and must keep no other reference to the body.
- */
+/** The body of a request. A long handler calls `letGo` when it no longer needs the body, and must keep no other reference to it. */
 export type Given<Body> = { readonly body: Body; letGo?: () => void }
 
 /** Holds the only reference to a body, so that `letGo` frees its memory. */

@@ -27,16 +27,13 @@ export type ToolboxContext = {
   changeVariables: (change: VariableChange) => Promise<void>
   /** Timeout in seconds of a `process/execute` call that sends no timeout and does not come from an SDK; 0: none. */
   executeTimeoutSeconds: number
-  /**
-   * Frees the memory of the call's body (held-bodies.ts). The handler calls it when it no longer needs the body. Absent if the
-   * call has no body.
-   */
+  /** Frees the memory of the call's body (held-bodies.ts) before the handler ends. Absent without a body. */
   letGo?: () => void
 }
 
 /**
- * What a route needs. `sandbox`: a started sandbox. `sandbox, also paused`: a started or paused sandbox; the agent of a paused
- * sandbox does not answer. With either value, the gate has checked that the caller may use the sandbox.
+ * What a route needs: a started sandbox, or one that may also be paused. A paused sandbox's agent does not answer. In both cases
+ * the gate has checked that the caller may use the sandbox.
  */
 export type ToolboxNeeds = 'sandbox' | 'sandbox, also paused'
 
@@ -48,9 +45,8 @@ const untilOver = async (held: HeldBody<unknown>, work: () => unknown): Promise<
 }
 
 /**
- * Runs a handler with a call whose body the handler can free before it ends (`letGo`). This function must not be async: its state
- * would keep `call.body` in memory until the end. The memory of freed bodies no longer counts towards the limit (held-bodies.ts),
- * so it must really be free.
+ * Runs a handler that can free the call's body with `letGo`. Not async: the function's state would keep `call.body` in memory. A
+ * freed body no longer counts towards the limit (held-bodies.ts), so it must really be free.
  */
 const runHolding = (run: ToolboxRoute['run'], call: Parameters<ToolboxRoute['run']>[0]): Promise<unknown> => {
   const held = new HeldBody(call.sandbox.id, call.body)
@@ -68,8 +64,8 @@ const runHolding = (run: ToolboxRoute['run'], call: Parameters<ToolboxRoute['run
 const rowOf = routesOf<ToolboxContext, ToolboxNeeds>()
 
 /**
- * Declares a route of the toolbox. The size of a call's body counts towards the limit of its sandbox (held-bodies.ts)
- * until the handler releases the body, or the call ends.
+ * Declares a route of the toolbox. A call's body counts towards the limit of its sandbox (held-bodies.ts) until the handler frees
+ * it or the call ends.
  */
 export const route: typeof rowOf = (row) => {
   const made = rowOf(row)

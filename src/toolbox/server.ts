@@ -1,5 +1,4 @@
-// The toolbox of all sandboxes of this host. The server does not listen on a port: the gate passes it the calls that control
-// has allowed.
+// The toolbox of all sandboxes of this host. It does not listen on a port: the gate passes it the calls that control has allowed.
 
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { posix } from 'node:path'
@@ -28,10 +27,7 @@ export type Called = {
 }
 
 type ToolboxParts = {
-  /**
-   * Returns the sandbox that a call names, or undefined if that sandbox is not on this host. Throws if the gate has not allowed the
-   * call.
-   */
+  /** Returns the sandbox of a call, or undefined if it is not on this host. Throws if the gate has not allowed the call. */
   calledBy: (request: IncomingMessage, sandboxId: string) => Promise<Called | undefined> | Called | undefined
   /** Default timeout of `process/execute`, in seconds. 0: no timeout. */
   executeTimeoutSeconds: number

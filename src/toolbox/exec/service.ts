@@ -16,24 +16,19 @@ import type { ExecuteRequest, ExecuteResponse } from './schemas.ts'
 const shells = ['bash', 'sh'] as const
 
 /**
- * Maximum length in bytes of a command that is passed in an environment variable; the kernel accepts 128 KiB. A longer command is
- * passed on the shell's standard input. The programs of the command have an empty standard input in both cases.
+ * Maximum length in bytes of a command that is passed in a variable, for which the kernel accepts 128 KiB. A longer command is
+ * passed on the shell's standard input.
  */
 const variableBytes = 100 * 1024
 const evalStdin = 'eval "$(cat)"'
 
-/**
- * The variable that carries the command to the shell. The shell unsets it first, so that no program of the command inherits it.
- */
+/** The variable that passes the command to the shell. The shell unsets it first, so that no program inherits it. */
 const commandVariable = '_ALCOVE_COMMAND'
 const evalVariable = `eval "unset ${commandVariable}; $${commandVariable}"`
 
 type Way = Pick<CommandSpec, 'argv' | 'stdin'> & { variables?: Record<string, string> }
 
-/**
- * The command's text must not be an argument of its own shell: `pkill -f NAME` looks for the name in the arguments of every
- * process, so it would kill the shell that runs it.
- */
+/** The text must not be an argument of its own shell: `pkill -f NAME` searches all arguments, so it would kill that shell. */
 const throughShell = (shell: string, command: string): Way => {
   if (Buffer.byteLength(command) > variableBytes) {
     return { argv: [shell, '-c', evalStdin], stdin: Buffer.from(command) }
@@ -48,8 +43,8 @@ export const checkCommand = ({ command, envs }: ExecuteRequest): void => {
 }
 
 /**
- * Starts the command, or returns why it could not start. After the start, nothing in this function refers to the caller's
- * request body, so that its memory can be freed.
+ * Starts the command, or returns why it could not start. Afterwards nothing here refers to the request body, whose memory can be
+ * freed.
  */
 const start = async (
   sandbox: ToolboxSandbox,
@@ -104,15 +99,11 @@ export const executeGiven = async (
   )
   const shortage = await findOutOfMemory(exitCode)
   if (shortage === undefined) return { exitCode, result: output.text() }
-  // If a process was killed for lack of memory, a line at the end of the output says so. A successful command gets no such line,
-  // because a program may parse its output.
+  // A successful command gets no line about killed processes, because a program may parse its output.
   const line = exitCode === 0 ? '' : shortage.line
   return { exitCode, result: `${output.text()}${line}`, oom: shortage.oom }
 }
 
-/**
- * Executes a command. While it runs, nothing in this function may refer to the HTTP request body, so that its memory can be
- * freed.
- */
+/** Executes a command. While it runs, nothing here may refer to the request body, whose memory must be free. */
 export const execute = (sandbox: ToolboxSandbox, body: ExecuteRequest, deadline: Deadline): Promise<ExecuteResponse> =>
   executeGiven(sandbox, { body }, deadline)

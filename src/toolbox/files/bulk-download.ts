@@ -1,5 +1,4 @@
-// Sends many files in one answer: a multipart form with one part per path, in the order of the request. Each part is a file,
-// or the error for its path.
+// Sends many files in one answer: a multipart form with one part per path, in order. Each part is a file or an error.
 import { randomUUID } from 'node:crypto'
 import { Readable } from 'node:stream'
 import type { FastifyReply, FastifyRequest } from 'fastify'
@@ -11,7 +10,7 @@ import { problemOf } from './failures.ts'
 /** Value of the `source` field of every toolbox error. */
 const source = 'DAYTONA_DAEMON'
 
-/** Returns the header of a part. The header has the part's length, from which clients compute their progress. */
+/** Returns the header of a part. Clients compute their progress from the length in it. */
 const headerOf = (boundary: string, name: 'file' | 'error', filename: string, type: string, length: number): Buffer =>
   Buffer.from(
     `--${boundary}\r\nContent-Disposition: ${formData(name, filename)}\r\n` +
@@ -33,8 +32,8 @@ async function* parts(files: Files, paths: readonly string[], boundary: string, 
     if (file !== undefined) {
       try {
         yield headerOf(boundary, 'file', path, 'application/octet-stream', file.length)
-        // If a file becomes shorter while it is read, this stream throws, so that the whole answer breaks off. Otherwise the
-        // client would mistake the incomplete file for a complete one.
+        // If a file becomes shorter meanwhile, this stream throws and breaks off the answer. The client must not mistake the file
+        // for complete.
         yield* file.stream as AsyncIterable<Buffer>
       } finally {
         file.stream.destroy()

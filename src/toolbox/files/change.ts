@@ -25,8 +25,8 @@ const exists = async (files: Files, path: string): Promise<boolean> => {
 }
 
 /**
- * Moves a file or directory with the image's `mv`. Used if the kernel cannot rename it: between two file systems, or if it is
- * a directory of the image (overlays refuse that). `mv` copies and then deletes, so it can break off in the middle.
+ * Moves with the image's `mv` what the kernel cannot rename, for example between file systems. `mv` copies and then deletes, so it
+ * can break off in the middle.
  */
 const copyOver = async (sandbox: ToolboxSandbox, deadline: Deadline, from: string, to: string): Promise<void> => {
   const files = sandbox.agent.files(sandbox.assignment.user)
@@ -36,8 +36,7 @@ const copyOver = async (sandbox: ToolboxSandbox, deadline: Deadline, from: strin
   using complaint = new BoundedOutput(sandbox.assignment.organizationId, complaintBytes)
   const argv = ['mv', '-n', '-T', '--', operand(from), operand(to)]
   const exitCode = await runTool(sandbox, deadline, { argv, complain: (data) => complaint.add(data) })
-  // Another process may have made the destination meanwhile. Then `mv -n` moves nothing and exits with 0, as after a success. The
-  // source that still exists shows that nothing was moved.
+  // If another process has made the destination, `mv -n` moves nothing and exits with 0. The source then still exists.
   if (exitCode === 0 && (await exists(files, from))) throw taken()
   if (exitCode !== 0)
     throw new Problem('unprocessable', `The move of ${from} to ${to} failed. ${complaint.text()}`.trim())
@@ -55,10 +54,7 @@ const failsWith = async (files: Files, path: string, errno: string | undefined):
 /** Errnos of a failed move that do not show which path is the cause: source, destination, or a directory of one of them. */
 const ofBoth: readonly string[] = ['EACCES', 'EPERM', 'EROFS', 'EBUSY', 'EINVAL']
 
-/**
- * Finds the path that made a move fail: the path for which `stat` fails with the same errno. Names both paths if that is not
- * clear.
- */
+/** Finds the path that made a move fail: `stat` fails there with the same errno. Names both paths in case of doubt. */
 const failedAt = async (files: Files, error: unknown, from: string, to: string): Promise<string> => {
   const errno = errnoOf(error)
   if (errno === undefined) return `${from} to ${to}`

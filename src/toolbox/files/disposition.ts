@@ -1,5 +1,5 @@
-// Writes `Content-Disposition` for any file name. The parameter `filename` has the form that all clients read. If a client could
-// misread that form, `filename*` holds the exact name (RFC 6266, RFC 8187).
+// Writes `Content-Disposition` for any file name. All clients read `filename`. If some could misread it, `filename*` has the exact
+// name (RFC 6266, RFC 8187).
 
 /** Control characters, which must not get into a header. */
 const control = /[\x00-\x1f\x7f]/g
@@ -14,13 +14,10 @@ const extended = (text: string): string =>
 const filenames = (filename: string, simple: string): string =>
   plain.test(filename) ? `filename=${quoted(filename)}` : `filename=${quoted(simple)}; filename*=${extended(filename)}`
 
-/**
- * Returns the header `Content-Disposition` of an HTTP answer. In this header, `filename` has only ASCII characters: clients do
- * not agree how to read others.
- */
+/** Returns the header of an HTTP answer. `filename` has only ASCII there, because clients disagree about other characters. */
 export const attachment = (filename: string): string =>
   `attachment; ${filenames(filename, filename.replace(/[^\x20-\x7e]/g, '_'))}`
 
-/** Returns the header `Content-Disposition` of one part of a multipart form. In such a header, names are UTF-8. */
+/** Returns the header of one part of a multipart form, where names are UTF-8. */
 export const formData = (name: string, filename: string): string =>
   `form-data; name=${quoted(name)}; ${filenames(filename, filename)}`

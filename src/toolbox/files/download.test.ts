@@ -115,8 +115,7 @@ suite('POST /files/bulk-download', () => {
     const stream = Readable.from([Buffer.from('x')])
     const files = { read: async () => ({ length: 1, stream }) } as unknown as Files
     const reply = { header: () => reply } as unknown as FastifyReply
-    // Nobody reads this answer, and its stream buffers less than 200,000 bytes. So the stream stops inside the long
-    // file name, before the file itself is read.
+    // Nobody reads this answer, and its stream buffers less than 200,000 bytes, so it stops before the file itself.
     const answer = bulkDownload(files, ['x'.repeat(200_000)], {} as FastifyRequest, reply)
     await once(answer, 'readable')
     await once(answer.destroy(), 'close')

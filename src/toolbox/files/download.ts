@@ -10,8 +10,7 @@ type Range = { from: number; length?: number } | { last: number }
 const maxOffset = 2 ** 53 - 1
 
 /**
- * Reads a single byte range from the header `Range`. Returns `undefined` for more than one range, other units, malformed ranges,
- * and ranges with `If-Range`, which Alcove cannot check.
+ * Reads a single byte range from the header `Range`. `undefined` for anything else, and with `If-Range`, which Alcove cannot check.
  */
 const rangeOf = ({ headers }: FastifyRequest): Range | undefined => {
   const [, first = '', last = ''] = /^bytes=(\d*)-(\d*)$/i.exec(headers.range?.trim() ?? '') ?? []

@@ -1,5 +1,4 @@
-// Translates errors of the agent's file operations into Problems for the caller. Only this file turns an errno of a file into a
-// Problem.
+// Translates errors of the agent's file operations into Problems. Only this file maps the errno of a file.
 import { Problem, type ProblemCode, problems } from '#src/problems.ts'
 import { AgentGone, AgentRefused, StartFailed } from '../agent/agent.ts'
 
@@ -34,10 +33,7 @@ const meanings: Record<string, readonly [code: ProblemCode, sentence?: string]> 
   ],
 }
 
-/**
- * First words of an error's sentence, for some error codes. Clients search for these words. The path follows, as in
- * `file not found: /a/b`.
- */
+/** First words of an error's sentence, which clients search for. The path follows: `file not found: /a/b`. */
 const openings: Partial<Record<ProblemCode, readonly [words: string, sentence: string]>> = {
   file_not_found: ['file not found', 'There is no such file or directory.'],
   file_access_denied: ['permission denied', problems.file_access_denied[2]],
@@ -95,10 +91,7 @@ const meaning = (error: unknown): readonly [code: ProblemCode, sentence?: string
 type About = {
   /** The path in the caller's request. */
   path?: string | undefined
-  /**
-   * The problem to report if the kernel refuses this call with EINVAL. Each call has its own, because the kernel uses EINVAL for
-   * many failures.
-   */
+  /** The problem for EINVAL, which the kernel uses for many failures, so each call has its own. */
   einval?: readonly [code: ProblemCode, sentence: string]
 }
 

@@ -17,15 +17,12 @@ const recordBytes = 16 * 1024
 /** Options of `grep`. `--no-messages`: unreadable files are skipped. Fifos, devices and binary files are skipped too. */
 const options = ['-F', '-n', '-H', '-I', '--null', '--no-messages', '--devices=skip', '--color=never']
 
-/**
- * A command that tests whether the image has GNU grep. GNU grep accepts all `options` and exits with 1, because /dev/null has
- * no match. Another `grep` exits with another code.
- */
+/** A command that tests for GNU grep, which accepts all `options` and exits with 1, because /dev/null has no match. */
 const isKnownBy = ['grep', ...options, '-e', 'x', '--', '/dev/null']
 
 /**
- * A script for BusyBox's `grep`, which neither separates file names from lines in its output nor skips binary files. So the
- * script searches file by file. `$1` is the text to find; the other arguments are the files.
+ * A script for BusyBox's `grep`, which does not separate file names from lines, and does not skip binary files. It searches file by
+ * file. `$1`: the text; the other arguments: the files.
  */
 const slowly = `p=$1
 shift
@@ -57,8 +54,7 @@ export const find = async (
     throw aboutPath('invalid_file_path', path, 'This is neither a regular file nor a directory.')
   }
   const matches: Match[] = []
-  // In the output of `grep`, a file name ends with NUL, because names may contain any other byte. The matching line ends with a
-  // line break.
+  // `grep` ends a file name with NUL, because a name may contain a line break, and a matching line with a line break.
   const records = new Records([0, 0x0a], recordBytes)
   let file: string | undefined
   let bytes = 0

@@ -1,5 +1,5 @@
-// Reads a multipart body (RFC 2046 §5.1, RFC 7578) as a stream, part by part. It reads the next chunk only when the consumer of a
-// part requests more, and has one chunk in memory at a time. The memory of a chunk is reused for the next chunk.
+// Reads a multipart body (RFC 2046 §5.1, RFC 7578) as a stream, part by part. It reads a chunk only when the consumer requests
+// more, and reuses the chunk's memory for the next one.
 import { Problem } from '#src/problems.ts'
 
 const headerBytes = 16 * 1024
@@ -33,8 +33,7 @@ const nameOf = (header: Buffer): string => {
 class PartReader {
   readonly #chunks: AsyncIterator<Buffer>
   readonly #delimiter: Buffer
-  // A delimiter comes after a line break, except that the first delimiter may be at the very start of the body. To treat all
-  // delimiters alike, the reader adds a line break before the body.
+  // Delimiters begin with a line break, except perhaps the first. A line break before the body makes all alike.
   #held: Buffer = Buffer.from('\r\n')
   #isInContents = true
 
@@ -50,9 +49,7 @@ class PartReader {
     this.#held = held.length === 0 ? value : Buffer.concat([held, value])
   }
 
-  /**
-   * Returns how many bytes at the end of the chunk in memory may be the start of a delimiter that continues in the next chunk.
-   */
+  /** Returns how many bytes at the end may be the start of a delimiter that continues in the next chunk. */
   #doubtfulBytes(): number {
     for (let size = Math.min(this.#held.length, this.#delimiter.length - 1); size > 0; size--) {
       const end = this.#held.subarray(-size)

@@ -79,8 +79,8 @@ suite('paths that are not ordinary files', () => {
     symlinkSync('circle', room.at('circle'))
     symlinkSync('nowhere', room.at('dangling'))
     symlinkSync('a', room.at('to-a'))
-    // After a link, the kernel resolves `..` to the parent of the link's target. If Alcove removed `to-b/..` from the
-    // text, it would not find this file.
+    // The kernel resolves `..` after a link to the parent of the link's target. If Alcove removed `to-b/..` from the text, it would
+    // not find this file.
     assert.equal((await room.get('/download', { path: `${room.directory}/to-b/../file` })).text, 'found')
     assert.equal((await room.get('/download', { path: `${room.at('to-a')}/file` })).text, 'found')
     assert.equal((await room.get('/download', { path: `/../../..${room.at('a', 'file')}` })).text, 'found')

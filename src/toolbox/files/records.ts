@@ -1,8 +1,6 @@
 // Cuts a stream into records, and keeps at most `bound` bytes of each.
 
-/**
- * Maximum size of an answer that lists files or matches of a search, in bytes of JSON. A list is cut where it exceeds this size.
- */
+/** Maximum size of a list of files or matches, in bytes of JSON. A longer list is cut. */
 export const answerBytes = 16 * 1024 * 1024
 
 export class Records {
@@ -12,16 +10,13 @@ export class Records {
   #size = 0
   #count = 0
 
-  /**
-   * `ends`: the bytes that end records, in turn. With two bytes, the first ends the records 1, 3, 5 and so on, and the second ends
-   * the records 2, 4, 6 and so on.
-   */
+  /** `ends`: the bytes that end records. With two, the first ends the 1st, 3rd, 5th record, and the second the others. */
   constructor(ends: readonly number[], bound: number) {
     this.#ends = ends
     this.#bound = bound
   }
 
-  /** Returns the records that are now complete, without their end bytes. A record longer than `bound` is cut to its beginning. */
+  /** Returns the complete records, without their end bytes, each cut to `bound` bytes. */
   *push(data: Buffer): Generator<Buffer> {
     for (let from = 0; from < data.length; ) {
       const at = data.indexOf(this.#ends[this.#count % this.#ends.length]!, from)

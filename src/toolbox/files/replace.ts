@@ -1,5 +1,4 @@
-// Replaces a text in files. Files are streamed, and each file is replaced as a whole or not at all. The text is not a
-// pattern.
+// Replaces a text, not a pattern, in files. Each file is streamed, and replaced as a whole or not at all.
 
 import type { Deadline } from '#src/toolbox/running/deadline.ts'
 import type { Files } from '../agent/agent.ts'
@@ -8,10 +7,7 @@ import type { ReplaceRequest, ReplaceResult } from './schemas.ts'
 
 const pieceBytes = 64 * 1024
 
-/**
- * Thrown while the new file is written, if the old file is binary or does not contain the text to replace. This aborts the write,
- * and the old file stays in place.
- */
+/** Thrown to abort a write if the old file is binary or lacks the text. The old file stays. */
 class Untouched extends Error {
   readonly isFailure: boolean
 
@@ -41,10 +37,7 @@ class Gathered {
   }
 }
 
-/**
- * Replaces every `from` by `to`, also where a match extends over two chunks. Holds little more than one chunk in memory. Joins
- * the output into larger pieces, because writing one piece per match would be slow.
- */
+/** Replaces every `from` by `to`, even across two chunks. Holds little more than one chunk in memory. */
 export async function* replacing(
   chunks: AsyncIterable<Buffer>,
   from: Buffer,

@@ -1,5 +1,4 @@
-// Runs one of the image's own tools with arguments, never through a shell. The tool ends by itself, at the deadline, or when
-// `take` has enough output.
+// Runs one of the image's own tools, never through a shell. It ends by itself, at the deadline, or when `take` has enough output.
 
 import type { Deadline } from '#src/toolbox/running/deadline.ts'
 import { runToEnd } from '#src/toolbox/running/run.ts'
@@ -18,8 +17,7 @@ type Tool = {
 }
 
 /**
- * Runs a tool and returns its exit code. Returns `undefined` if the tool was ended because `take`, which receives the tool's
- * output, returned false. Throws the errors of `runToEnd`.
+ * Runs a tool and returns its exit code. `undefined`: it was ended because `take` returned false. Throws the errors of `runToEnd`.
  */
 export const runTool = async (
   sandbox: ToolboxSandbox,

@@ -2,10 +2,7 @@
 import Type from 'typebox'
 import { LongText, longestText } from '#src/http/shapes.ts'
 
-/**
- * Maximum length of a path. The kernel's limit is lower, so the kernel refuses a path that is too long. In a call with a list of
- * paths, only that path then gets an error.
- */
+/** Maximum length of a path, above the kernel's. The kernel then refuses only the one path of a list that is too long. */
 const longestPath = 16_384
 
 /** Path of a file: absolute, or relative to the user's home. */

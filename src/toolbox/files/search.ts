@@ -15,8 +15,8 @@ const nameBytes = 16 * 1024
 /** Matches `**` with a slash after it, which means any number of directories, or none. */
 const anyDirectories = /(?<=^|\/)(?:\*\*\/)+/
 /**
- * Maximum number of `**` per pattern. `**` means any number of directories, or none. `find` needs a separate pattern for "none", so
- * each `**` doubles the number of patterns.
+ * Maximum number of `**` per pattern. "No directory" needs a separate pattern of `find`, so each `**` doubles the number of
+ * patterns.
  */
 const anyDirectoriesMax = 6
 

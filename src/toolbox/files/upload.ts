@@ -1,5 +1,4 @@
-// Receives files. A file is changed only after all its contents are on the sandbox's disk. Memory holds only the bytes that are
-// being passed from the caller's socket to the agent's.
+// Receives files. A file is changed when all its contents are on the sandbox's disk. Memory holds only the bytes under way.
 import type { IncomingMessage } from 'node:http'
 import { giveBack } from '#src/kit/pour.ts'
 import { Problem } from '#src/problems.ts'
@@ -12,8 +11,8 @@ const maxParts = 2 * 1000
 const pathBytes = 16 * 1024
 
 /**
- * The body of an upload in pieces. The memory of each piece is reused when the next piece is requested. If the reader stops
- * early, the connection must stay open, because the answer still has to be sent on it.
+ * The body of an upload in pieces. A piece's memory is reused when the next piece is requested. If the reader stops early, the
+ * connection stays open for the answer.
  */
 async function* bodyOf(request: IncomingMessage): AsyncGenerator<Buffer, void, void> {
   try {
@@ -22,7 +21,7 @@ async function* bodyOf(request: IncomingMessage): AsyncGenerator<Buffer, void, v
       giveBack(chunk as Buffer)
     }
   } catch (cause) {
-    // If the body comes too slowly, reading it throws a Problem already (408). Any other error means that the body was cut short.
+    // A body that comes too slowly throws a Problem already (408). Any other error means that the body was cut short.
     throw cause instanceof Problem ? cause : new Problem('bad_request', 'The upload was cut short.', { cause })
   }
 }
@@ -73,8 +72,8 @@ const storePart = async (files: Files, part: Part, paths: Paths): Promise<Proble
 }
 
 /**
- * Combines the failures of several files into one Problem. If all failures have one code, the result has that code. Otherwise
- * the code is `rate_limited` if any failure has it, because a retry may help. Else the code is `bad_request`.
+ * Combines failures of several files into one Problem with their common code. Mixed codes become `rate_limited` if it is among
+ * them, because a retry may help, else `bad_request`.
  */
 const together = (failures: readonly Problem[]): Problem => {
   const codes = new Set(failures.map(({ code }) => code))
@@ -84,9 +83,7 @@ const together = (failures: readonly Problem[]): Problem => {
   return new Problem(codes.size === 1 && first ? first : mixed, sentence, { cause: failures[0]?.cause })
 }
 
-/**
- * Stores any number of files, each from a pair of `files[i].path` and `files[i].file`. A failed file does not stop the others.
- */
+/** Stores files from pairs of `files[i].path` and `files[i].file`. A failed file does not stop the others. */
 export const bulkUpload = (files: Files, request: IncomingMessage): Promise<void> =>
   told(async () => {
     const boundary = boundaryOf(request.headers['content-type'])

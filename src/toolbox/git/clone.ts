@@ -3,10 +3,7 @@ import { credentialsOf, optionsFor, originOf, splitUrl } from './credentials.ts'
 import type { Git } from './run-git.ts'
 import { type CloneRequest, given, type InitRequest } from './schemas.ts'
 
-/**
- * Clones a repository. `home` runs git in the user's home and `repository` in the target directory, because only the home
- * exists before the clone.
- */
+/** Clones a repository. `home` runs git in the user's home, because the target directory of `repository` does not exist yet. */
 export const clone = async (home: Git, repository: Git, body: CloneRequest): Promise<void> => {
   const { url, credentials: fromUrl } = splitUrl(body.url)
   const origin = originOf(url)
@@ -26,8 +23,7 @@ export const clone = async (home: Git, repository: Git, body: CloneRequest): Pro
   const commit = given(body.commit_id)
   if (commit === undefined) return
   if ((await repository.ask(['cat-file', '-e', `${commit}^{commit}`])).exitCode !== 0) {
-    // The clone may lack the commit, if the clone is shallow or the commit is on no branch. Then fetch it: most servers send
-    // a commit by its full id.
+    // A shallow clone may lack the commit, or the commit is on no branch. Most servers send a commit by its full id.
     const fetched = await repository.ask(['fetch', '--quiet', ...depth, '--', 'origin', commit], options)
     if (fetched.exitCode !== 0) {
       throw new Problem('not_found', `The repository was cloned, but it has no commit ${commit}.`)

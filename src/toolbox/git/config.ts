@@ -17,10 +17,7 @@ export const placeOf = ({ scope, path }: Place): { directory?: string; option: s
   return { option: '--local', directory: repository }
 }
 
-/**
- * Reads a setting; `null` if it is not set. If a setting has several values, git uses the last one, so this function
- * returns the last one.
- */
+/** Reads a setting; `null` if it is not set. Like git, returns the last of several values. */
 export const getConfig = async (git: Git, option: string, key: string): Promise<{ value: string | null }> => {
   const answer = await git.ask(['config', option, '-z', '--get', key])
   if (answer.exitCode === 1) return { value: null }
@@ -34,8 +31,8 @@ export const setConfig = async (git: Git, option: string, key: string, value: st
 }
 
 /**
- * Stores a password on the sandbox's disk, in plain text, so that later calls and later starts find it. The file is git's own
- * credential store (`~/.git-credentials`, readable only by its user). The SDK calls this `dangerouslyAuthenticate`.
+ * Stores a password in plain text in git's own credential store (`~/.git-credentials`, readable only by its user). The SDK calls
+ * this `dangerouslyAuthenticate`.
  */
 export const storeCredentials = async (home: Git, body: StoreCredentialsRequest): Promise<void> => {
   const protocol = given(body.protocol) ?? 'https'

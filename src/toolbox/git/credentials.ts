@@ -1,8 +1,8 @@
-// Credentials for one call. A single git process has them in its environment, and a credential helper passes them on to git. So no
-// file, no argument and no remote's URL contains the credentials, and they no longer exist after the process has ended.
+// Credentials for one call. A single git process has them in its environment, and a credential helper passes them on to git. No
+// file, argument or remote's URL contains them.
 //
-// During the call, other processes of the sandbox's user, including hooks, can read the credentials. They could read a file, a
-// socket or a pipe, too. A caller that gives a password to a sandbox trusts the processes of the sandbox's user.
+// During the call, other processes of the sandbox's user, including hooks, can read the credentials. A caller that gives a password
+// to a sandbox trusts these processes.
 import { Problem } from '#src/problems.ts'
 import type { GitOptions } from './run-git.ts'
 import { type Account, given } from './schemas.ts'
@@ -12,8 +12,8 @@ type Credentials = { username: string; password: string }
 const names = { username: 'ALCOVE_GIT_USERNAME', password: 'ALCOVE_GIT_PASSWORD' } as const
 
 /**
- * The credential helper, which git runs with `get`, `store` or `erase`. `printf` is a builtin of every sh, so process lists do
- * not show its arguments.
+ * The credential helper, which git runs with `get`, `store` or `erase`. Process lists do not show arguments of `printf`, a builtin
+ * of every sh.
  */
 const helper = `!f() { if test "$1" = get; then printf 'username=%s\\npassword=%s\\n' "$${names.username}" "$${names.password}"; fi; }; f`
 
@@ -28,9 +28,8 @@ export const originOf = (url: string): string | undefined => {
 }
 
 /**
- * Options that set a credential helper for the hosts of these URLs only, because a redirect or a submodule may send git to other
- * hosts. The empty helper disables the sandbox's own helpers for these hosts. Otherwise git's helper `store` could save the
- * credentials of this call in a file.
+ * Options that set a credential helper for these hosts only: a redirect or a submodule may lead to others. The empty helper
+ * disables the sandbox's own helpers, of which `store` could save the credentials in a file.
  */
 export const optionsFor = (credentials: Credentials | undefined, urls: readonly string[]): GitOptions => {
   const origins = new Set(urls.map(originOf).filter((origin) => origin !== undefined))
@@ -44,10 +43,7 @@ export const optionsFor = (credentials: Credentials | undefined, urls: readonly 
   }
 }
 
-/**
- * The credentials of a request. A token without a user name gets the name `git`, because most hosts accept a token with any
- * name.
- */
+/** The credentials of a request. A token gets the user name `git`, because most hosts accept any name. */
 export const credentialsOf = (account: Account): Credentials | undefined => {
   const username = given(account.username)
   const password = given(account.password)

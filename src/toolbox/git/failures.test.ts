@@ -1,5 +1,5 @@
-// Tests how error messages of git are translated, for messages that a test cannot cause on every machine. The texts are what
-// git prints under LC_ALL=C. The tests of the endpoints cover git's other messages.
+// Tests the translation of git's messages (LC_ALL=C) that a test cannot cause on every machine. The endpoints' tests cover the
+// others.
 import assert from 'node:assert/strict'
 import { suite, test } from 'node:test'
 import { problemOf } from './failures.ts'

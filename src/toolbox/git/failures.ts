@@ -1,5 +1,5 @@
-// Translates failures of git into Problems for the caller. Git reports most failures only as text, so this file parses message
-// texts; no other file does. All calls run under LC_ALL=C, and tests cause the messages with a real git.
+// Translates failures of git into Problems. Git reports most failures only as text, which only this file parses. All calls run
+// under LC_ALL=C, and tests cause the messages with a real git.
 import { Problem, type ProblemCode } from '#src/problems.ts'
 
 /** Patterns of git's messages, and their meaning. The first pattern that matches decides. */
@@ -44,13 +44,10 @@ const meanings = [
 ] as const satisfies readonly (readonly [ProblemCode, RegExp])[]
 
 const sentenceLength = 1000
-/**
- * Maximum length of a line that is matched, in characters. A pattern may take quadratic time, and a hook can print lines of any
- * length.
- */
+/** Maximum length of a matched line in characters. A pattern may take quadratic time, and a hook can print lines of any length. */
 const lineLength = 1024
 
-/** Returns git's message without hints, progress and control characters. A remote may have sent the control characters. */
+/** Returns git's message without hints, progress, and the control characters that a remote may have sent. */
 const sentenceOf = (stderr: string): string | undefined => {
   const lines = stderr
     .split(/[\r\n]+/)

@@ -6,10 +6,7 @@ import { join } from 'node:path'
 import { suite, test } from 'node:test'
 import { GitRoom, refusal } from './testing/git-room.ts'
 
-/**
- * Returns a script that takes the place of git and prints a record again and again, in total 15 MiB. The gate reads up to 16
- * MiB.
- */
+/** Returns a fake git that prints a record again and again, 15 MiB in total. The gate reads up to 16 MiB. */
 const prints = (record: string) =>
   `#!/bin/sh\nyes '${record}' | head -c ${15 * 1024 * 1024} | tr '\\n' '${record === '' ? '\\n' : '\\0'}'\n`
 

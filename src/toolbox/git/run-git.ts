@@ -1,5 +1,5 @@
-// Runs the image's own git inside the sandbox, as the sandbox's user, never through a shell. Git never prompts and never opens a
-// pager or an editor. Its messages are English, so that failures.ts can parse them. Time and output are limited.
+// Runs the image's own git inside the sandbox, as the sandbox's user, never through a shell. Git never prompts, and its messages
+// are English, so that failures.ts can parse them.
 import { constants } from 'node:os'
 import { Problem } from '#src/problems.ts'
 import type { Deadline } from '#src/toolbox/running/deadline.ts'
@@ -16,8 +16,8 @@ const answerBytes = 16 * 1024 * 1024
 const complaintBytes = 64 * 1024
 
 /**
- * Maximum number of records in git's output, which may have 16 MiB. Real file names are so long that 16 MiB contain far fewer.
- * Without this limit, a hostile program in place of git could print empty records and keep the gate busy.
+ * Maximum number of records in git's output of up to 16 MiB. Real output has far fewer. A hostile program in place of git could
+ * keep the gate busy with empty records.
  */
 const mostRecords = 250_000
 
@@ -25,10 +25,7 @@ const mostRecords = 250_000
 const graceMs = 5_000
 
 export type GitOptions = {
-  /**
-   * Settings (`name=value`) for this call only, which override every configuration file. All processes in the sandbox can see
-   * them.
-   */
+  /** Settings (`name=value`) for this call, which override all configuration files. All processes in the sandbox can see them. */
   settings?: readonly string[]
   env?: Record<string, string>
   stdin?: string
@@ -45,8 +42,7 @@ export type Git = {
 const quietly = {
   LC_ALL: 'C',
   GIT_TERMINAL_PROMPT: '0',
-  // Empty, so that git starts no program that asks for a password. If the variable were unset, git would take such a program from
-  // its other settings.
+  // Empty: git starts no program that asks for a password. Unset, git would look for one in its other settings.
   GIT_ASKPASS: '',
   SSH_ASKPASS: '',
   GIT_PAGER: 'cat',
@@ -59,10 +55,7 @@ const quietly = {
 
 const always = ['protocol.ext.allow=never', 'color.ui=false', 'core.quotePath=false']
 
-/**
- * Ends git with SIGTERM, so that it can clean up. The connection to the agent stays open until git ends or the grace period is
- * over.
- */
+/** Ends git with SIGTERM, so that it can clean up. The connection stays open until git ends or the grace period is over. */
 const endInOrder = (command: RunningCommand) => {
   command.kill(constants.signals.SIGTERM)
   const timer = setTimeout(() => {
@@ -87,10 +80,7 @@ const asProblem = (failure: StartFailed, spec: Parameters<typeof callersFault>[1
   return fault ?? new Problem('unprocessable', 'This sandbox has no git that could be started.', { cause: failure })
 }
 
-/**
- * Returns an object that runs git in one directory of one sandbox, with the deadline of one call. Default directory: where
- * the sandbox's processes start.
- */
+/** Runs git in one directory with one call's deadline. Default directory: where the sandbox's processes start. */
 export const gitIn = (sandbox: ToolboxSandbox, deadline: Deadline, directory?: string): Git => {
   const ask: Git['ask'] = async (args, { settings = [], env = {}, stdin } = {}) => {
     using stdout = new BoundedOutput(sandbox.assignment.organizationId, answerBytes)
@@ -130,10 +120,7 @@ export const recordsOf = (stdout: Buffer, end: '\0' | '\n', encoding: BufferEnco
   return records
 }
 
-/**
- * Passes file names to git through standard input. So no list is too long, and git mistakes no name for an option or a
- * pattern: a name means the file of that name, whatever characters it contains.
- */
+/** Passes file names to git through standard input. No list is too long, and git takes no name for an option or a pattern. */
 export const fileList = (files: readonly string[]) => ({
   args: ['--pathspec-from-file=-', '--pathspec-file-nul'],
   options: { stdin: files.join('\0'), env: { GIT_LITERAL_PATHSPECS: '1' } },

@@ -1,5 +1,5 @@
-// Requests and answers of the git endpoints. A value that becomes an argument of git must not start with `-`, because git could
-// read it as an option.
+// Requests and answers of the git endpoints. A value that becomes an argument of git must not start with `-`: git could read it as
+// an option.
 import Type from 'typebox'
 import { optional, orNull } from '#src/http/shapes.ts'
 

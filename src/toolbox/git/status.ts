@@ -14,10 +14,7 @@ const words: Record<string, StatusWord> = {
   U: 'Updated but unmerged',
 }
 
-/**
- * Decodes the name of a file or branch from git's output, which was read as latin1, so that every byte is unchanged. Bytes that
- * are not UTF-8 become U+FFFD.
- */
+/** Decodes a name from git's output, whose bytes were read as latin1. Bytes that are not UTF-8 become U+FFFD. */
 const nameOf = (latin1: string) => Buffer.from(latin1, 'latin1').toString('utf8')
 
 /** Returns the rest of a record after its first `count` fields. The rest may contain spaces, as file names do. */

@@ -1,5 +1,5 @@
-// The contexts of a sandbox. Each context is a job in the agent, which also stores the context's metadata. The gate remembers
-// nothing, so contexts and their variables survive a restart of the gate.
+// The contexts of a sandbox. Each is a job of the agent with its metadata, so contexts and their variables survive a restart of the
+// gate.
 import { randomUUID } from 'node:crypto'
 import { readFileSync } from 'node:fs'
 import { Problem } from '#src/problems.ts'
@@ -16,20 +16,19 @@ export const defaultContext = 'default'
 
 const contextsMax = 64
 /**
- * Maximum size in bytes of the messages of a context's Python process (worker.py) that the agent stores on the sandbox's disk. If
- * more messages arrive before the gate reads them, the oldest are lost.
+ * Maximum bytes of a context's messages (worker.py) that the agent stores on the sandbox's disk. Beyond it, the oldest unread
+ * messages are lost.
  */
 const ringBytes = 16 * 1024 * 1024
 const prefix = 'python.'
 /**
- * Suffix of the second job name of a context. A context uses its two job names in turn, one per restart, so the old job remains if
- * the new one fails to start.
+ * Suffix of a context's second job name. Restarts use the two names in turn, so the old job remains if the new one fails to start.
  */
 const second = '~'
 const program = readFileSync(new URL('./worker.py', import.meta.url), 'utf8')
 /**
- * The variable that passes the program to Python. If the program were an argument, `pkill -f` with any word of the program would
- * end every context.
+ * The variable that passes the program to Python. If the program were an argument, `pkill -f` with any word of it would end every
+ * context.
  */
 const programVariable = '_ALCOVE_PROGRAM'
 const evalProgram = `import os;exec(os.environ.pop('${programVariable}'))`

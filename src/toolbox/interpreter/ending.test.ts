@@ -41,8 +41,8 @@ suite('the timeout of interpreter code', () => {
     await using box = await startToolbox()
     const contextId = await newContext(box)
     const { jobs } = box.native.agent
-    // Imitate a gate that was killed after it had sent endless code to the worker. The deadline of that code passed 4.9 s ago,
-    // and the worker ends itself 5 s after a deadline (LATE_SECONDS in worker.py).
+    // Imitate a gate that was killed after it had sent endless code. The deadline passed 4.9 s ago. The worker ends itself 5 s
+    // after a deadline (LATE_SECONDS in worker.py).
     const request = { id: 'of a runner', code: 'sum(range(10 ** 15))', envs: {}, deadline: Date.now() - 4900 }
     await jobs.input(`python.${contextId}`, Buffer.from(`${JSON.stringify(request)}\n`))
     const isEnded = async () => (await jobs.list()).every(({ state }) => state === 'ended')
@@ -96,7 +96,7 @@ suite('the end of an interpreter context’s Python', () => {
 })
 
 suite('interpreter runs that a killed gate left behind', () => {
-  /** Sends a request directly to the worker, as the gate that was killed did. So the running gate does not know of this run. */
+  /** Sends a request directly to the worker, so that the running gate does not know of this run. */
   const askAsBefore = async (box: Toolbox, code: string, deadline: number | null) => {
     await printed(box, 'pass')
     const request = JSON.stringify({ id: 'of-the-one-before', code, envs: {}, deadline })
@@ -148,8 +148,8 @@ suite('interpreter runs that a killed gate left behind', () => {
 
 suite('an interpreter run whose message about its end was overwritten', () => {
   /**
-   * Python code that ends its run while the client reads nothing. A child process then fills the buffer of the output (the ring),
-   * so that the message about the end is overwritten.
+   * Python code that ends its run while the client reads nothing. A child process then overwrites the message about the end in the
+   * ring.
    */
   const loseEnd = (file: string) => `import subprocess
 print("x" * 40_000_000)

@@ -1,5 +1,4 @@
-// Serves the WebSocket of one execution. The client sends a request, the gate sends output, and the close code says how the
-// execution ended.
+// Serves the WebSocket of one execution. The close code says how the execution ended.
 import type { WebSocket } from 'ws'
 import { closeWith, keepAlive, sendWhole } from '#src/http/socket.ts'
 import { readPart } from '#src/http/validate.ts'
@@ -71,10 +70,7 @@ const deathOf = ({ exitCode, signal }: Exit, shortage: OutOfMemory | undefined):
 
 const tell = (socket: WebSocket, message: object) => sendWhole(socket, JSON.stringify(message))
 
-/**
- * The value of a run's last expression, in the forms in which a notebook can show it, by media type. After a run without an error,
- * they are sent by worker.py, which runs the code in the sandbox.
- */
+/** The value of a run's last expression, by media type. worker.py sends it after a run without an error. */
 type Display = { formats?: Record<string, string> }
 
 /** Sends output to the client. After the client has disconnected, output is dropped. */
@@ -97,8 +93,7 @@ const tellEnding = async (
 ): Promise<void> => {
   if (ending.how === 'done') {
     const display = formats === undefined ? {} : { display: formats }
-    // Python still runs, but the kernel may have killed a process that the code had started. So look for processes that
-    // were killed for lack of memory.
+    // Python still runs, but the kernel may have killed a process that the code had started.
     const shortage = await findOutOfMemory(0)
     if (shortage !== undefined) await tell(socket, { type: 'stderr', text: shortage.line })
     const oom = shortage === undefined ? {} : { oom: shortage.oom }

@@ -1,12 +1,12 @@
-// Reads the messages of the worker (worker.py). Hostile code can write to the same output, so lines are limited in length, and
-// lines that are not messages are skipped.
+// Reads the messages of the worker (worker.py). Hostile code can write to the same output, so lines are limited, and other lines
+// are skipped.
 
 /** `id`: id of the run; `null` between runs. */
 type About = { id: string | null }
 
 /**
- * A message from worker.py, the Python process in the sandbox that runs a context's code. `deadline`: in ms since 1970. `asked`:
- * the random word that the gate sent when it asked whether the worker is free (`Asking` in run.ts).
+ * A message from worker.py. `deadline`: in ms since 1970. `asked`: the random word in the gate's question whether the worker is
+ * free.
  */
 export type WorkerMessage = About &
   (
@@ -15,10 +15,7 @@ export type WorkerMessage = About &
     | { type: 'error'; name: string; value: string; traceback: string }
     | {
         type: 'display'
-        /**
-         * The value of the run's last expression, in each form in which a notebook can show it: for each media type, text or
-         * base64.
-         */
+        /** The value of the run's last expression, as text or base64 for each media type. */
         formats: Record<string, string>
       }
     | { type: 'done' }
@@ -30,8 +27,8 @@ export const lineBytes = 1024 * 1024
 const newline = 10
 
 /**
- * Length of the shortest message, and the bytes with which every message begins. Checking a line for these is a hundred times
- * faster than parsing it.
+ * Length of the shortest message, and the first bytes of every message. Checking these is a hundred times faster than parsing a
+ * line.
  */
 const leastBytes = 24
 const opening = Buffer.from('{"id"')

@@ -1,6 +1,5 @@
-// A run of code in a worker, the Python process of a context, from the request to the end. A worker does one run after the other.
-// After a restart of the gate, a run that the previous gate process began may still be running. So the gate waits for that run
-// first, until the deadline that the worker reports for it.
+// A run of code in a worker, the Python process of a context. A worker does one run after the other. After a restart of the gate,
+// an earlier run may still be running. The gate waits for that run first, at most until its deadline.
 import { randomUUID } from 'node:crypto'
 import { constants } from 'node:os'
 import { type Exit, isRefused, type Jobs } from '../agent/agent.ts'
@@ -10,15 +9,12 @@ import { lastMessage, lineBytes, MessageReader, type WorkerMessage } from './mes
 export type Ending = { how: 'done' } | { how: 'timeout' } | { how: 'died'; exit: Exit }
 type RunOutput = Exclude<WorkerMessage, { type: 'start' | 'done' | 'free' }>
 type WithoutId<Message> = Message extends unknown ? Omit<Message, 'id'> : never
-/** Receives the output of the run. If `Take` is slow, the gate reads the output more slowly, but the run is not slowed down. */
+/** Receives the output of the run. A slow `Take` makes the gate read more slowly, but not the run. */
 export type Take = (output: WithoutId<RunOutput> | { type: 'lost'; bytes: number }) => Promise<void>
 
 type RunRequest = { code: string; envs: Record<string, string>; timeoutSeconds: number }
 
-/**
- * Time in ms between the interrupt (SIGINT) of a run at its deadline, and the kill (SIGKILL) of the worker, the process that runs
- * the code.
- */
+/** Time in ms between the interrupt (SIGINT) of a run at its deadline, and the kill (SIGKILL) of the worker. */
 const graceMs = 2000
 /** The longest time that a timer can have, in ms. A longer timeout (over 24 days) is cut to this time. */
 const longestMs = 2 ** 31 - 1
@@ -64,9 +60,8 @@ class Deadline {
 const askMs = 1000
 
 /**
- * Asks the worker, the Python process that runs the caller's code (worker.py), whether it is free. On a full disk, the message that
- * a run is over may be lost. The answer may be lost too, so the question is repeated. The worker answers only after all earlier
- * requests, so any answer means that it is free.
+ * Asks the worker whether it is free. On a full disk, the end of a run may be lost, and so may the answer, so the question is
+ * repeated. The worker answers only after all earlier requests.
  */
 class Asking {
   readonly #jobs: Jobs
@@ -83,8 +78,7 @@ class Asking {
   begin(): void {
     if (this.#isOver || this.#timer !== undefined) return
     this.#timer = setTimeout(async () => {
-      // Ask the worker only after it has accepted the previous question, so that questions do not pile up. Ignore the error of an
-      // ended worker: `follow` reports the end.
+      // Wait until the question is accepted, so that questions do not pile up. `follow` reports the end of a worker.
       await this.#jobs
         .input(this.#jobId, Buffer.from(`\n${JSON.stringify({ ask: this.#word })}\n`))
         .catch(() => undefined)
@@ -128,8 +122,8 @@ const follow = async (
 }
 
 /**
- * Reads messages in small pieces and lets the event loop do other work between two pieces. Otherwise hostile lines could
- * block it, because lines that look like messages are slow to check.
+ * Reads messages in small pieces, between which the event loop does other work: hostile lines that look like messages are slow to
+ * check.
  */
 const readInTurns = async (reader: MessageReader, data: Buffer): Promise<WorkerMessage[]> => {
   const messages: WorkerMessage[] = []
@@ -178,10 +172,7 @@ const outwait = async (jobs: Jobs, context: Context): Promise<void> => {
   }
 }
 
-/**
- * Waits until the worker is free. Returns true if it had to wait. In that case, check the worker: it may have ended during the
- * wait.
- */
+/** Waits until the worker is free. Returns true if it had to wait: the worker may have ended meanwhile. */
 export const outwaitOthers = async (jobs: Jobs, context: Context): Promise<boolean> => {
   const hasWaited = await isBusy(jobs, context)
   if (hasWaited) await outwait(jobs, context)

@@ -64,15 +64,14 @@ const flatten = (result: unknown, uri: string): LspSymbol[] =>
   })
 
 /**
- * Maximum total size in bytes of the copies of the document's URI in one answer. Each symbol has a copy, so without this limit a
- * small message of a language server could become gigabytes. The size of that message limits all other parts of the answer.
+ * Maximum bytes of the copies of the document's URI in one answer. Each symbol has a copy, so a small message could become
+ * gigabytes.
  */
 const uriBytes = 32 * 1024 * 1024
 
 /**
- * Returns the symbols of a server's answer as a flat list, in which a nested symbol comes after the symbol that contains it. `uri`:
- * the document of symbols that name no document. Throws a 422 if the copies of `uri` would have more than `uriBytes` bytes in
- * total.
+ * Returns the symbols as a flat list, nested ones after their container. `uri`: the document of symbols that name none. Throws a
+ * 422 if the copies of `uri` exceed `uriBytes`.
  */
 export const symbolsOf = (result: unknown, uri = ''): LspSymbol[] => {
   const symbols = flatten(result, uri)

@@ -1,5 +1,5 @@
-// Resolves the paths of files that callers name. The SDK writes `file://` and then the path as it is. Other clients write a
-// URI, in which special characters of the path are encoded, such as `%20` for a space.
+// Resolves the paths of files. The SDK writes `file://` and the plain path. Other clients encode special characters, such as `%20`
+// for a space.
 import { posix } from 'node:path'
 import { pathToFileURL } from 'node:url'
 import { readWhole } from '#src/kit/read-whole.ts'
@@ -33,8 +33,8 @@ export const absolute = async (files: Files, path: string): Promise<string> =>
   posix.resolve(path.startsWith('/') ? '/' : await told(() => files.directory(), { path }), path)
 
 /**
- * Returns the absolute path of a relative path: from the working directory, or from the project if the file exists only there. The
- * SDK's documentation names the working directory for some calls and the project for others.
+ * Resolves a relative path from the working directory, or from the project if the file exists only there. The SDK's documentation
+ * names both.
  */
 const fromProject = async (files: Files, path: string, project: string): Promise<string> => {
   const here = await absolute(files, path)
@@ -43,10 +43,7 @@ const fromProject = async (files: Files, path: string, project: string): Promise
   return (await told(() => exists(files, inProject), { path: inProject })) ? inProject : here
 }
 
-/**
- * Returns the absolute path of a `file://` URI. A `%` is a plain character if a file with that literal path exists; otherwise
- * it encodes a character.
- */
+/** Returns the absolute path of a `file://` URI. `%` is a plain character if a file with that literal path exists. */
 export const pathOf = async (files: Files, uri: string, project: string): Promise<string> => {
   const rest = uri.startsWith('file://') ? uri.slice('file://'.length) : ''
   if (rest === '') throw new Problem('bad_request', 'uri must be file:// and the path of a file.')

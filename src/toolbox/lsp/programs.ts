@@ -1,5 +1,5 @@
-// The programs that the toolbox can start as language servers in a sandbox. The toolbox tries the commands of a language one after
-// the other. The image or the user installs these programs.
+// The language servers that the toolbox can start. It tries the commands of a language in order. The image or the user installs
+// them.
 
 export const languages = ['python', 'typescript', 'javascript'] as const
 export type Language = (typeof languages)[number]

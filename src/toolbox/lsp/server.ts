@@ -1,6 +1,5 @@
-// A language server is a command of the agent whose input stays open. The server ends with its connection, and therefore with
-// the sandbox or the gate. The output of the server is untrusted. A server that breaks a limit is ended, and its open calls are
-// answered with 4xx.
+// A language server is a command of the agent whose input stays open. It ends with its connection, and so with the sandbox or the
+// gate. If it breaks a limit, it is ended, and its open calls get 4xx.
 import { Budget } from '#src/kit/budget.ts'
 import { Problem } from '#src/problems.ts'
 import { type CommandSpec, type RunningCommand, StartFailed } from '../agent/agent.ts'
@@ -54,10 +53,7 @@ const refusalOf = (error: unknown, method: string): Problem => {
   return new Problem('unprocessable', `The language server refused ${method}: ${textOf(message)}`)
 }
 
-/**
- * The reply to a request that the server sends to its client, which is the gate. The gate provides no settings, and accepts each
- * capability that the server registers.
- */
+/** Answers a server's request to its client, the gate. The gate has no settings, and accepts each registered capability. */
 const answerTo = ({ method, params }: Message): object => {
   if (method === 'workspace/configuration') {
     const { items } = (params ?? {}) as { items?: unknown }

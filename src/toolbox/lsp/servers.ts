@@ -1,5 +1,4 @@
-// The language servers of all sandboxes: at most one for each language and project of a sandbox. The list is only in the gate's
-// memory. When the gate ends, the servers end too, and callers start new ones.
+// The language servers of all sandboxes: at most one per language and project. They end with the gate, and callers start new ones.
 import { Budget } from '#src/kit/budget.ts'
 import { Problem } from '#src/problems.ts'
 import { StartFailed } from '../agent/agent.ts'

@@ -3,8 +3,8 @@
 const listenState = '0A'
 
 /**
- * Maximum number of lines that are read, far more than there are ports. The limit is needed because the program that prints the
- * table of sockets belongs to the sandbox, and may print anything.
+ * Maximum number of lines, far more than there are ports. The program that prints them belongs to the sandbox, and may print
+ * anything.
  */
 const mostLines = 200_000
 

@@ -13,10 +13,7 @@ import { route, type ToolboxSandbox } from '../sandbox.ts'
 import { listeningPorts } from './listening.ts'
 
 const timeoutSeconds = 10
-/**
- * Maximum size of the kernel's tables of TCP sockets together, in bytes. Each socket takes a line of 150 bytes. If the
- * tables are longer, the call is refused.
- */
+/** Maximum size in bytes of the tables of TCP sockets, with 150 bytes per socket. Longer tables are refused. */
 const tableBytes = 8 * 1024 * 1024
 
 const listPorts = async (sandbox: ToolboxSandbox, reply: FastifyReply) => {
@@ -28,8 +25,7 @@ const listPorts = async (sandbox: ToolboxSandbox, reply: FastifyReply) => {
     user: sandbox.assignment.user,
     mergeOutput: true,
   }
-  // The command prints the tables of TCP sockets for IPv4 and IPv6. If the sandbox has no IPv6, `cat` prints an error instead of
-  // the second table, and this line is ignored.
+  // Without IPv6, `cat` prints an error in place of the second table. `listeningPorts` ignores it.
   await runToEnd(sandbox.agent, spec, deadline, (data) => output.add(data)).catch((error) => {
     if (!(error instanceof StartFailed)) throw error
     throw callersFault(error, spec) ?? new Problem('unprocessable', 'This sandbox has no program that could tell.')

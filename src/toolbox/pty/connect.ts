@@ -1,5 +1,5 @@
-// A client of a terminal. Each client reads the job's output from the agent, which stores it, independently of other clients. So a
-// slow client does not slow down others, a new client sees earlier output, and a restart of the gate loses no state.
+// A client of a terminal. Each client reads the stored output from the agent on its own. A slow client does not slow down others, a
+// new one sees earlier output, and a restart of the gate loses no state.
 import { constants } from 'node:os'
 import { setTimeout as delay } from 'node:timers/promises'
 import type { WebSocket } from 'ws'
@@ -20,8 +20,8 @@ import { Typing } from './typing.ts'
 /** Number of bytes of earlier output that a new client gets. */
 const scrollbackBytes = 64 * 1024
 /**
- * Interval in ms at which SIGCONT is sent to a shell with `lazyStart`. Such a shell stops itself until its first client connects.
- * A signal that comes before the shell has stopped has no effect, so the signal is repeated.
+ * Interval in ms at which SIGCONT is sent to a shell with `lazyStart`, which stops itself until its first client connects. A
+ * SIGCONT before the stop has no effect.
  */
 const wakeMs = 20
 /** Maximum number of clients of one terminal. Each client follows the output and buffers input on its own. */
@@ -33,10 +33,7 @@ const clients = new Budget({ each: clientsMax })
 const tell = (socket: WebSocket, status: string, more: object = {}) =>
   sendWhole(socket, JSON.stringify({ type: 'control', status, ...more }))
 
-/**
- * Drops the bytes up to the first line break, so that the output does not begin in the middle of a character or a color
- * sequence.
- */
+/** Drops the bytes up to the first line break: they may begin inside a character or a color sequence. */
 const fromLineStart = (data: Buffer): Buffer => data.subarray(data.indexOf('\n') + 1)
 
 class Client {
@@ -59,9 +56,8 @@ class Client {
     const { job, record } = this.#pty
     const begin = record.lazyStart ? startMark.length : 0
     const first = Math.max(begin, job.startOffset, job.endOffset - scrollbackBytes)
-    // A shell with `lazyStart` prints `startMark` before all other output, when its first client connects. Clients do not get
-    // `startMark`: they get the output from the offset `first` on. If `startMark` is not printed yet, reading starts at the
-    // end of the output, which is before `first`, and skips `markLeft` bytes.
+    // A shell with `lazyStart` prints `startMark` before all other output, at its first client. Clients do not get it: if it is not
+    // printed yet, `markLeft` bytes are skipped.
     const from = Math.min(first, job.endOffset)
     let isCut = from > begin
     let markLeft = first - from
@@ -88,8 +84,7 @@ class Client {
   }
 
   /**
-   * Passes the client's input to the terminal once the shell runs. Before that, the terminal would echo the input, as if the
-   * shell had printed it.
+   * Passes the client's input to the terminal once the shell runs. Earlier, the terminal would echo it like output of the shell.
    */
   #takeInput(typing: Typing): void {
     this.#hasStarted = true
@@ -108,10 +103,7 @@ class Client {
     closeWith(this.#socket, closeCode, closeReason)
   }
 
-  /**
-   * Returns an explanation if the kernel killed the shell for lack of memory. If the kernel killed only a child, nothing is
-   * added, because the shell prints a message.
-   */
+  /** Returns an explanation if the kernel killed the shell for lack of memory. About a killed child, the shell prints a message. */
   async #findShortage({ signal }: JobEvent & { type: 'exit' }) {
     const endedAt = new Date()
     const createdAt = new Date(endedAt.getTime() - dyingMs)
@@ -119,10 +111,7 @@ class Client {
     return signal === null ? undefined : (await lookBack(this.#sandbox, [ran]))(ran)
   }
 
-  /**
-   * Whether output is missing because this client reads too slowly. If false, the agent could not store the output, because
-   * the sandbox's disk is full.
-   */
+  /** Whether output is missing because this client reads too slowly. Otherwise the agent could not store it on a full disk. */
   async #isTooSlow({ offset, lostBytes }: JobEvent & { type: 'truncated' }): Promise<boolean> {
     const now = (await this.#sandbox.agent.jobs.list()).find(({ id }) => id === this.#pty.job.id)
     if (now !== undefined && now.startOffset > offset) {
@@ -143,10 +132,7 @@ class Client {
   }
 }
 
-/**
- * Connects a client. `find` returns the terminal, and may create it. If `find` fails, its error is sent to the client, and
- * the socket is closed.
- */
+/** Connects a client. `find` returns or creates the terminal. The client gets the error of `find`. */
 export const connect = async (socket: WebSocket, sandbox: ToolboxSandbox, find: () => Promise<Pty>): Promise<void> => {
   // Listen for input before the first `await`, because a client may type immediately.
   const typing = new Typing(socket, sandbox.id)

@@ -12,8 +12,8 @@ const pathBytes = 1024
 const timeoutSeconds = 10
 
 /**
- * Returns the absolute path of `cwd`. Runs a command in the sandbox to find it, because only the sandbox knows the home and
- * resolves relative paths. Throws a refusal for a directory that cannot be entered.
+ * Returns the absolute path of `cwd`. Only a command in the sandbox can find the home and resolve relative paths. Throws a refusal
+ * for a directory that cannot be entered.
  */
 export const findDirectory = async (sandbox: ToolboxSandbox, cwd: string): Promise<string> => {
   if (cwd.startsWith('/')) return cwd

@@ -12,8 +12,8 @@ const exitReasonOf = (exitCode: number): string | undefined => {
 }
 
 /**
- * Describes an exit for clients, which get the fields as JSON text. Keep the order of the fields, because clients may compare
- * that text. The public SDK reads the fields from the message or from the close reason.
+ * Describes an exit for clients, in the message and in the close reason. Clients may compare the JSON text, so keep the order of
+ * the fields.
  */
 export const tellExit = ({ exitCode }: Exit, shortage?: OutOfMemory) => {
   const exitReason = shortage === undefined ? exitReasonOf(exitCode) : `out of memory: the limit is ${shortage.limit}`

@@ -1,5 +1,4 @@
-// The record of a PTY is the metadata of its job in the agent; the gate remembers nothing. The record comes from the sandbox,
-// which is untrusted, so each field is checked before use.
+// The record of a PTY is the metadata of its job in the agent. The sandbox is untrusted, so each field is checked before use.
 import { createHash } from 'node:crypto'
 import type { Job } from '../agent/agent.ts'
 import type { PtyInfo } from './schemas.ts'
@@ -12,14 +11,11 @@ export type Pty = { record: PtyRecord; job: Job; isActive: boolean; hasEnded: bo
 const prefix = 'pty.'
 const metadataBytes = 4096
 
-/** A job id for a PTY. The agent accepts 64 plain characters, but a PTY id may have 255 of any kind, so it is hashed. */
+/** A job id for a PTY, as a hash: the agent accepts 64 plain characters, but a PTY id has up to 255 of any kind. */
 export const jobIdOf = (ptyId: string): string =>
   prefix + createHash('sha256').update(ptyId).digest('base64url').slice(0, 40)
 
-/**
- * Encodes the record as metadata of the job. Stores as many variables as fit into `metadataBytes`; the shell gets the others,
- * too.
- */
+/** Encodes the record as metadata of the job, with as many variables as fit. The shell gets all variables. */
 export const encodeRecord = ({ id, cwd, lazyStart, envs }: PtyRecord): Buffer => {
   const kept: Record<string, string> = {}
   let encoded = Buffer.from(JSON.stringify({ id, cwd, lazyStart, envs: kept }))

@@ -20,9 +20,8 @@ import { exitControl, readEnvs } from './subprotocols.ts'
 const outcomes = new WeakMap<IncomingMessage, { pty: Pty } | { error: unknown }>()
 
 /**
- * Creates the terminal before the WebSocket upgrade, so that lists show it once the client is connected. If this fails, the error
- * is sent over the WebSocket, because clients do not show an error that comes in place of the upgrade. Only an invalid query or
- * variable is refused before the upgrade.
+ * Creates the terminal before the WebSocket upgrade, so that lists show it once the client is connected. Clients show no error in
+ * place of the upgrade, so a failure is sent over the WebSocket.
  */
 const makeBefore = async (request: IncomingMessage, make: () => Promise<Pty>): Promise<void> => {
   try {

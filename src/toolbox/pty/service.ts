@@ -11,15 +11,11 @@ import type { CreatePtyRequest, PtyInfo, ResizeRequest } from './schemas.ts'
 import { shellsFor } from './shell.ts'
 
 /**
- * Maximum number of output bytes that are stored for a terminal, in a file on the sandbox's disk that grows with the output. A
- * client with more unread output than this is too slow, and loses the oldest output.
+ * Maximum number of output bytes stored for a terminal, on the sandbox's disk. A client with more unread output loses the oldest.
  */
 const ringBytes = 16 * 1024 * 1024
 const ptysMax = 128
-/**
- * Maximum number of ended terminals that are kept. An ended terminal is not removed immediately, because its removal kills the
- * background processes that still run in it.
- */
+/** Maximum number of ended terminals. They are kept because the removal of a terminal kills its background processes. */
 const endedMax = 32
 
 /** Variables of every shell. Without LANG, shells treat typed text as ASCII. */
@@ -50,8 +46,7 @@ export const getPty = async (sandbox: ToolboxSandbox, id: string): Promise<Pty> 
 
 /** Throws for errors that can be found before a shell is started. */
 export const checkNewPty = async (sandbox: ToolboxSandbox, { id, envs }: CreatePtyRequest): Promise<void> => {
-  // A terminal with one of these ids could not be reached by a URL: `create-connect` is another endpoint, and clients normalize
-  // `.` and `..`.
+  // No URL reaches these ids: `create-connect` is another endpoint, and clients normalize `.` and `..`.
   if (['create-connect', '.', '..'].includes(id)) {
     throw new Problem('bad_request', `A PTY session cannot be called "${id}".`)
   }

@@ -1,5 +1,5 @@
-// Passes the input of one client to a terminal. If the terminal accepts no input, reading from the client stops, so that its
-// input does not fill the gate's memory.
+// Passes the input of one client to a terminal. Input that the terminal does not accept must not fill the gate's memory, so reading
+// from the client stops.
 import type { WebSocket } from 'ws'
 import { bytesOf, closeWith } from '#src/http/socket.ts'
 import { Budget } from '#src/kit/budget.ts'
@@ -7,14 +7,11 @@ import { isRefused, type Jobs } from '../agent/agent.ts'
 
 /** Maximum buffered input of a client, in bytes. Above it the socket is paused. */
 const aheadBytes = 1024 * 1024
-/**
- * Memory that a frame takes besides its contents, in bytes. Without this number, many frames of one byte would use far more
- * memory than counted.
- */
+/** Memory in bytes that a frame takes besides its contents. It matters for many frames of one byte. */
 const frameBytes = 256
 /**
- * Limits of buffered input, in bytes. `each`: per sandbox. `all`: in total. `sure`: what each sandbox always gets. A client is
- * paused above `aheadBytes`, but its last frame before the pause may have up to 4 MiB.
+ * Limits of buffered input, in bytes. `sure`: what each sandbox always gets. The last frame before a client is paused may have up
+ * to 4 MiB.
  */
 const typed = new Budget({ each: 16 * 1024 * 1024, all: 256 * 1024 * 1024, sure: 64 * 1024 })
 

@@ -16,8 +16,8 @@ const sentenceOf = ({ seconds, isDefault }: Limit): string => {
 }
 
 /**
- * Creates the deadline of a call. When the call must end, `signal` is aborted, and its `reason` is the Problem that the caller
- * gets. Without a `reply`, only the timeout can end the call.
+ * Creates the deadline of a call. The reason of `signal` is the Problem that the caller gets. Without a `reply`, only the timeout
+ * ends the call.
  */
 export const deadlineOf = (reply: Pick<FastifyReply, 'raw'> | undefined, limit: Limit): Deadline => {
   const controller = new AbortController()

@@ -1,14 +1,11 @@
-// Some programs run only as process 1. In a sandbox the agent is process 1, so these programs end immediately, with a message
-// that looks like an error of Alcove. The toolbox adds a sentence that explains it.
+// Some programs run only as process 1, which is the agent in a sandbox. They end with a message that looks like an error of Alcove.
+// The toolbox adds an explanation.
 
 /** Error messages of s6-overlay, runit, systemd, and the inits of busybox and System V, if they are not process 1. */
 const complaint =
   /\b(?:only|must|has to|needs to)\b[^\n]{0,40}\b(?:pid|process(?: (?:id|no\.?|number))?)\s*1\b|not been booted with systemd/i
 
-/**
- * Number of bytes at the end of a program's output that are searched for an error message that matches `complaint`. A program ends
- * soon after it has printed such a message, so the message is near the end.
- */
+/** Number of bytes at the end of the output that are searched: a program ends soon after it has printed `complaint`. */
 export const complaintBytes = 4096
 
 export const notProcessOne =

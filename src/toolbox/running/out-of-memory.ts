@@ -4,7 +4,7 @@ import type { ToolboxSandbox } from '../sandbox.ts'
 
 type Sandbox = Pick<ToolboxSandbox, 'assignment' | 'memoryKills'>
 
-/** What a caller is told: the field of the answer, the limit in words, and a line for the output of a failed command. */
+/** What a caller is told. `oom`: field of the answer. `limit`: in words. `line`: for the output of a failed command. */
 export type OutOfMemory = { oom: true; limit: string; line: string }
 
 const shortageOf = ({ assignment }: Sandbox): OutOfMemory => {
@@ -17,23 +17,16 @@ const shortageOf = ({ assignment }: Sandbox): OutOfMemory => {
 export const wasBetween = (spans: MemoryKillsHere['spans'], from: number, until: number): boolean =>
   spans.some((span) => span.after <= until && span.until >= from)
 
-/**
- * Asks the runner when the kernel killed processes of the sandbox for lack of memory. If the runner does not answer, returns that
- * there were no kills.
- */
+/** Asks the runner when the kernel killed processes for lack of memory. Without an answer, returns no kills. */
 const killsOf = async ({ memoryKills }: Sandbox): Promise<MemoryKillsHere> =>
   (await memoryKills?.().catch(() => undefined)) ?? { count: 0, spans: [] }
 
-/**
- * A successful command that ran for less than this time, in ms, is not checked: in such a short time it cannot fill the
- * memory, and the check itself takes time.
- */
+/** A successful command below this time, in ms, is not checked: it cannot have filled the memory, and the check takes time. */
 const fastMs = 20
 
 /**
- * Call this before a command starts. After the command, the returned function tells whether the sandbox ran out of memory between
- * the two calls. The recorded time of a kill may be wrong by up to 2 s, so the function may also report a kill just before the
- * command.
+ * Called before a command. The returned function tells whether the sandbox has run out of memory since. The time of a kill may be
+ * wrong by 2 s, so it may also report a kill just before the command.
  */
 export const watchMemory = (sandbox: Sandbox) => {
   const from = Date.now()
@@ -49,9 +42,8 @@ export const watchMemory = (sandbox: Sandbox) => {
 type Ran = { createdAt: Date; endedAt: Date | null }
 
 /**
- * Returns a function that tells whether the sandbox ran out of memory while a command ran. Use it if `watchMemory` was not called
- * before the command. The recorded time of a kill may be wrong by up to 2 s, so the function may also report a kill just before
- * or after the command.
+ * Tells whether the sandbox ran out of memory during commands for which `watchMemory` was not called. The time of a kill may be
+ * wrong by 2 s, so it may also report one just before or after the command.
  */
 export const lookBack = async (
   sandbox: Sandbox,
@@ -62,7 +54,5 @@ export const lookBack = async (
     endedAt !== null && wasBetween(spans, createdAt.getTime(), endedAt.getTime()) ? shortageOf(sandbox) : undefined
 }
 
-/**
- * Whether the sandbox ever ran out of memory. False for almost all sandboxes. Asks only the runner, not the sandbox's agent.
- */
+/** Whether the sandbox ever ran out of memory. Asks only the runner, not the agent. */
 export const hasRunShort = async (sandbox: Sandbox): Promise<boolean> => (await killsOf(sandbox)).count > 0

@@ -6,18 +6,15 @@ import { RingBuffer } from '#src/kit/ring-buffer.ts'
 
 const outputBytes = 16 * 1024 * 1024
 
-/**
- * Maximum length of an output's JSON text, per byte of the output's limit. Ordinary text needs little more than 1 byte, but bytes
- * that JSON must escape need up to 6.
- */
+/** Maximum length of an output's JSON text, per byte of the output's limit. Bytes that JSON must escape need up to 6. */
 const inJsonAtMost = 2
 
 /** An output of at most this size, in bytes, is never cut, however much memory the other outputs use. */
 const sureBytes = 64 * 1024
 
 /**
- * Memory for the outputs that need more than `sureBytes`: 512 MiB, which all owners share. One owner may use at most as many bytes
- * as it leaves free, so one owner alone gets 256 MiB. When few bytes are free, new outputs are cut earlier.
+ * Memory for outputs beyond `sureBytes`: 512 MiB, which all owners share. An owner may use at most as much as it leaves free, so
+ * one owner alone gets 256 MiB.
  */
 const shared = new Budget({ all: 512 * 1024 * 1024, ofFree: 1 })
 
@@ -28,8 +25,8 @@ const endPart = 1 / 16
 const sureEndBytes = sureBytes / 4
 
 /**
- * Stores the output of a command up to a limit. If the output is longer, stores its beginning and its end. Each piece is copied
- * into one large buffer, because a million small pieces would need far more memory as buffers of their own.
+ * Stores the beginning and the end of a command's output, up to a limit. Pieces are copied into one large buffer, because a million
+ * small buffers would need far more memory.
  */
 export class BoundedOutput {
   /** The beginning of the output, in one growing block. */
@@ -104,10 +101,7 @@ export class BoundedOutput {
     return Math.min(more, this.#block.length - this.#length)
   }
 
-  /**
-   * Returns the stored end of the output. Leaves out its first bytes, until the JSON text of the rest has at most `#endLimit *
-   * inJsonAtMost` bytes.
-   */
+  /** Returns the stored end of the output, shortened at its start so that its JSON text fits. */
   #endBytes(): Buffer {
     const kept = this.#end?.bytes() ?? Buffer.alloc(0)
     return kept.subarray(kept.length - endThatFitsIntoJson(kept, this.#endLimit * inJsonAtMost))

@@ -1,5 +1,4 @@
-// Runs one command to its end and leaves no process behind. At the deadline, or when the caller disconnects, the
-// command's whole process group is killed.
+// Runs one command to its end. At the deadline, or when the caller disconnects, the whole process group is killed.
 import { constants } from 'node:os'
 import { span } from '#src/kit/telemetry/telemetry.ts'
 import { notStarted, Problem } from '#src/problems.ts'
@@ -48,9 +47,8 @@ export const startWithin = (agent: Agent, spec: CommandSpec, deadline: Deadline)
 type TakeOutput = (data: Buffer, stream: Output['stream']) => void
 
 /**
- * Passes every piece of the command's output to `take`, in order, and returns how the command ended. At the deadline calls `stop`,
- * which kills the command by default, and throws `deadline.signal.reason`, the Problem for the caller. If `stop` does not kill the
- * command immediately, `take` still gets the output until the command ends.
+ * Passes all output of the command to `take`, and returns its end. At the deadline calls `stop`, which kills the command by
+ * default, and throws the Problem for the caller. `take` may get output until the command has ended.
  */
 export const followToEnd = async (
   command: RunningCommand,

@@ -12,8 +12,8 @@ const words: Record<string, string> = {
 }
 
 /**
- * Returns a 400 if the caller's working directory, user, arguments or variables prevented the start. Returns `undefined` if the
- * program itself is missing or cannot run.
+ * Returns a 400 if the caller's directory, user, arguments or variables prevented the start; `undefined` if the program is missing
+ * or cannot run.
  */
 export const callersFault = (failure: StartFailed, spec: CommandSpec): Problem | undefined => {
   if (failure.stage === 'cwd') {

@@ -1,5 +1,5 @@
-// The entrypoint: the command of the image or snapshot that runs once at each start of the sandbox. Callers see the entrypoint
-// as a command of a session. In the agent it is a job, because a session needs a shell, and the image may have none.
+// The entrypoint, which runs once at each start. Callers see it as a command of a session. In the agent it is a job, because a
+// session needs a shell, and the image may have none.
 import { Problem } from '#src/problems.ts'
 import { complaintBytes, notProcessOne, wantedToBeFirst } from '#src/toolbox/running/not-process-one.ts'
 import { hasRunShort, lookBack, type OutOfMemory } from '#src/toolbox/running/out-of-memory.ts'
@@ -65,8 +65,8 @@ export const readEntrypointLogs = async (
   const { logs } = await told(collectLogs(output(agent, signal), assignment.organizationId, isMarked))
   const found = await findEntrypointShortage(sandbox)
   if (found !== undefined) return withShortage(logs, found.shortage, { ...found, isMarked })
-  // Some programs print an error message, and end, if they are not process 1 (running/not-process-one.ts). Ask the agent for the
-  // exit code only if the output ends with such a message. This saves a request for all other outputs.
+  // Ask the agent for the exit code only if the output ends with a complaint about not being process 1. Other outputs save this
+  // request.
   const isComplaint = wantedToBeFirst(logs.stderr, failed) || wantedToBeFirst(logs.stdout, failed)
   const exitCode = isComplaint ? (await findJob(sandbox))?.exit?.exitCode : undefined
   return exitCode === undefined || exitCode === 0 ? logs : withLine(logs, notProcessOne, isMarked)

@@ -1,5 +1,4 @@
-// Logs of a command: as texts of limited length, or as frames of a socket. Frames are sent only as fast as the client
-// reads, so they do not accumulate in the gate's memory.
+// Logs of a command: as texts of limited length, or as frames of a socket. Frames are sent only as fast as the client reads.
 import type { WebSocket } from 'ws'
 import { closeWith, keepAlive, sendThrough, sendWhole } from '#src/http/socket.ts'
 import { brokenCharacter } from '#src/kit/json-size.ts'
@@ -11,7 +10,7 @@ import { keptOutputBytes } from '../agent/kept-output.ts'
 import { asTold } from './refusals.ts'
 import type { Logs } from './schemas.ts'
 
-/** The markers in a log: one per stream. All bytes up to the next marker are output of the stream whose marker came last. */
+/** The markers in a log. Bytes up to the next marker are output of the last marker's stream. */
 export const markers = { stdout: Buffer.of(1, 1, 1), stderr: Buffer.of(2, 2, 2) } as const
 
 type OutputEvent = Exclude<CommandEvent, { type: 'exit' }>
@@ -19,7 +18,7 @@ type OutputEvent = Exclude<CommandEvent, { type: 'exit' }>
 const lostNotice = (lostBytes: number): Buffer =>
   Buffer.from(`\n[output truncated: ${lostBytes} bytes of both streams were left out here]\n`)
 
-/** Maximum size of a log in bytes: the stored output of a command, plus 4096 for lines that tell how much output was lost. */
+/** Maximum size of a log in bytes: the stored output, plus 4096 for lines about lost output. */
 const textBytes = keptOutputBytes + 4096
 
 /** Collects the output events of a command, in order. */
@@ -80,9 +79,8 @@ class CollectedLogs implements Disposable {
 }
 
 /**
- * Collects a log. `owner`: the organization whose share of memory is used (running/output.ts). `isMarked`: the text with the output
- * of both streams gets a marker (`markers`) wherever the stream changes, for old SDKs (marked-logs.ts). `exit`: the end of the
- * command, if it has ended.
+ * Collects a log. `owner`: the organization whose share of memory is used (running/output.ts). `isMarked`: a marker comes wherever
+ * the stream changes, for old SDKs. `exit`: the end of the command, if it has ended.
  */
 export const collectLogs = async <Exit extends { type: 'exit' }>(
   events: AsyncIterable<OutputEvent | Exit>,
@@ -102,8 +100,8 @@ export const collectLogs = async <Exit extends { type: 'exit' }>(
 }
 
 /**
- * Adds a line to the log of a failed command: the sandbox ran out of memory. The output of a successful command stays unchanged,
- * because a program may parse it.
+ * Adds to a failed command's log that the sandbox ran out of memory. A program may parse the output of a successful command, so
+ * that stays unchanged.
  */
 export const withShortage = (
   logs: Logs,
@@ -122,15 +120,14 @@ export const withLine = (logs: Logs, line: string, isMarked: boolean): Logs => {
 }
 
 /**
- * Maximum size of a message in bytes. The SDK passes all bytes of a message as arguments of one function call, and crashes if
- * there are too many.
+ * Maximum size of a message in bytes. The SDK passes all bytes as arguments of one function call, and crashes if there are too
+ * many.
  */
 const frameBytes = 32 * 1024
 
 /**
- * Sends a piece of output as messages. Each message begins with the marker of its stream (stdout or stderr). Returns true if
- * everything was sent immediately; otherwise calls `done` later. To avoid a copy, the marker overwrites the bytes before the output
- * in its buffer, which are unused or were already sent.
+ * Sends a piece of output as messages, each after the marker of its stream. Returns true if everything was sent immediately;
+ * otherwise calls `done` later. To avoid a copy, the marker overwrites bytes before the output, which are unused or already sent.
  */
 const sendPiece = (socket: WebSocket, piece: Piece, done: () => void): boolean => {
   if (piece.type === 'truncated') {
@@ -156,9 +153,8 @@ const sendPiece = (socket: WebSocket, piece: Piece, done: () => void): boolean =
 }
 
 /**
- * Sends all output, then the line that `lastLine` returns, and closes with 1000. Reads more output only after the kernel has
- * taken the last piece, so a slow reader costs the memory of one piece. Output that the agent could not store is reported as
- * lost.
+ * Sends all output, then the line of `lastLine`, and closes with 1000. A slow reader costs the memory of one piece: the next is
+ * read only when the kernel has taken it. Lost output is reported.
  */
 export const sendLogs = async (
   socket: WebSocket,

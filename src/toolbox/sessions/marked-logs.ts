@@ -5,8 +5,8 @@ import { sdkSourceHeader, sdkVersionHeader } from '#src/wire/access.ts'
 const firstWithJson = [0, 167] as const
 
 /**
- * Whether a caller gets a log as text with markers, which SDKs before 0.167 expect. An SDK that sends no version is older than
- * that. All other callers get JSON: newer SDKs, development builds (version 0.0), and callers without SDK headers.
+ * Whether a caller gets a log with markers, which SDKs before 0.167 expect. An SDK without a version is older. Others get JSON:
+ * also development builds (0.0) and callers without SDK headers.
  */
 export const wantsMarks = ({ headers }: Pick<FastifyRequest, 'headers'>): boolean => {
   const version = headers[sdkVersionHeader]

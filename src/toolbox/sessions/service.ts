@@ -98,10 +98,7 @@ const readExec = (sessionId: string, given: Given<ExecRequest>, idempotencyKey: 
   return { id: commandIdOf(idempotencyKey), given }
 }
 
-/**
- * Checks that an existing command with this id has the same text. The id exists already if the caller repeats a call with its
- * Idempotency-Key.
- */
+/** Checks that a command with this id has the same text. A repeated Idempotency-Key gives the same id. */
 const checkIsSame = async ({ agent }: ToolboxSandbox, sessionId: string, { id, given }: Exec): Promise<void> => {
   const { text } = await agent.sessions.command(sessionId, id)
   if (given.body.command !== text) throw otherBody()
@@ -187,7 +184,7 @@ const findShortage = async (
   return shortage && { shortage, exitCode: command.end?.exitCode ?? neverRan }
 }
 
-/** Returns the line that is added to the log of a failed command. Undefined if the gate does not know why the command failed. */
+/** Returns the line that ends the log of a failed command. Undefined if the gate does not know why it failed. */
 export const lastLineOf = async (sandbox: ToolboxSandbox, params: CommandParams): Promise<string | undefined> => {
   const found = await findShortage(sandbox, params)
   if (found === undefined) return params.sessionId === entrypointId ? await findComplaint(sandbox) : undefined

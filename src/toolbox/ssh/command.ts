@@ -57,10 +57,7 @@ const isTold = Compile(Told)
 const startMs = 10_000
 /** Memory that a message takes besides its bytes, in bytes. */
 const messageBytes = 256
-/**
- * Limits of the input that commands have not read yet, in bytes: per sandbox, in total, and the amount that each sandbox always
- * gets.
- */
+/** Limits of input that commands have not read, in bytes: per sandbox, in total, and what each sandbox always gets. */
 const held = new Budget({ each: 32 * 1024 * 1024, all: 256 * 1024 * 1024, sure: inputWindowBytes })
 
 const namesOfSignals = new Map(Object.entries(constants.signals).map(([name, number]) => [number, name.slice(3)]))
@@ -80,8 +77,7 @@ class Conversation {
   #running: Running | undefined
   #isStarted = false
   /**
-   * Number of bytes of input that the command has not read yet. The SSH gateway may send more input only when the command has
-   * read earlier input.
+   * Number of input bytes that the command has not read. The SSH gateway sends more only when the command has read earlier input.
    */
   #unacknowledged = 0
 
@@ -163,8 +159,8 @@ class Conversation {
 }
 
 /**
- * Serves one command. Sends no pings to the SSH gateway: while its client does not read, the gateway answers no pings, even
- * for an hour, and the command must wait for that client.
+ * Serves one command. Sends no pings: the SSH gateway answers none while its client does not read, perhaps for an hour, and the
+ * command must wait for that client.
  */
 export const serveCommand = async (socket: WebSocket, sandbox: ToolboxSandbox): Promise<void> => {
   const conversation = new Conversation(socket, sandbox)

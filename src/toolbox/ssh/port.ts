@@ -1,4 +1,4 @@
-// Passes the bytes of an SSH port forwarding on to a port on the sandbox's own loopback. Each direction can end before the other.
+// Passes an SSH port forwarding on to a port on the sandbox's loopback. Each direction can end before the other.
 import type { Duplex } from 'node:stream'
 import type { WebSocket } from 'ws'
 import { bytesOf, closeWith, sendWhole } from '#src/http/socket.ts'
@@ -28,10 +28,7 @@ export const dialPort = async ({ agent }: ToolboxSandbox, port: number): Promise
   }
 }
 
-/**
- * Copies the bytes in both directions. Sends no pings to the SSH gateway, because the gateway answers no pings while
- * its client does not read.
- */
+/** Copies the bytes in both directions. Sends no pings: the SSH gateway answers none while its client does not read. */
 export const servePort = async (socket: WebSocket, connection: Duplex): Promise<void> => {
   socket.on('message', (data, isBinary) => {
     if (!isBinary) return void connection.end()

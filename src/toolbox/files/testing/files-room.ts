@@ -1,5 +1,4 @@
-// For tests: the file endpoints as the gate serves them, and a directory that every user may enter. The agent is an ordinary
-// process of this machine.
+// For tests: the file endpoints as the gate serves them, an agent on this machine, and a directory that every user may enter.
 import { once } from 'node:events'
 import { chmodSync, mkdirSync, mkdtempSync, rmSync } from 'node:fs'
 import {
@@ -58,10 +57,7 @@ export class FilesRoom {
     this.#stop = stop
   }
 
-  /**
-   * Starts the toolbox's endpoints and one agent. `user`: the user of the sandbox. A test of permissions must not use root, so it
-   * passes `nobody` if the tests run as root.
-   */
+  /** Starts the endpoints and one agent. A test of permissions passes the user `nobody`, because root may do everything. */
   static async start({ user = userInfo().username, env = {} }: { user?: string; env?: Record<string, string> } = {}) {
     const directory = mkdtempSync(join(tmpdir(), 'alcove-files-'))
     chmodSync(directory, 0o755)

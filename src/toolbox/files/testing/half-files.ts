@@ -1,5 +1,4 @@
-// For tests: finds files that an agent is still receiving. Such files have no name, so the search goes through the agent's open
-// descriptors.
+// For tests: finds files that an agent is still receiving. They have no name, only an open descriptor.
 import { readdirSync, readFileSync, readlinkSync } from 'node:fs'
 
 /** Returns what `look` returns, or an empty list if the examined process has ended meanwhile. */

@@ -1,5 +1,4 @@
-// For tests: the git endpoints as the gate serves them, with their own home and bare repository. The agent is an ordinary process
-// of this machine.
+// For tests: the git endpoints as the gate serves them, with a home and a bare repository. The agent runs on this machine.
 import assert from 'node:assert/strict'
 import { execFileSync } from 'node:child_process'
 import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'

@@ -8,10 +8,7 @@ import { bytesOf } from '#src/http/socket.ts'
 import { until } from '../../agent/testing/native-agent.ts'
 import { startToolbox, type Toolbox } from '../../testing/toolbox.ts'
 
-/**
- * Starts a toolbox, and removes all jobs at the end. Interactive shells ignore SIGTERM, so without the removal the agent would
- * wait for them.
- */
+/** Starts a toolbox that removes all jobs at the end. Interactive shells ignore SIGTERM, so the agent would wait for them. */
 export const startBox: typeof startToolbox = async (changes = {}) => {
   // A login shell reads the profile of its home. The home is empty, so that this machine's profile does not matter.
   const home = mkdtempSync(join(tmpdir(), 'alcove-home-'))
