@@ -1,6 +1,5 @@
-// The certificate authority of this server. With certificates of this authority, hosts prove to control who they are,
-// and control proves to hosts that it is control. All control processes share the authority. Its private key is
-// encrypted in the database and never leaves control.
+// The certificate authority of this server. With its certificates, hosts and control prove to each other who they are.
+// All control processes share the authority. Its private key is encrypted in the database and never leaves control.
 import { createHash, createPublicKey, type KeyObject, X509Certificate } from 'node:crypto'
 import type { Parts } from '#src/control/parts.ts'
 import { UnreadableSecret } from '#src/control/storage/encryption.ts'
@@ -18,8 +17,8 @@ export class HostAuthority {
   /** The authority's own certificate, as PEM. */
   readonly certificate: string
   /**
-   * SHA-256 of the certificate (DER) of this authority, as base64url. The token of a runner ends with this hash. A
-   * machine that joins uses the hash to check that it is connected to this server.
+   * SHA-256 of this authority's certificate, as base64url. The token of a runner ends with this hash.
+   * With the hash, a machine that joins checks that it is connected to this server.
    */
   readonly hash: string
   readonly #privateKey: string
@@ -30,10 +29,7 @@ export class HostAuthority {
     this.#privateKey = privateKey
   }
 
-  /**
-   * Reads the authority from the database, and creates it if there is none. Control processes that start at the same
-   * time get the same authority.
-   */
+  /** Reads the authority from the database, or creates it. Control processes that start at the same time get the same one. */
   static async open({
     database,
     encryption,
@@ -69,8 +65,7 @@ export class HostAuthority {
   makeOwn(): { ca: string; cert: string; key: string } {
     const issuer = { name, privateKey: this.#privateKey }
     const { certificate, privateKey } = makeServerCertificate(issuer, [controlHostName], spanOf(certificateDays))
-    // `cert` also contains the certificate of this authority. A machine that joins compares the hash of this
-    // certificate with the hash in its token.
+    // A machine that joins compares the hash of the authority's certificate with the hash in its token.
     return { ca: this.certificate, cert: certificate + this.certificate, key: privateKey }
   }
 }

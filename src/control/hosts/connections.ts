@@ -1,5 +1,5 @@
-// The TLS connections of hosts to this control process. Each host shows a certificate. Control closes a connection when
-// its certificate becomes invalid: the certificate has expired, the runner was removed, or the host has new keys.
+// The TLS connections of hosts to this control process, each with a certificate of the host.
+// Control closes a connection if the certificate has expired, the runner was removed, or the host has new keys.
 import type { TLSSocket } from 'node:tls'
 import { keepAnswers } from '#src/control/auth/answer-cache.ts'
 import type { Parts } from '#src/control/parts.ts'
@@ -8,8 +8,8 @@ import { type HostAuthority, keyHashOf } from './authority.ts'
 import { endToken, findHost, type Host, hostChannel } from './store.ts'
 
 /**
- * What the certificate of a connection says: which program of which runner, and the hash of its public key. `endsAt`:
- * the expiry of the certificate, in milliseconds since 1970.
+ * What the certificate of a connection says. `keyHash`: the hash of its public key. `endsAt`: its expiry, in
+ * milliseconds since 1970.
  */
 export type Identity = { program: HostProgram; runnerId: string; keyHash: string; endsAt: number }
 
@@ -63,8 +63,8 @@ export class HostConnections {
   }
 
   /**
-   * Finds the program at the other end of a connection. Undefined if it has shown no valid certificate. At the first
-   * call with a certificate of a host, the token with which the host has joined becomes invalid.
+   * Finds the program at the other end of a connection. Undefined if it has shown no valid certificate.
+   * With the first call of a host, the token with which it has joined becomes invalid.
    */
   async find(socket: TLSSocket): Promise<KnownHost | undefined> {
     const identity = identityOf(socket)

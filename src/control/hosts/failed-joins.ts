@@ -1,5 +1,4 @@
-// Limits, by address, how often machines may try to join with a wrong token. Correct tokens are not counted, so any
-// number of machines may join from one address.
+// Limits, by address, how often machines may try to join with a wrong token. Correct tokens are not counted.
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import { createAddressKeys } from '#src/control/rate-limits/address-key.ts'
 import type { SharedCounters } from '#src/control/rate-limits/shared-counters.ts'
@@ -9,10 +8,7 @@ import { Problem } from '#src/problems.ts'
 export const mostFailures = 20
 const windowSeconds = 15 * 60
 
-/**
- * Runs `join`, and counts the call if `join` refuses the token. Throws 429 if `mostFailures` wrong tokens came from the
- * address of the caller.
- */
+/** Runs `join`, and counts wrong tokens. Throws 429 if the caller's address has sent `mostFailures` of them. */
 export type FailedJoins = <T>(request: FastifyRequest, reply: FastifyReply, join: () => Promise<T>) => Promise<T>
 
 const isWrongToken = (error: unknown) => error instanceof Problem && (error.status === 401 || error.status === 403)

@@ -13,10 +13,7 @@ const programFor: Partial<Record<ControlRoute['needs'], HostProgram>> = { runner
 /** Whether control serves a route on its port for hosts, where runners and gates call with certificates. */
 export const isForHosts = ({ needs }: Pick<ControlRoute, 'needs'>): boolean => programFor[needs] !== undefined
 
-/**
- * Returns the id of the host that calls. The limits of this server, for example of connections, count per host and not
- * per address, because many hosts may share an address.
- */
+/** Returns the id of the host that calls. Limits count per host, because many hosts may share an address. */
 export const hostIn = ({ gateId, runner }: { gateId?: string; runner?: { id: string } }): string | undefined =>
   gateId ?? runner?.id
 

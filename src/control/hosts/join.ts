@@ -1,5 +1,4 @@
-// Gives a machine the certificates of its runner and its gate. At the first call, the machine shows the token of its
-// runner. At later calls, it shows its current certificate.
+// Gives a machine the certificates of its runner and its gate. At first it shows the runner's token, later its certificate.
 import { type KeyObject, randomBytes } from 'node:crypto'
 import { hashKey } from '#src/control/auth/secret.ts'
 import { localRunnerId } from '#src/control/bootstrap.ts'
@@ -26,15 +25,12 @@ import { checkVersion } from './version-rule.ts'
 export type JoinParts = Pick<Parts, 'database' | 'clock' | 'log' | 'settings'> & { authority: HostAuthority }
 
 /**
- * Seconds after which hosts renew their certificates. A certificate is valid for 30 days. A host that renews its
- * certificates daily can therefore still connect after four weeks without a connection to control.
+ * Seconds after which hosts renew their certificates, which are valid for 30 days.
+ * A host can therefore connect again after four weeks without control.
  */
 const renewAfterSeconds = 24 * 60 * 60
 
-/**
- * Makes a token for a runner. If machines may join over the network, the token ends with the hash of the certificate of
- * this server's authority.
- */
+/** Makes a token for a runner. If machines may join over the network, it ends with the hash of the authority's certificate. */
 export const newToken = (authority: Pick<HostAuthority, 'hash'> | undefined): string =>
   `alr_${randomBytes(32).toString('hex')}${authority === undefined ? '' : `.${authority.hash}`}`
 
@@ -72,8 +68,8 @@ const certificatesFor = (
 })
 
 /**
- * Makes certificates for a machine that has the token of a runner. The reply may be lost, so the machine may repeat the
- * call with the same keys until it has used a certificate.
+ * Makes certificates for a machine that has the token of a runner.
+ * If the reply is lost, the machine may call again with the same keys, until it has used a certificate.
  */
 export const trade = async (parts: JoinParts, { token, version, keys: given }: Join): Promise<HostCertificates> => {
   const { database, clock, log, settings, authority } = parts
@@ -94,8 +90,7 @@ export const trade = async (parts: JoinParts, { token, version, keys: given }: J
       if (isSame(host.keys, hashes)) return { id, regionId: host.regionId }
       throw new Problem('forbidden', 'Another machine has traded this token already.')
     }
-    // Reads the runner a second time, now that it is locked. Since the first read, another machine may have used the
-    // token, or an operator may have made a new token.
+    // Since the first read, before the lock, another machine may have used the token, or an operator may have made a new one.
     const identity = await findRunnerByKey(transaction, tokenHash)
     if (identity === undefined) throw new Problem('unauthorized')
     await checkNotOfOthers(transaction, id, hashes)
@@ -109,9 +104,8 @@ export const trade = async (parts: JoinParts, { token, version, keys: given }: J
 }
 
 /**
- * Renews the certificates of a host. `given`: its two public keys. A caller with a certificate (`isCertified`) must
- * send the public keys that control has stored for the host. A caller without one must be the runner on the machine of
- * the server, with the key from the settings. Only this runner may send new public keys.
+ * Renews the certificates of a host. A caller with a certificate must send the public keys that control has stored.
+ * Only the runner on the server's machine has no certificate at first. It may send new public keys.
  */
 export const renew = async (
   { database, clock, settings, authority }: JoinParts,
@@ -136,8 +130,8 @@ export const renew = async (
 }
 
 /**
- * Makes a new token for a runner. Its former token becomes invalid. The certificates of its host stay valid until they
- * expire, or until a machine joins with the new token.
+ * Makes a new token for a runner, and the former becomes invalid. Its host's certificates stay valid until they expire,
+ * or until a machine joins with the new token.
  */
 export const replaceToken = async (
   { database, clock }: Pick<Parts, 'database' | 'clock'>,
@@ -163,9 +157,8 @@ export const endCertificates = async (transaction: Transaction, runnerId: string
 }
 
 /**
- * Returns the gate that a host reports. Leaves out the public URL of the gate if it differs from the first report after
- * the host has joined. Clients send their API keys to this URL, so an attacker who controls the host must not be able
- * to change it.
+ * Returns the gate that a host reports, without its public URL if this differs from the host's first report.
+ * Clients send their API keys to this URL, so an attacker who controls the host must not change it.
  */
 export const withKeptUrl = async (
   { database, log }: Pick<Parts, 'database' | 'log'>,

@@ -27,10 +27,7 @@ export type Host = { runnerId: string; regionId: string; keys: HostKeys; tokenHa
 
 type HostRow = { regionId: string; runner: string; gate: string; tokenHash: string | null }
 
-/**
- * Finds the host of a runner: the hashes of its public keys, and the hash of the token with which it has joined, until
- * it has used a certificate. Ignores removed runners.
- */
+/** Finds the host of a runner, with its key hashes. `tokenHash` is null when the host has used a certificate. */
 export const findHost = async (sql: Sql, runnerId: string): Promise<Host | undefined> => {
   const [row] = await sql<HostRow[]>`
     select runners.region_id as "regionId", runner_key_hash as runner, gate_key_hash as gate, token_hash as "tokenHash"
@@ -42,8 +39,8 @@ export const findHost = async (sql: Sql, runnerId: string): Promise<Host | undef
 }
 
 /**
- * Finds a runner by the hash of its token, after a machine has joined with this token. Returns undefined as soon as the
- * machine has used a certificate: `endToken` has then removed the hash, and nobody can use the token again.
+ * Finds a runner by the token with which a machine has joined. When the machine uses a certificate, nobody can use the
+ * token again.
  */
 export const findTraded = async (sql: Sql, tokenHash: string): Promise<string | undefined> => {
   const [row] = await sql<{ id: string }[]>`select runner_id as id from hosts where token_hash = ${tokenHash}`
@@ -63,10 +60,7 @@ export const writeHost = async (
       public_url = null`
 }
 
-/**
- * Stores the public URL of the gate that a host reports first after it has joined. Later calls change nothing. Returns
- * the stored URL.
- */
+/** Stores the first public URL that the gate of a host reports. Later calls change nothing. Returns the stored URL. */
 export const keepPublicUrl = async (sql: Sql, runnerId: string, told = ''): Promise<string> => {
   const [row] = await sql<{ url: string }[]>`
     update hosts set public_url = coalesce(public_url, ${told}) where runner_id = ${runnerId}
@@ -92,10 +86,7 @@ export const deleteHost = async (sql: Sql, runnerId: string): Promise<void> => {
   await sql`delete from hosts where runner_id = ${runnerId}`
 }
 
-/**
- * The PostgreSQL channel that notifies all control processes when the certificates of a host have changed. The payload
- * is the id of the runner.
- */
+/** The PostgreSQL channel for changed certificates of a host. The payload is the id of the runner. */
 export const hostChannel = 'alcove_hosts'
 
 /** When the transaction commits, every control process checks the certificates of the connections of this host. */

@@ -1,11 +1,8 @@
-// Refuses a host if its major version is not that of control, or if its minor version is more than one older or newer.
+// Refuses a host with another major version than control, or a minor version more than one older or newer.
 import { worksWith } from '#src/kit/version.ts'
 import { Problem } from '#src/problems.ts'
 
-/**
- * Shortens a version for an error message. The message is sent in the close frame of a WebSocket, where it may have at
- * most 123 bytes.
- */
+/** Shortens a version for an error message, because the close frame of a WebSocket may have at most 123 bytes. */
 const shown = (version: string) => version.replaceAll(/[^\w.+-]/g, '?').slice(0, 20)
 
 /** Returns why a host with this version is refused, or undefined if it is accepted. */
