@@ -15,18 +15,12 @@ export type Discovered = {
   [other: string]: unknown
 }
 
-/**
- * Thrown if the discovery document of an OpenID Connect provider cannot be fetched, or is not usable. The message may be shown to
- * the person who manages this identity provider.
- */
+/** Thrown if a provider's discovery document cannot be fetched or used. Whoever manages the provider may see the message. */
 export class DiscoveryFailed extends Error {}
 
 const mostBytes = 256 * 1024
 
-/**
- * Throws 400 for a URL that can never be an issuer, for example one with a query or a fragment (OpenID Connect Core
- * §2).
- */
+/** Throws 400 for a URL that can never be an issuer (OpenID Connect Core §2), for example one with a query. */
 export const checkIssuerUrl = (given: string): void => {
   try {
     const { search, hash, href } = readTargetUrl(given)
@@ -51,10 +45,7 @@ const readEndpoint = (document: Record<string, unknown>, name: string): string =
   return value
 }
 
-/**
- * Throws if the discovery document names an issuer other than `issuerUrl`. Some identity providers have one URL for all
- * customers, and their document names another issuer. They are therefore refused.
- */
+/** Throws if the discovery document names another issuer. Some providers have one URL for all customers; they are refused. */
 const checkIssuer = (document: Record<string, unknown>, issuerUrl: string): string => {
   const { issuer } = document
   if (typeof issuer !== 'string') throw new DiscoveryFailed('The discovery document has no issuer.')

@@ -6,8 +6,7 @@ const label = '[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?'
 const pattern = new RegExp(`^(?=.{4,253}$)(?:${label}\\.)+(?!\\d+$)${label}$`)
 
 const asDomain = (text: string): string | undefined => {
-  // Only letters and digits of every script, dots and dashes are allowed. To a URL parser, other characters have a
-  // special meaning, for example `/` and `:`.
+  // Some other characters have a special meaning to a URL parser, for example `/` and `:`.
   if (!/^[\p{L}\p{M}\p{N}.-]+$/u.test(text)) return undefined
   const domain = domainToASCII(text)
   return pattern.test(domain) ? domain : undefined

@@ -53,10 +53,7 @@ export const readProvider = (row: IdentityProviderRow): IdentityProvider => ({
   updatedAt: row.updated_at,
 })
 
-/**
- * The purpose with which control encrypts and decrypts the client secret of a provider. It contains the id of the
- * provider: if somebody copies an encrypted secret to another provider's row, control cannot decrypt it.
- */
+/** The purpose for encrypting a provider's client secret. A secret that is copied to another provider's row is unreadable. */
 export const secretPurpose = ({ id }: Pick<IdentityProvider, 'id'>) => `identity-provider:${id}`
 
 /** Returns the provider as the API shows it. Every field is listed by name, so that the secret is never shown. */

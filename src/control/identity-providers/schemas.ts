@@ -71,10 +71,7 @@ export const TestConnectionResult = Type.Object({
 export const ProviderTemplate = Type.Object({
   id: Type.String(),
   name: Type.String(),
-  /**
-   * The URL of the issuer. The user of the template replaces each word in braces by a value of their own;
-   * `placeholders` explains the words.
-   */
+  /** The URL of the issuer. Users replace each word in braces by a value of their own; `placeholders` explains the words. */
   issuerUrl: Type.String(),
   placeholders: Type.Record(Type.String(), Type.String()),
   scope: Type.String(),

@@ -1,7 +1,6 @@
-// The rules of identity providers: who may sign in to an organization through them, and which roles new users get. A
-// domain belongs to at most one provider of the server. A provider gets a domain only if a member of the organization
-// has an e-mail address in that domain, verified without single sign-on. The default roles of a provider cannot have a
-// permission that the caller lacks.
+// The rules of identity providers. A domain belongs to at most one provider of the server.
+// A provider gets a domain only if a member has an address in it, verified without single sign-on.
+// The default roles of a provider cannot have a permission that the caller lacks.
 import { randomUUID } from 'node:crypto'
 import { lockMembership } from '#src/control/auth/change-membership.ts'
 import type { Organization } from '#src/control/people/organization.ts'
@@ -106,9 +105,9 @@ const checkDomains = async (sql: Sql, provider: IdentityProvider, claimed: reado
 }
 
 /**
- * Runs `work`, which may give an e-mail domain to an identity provider. A provider gets a domain only if a member has a
- * verified address in it. The memberships of the organization are locked until `work` has ended, so that this member
- * cannot leave the organization meanwhile.
+ * Runs `work`, which may give an e-mail domain to a provider. This needs a member with a verified address in the
+ * domain.
+ * The lock keeps this member in the organization until `work` has ended.
  */
 const inTurn = async <T>(
   { database }: Pick<Parts, 'database'>,
@@ -195,10 +194,7 @@ export const getProviderView = async (parts: IdentityProviderParts, { organizati
   return asProviderView(await getProvider(parts.database.sql, organization.id, id))
 }
 
-/**
- * Deletes a provider. Nobody can sign in through it any more, and other providers may get its domains. Users who became
- * members through it stay members.
- */
+/** Deletes a provider. Other providers may then get its domains. Users who became members through it stay members. */
 export const removeProvider = async (
   parts: IdentityProviderParts,
   { organization }: Manager,

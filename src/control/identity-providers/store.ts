@@ -55,8 +55,7 @@ const writeLists = async (sql: Sql, { id, emailDomains, defaultAssignedRoleIds }
   await sql`
     delete from identity_provider_domains where identity_provider_id = ${id} and domain <> all(${emailDomains}::text[])`
   await sql`delete from identity_provider_roles where identity_provider_id = ${id}`
-  // The domains are inserted one by one, in sorted order. A single statement could insert them in another order, and
-  // two such transactions could then deadlock.
+  // The domains are inserted in sorted order. In another order, two transactions could deadlock.
   for (const domain of emailDomains) await insertDomain(sql, id, domain)
   await sql`
     insert into identity_provider_roles (identity_provider_id, role_id)
@@ -71,10 +70,7 @@ const insertDomain = async (sql: Sql, id: string, domain: string): Promise<void>
     where not exists (select 1 from identity_provider_domains where domain = ${domain} and identity_provider_id = ${id})`
 }
 
-/**
- * Deletes a provider, its domains and its list of default roles, and the rows that say which user each of its accounts
- * signs in. Returns whether the provider existed.
- */
+/** Deletes a provider with its domains, default roles and links to users. Returns whether the provider existed. */
 export const deleteProvider = async (sql: Sql, organizationId: string, id: string): Promise<boolean> => {
   const { count } = await sql`delete from identity_providers where organization_id = ${organizationId} and id = ${id}`
   return count === 1
