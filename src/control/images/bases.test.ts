@@ -1,6 +1,5 @@
-// A runner that uploads an archive, a save or a snapshot to the store uploads the base image of the disk too, and names
-// the base in its report. When no disk in the store needs the base and no runner has it, control tells the runners to
-// delete the base from the store.
+// Tests bases in the store. A runner that uploads a disk uploads its base too, and names the base in its report.
+// When no disk in the store needs the base and no runner has it, runners are told to delete it.
 import assert from 'node:assert/strict'
 import { suite, test } from 'node:test'
 import type { Assignment, ImageAssignment } from '#src/wire/runner-link.ts'
@@ -30,10 +29,7 @@ const until = async (what: string, holds: () => boolean | Promise<boolean>) => {
 const listOf = async (app: TestControl, token: string = keys.runner): Promise<ImageAssignment[]> =>
   (await app.with(token).get('/runners/images')).body.filter(({ image }: ImageAssignment) => image === base)
 
-/**
- * Makes the sweep check whether the bases in the store are needed. The sweep checks each base at most once an hour, so
- * the clock is moved first.
- */
+/** Makes the sweep check the bases in the store, after more than the hour between two checks of a base. */
 const look = async (app: TestControl) => {
   app.clock.advance({ hours: 2 })
   await app.sweep()
@@ -69,8 +65,7 @@ suite('bases in the store', () => {
     await untilState(app, box.id, 'archived')
     await first.link(['default'])
     await look(app)
-    // Both lists are empty, because control never tells a runner to fetch a base. A runner fetches a base by itself
-    // when it restores a disk that needs the base.
+    // Control never tells a runner to fetch a base. A runner fetches it when it restores a disk that needs the base.
     assert.deepEqual([await listOf(app), second.askedImages], [[], []], 'the archived disk needs it')
     await first.link(['default', base])
     await app.as('owner').delete('/sandbox/box')
@@ -144,8 +139,7 @@ suite('bases in the store', () => {
     const { box, report } = await archiveBox(app, first)
     report()
     await untilState(app, box.id, 'archived')
-    // A control process of an earlier version may run at the same time and tell a runner to make the base. The runner
-    // then reports this error.
+    // A runner reports this error if a control process of an earlier version told it to make the base.
     first.say({ type: 'image', report: { image: base, state: 'error', errorReason: 'no such source' } })
     await app.database.sql`update images set wanted = false where name = ${base}`
     await first.link(['default'])

@@ -1,5 +1,4 @@
-// Build logs of images. A log is stored in pieces and has a maximum size. Callers can follow a log until the build
-// ends.
+// Build logs of images, with a maximum size. Callers can follow a log until the build ends.
 import { Readable } from 'node:stream'
 import { setTimeout as pause } from 'node:timers/promises'
 import { Budget } from '#src/kit/budget.ts'
@@ -7,10 +6,7 @@ import { Problem } from '#src/problems.ts'
 import type { RunningParts } from '../running.ts'
 import type { Sql } from '../storage/database.ts'
 
-/**
- * Maximum size of the build log of one image, in bytes. Control does not store pieces that arrive when the log has this
- * size.
- */
+/** Maximum bytes of the build log of one image. Later pieces are not stored. */
 const mostBytes = 1024 * 1024
 const keptDays = 7
 const lookEveryMs = 500
@@ -18,10 +14,7 @@ const longestFollowMs = 60 * 60_000
 /** Number of pieces that one query reads from a log. */
 const piecesAtOnce = 100
 
-/**
- * Stores a piece of a build log. Ignores the piece if the image does not exist, if it belongs to another runner or
- * region, or if its log is full.
- */
+/** Stores a piece of a build log. Ignores it if the log is full, or if the image is not of this runner or region. */
 export const addBuildLog = async (
   { database, clock }: Pick<RunningParts, 'database' | 'clock'>,
   runner: { id: string; regionId: string },
@@ -51,10 +44,7 @@ export const dropOldBuildLogs = async (sql: Sql, now: Date): Promise<void> => {
       and not exists (select from images where images.name = build_logs.image and images.wanted)`
 }
 
-/**
- * How many connections may follow build logs at a time. `each`: maximum per organization. `all`: maximum for all
- * organizations together. `sure`: the number that each organization may have even if `all` is reached.
- */
+/** How many connections may follow build logs at a time: of one organization, in total, and of one organization in any case. */
 const followers = new Budget({ each: 50, all: 200, sure: 4 })
 
 const pieces = async function* (
@@ -65,8 +55,7 @@ const pieces = async function* (
   const { sql } = database
   const end = performance.now() + longestFollowMs
   for (let last = 0; ; ) {
-    // Whether the build goes on is asked before the log is read. After a negative answer, the log is read once more, so
-    // that the last lines are not missed.
+    // After a negative answer, the log is read once more, so that the last lines are not missed.
     const goesOn = performance.now() < end && (await isBeingMade())
     for (;;) {
       const rows = await sql<{ id: number; text: string }[]>`

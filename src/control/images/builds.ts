@@ -1,5 +1,5 @@
-// Images that are built for creates that name a definition instead of a snapshot. An organization has one such image
-// per definition and region. The image is kept while sandboxes use it, and for `keptHours` after its last request.
+// Images that are built for creates with a definition. An organization has one such image per definition and region.
+// Sandboxes that use the image keep it. Otherwise it is kept for `keptHours` after its last request.
 import { createHash } from 'node:crypto'
 import type { Transaction } from '#src/control/storage/database.ts'
 import { Problem } from '#src/problems.ts'
@@ -12,25 +12,16 @@ import { insertImage, writeWanted } from './image-store.ts'
 /** Prefix of the names of built images. No image of a snapshot has a name with this prefix. */
 const prefix = 'build-'
 const keptHours = 24
-/**
- * Maximum number of builds that are kept for an organization. If there are more, the builds that were not requested for
- * the longest time are deleted, except builds that sandboxes use.
- */
+/** Maximum number of builds that are kept for an organization. Builds that sandboxes use are kept in any case. */
 const mostKept = 500
 /** Maximum number of builds of an organization, including builds that runners have not removed yet. */
 const mostBuilds = 1000
-/**
- * Maximum size of a built image, in GiB. The disk size of the sandbox that requested the build does not matter, because
- * other sandboxes with this definition share the image.
- */
+/** Maximum size of a built image, in GiB. Sandboxes with different disk sizes share the image. */
 const mostGiB = 30
 
 type Build = { organizationId: string; regionId: string; definition: Definition }
 
-/**
- * Returns the name of a build: a hash of the organization, the region, the Dockerfile, its files and its base
- * snapshots. A change of any of these gives another image.
- */
+/** Returns the name of a build: a hash of everything that decides about the image. */
 const nameOf = ({ organizationId, regionId, definition: { dockerfile, contexts, snapshots } }: Build): string => {
   const below = snapshots === undefined ? [] : [snapshots]
   const text = JSON.stringify([organizationId, regionId, dockerfile, ...(contexts?.hashes ?? []), ...below])
@@ -38,8 +29,8 @@ const nameOf = ({ organizationId, regionId, definition: { dockerfile, contexts, 
 }
 
 /**
- * Stores that the image of a definition is wanted, and returns the name of the image. If the last build failed, runners
- * may build the image again. After the transaction, the caller must call `pushImage`, which tells the runners.
+ * Stores that the image of a definition is wanted, and returns its name. A failed build may run again.
+ * After the transaction, the caller must call `pushImage`, which tells the runners.
  */
 export const wantBuild = async (transaction: Transaction, build: Build, now: Date): Promise<string> => {
   const name = nameOf(build)
@@ -61,10 +52,7 @@ export const wantBuild = async (transaction: Transaction, build: Build, now: Dat
   return name
 }
 
-/**
- * Returns the maximum size of a built image in GiB: the smallest of `mostGiB`, the size limit of snapshots and the disk
- * limit of sandboxes of the organization.
- */
+/** Returns the maximum size of a built image in GiB, which the limits of the organization may lower. */
 const largestOf = async (transaction: Transaction, organizationId: string): Promise<number> => {
   const [row] = await transaction<{ most: number }[]>`
     select greatest(1, least(${mostGiB}::integer, max_snapshot_size, max_disk_per_sandbox)) as most
@@ -83,8 +71,8 @@ const checkCount = async (transaction: Transaction, organizationId: string): Pro
 }
 
 /**
- * Marks builds that no sandbox uses as not wanted, if they were last requested more than `keptHours` ago or are above
- * the limit `mostKept` of their organization. Returns their names, so that the caller can tell the runners.
+ * Marks unused builds as not wanted if they are too old (`keptHours`) or too many (`mostKept`).
+ * Returns their names, so that the caller can tell the runners.
  */
 export const dropUnusedBuilds = async (sql: Sql, now: Date): Promise<string[]> => {
   const rows = await sql<{ name: string }[]>`

@@ -35,31 +35,22 @@ const columns = (sql: Sql) => sql`
   images.name, images.source, images.region_id as "regionId", images.runner_id as "runnerId",
   images.base, images.max_gib as "maxGiB", images.wanted, images.digest, images.progress`
 
-/** SQL condition: the image is a base in the store. A runner fetches it only to restore a disk that was made on it. */
+/** SQL condition: the image is a base in the store. A runner fetches it only to restore a disk. */
 const isBase = (sql: Sql) => sql`images.source ->> 'kind' = 'base'`
 
-/**
- * SQL condition: the disk of a snapshot or sandbox in the object store needs this base. The stored disk contains only
- * what differs from the base.
- */
+/** SQL condition: a disk in the object store needs this base. The stored disk has only what differs from the base. */
 const isBelowCopy = (sql: Sql) => sql`
   (exists (select from images above where above.stored_base = images.name)
     or exists (select from sandboxes where archive_base = images.name and state <> 'destroyed'))`
 
-/**
- * SQL condition: the image is needed. A snapshot needs its image, an image needs its base image, a sandbox needs the
- * image that it starts from, and a disk in the object store needs its base.
- */
+/** SQL condition: the image is needed, by a snapshot, an image above, a sandbox, or a disk in the object store. */
 const isNeeded = (sql: Sql) => sql`
   (images.wanted or exists (select from images above where above.base = images.name)
     or exists (select from sandboxes where sandboxes.image = images.name
       and state not in ('destroyed', 'build_failed'))
     or (${isBase(sql)} and ${isBelowCopy(sql)}))`
 
-/**
- * Maximum number of images of a region. A runner may have all of them, and lists their names in one message of limited
- * size (`runner-link/link.ts`).
- */
+/** Maximum number of images of a region. A runner lists their names in one message of limited size (`runner-link/link.ts`). */
 const mostOfRegion = 50_000
 
 const checkRoomFor = async (sql: Sql, regionId: string): Promise<void> => {
@@ -94,10 +85,7 @@ export const findImage = async (sql: Sql, name: string): Promise<Image | undefin
   return row
 }
 
-/**
- * SQL expression for the organization that asked for the image. Null if all snapshots of the image are deleted, or if
- * its snapshot is for all organizations.
- */
+/** SQL expression for the organization that asked for the image. Null if its snapshots are deleted or general. */
 const organizationOf = (sql: Sql) => sql`
   coalesce((select organization_id from snapshots where snapshots.image = images.name limit 1), images.built_for)`
 
@@ -107,9 +95,8 @@ const isOf = (sql: Sql, { id, regionId }: Runner) => sql`
   (images.runner_id = ${id} or (images.runner_id is null and images.region_id = ${regionId}))`
 
 /**
- * SQL condition: this runner should upload the image to its object store. True if the image is needed and a copy of a
- * sandbox's disk, only this runner has it, and this runner and another one of the region use a shared store. If there
- * is no other runner, nobody needs the upload.
+ * SQL condition: this runner should upload the image to the shared store. The image is a copy of a sandbox's disk.
+ * Only this runner has it, and another runner of the region shares the store.
  */
 const belongsInStore = (sql: Sql, { id }: Runner) => sql`
   (${isNeeded(sql)} and images.runner_id = ${id} and images.source @> '{"kind": "sandbox", "isMade": true}'
@@ -159,9 +146,8 @@ export const findImageFor = async (sql: Sql, runner: Runner, name: string): Prom
 }
 
 /**
- * SQL condition: the runner need not get the source of the image. True if three things hold: the runner has the image;
- * no snapshot or sandbox waits for it; and control knows the configuration of the image, or the image is a copy of a
- * sandbox's disk, which needs no configuration.
+ * SQL condition: the runner need not get the source of the image. It has the image, and nothing waits for the image.
+ * Control knows the configuration too. A copy of a sandbox's disk needs none.
  */
 const isSettledOn = (sql: Sql, { id }: Runner) => sql`
   (images.name in (select unnest(runners.images) from runners where runners.id = ${id})
@@ -172,10 +158,7 @@ const isSettledOn = (sql: Sql, { id }: Runner) => sql`
     and not exists (select from sandboxes where sandboxes.image = images.name 
       and sandboxes.state in ${sql(statesAwaitingImage)}))`
 
-/**
- * Maximum number of images to pull or build in one list for a runner. The limit keeps the list short: the source of an
- * image, for example a Dockerfile, can have 256 KiB. Later lists have the images that are left out.
- */
+/** Maximum number of images to make in one list. The source of an image may have 256 KiB. Later lists have the others. */
 const mostUnsettled = 100
 
 /**
@@ -204,10 +187,7 @@ export const listImagesFor = async (sql: Sql, runner: Runner, most = mostUnsettl
   return rows.map(asAssignment)
 }
 
-/**
- * Lists the hashes of the uploaded files (COPY) that the definitions of needed images name. If `organizationId` is
- * undefined, lists them for all organizations.
- */
+/** Lists the hashes of uploaded files (COPY) that needed images name, of one organization or of all. */
 export const listContextsInUse = async (sql: Sql, organizationId?: string): Promise<ContextsInUse['inUse']> =>
   await sql<{ organizationId: string; hashes: string[] }[]>`
     select source #>> '{contexts,organizationId}' as "organizationId",
@@ -230,9 +210,8 @@ export const writeWanted = async (sql: Sql, name: string, wanted: boolean, now: 
 }
 
 /**
- * Stores that a runner failed to pull or build the image. Returns whether the region has another ready runner that has
- * not failed to make the image. If so, the snapshot does not fail yet: the cause may be only on this runner, for
- * example a full disk.
+ * Stores that a runner failed to make the image. Returns whether another ready runner of the region may still make it.
+ * If so, the snapshot does not fail yet: the cause may be only on this runner, for example a full disk.
  */
 export const writeFailedOn = async (sql: Sql, name: string, runnerId: string): Promise<boolean> => {
   await sql`
@@ -245,10 +224,7 @@ export const writeFailedOn = async (sql: Sql, name: string, runnerId: string): P
   return other !== undefined
 }
 
-/**
- * Stores the digest that the tag of an image had at the first pull, for example the tag `python:3.12`. Later, all
- * runners pull this digest, even if the tag has moved.
- */
+/** Stores the digest that the tag of an image had at the first pull. Later pulls use the digest, even if the tag moves. */
 export const pinDigest = async (sql: Sql, name: string, digest: string, reference: string, now: Date) => {
   await sql`
     update images set digest = ${digest}, source = source || ${sql.json({ reference })}, progress = null,
@@ -256,18 +232,12 @@ export const pinDigest = async (sql: Sql, name: string, digest: string, referenc
     where name = ${name}`
 }
 
-/**
- * Marks an image that is a copy of a sandbox's disk as made, so that no runner copies the disk a second time. The disk
- * may have changed since then, and the two copies would have the same name.
- */
+/** Marks a copy of a sandbox's disk as made. A second copy could differ, and would have the same name. */
 export const pinMade = async (sql: Sql, name: string): Promise<void> => {
   await sql`update images set source = source || '{"isMade": true}' where name = ${name}`
 }
 
-/**
- * Records that an image made from the disk of a sandbox is in the object store. From then on, every runner of the
- * region fetches the image from the store.
- */
+/** Records that the copy of a sandbox's disk is in the object store, where every runner of the region can fetch it. */
 export const writeStored = async (sql: Sql, name: string, source: ImageSource, now: Date): Promise<void> => {
   await sql`
     update images set source = ${sql.json(source)}, runner_id = null, failed_on = '{}', updated_at = ${now}
@@ -279,10 +249,7 @@ export const writeStoredBase = async (sql: Sql, name: string, base: string): Pro
   await sql`update images set stored_base = ${base} where name = ${name}`
 }
 
-/**
- * Records that a runner has uploaded a base to its store. Does nothing if the store is on the disk of the runner
- * itself, which then keeps the base while disks in the store need it.
- */
+/** Records that a runner has uploaded a base to a shared store. On a store of its own, the runner keeps the base itself. */
 export const insertBase = async (sql: Sql, name: string, runnerId: string, now: Date): Promise<boolean> => {
   const [runner] = await sql<{ regionId: string }[]>`
     select region_id as "regionId" from runners where id = ${runnerId} and shares_store`
@@ -296,15 +263,12 @@ export const insertBase = async (sql: Sql, name: string, runnerId: string, now: 
   return true
 }
 
-/**
- * How often control checks whether bases are needed. `milliseconds`: minimum time between two checks of one base.
- * `sweep`: maximum number of bases that one sweep checks.
- */
+/** How often control checks bases. `milliseconds`: minimum time between checks of one base. `sweep`: bases per sweep. */
 const basesPer = { milliseconds: 3_600_000, sweep: 100 }
 
 /**
- * Marks bases as not wanted if no runner has them and no disk in the object store needs them. Such a base will not be
- * needed later: only a runner that has the base can upload a disk that needs the base.
+ * Marks bases as not wanted if no runner has them and no disk in the object store needs them.
+ * Nobody needs such a base later, because only a runner that has the base can upload a disk that needs it.
  */
 export const dropUnusedBases = async (sql: Sql, now: Date): Promise<void> => {
   const before = new Date(now.getTime() - basesPer.milliseconds)

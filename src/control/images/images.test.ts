@@ -50,8 +50,7 @@ suite('POST /snapshots', () => {
     assert.deepEqual(await listed(app), [{ image, target: 'present', maxGiB: 4, organizationId }])
     const box = await app.as('owner').post('/sandbox', { snapshot: 'tool' })
     assert.deepEqual([box.status, box.body.user, box.body.memory], [200, 'tool', 3])
-    // Control has stored the digest of the image. The runner that has lost the image is told to pull this digest, not
-    // the tag, which may name another image now.
+    // The runner has lost the image. It must pull the stored digest: the tag may name another image now.
     await tell(app, { image, state: 'absent' })
     assert.equal((await listed(app))[0].source.reference, `ghcr.io/team/tool@${digest}`)
   })
@@ -108,8 +107,7 @@ suite('POST /snapshots', () => {
     await applyImageReport(app.app.sandboxes, second, failed(image))
     assert.deepEqual([(await get(app)).state, (await get(app)).errorReason], ['error', 'The disk is full.'])
 
-    // After a user activates the failed snapshot, both runners may make the image again. One failure is then not
-    // enough: the snapshot stays pending.
+    // After an activation, both runners may make the image again. One failure is then not enough.
     await app.as('owner').post('/snapshots/tool/activate')
     await applyImageReport(app.app.sandboxes, second, failed(image))
     assert.equal((await get(app)).state, 'pending')
@@ -139,8 +137,7 @@ suite('POST /snapshots', () => {
       await tell(app, { image, state: 'present' })
       assert.equal((await get(app, name)).state, 'active')
     }
-    // The built-in snapshot `default` stays active when its image is lost: no caller could activate it again, and a
-    // runner makes this image at its start.
+    // No caller could activate the built-in snapshot again. A runner makes its image at its start.
     await tell(app, { image: 'default', state: 'error', errorReason: 'It is lost.' })
     assert.equal((await get(app, 'default')).state, 'active')
   })
@@ -164,8 +161,7 @@ suite('POST /snapshots', () => {
     assert.deepEqual([state, errorReason], ['error', reason])
     const { target } = (await listed(app)).find((each: { image: string }) => each.image === image)
     assert.equal(target, 'absent')
-    // The image has 5 GiB, but a sandbox with a disk of 3 GiB can use it (`leastDiskBytes`): the layers of the base
-    // image need no space on that disk.
+    // The layers of the base image need no space on the sandbox's disk (`leastDiskBytes`), so 3 GiB are enough.
     const sizeBytes = 5 * 2 ** 30
     await tell(app, { image: await imageOf(app, 'small'), state: 'present', sizeBytes, leastDiskBytes: 3 * 2 ** 30 })
     assert.equal((await get(app, 'small')).state, 'active')
@@ -252,8 +248,7 @@ suite('POST /snapshots/{idOrName}/deactivate, POST /snapshots/{idOrName}/activat
       (await app.as('owner').post(`/snapshots/tool/${verb}`)).body?.state
     await change('deactivate')
     assert.equal(await change('activate'), 'pending')
-    // The next line checks that the database names no runner that has this image. The snapshot therefore stays pending
-    // until a runner reports the image.
+    // The database names no runner with this image, so the snapshot stays pending until a runner reports the image.
     assert.equal((await app.database.sql`select id from runners where ${image} = any(images)`).length, 0)
     while (linked.askedImages.at(-1)?.target !== 'present') await new Promise(setImmediate)
     await tell(app, { image, state: 'present' })

@@ -1,7 +1,6 @@
-// Assigns images to the runners that should have them, and removes images that are not needed any more. The database
-// has the desired state of each image, which runners read with `GET /runners/images`. Control also sends each change
-// over the link of the runner, so that the runner knows of the change sooner. A lost or repeated message does no harm.
-// Reports of runners about images are handled in `runner-link/image-reports.ts`.
+// Assigns images to the runners that should have them, and removes images that are not needed any more.
+// Runners read what they should have with `GET /runners/images`. A message over the link only tells them sooner.
+// `runner-link/image-reports.ts` handles the reports of runners about images.
 
 import { statesKeepingImage } from '#src/control/snapshots/lifecycle.ts'
 import type { Transaction } from '#src/control/storage/database.ts'
@@ -11,20 +10,14 @@ import { findImage, findImageFor, listImagesFor, listRunnersOf, writeWanted } fr
 
 type Runner = { id: string; regionId: string }
 
-/**
- * Returns the base image for a snapshot of a sandbox: the base image of the sandbox's own image (`image`), or `image`
- * if that has no base image.
- */
+/** Returns the base image for a snapshot of a sandbox: the base of the sandbox's image, or this image if it has none. */
 export const baseOf = async (transaction: Transaction, image: string): Promise<string> =>
   (await findImage(transaction, image))?.base ?? image
 
 export const listForRunner = async (parts: Pick<RunningParts, 'database' | 'encryption' | 'log'>, runner: Runner) =>
   withLogins(parts, await listImagesFor(parts.database.sql, runner))
 
-/**
- * Sends the desired state of the image to the runners whose link is open in this control process. The other runners
- * find the desired state when they next read the list of their images.
- */
+/** Tells the runners whose link is open in this process the desired state of an image. Others read their list later. */
 export const pushImage = async (parts: RunningParts, name: string): Promise<void> => {
   const { database, links, log } = parts
   try {
@@ -50,8 +43,8 @@ export const dropImage = async (transaction: Transaction, name: string, now: Dat
 }
 
 /**
- * Marks the snapshot images of an organization that is being deleted as not wanted. Returns their names, so that the
- * caller can tell the runners.
+ * Marks the snapshot images of a deleted organization as not wanted. Returns their names, so that the caller can tell
+ * the runners.
  */
 export const dropImagesOf = async (transaction: Transaction, organizationId: string, now: Date): Promise<string[]> => {
   const rows = await transaction<{ name: string }[]>`
@@ -63,10 +56,7 @@ export const dropImagesOf = async (transaction: Transaction, organizationId: str
   return rows.map(({ name }) => name)
 }
 
-/**
- * Marks the images that were built for sandboxes of the organization as not wanted. Returns their names, so that the
- * caller can tell the runners.
- */
+/** Marks the images built for the organization's sandboxes as not wanted. Returns their names for the runners. */
 export const dropBuildsOf = async (transaction: Transaction, organizationId: string, now: Date): Promise<string[]> => {
   const rows = await transaction<{ name: string }[]>`
     update images set wanted = false, updated_at = ${now}

@@ -5,10 +5,7 @@ import { Problem } from '#src/problems.ts'
 import { contextHash } from '#src/wire/contexts.ts'
 import type { Definition, ImageSource } from '#src/wire/runner-link.ts'
 
-/**
- * Matches an image name that means a file on the runner's host, in the notation of the program skopeo. The file must be
- * in the directory for image files that the operator configures (`ALCOVE_IMAGES_DIR`).
- */
+/** Matches a name of a file on the runner's host, as skopeo writes it. The file must be in `ALCOVE_IMAGES_DIR`. */
 const fileTransport = /^(?:oci|oci-archive|docker-archive):(.*)$/
 
 const domain = /^(?:[a-z\d](?:[a-z\d.-]*[a-z\d])?|\[[a-f\d:]+\])(?::\d{1,5})?$/i
@@ -24,9 +21,9 @@ const readFile = (path: string): ImageSource => {
 }
 
 /**
- * Returns the full OCI reference of an image name, by the usual rules (https://github.com/distribution/reference). For
- * example, `python` becomes `docker.io/library/python:latest`. If there is a digest, the tag is dropped, because the
- * digest alone decides.
+ * Returns the full OCI reference of an image name, by the usual rules (https://github.com/distribution/reference).
+ * For example, `python` becomes `docker.io/library/python:latest`. A digest alone decides, so the tag beside it is
+ * dropped.
  */
 export const readReference = (text: string): string => {
   const { path = '', tag, digest } = reference.exec(text)?.groups ?? {}
