@@ -1,6 +1,5 @@
-// Users list, accept and decline the invitations to their own e-mail address. For all other users, an invitation does
-// not exist (404). A user whose address is unverified, or verified only by the identity provider of an organization,
-// sees no invitations and can accept none.
+// Users list, accept and decline the invitations to their own e-mail address. Others get 404.
+// The address must be verified, and not only by an organization's identity provider.
 
 import { changeMembership } from '#src/control/auth/change-membership.ts'
 import { checkActsForUser } from '#src/control/auth/permissions-now.ts'
@@ -25,10 +24,7 @@ export const countOwnInvitations = async (
   { email, ownsAddress }: User,
 ): Promise<number> => (ownsAddress ? await countForAddress(database.sql, foldAddress(email), clock.now()) : 0)
 
-/**
- * Accepts or declines an invitation. The memberships of the organization are locked until the answer is stored, so that
- * only one of several concurrent answers succeeds.
- */
+/** Accepts or declines an invitation. With the lock of memberships, only one of several concurrent answers succeeds. */
 const settle = async (
   parts: InvitationParts,
   caller: Caller,
@@ -56,10 +52,7 @@ const settle = async (
   })
 }
 
-/**
- * Makes the caller a member with the role and the assigned roles that the invitation has now. Only one call can accept
- * an invitation.
- */
+/** Makes the caller a member with the roles that the invitation has now. Only one call can accept an invitation. */
 export const acceptInvitation = async (parts: InvitationParts, caller: Caller, id: string) => {
   const accepted = await settle(parts, caller, id, 'accepted', async (transaction, invitation, now) => {
     const { organizationId, role, assignedRoles } = invitation

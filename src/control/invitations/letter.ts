@@ -1,5 +1,4 @@
-// The text of an invitation mail. It contains no secret: only a user who signs in with the address of the invitation
-// can accept it.
+// The text of an invitation mail. It has no secret: only a user who signs in with the invited address can accept.
 import type { Invitation } from './invitation.ts'
 
 export const letterOf = (

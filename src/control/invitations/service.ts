@@ -1,5 +1,5 @@
-// The rules of invitations. Only owners can invite, with a credential that has every permission. The transaction that
-// makes an invitation also queues its mail. If the invitation is cancelled first, the mail is not sent.
+// The rules of invitations. Only owners can invite, with a credential that has every permission.
+// If an invitation is cancelled before its mail is sent, the mail is not sent.
 
 import { type ChangeParts, changeAsOwner } from '#src/control/auth/change-membership.ts'
 import type { Organization } from '#src/control/people/organization.ts'
@@ -36,8 +36,8 @@ const daysOpen = 7
 const day = 86_400_000
 const mostPending = 1000
 /**
- * Maximum number of invitation mails within 24 hours: per organization, and per organization to one address. They are
- * limited because the addresses may belong to people who never asked for mail.
+ * Maximum number of invitation mails of an organization within 24 hours. The addresses may belong to people who never
+ * asked for mail.
  */
 const mostInADay = { ofOrganization: 1000, toAddress: 10 }
 

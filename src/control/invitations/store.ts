@@ -1,5 +1,4 @@
-// The SQL of invitations. A query for one invitation compares its id, and its organization or e-mail address too.
-// Somebody who guesses an id can therefore not read the invitation.
+// The SQL of invitations. Every query also compares the organization or e-mail address, so a guessed id is useless.
 import type { Sql } from '../storage/database.ts'
 import { type Invitation, type InvitationRow, type InvitationStatus, readInvitation } from './invitation.ts'
 
@@ -48,8 +47,8 @@ export const countForAddress = async (sql: Sql, email: string, now: Date): Promi
 export type InvitationCounts = { pending: number; ofLately: number; ofLatelyToAddress: number }
 
 /**
- * Counts invitations of an organization. `pending`: those that nobody has answered or cancelled. `ofLately`: those that
- * were made after `since`. `ofLatelyToAddress`: those that were made after `since` for this address.
+ * Counts invitations of an organization. `pending`: nobody has answered or cancelled them.
+ * `ofLately`: made after `since`. `ofLatelyToAddress`: made after `since` for this address.
  */
 export const countMade = async (
   sql: Sql,

@@ -1,5 +1,4 @@
-// Deletes old invitations. Closed and expired invitations are kept for 30 days. Until then, an invited user who answers
-// too late can be told the reason.
+// Deletes invitations 30 days after their end. Until then, an invited user who answers too late is told the reason.
 import type { Parts } from '../parts.ts'
 import { deleteSettledBefore } from './store.ts'
 
