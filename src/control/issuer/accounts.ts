@@ -38,15 +38,11 @@ export const addAccount = async (parts: AccountParts, body: { email: string; nam
   return { id: user.id, email: user.email, name: user.name }
 }
 
-/**
- * Finds the user with an e-mail address. Throws 404 if there is none, and 409 if only an organization's identity
- * provider has verified the address.
- */
+/** Finds the user with an e-mail address. Throws 409 if only an organization's identity provider has verified the address. */
 const findOwner = async ({ database }: AccountParts, email: string) => {
   const user = await findUserByEmail(database.sql, email)
   if (user === undefined) throw new Problem('not_found', 'Nobody has this e-mail address.')
-  // Only an organization's identity provider has verified this e-mail address. The provider may let somebody else sign
-  // in with the address, who would then share the account with its owner.
+  // The identity provider may let somebody else sign in with the address, who would then share the account with its owner.
   if (user.emailVerified && !user.ownsAddress) {
     throw new Problem(
       'conflict',
@@ -56,10 +52,7 @@ const findOwner = async ({ database }: AccountParts, email: string) => {
   return user
 }
 
-/**
- * Sets a user's password. Generates one if the body contains none. Ends all sessions of the user. Access tokens of the
- * user stay valid until they expire.
- */
+/** Sets a user's password, or a generated one, and ends all sessions. Access tokens stay valid until they expire. */
 export const givePassword = async (parts: AccountParts, body: { email: string; password?: string }) => {
   checkSignsInHere(parts)
   const { password = newPassword() } = body

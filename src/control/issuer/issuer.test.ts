@@ -247,8 +247,7 @@ suite('signing in at the embedded issuer', () => {
     assert.match(policy, /default-src 'none'/)
     assert.match(policy, /frame-ancestors 'none'/)
     assert.equal(form.headers.get('cache-control'), 'no-store')
-    // With the policy `no-referrer`, browsers would send `Origin: null` with the sign-in form. The issuer would then
-    // refuse the form, as if another site had sent it.
+    // With `no-referrer`, browsers would send `Origin: null` with the form. The issuer would refuse that as another site's.
     assert.equal(form.headers.get('referrer-policy'), 'same-origin')
   })
 
@@ -403,8 +402,7 @@ suite('signing in at the embedded issuer', () => {
     const fresh = openBrowser(base, '127.0.0.20')
     assert.deepEqual(await tryAs(fresh, await begin(fresh), email, 1, 'mistyped'), [401])
     assert.deepEqual(await tryAs(fresh, await begin(fresh), email, 1, password), [303])
-    // The wrong passwords above have used up the attempts of 127.0.0.11 for this user. In a known browser (one in which
-    // the user has signed in before), the user can still sign in from that IP address.
+    // The attempts of 127.0.0.11 for this user are used up. In a known browser, the user can still sign in from there.
     const neighbour = openBrowser(base, '127.0.0.11')
     neighbour.cookies.set('alcove_browser', known.cookies.get('alcove_browser')!)
     assert.deepEqual(await tryAs(neighbour, await begin(neighbour), email, 1, password), [303])

@@ -1,5 +1,4 @@
-// Alcove's own OpenID Connect issuer. It is used if the operator configures no other issuer. Serves its pages below
-// /oidc, and replaces its signing keys when they are due.
+// Alcove's own OpenID Connect issuer, below /oidc. It is used if the operator configures no other issuer.
 import type { IncomingMessage } from 'node:http'
 import type { FastifyInstance, FastifyRequest } from 'fastify'
 import { createLocalJWKSet, errors, type JWTVerifyGetKey } from 'jose'
@@ -32,23 +31,14 @@ export type EmbeddedIssuer = {
 const begunElsewhere = 'This step of signing in has ended, or was begun elsewhere. Begin again where you came from.'
 
 const sweepMilliseconds = 60 * 1000
-/**
- * Maximum length of a URL, and of a body, in bytes. Clients send far less. The limit also bounds what oidc-provider
- * stores for one call.
- */
+/** Maximum bytes of a URL, and of a body. The limit also bounds what oidc-provider stores for one call. */
 const longest = 4096
-/**
- * Maximum number of calls per client IP address and minute that make oidc-provider store something. One sign-in makes
- * two to five such calls.
- */
+/** Maximum number of calls per address and minute that make oidc-provider store something. A sign-in makes two to five. */
 const mostBegunPerMinute = 300
 const leavesNothing = /^\/oidc\/(?:token|jwks|\.well-known|interaction)(?:[/?]|$)/
 const reloadMilliseconds = 1000
 
-/**
- * Sets the host and protocol headers of a request to those of the configured URL. A proxy or an attacker may have set
- * others.
- */
+/** Sets host and protocol of a request to those of the configured URL. A proxy or an attacker may have set others. */
 const sayWhere = (request: IncomingMessage, { host, protocol }: URL) => {
   for (const name of Object.keys(request.headers)) if (/^(x-)?forwarded/.test(name)) delete request.headers[name]
   request.headers.host = host
@@ -147,8 +137,7 @@ export const openIssuer = async (parts: Parts): Promise<EmbeddedIssuer> => {
             await beginFrom(visit.address, () => serve(visit))
           } catch (error) {
             const isAway = isUnreachable(error)
-            // A refused step of a sign-in is a mistake of the browser, and is logged only at level debug. An
-            // unreachable database is our own problem, and is logged as a warning.
+            // A refused step is a mistake of the browser (level debug). An unreachable database is our own problem (warning).
             if (isAway)
               request.log.warn({ reqId: request.id, err: error }, 'nobody can sign in while the database is away')
             else request.log.debug({ reqId: request.id, err: error }, 'a step of signing in was refused')

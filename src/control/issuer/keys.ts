@@ -1,5 +1,5 @@
-// The signing keys of our own issuer: RSA keys that control makes, stores encrypted in the database, and replaces every
-// month. The public part of an old key stays published while a token signed with it may be valid.
+// The signing keys of our own issuer: RSA keys, encrypted in the database and replaced every month.
+// The public part of an old key stays published while a token signed with it may be valid.
 import { randomBytes, randomUUID } from 'node:crypto'
 import { exportJWK, generateKeyPair, type JWK } from 'jose'
 import type { Clock } from '#src/kit/clock.ts'
@@ -56,10 +56,7 @@ const readable = ({ encryption }: KeyParts, rows: readonly Row[]): { row: Row; t
     }
   })
 
-/**
- * Logs that no key can be decrypted, and that new keys are made. Without keys no user could sign in. New keys do no
- * harm except that users must sign in again.
- */
+/** Logs that new keys are made because none can be decrypted. New keys only make users sign in again. */
 const sayUnreadable = ({ log }: KeyParts) =>
   log.error(
     'the keys of the issuer were encrypted under another ALCOVE_ENCRYPTION_KEY, and are made anew; what else was encrypted under it (secrets/encryption.key of the data directory) cannot be read without it',
@@ -85,8 +82,7 @@ export const ensureKeys = async (parts: KeyParts): Promise<IssuerKeys> =>
       const id = randomUUID()
       signing.unshift(await make('signing', id, await newSigningKey(id)))
     }
-    // A key is used for signing until a newer key exists. It is deleted when the last token that was signed with it has
-    // expired.
+    // A replaced key is deleted when the last token that was signed with it has expired.
     const over = signing.filter(
       (_, index) => index > 0 && now - signing[index - 1]!.row.created_at.getTime() >= toldFor,
     )

@@ -1,5 +1,4 @@
-// Tests that the time for a sign-in does not reveal whether the account exists. The test counts calls of argon2 instead
-// of measuring time.
+// Tests that the time for a sign-in does not reveal whether the account exists, by counting calls of argon2.
 import assert from 'node:assert/strict'
 import crypto from 'node:crypto'
 import { syncBuiltinESMExports } from 'node:module'
@@ -39,8 +38,7 @@ suite('signing in with a password', () => {
       const found = await signsInTo(account, password, 'other')
       return { found, messages: hashings.map(({ message }) => String(message)), costs: hashings.map(costOf) }
     }
-    // passwords.ts makes one hash when it is loaded, to compare with the passwords of unknown accounts. This call waits
-    // for that hash, so that the calls below do not count it.
+    // This call waits for the hash that passwords.ts makes when it is loaded, so that the calls below do not count it.
     await work('nobody@example.com', 'x')
     const right = await work('owner@example.com', 'twelve letters at least')
     assert.deepEqual([right.found, right.messages], [userId('owner'), ['twelve letters at least']])

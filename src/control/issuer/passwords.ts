@@ -11,10 +11,7 @@ const memoryKiB = 19_456
 const passes = 2
 const tagLength = 32
 
-/**
- * Queues for hashing, because each hash needs a thread and 19 MiB. Known browsers have their own queue, so they never
- * wait behind new browsers.
- */
+/** Queues for hashing, because each hash needs a thread and 19 MiB. Known browsers never wait behind new browsers. */
 const lanes = { known: new FairQueue({ atOnce: 1 }), other: new FairQueue({ atOnce: 2 }) }
 export type HashingLane = keyof typeof lanes
 
@@ -71,10 +68,7 @@ export const newPassword = (): string => {
   return text.match(/.{5}/g)!.join('-')
 }
 
-/**
- * A hash that belongs to no account. If an e-mail address is unknown, or its account has no password, the given password
- * is compared with this hash. So the answer takes as long as for a wrong password.
- */
+/** A hash of no account. For unknown accounts, passwords are compared with it, so the answer takes equally long. */
 const nobodys = hashPassword(randomBytes(16).toString('hex'))
 nobodys.catch(() => {})
 
@@ -86,10 +80,7 @@ export const findAccount = async (sql: Sql, email: string): Promise<Account | un
   return row
 }
 
-/**
- * Returns the id of the account if the password is right. If `account` is undefined or has no password, the call takes
- * as long as with a wrong password.
- */
+/** Returns the id of the account if the password is right. Without an account or password, the call takes equally long. */
 export const signsInTo = async (
   account: Account | undefined,
   password: string,

@@ -1,5 +1,5 @@
-// Configures our own issuer, which uses oidc-provider. The issuer has only one client, which is our own. It supports
-// codes with PKCE, device codes, and refresh tokens that are replaced at each use.
+// Configures our own issuer, which uses oidc-provider and has one client, our own. It supports codes with PKCE, device
+// codes, and refresh tokens that are replaced at each use.
 import type { EventEmitter } from 'node:events'
 import { interactionPolicy, Provider } from 'oidc-provider'
 import type { Logger } from '#src/kit/log.ts'
@@ -21,8 +21,8 @@ const sessionCookie = 'alcove_session'
 const minute = 60
 const day = 24 * 60 * minute
 /**
- * Lifetime in seconds of a sign-in that is begun but not completed. All such sign-ins have this lifetime, so the one
- * that expires first is the oldest (records.ts).
+ * Lifetime in seconds of a sign-in that is begun but not completed. It is equal for all, so the first to expire is the
+ * oldest (records.ts).
  */
 const begun = 15 * minute
 
@@ -31,10 +31,7 @@ const begun = 15 * minute
  */
 const scope = 'openid profile email offline_access'
 
-/**
- * Returns the rules for when a browser must pass our sign-in page: the rules of OpenID Connect, and one of our own. A
- * one-time link leads to the page even if the browser is signed in.
- */
+/** Returns when a browser must pass our sign-in page. A one-time link leads there even if the browser is signed in. */
 const signInPolicy = () => {
   const policy = interactionPolicy.base()
   const { Check } = interactionPolicy
@@ -80,8 +77,8 @@ export const createProvider = (parts: ProviderParts, keys: IssuerKeys): Provider
       const { name, email, emailVerified } = user
       return { accountId: id, claims: () => ({ sub: id, name, email, email_verified: emailVerified }) }
     },
-    // Gives the client everything that it requests. Users are not asked, because the only client of this issuer is
-    // Alcove itself. A user who signs in a device with a code confirms that code on a page of its own (`confirmPage`).
+    // The only client is Alcove itself, so it gets everything without asking the user. A user confirms a device code
+    // elsewhere (`confirmPage`).
     loadExistingGrant: async (ctx) => {
       const { client, session } = ctx.oidc
       if (client === undefined || session?.accountId === undefined) return undefined
@@ -164,8 +161,7 @@ export const createProvider = (parts: ProviderParts, keys: IssuerKeys): Provider
   // configured URL.
   provider.proxy = true
   provider.use(async (ctx, next) => {
-    // The form at `/device` must be posted in the browser session that opened it. If that session has expired, or
-    // another browser posts the form, oidc-provider would report an internal error. The answer here is clearer.
+    // If another browser posts the form at `/device`, or its session has expired, oidc-provider would report an internal error.
     const session = ctx.cookies.get(sessionCookie)
     if (ctx.method === 'POST' && ctx.path === '/device' && !(session && (await provider.Session.find(session)))) {
       ctx.status = 400

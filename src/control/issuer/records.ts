@@ -5,10 +5,7 @@ import type { Database } from '../storage/database.ts'
 import type { Encryption } from '../storage/encryption.ts'
 import { sourceOfRecords } from './record-source.ts'
 
-/**
- * Hashes a field of a record, such as `grantId`, for its column in the database. Returns null if the record does not
- * have the field (`undefined`).
- */
+/** Hashes a field of a record, such as `grantId`, for its column in the database. Null if the field is absent. */
 const hashed = (text: string | undefined): string | null => (text === undefined ? null : hashKey(text))
 
 /** Longest lifetime of a record, in seconds: 30 days. A record without an expiry gets this lifetime. */
@@ -44,8 +41,9 @@ export const recordsIn = (
   }
 
   /**
-   * Deletes the oldest begun sign-ins of the network that has begun the most. An attacker who begins very many sign-ins
-   * therefore loses only their own. The query is slow. It deletes more rows than needed, so that it runs less often.
+   * Deletes the oldest begun sign-ins of the network that has begun the most. An attacker therefore loses only their
+   * own.
+   * The query is slow, so it deletes more rows than needed and runs less often.
    */
   const makeRoom = async () => {
     const [{ begun }] = await sql<[{ begun: number }]>`

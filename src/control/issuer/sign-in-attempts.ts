@@ -22,15 +22,9 @@ export const allowed = {
   site: 100,
   /** Wrong tries from one source with one name, per quarter of an hour. */
   sourceAndName: 10,
-  /**
-   * Wrong tries from one source with one name that is under attack, per quarter of an hour. A name is under attack after many wrong
-   * tries in an hour (`attackedAfter`).
-   */
+  /** Wrong tries from one source with one name under attack (`attackedAfter`), per quarter of an hour. */
   sourceAndAttackedName: 3,
-  /**
-   * A name counts as under attack after this many wrong passwords in an hour. Tries of a known browser within its own limit
-   * (`browser`) do not count.
-   */
+  /** Wrong passwords in an hour after which a name is under attack. Known browsers within their limit do not count. */
   attackedAfter: 50,
 }
 
@@ -46,16 +40,13 @@ export class TooManyAttempts extends Error {
 
 type From = { address: string; name: string; browser: string | undefined }
 
-/**
- * Counts an attempt as failed before the password is checked. Returns a function that removes this failure from the
- * counts. Call that function if the password was right.
- */
+/** Counts an attempt as failed before the password is checked. Call the returned function if the password was right. */
 export type SignInAttempts = (from: From) => Promise<() => Promise<void>>
 
 const nameSlots = 65_536
 /**
- * Number of possible counters for pairs of a network and a name: so many that two pairs hardly ever share a counter.
- * Only attempts within the limit of their source make a counter, so few of them exist.
+ * Number of possible counters for a network and a name: so many that two pairs hardly ever share one.
+ * Only attempts within the limit of their source make a counter, so few exist.
  */
 const pairSlots = 2 ** 32
 
@@ -78,11 +69,10 @@ export const createSignInAttempts = (counters: SharedCounters): SignInAttempts =
 
   const countNewBrowser = async (address: string, name: string) => {
     const [source, site, nameKey] = [sourceOf(address), siteOf(address), slotOf(name, nameSlots)]
-    // `source` is the number of a counter that several networks may share. `pair` is made from the network itself, so
-    // that each network has its own attempts for a name.
+    // Several networks may share the counter `source`. `pair` is made from the network, so each has its own attempts for a name.
     const pair = slotOf(`${networkOf(address)} ${name}`, pairSlots)
-    // Wrong passwords of a source (a /64) count for its site (the /48) only while the source is within its own limit.
-    // So one busy source cannot use up the attempts of the whole site.
+    // Wrong passwords count for a site (a /48) only while their source (a /64) is within its limit.
+    // So one busy source cannot use up the attempts of the site.
     const ofSite = await bySite.get(site)
     if (ofSite !== null && ofSite.consumedPoints >= allowed.site) throw new TooManyAttempts(ofSite)
     check(await bySource.add(source), allowed.source)

@@ -1,5 +1,5 @@
-// Shows the sign-in form and reads it, or signs a user in with a one-time link. Text, status and duration of every
-// answer are equal for existing and missing accounts. sign-in-attempts.ts limits wrong passwords.
+// Shows the sign-in form and reads it, or signs a user in with a one-time link.
+// Text, status and duration of every answer are equal for existing and missing accounts.
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Interaction, Provider } from 'oidc-provider'
 import { tellOfLinkSignIn } from '../audit/page-write.ts'
@@ -76,10 +76,7 @@ export const createSignInForm = ({
     return userId
   }
 
-  /**
-   * Ends the session of another user in this browser. oidc-provider would end it with a form that a script submits, but
-   * our pages run no scripts.
-   */
+  /** Ends the session of another user in this browser. oidc-provider would need a script, and our pages run none. */
   const endOtherSession = async (details: Interaction, accountId: string) => {
     const { session } = details
     if (session === undefined || session.accountId === accountId) return
@@ -98,8 +95,7 @@ export const createSignInForm = ({
   return async (visit, uid) => {
     const { request, response } = visit
     const action = `${issuerPath}/interaction/${uid}`
-    // The cookie contains the id of the sign-in that this browser has begun. If the path contains another id, somebody
-    // else has begun that sign-in, and it is refused.
+    // The cookie has the id of the sign-in that this browser has begun. A sign-in that somebody else has begun is refused.
     const details = await (await provider()).interactionDetails(request, response)
     if (details.uid !== uid || details.prompt.name !== 'login') throw new Error('another interaction')
     const refuse = (status: number, complaint: string, email?: string) =>

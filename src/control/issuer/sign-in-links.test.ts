@@ -52,10 +52,7 @@ suite('one-time links', () => {
     await browser.follow(await browser.get(authorizeUrl({ link, ...changes })), isBack)
   const isSignedIn = ({ location }: Page) => location?.startsWith(`${dashboard}?code=`) ?? false
 
-  /**
-   * Returns the id of the user who has signed in. The URL of `page` contains an authorization code, which is exchanged
-   * for that user's token.
-   */
+  /** Returns the user who has signed in, by exchanging the authorization code in the URL of `page` for a token. */
   const userOf = async ({ location = '' }: Page): Promise<string | undefined> => {
     const code = new URL(location).searchParams.get('code') ?? ''
     const fields = { grant_type: 'authorization_code', client_id: 'alcove', redirect_uri: dashboard }
@@ -146,8 +143,7 @@ suite('one-time links', () => {
       assert.ok(status === 401 || (link === '' && status === 200), `${JSON.stringify(link)}: ${status}`)
     }
     const last = await open(openBrowser(base, address), random())
-    // The 20 attempts above are only 19 failures, because an empty `link` is treated as no link. So `last` is the 20th
-    // failure, and the last that is allowed.
+    // The 20 attempts above are 19 failures: an empty `link` is no link. `last` is the 20th, and the last that is allowed.
     assert.equal(last.status, 401)
     const over = await open(openBrowser(base, address), await make())
     assert.equal(over.status, 429)

@@ -1,5 +1,4 @@
-// Links with which one user can sign in once, without a password. `alcove up` prints one at the first start, and an
-// operator can make more. Only a hash of each link is stored.
+// Links with which one user can sign in once, without a password: from `alcove up` at the first start, or an operator.
 import { randomBytes } from 'node:crypto'
 import { hashKey } from '../auth/secret.ts'
 import type { Parts } from '../parts.ts'
@@ -21,15 +20,11 @@ export const makeSignInLink = async (
   await database.sql`
     insert into sign_in_links (user_id, hash, expires_at) values (${userId}, ${hashKey(token)}, ${expiresAt})
     on conflict (user_id) do update set hash = excluded.hash, expires_at = excluded.expires_at`
-  // Browsers do not send the part of a URL after `#`. So the token reaches no server, log or referrer before the
-  // dashboard reads it.
+  // Browsers do not send the part of a URL after `#`, so the token reaches no server, log or referrer.
   return { url: `${dashboardUrl(settings)}#link=${token}`, expiresAt: expiresAt.toISOString() }
 }
 
-/**
- * Marks a link as used and returns its user. Returns undefined for an unknown or used link. If two calls use a link at
- * the same time, only one gets the user.
- */
+/** Marks a link as used and returns its user. Undefined for an unknown, expired or used link. */
 export const consumeSignInLink = async (
   sql: Sql,
   token: string,
