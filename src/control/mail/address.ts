@@ -4,19 +4,13 @@ import { Problem } from '#src/problems.ts'
 
 const longest = 254
 
-/**
- * The form of an e-mail address: the dot-atom of RFC 5322 and a plain host name. Quoting is not allowed, so no part of
- * an address has a special meaning in a mail header.
- */
+/** The dot-atom of RFC 5322 and a plain host name. Without quoting, no part has a special meaning in a mail header. */
 const address =
   /^(?=.{1,64}@)[a-z0-9!#$%&'*+/=?^_`{|}~-]+(?:\.[a-z0-9!#$%&'*+/=?^_`{|}~-]+)*@([a-z0-9-]{1,63}(?:\.[a-z0-9-]{1,63})*)$/
 
 const isHost = (host: string) => host.split('.').every((label) => !label.startsWith('-') && !label.endsWith('-'))
 
-/**
- * Changes A to Z to lower case. Does not change other letters whose lower case is a to z (such as the Kelvin sign):
- * they belong to a different address.
- */
+/** Changes only A to Z to lower case. Other letters, such as the Kelvin sign, belong to a different address. */
 export const foldAddress = (given: string): string => given.replace(/[A-Z]/g, (letter) => letter.toLowerCase())
 
 /** Reads an e-mail address and returns it in lower case. Throws 400 if the text is no e-mail address. */

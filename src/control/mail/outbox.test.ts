@@ -194,8 +194,7 @@ suite('headers of a mail', () => {
       await assert.rejects(post.queue({ recipient: `ada@example.com${injection}` }))
     }
     assert.equal(await post.waiting(), 0)
-    // Even if a mail in the outbox has line breaks in its subject or its recipient, the transport adds no header and no
-    // recipient.
+    // Line breaks in the subject or recipient of a mail must not add a header or a recipient.
     const transport = transportTo(server)
     const mail = { id: 'x', recipient: 'ada@example.com', subject: 'Hello\r\nBcc: eve@example.com', text: 'x' }
     await transport.send(mail)

@@ -1,6 +1,6 @@
-// Sends the mails of the outbox. A mail that is sent stays in the outbox until a mail server has accepted it, so a crash
-// loses no mail. It is dropped if the server refuses it permanently, or after the last retry. At worst a mail is sent
-// twice, with the same Message-ID. Several processes may send at the same time: each claims its own mails.
+// Sends the mails of the outbox. A mail stays there until a mail server accepts it, so a crash loses no mail.
+// It is dropped if the server refuses it permanently, or after the last retry.
+// At worst a mail is sent twice, with the same Message-ID. Several processes may send at the same time.
 import { setTimeout as pause } from 'node:timers/promises'
 import { repeat } from '#src/kit/repeat.ts'
 import type { Parts } from '../parts.ts'
@@ -17,10 +17,7 @@ export type Outbox = {
 
 type OutboxParts = Pick<Parts, 'database' | 'clock' | 'log'> & { transport: MailTransport }
 
-/**
- * Minutes before each retry of a mail. If the last retry fails too, about two days after the first attempt, the mail is
- * dropped.
- */
+/** Minutes before each retry of a mail. After the last one, about two days after the first attempt, the mail is dropped. */
 const minutesBetween = [1, 5, 15, 60, 240, 720, 1440] as const
 /**
  * Seconds for which a process has claimed a mail. Meanwhile, no other process sends it. An attempt never takes so long.
@@ -40,10 +37,7 @@ export const openOutbox = (parts: OutboxParts, { sweepSeconds }: { sweepSeconds:
     // If one mail fails because the mail server cannot be reached, the later mails wait for the next sweep.
     for (let sent = 0; sent < mailsPerSweep && !isClosed; sent += 1) if (!(await sendNext(parts))) return
   }
-  /**
-   * Starts a delivery as soon as the running delivery has ended, because the running one may have missed a new mail.
-   * Until then, further calls get the promise of the same waiting delivery.
-   */
+  /** Starts a delivery after the running one, which may have missed a new mail. Until then, calls get the same promise. */
   const deliver = () => {
     if (next !== undefined) return next
     next = running.catch(() => {}).then(sendDue)

@@ -1,24 +1,17 @@
-// Queues and withdraws mails for other modules. A mail about a change is queued in the transaction that makes the
-// change. A later transaction may withdraw the mail.
+// Queues and withdraws mails. A mail about a change is queued in the transaction that makes the change.
 import { Problem } from '#src/problems.ts'
 import type { Transaction } from '../storage/database.ts'
 import { countMail, deleteMailAbout, insertMail, type NewMail } from './store.ts'
 
 /** Maximum number of mails in the outbox. It is reached only if the mail server has been unreachable for long. */
 const mostWaiting = 10_000
-/**
- * A user may queue a mail while the user's waiting mails are fewer than a ninth of the free places in the outbox. So
- * one user alone can queue 1,000 mails, and others still find places.
- */
+/** A user's waiting mails must be fewer than a ninth of the free places. So one user can queue 1,000, and others find places. */
 const share = 9
 
 /** Characters that would end a mail header. Callers should refuse them earlier; this check is a second protection. */
 const breaksHeader = /[\p{Cc}\p{Zl}\p{Zp}]/u
 
-/**
- * Queues a mail, which is sent only if the transaction commits. Call the outbox's `nudge` after the commit, so that the
- * mail is sent soon.
- */
+/** Queues a mail, which is sent only if the transaction commits. After the commit, call the outbox's `nudge` to send it soon. */
 export const queueMail = async (transaction: Transaction, mail: NewMail, now: Date): Promise<void> => {
   if (breaksHeader.test(mail.recipient) || breaksHeader.test(mail.subject)) {
     throw new Problem('bad_request', 'This cannot be said in the header of a mail.')
