@@ -1,5 +1,4 @@
-// Calls our own HTTP API in the name of the caller of `/mcp`. Every such call passes the same guard, rate limits,
-// quotas and audit as a call over the network.
+// Calls our own HTTP API in the name of the caller of `/mcp`, with the guard, rate limits, quotas and audit of any call.
 import type { FastifyRequest } from 'fastify'
 import { readWhole } from '#src/kit/read-whole.ts'
 

@@ -1,5 +1,4 @@
-// The endpoint `/mcp`: tools for models by the Model Context Protocol, over its transport "Streamable HTTP". The
-// endpoint keeps no state between calls, so any control process can answer any call.
+// The endpoint `/mcp`: tools for models by the Model Context Protocol. It keeps no state between calls.
 import { Readable } from 'node:stream'
 import type { ReadableStream } from 'node:stream/web'
 import { createMcpHandler, fromJsonSchema, McpServer } from '@modelcontextprotocol/server'
@@ -51,8 +50,7 @@ export const mcpRoutes = ({ settings }: Pick<Parts, 'settings'>): ControlRoute[]
   const answer = async (request: FastifyRequest, reply: FastifyReply, body: unknown) => {
     const ended = new AbortController()
     reply.raw.once('close', () => ended.abort())
-    // The tools are prepared at the first call. Clients cannot subscribe to changes of the tools, because the tools do
-    // not change while a server runs.
+    // Clients cannot subscribe to changes of the tools, which do not change while a server runs.
     prepared ??= prepareTools()
     const known = prepared
     const api = new OwnApi(request, settings.proxyUrl, ended.signal)

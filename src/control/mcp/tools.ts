@@ -1,5 +1,4 @@
-// The tools that `/mcp` offers to models. Each tool makes one or two calls of our own API. Tools that wait for a state
-// also read the sandbox until it is settled.
+// The tools that `/mcp` offers to models. Each makes one or two calls of our own API; some wait until a sandbox is settled.
 import { setTimeout as delay } from 'node:timers/promises'
 import Type, { type Static, type TObject } from 'typebox'
 import { type OwnApi, ToolError } from './own-api.ts'
@@ -14,10 +13,7 @@ export type Tool = {
   run: (api: OwnApi, input: never) => Promise<string>
 }
 
-/**
- * Maximum number of characters in the result of a tool. A model has a bounded context, so a longer result is cut in the
- * middle.
- */
+/** Maximum characters in the result of a tool. A model has a bounded context, so a longer result is cut in the middle. */
 export const mostCharacters = 50_000
 /** Maximum number of bytes of a file that one call of `read_file` returns. */
 const mostFileBytes = 50_000
@@ -57,10 +53,7 @@ const describe = ({ id, name, state, errorReason }: View) =>
 const settleMs = 60_000
 const lookEveryMs = 500
 
-/**
- * Waits until a sandbox is in a state that lasts, such as `started`, but not longer than `settleMs`. Returns the
- * sandbox as the API shows it then.
- */
+/** Waits until a sandbox is in a state that lasts, such as `started`, for at most `settleMs`. Returns the sandbox then. */
 const settled = async (api: OwnApi, sandbox: string): Promise<View> => {
   const until = performance.now() + settleMs
   for (;;) {
