@@ -1,6 +1,5 @@
-// The rules of membership: who belongs to an organization, and with which roles. An organization always has an owner,
-// and nobody changes their own access. Only a caller with every permission can change the access of others, which the
-// guard checks. So nobody can give a permission that they lack.
+// The rules of membership. An organization always has an owner, and nobody changes their own access.
+// Only a caller with every permission can change the access of others, so nobody gives a permission that they lack.
 
 import { type ChangeParts, changeAsOwner, changeMembership } from '#src/control/auth/change-membership.ts'
 import type { Organization } from '#src/control/people/organization.ts'
@@ -34,10 +33,7 @@ const getMember = async (sql: Sql, organizationId: string, userId: string): Prom
 
 const heldBy = ({ role, assignedRoles }: Member) => heldThrough(role, assignedRoles)
 
-/**
- * Throws if the change would leave the organization without an owner. Call this while memberships are locked, so that
- * no other owner can leave before the change is committed.
- */
+/** Throws if the change would leave no owner. Call this with the lock of memberships, so that no other owner leaves meanwhile. */
 const checkKeepsOwner = async (sql: Sql, { organizationId, userId, role }: Member): Promise<void> => {
   if (role === 'owner' && !(await hasOtherOwner(sql, organizationId, userId))) {
     throw new Problem('forbidden', 'An organization keeps at least one owner.')
@@ -92,13 +88,9 @@ export const leaveOrganization = async (parts: ChangeParts, { caller, organizati
 
 type Joining = { organizationId: string; userId: string; role: 'owner' | 'member'; roleIds: readonly string[] }
 
-/**
- * Makes a user a member. Returns false, and changes nothing, if the user is a member already. Each role must belong to
- * the organization or be global. Call this only inside `changeMembership`.
- */
+/** Makes a user a member. Returns false if the user is one already. Call this only inside `changeMembership`. */
 export const joinOrganization = async (sql: Transaction, joining: Joining, now: Date): Promise<boolean> => {
-  // Checks the membership before the number of members: a user who is a member already must not be refused because the
-  // organization is full.
+  // This check comes before the limit: a member must not be refused because the organization is full.
   if ((await findMember(sql, joining.organizationId, joining.userId)) !== undefined) return false
   if ((await countMembers(sql, joining.organizationId)) >= membersPerOrganization) {
     throw new Problem('forbidden', `An organization may have ${membersPerOrganization} members.`)
