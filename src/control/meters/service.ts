@@ -1,5 +1,4 @@
-// Samples of what sandboxes have used in the last hours. Samples are stored as runners report them, shown as series of
-// points, and deleted after some hours.
+// Samples of what sandboxes use: stored as runners report them, shown as series of points, deleted after some hours.
 import type { Parts } from '#src/control/parts.ts'
 import { getSandbox } from '#src/control/sandboxes/service.ts'
 import { Problem } from '#src/problems.ts'

@@ -31,10 +31,7 @@ export const insertSamples = async (
 
 export type MeterRow = Omit<MeterReading, 'diskUsed'> & { at: Date; diskUsed: number | null }
 
-/**
- * Lists means of samples. Each row is the mean of all samples in a period of `seconds` seconds, with the time of the
- * last one.
- */
+/** Lists means of samples: one for each period of `seconds` seconds, with the time of its last sample. */
 export const listMeans = (
   sql: Sql,
   sandboxId: string,
