@@ -1,5 +1,4 @@
-// The metrics of this control process, and of the whole server. The metrics of the whole server are read from the
-// database when Prometheus requests them.
+// The metrics of this process, and of the whole server. The latter are read from the database when Prometheus asks.
 import type { FastifyInstance } from 'fastify'
 import { Counter, collectDefaultMetrics, Histogram, Registry } from 'prom-client'
 import type { Parts } from '#src/control/parts.ts'
@@ -13,10 +12,7 @@ import { registerGauges } from './gauges.ts'
 const freshMilliseconds = 5_000
 
 const requestBuckets = [0.005, 0.02, 0.05, 0.1, 0.25, 1, 5, 30]
-/**
- * Upper bounds of the buckets of a histogram, in seconds. The shortest is for the claim of a warm sandbox, the longest
- * for a month in one state.
- */
+/** Upper bounds of buckets, in seconds: from the claim of a warm sandbox to a month in one state. */
 const stateBuckets = [0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 15, 60, 300, 1800, 7200, 86_400, 2_592_000]
 
 export type Metrics = {
@@ -33,10 +29,7 @@ export type Metrics = {
   close: () => void
 }
 
-/**
- * Returns the verb during which a sandbox has this state, for example `start` for `starting`. If several verbs have this
- * state, returns the first one in `moves`: `create` for `creating`. Returns `none` if no verb has this state.
- */
+/** Returns the first verb during which a sandbox has this state, for example `start` for `starting`. `none` without one. */
 const verbOf = (state: SandboxState): string => moves.find(([, , through]) => through === state)?.[0] ?? 'none'
 
 /** Returns how a caller's new sandbox was made: `warm`, `build`, `fork` or `cold`. Undefined for other changes. */
