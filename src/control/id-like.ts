@@ -1,11 +1,7 @@
-// Checks that a name does not look like an id, or like the token of a signed preview URL. Otherwise callers could
-// mistake the name for the id or token of another sandbox.
+// Checks that a name does not look like an id or a token. Otherwise callers could mistake it for another sandbox's.
 import { signedToken } from '#src/wire/access.ts'
 
-/**
- * Reduces a text to what a reader sees: variants of a letter become the plain letter, upper case becomes lower case,
- * and invisible characters are removed.
- */
+/** Reduces a text to what a reader sees: plain lower-case letters, without invisible characters. */
 const folded = (text: string) =>
   text
     .normalize('NFKC')
@@ -13,10 +9,7 @@ const folded = (text: string) =>
     .trim()
     .toLowerCase()
 
-/**
- * Removes a URN prefix (`urn:uuid:`), and every character that is no letter or digit, such as the hyphens of an id.
- * Modifier letters (`Lm`) are removed too, because some look like hyphens, for example the Japanese long vowel mark.
- */
+/** Removes a URN prefix, and every character that is no letter or digit. Modifier letters (`Lm`) may look like hyphens. */
 const bare = (text: string) =>
   folded(text)
     .replace(/^(?:urn:)?(?:uuid:)?/, '')
@@ -24,10 +17,7 @@ const bare = (text: string) =>
 
 const isHex = (text: string) => /^[0-9a-f]{32}$/.test(text)
 
-/**
- * Letters that look alike. Each entry has a plain letter or digit, and after the colon the lower-case letters that look
- * like it. Ids consist of hexadecimal digits; the first six lines are for these digits.
- */
+/** Letters that look alike, after the letter or digit that they look like. The first six lines are for hexadecimal digits. */
 const lookalikes = [
   '0:oоοօ',
   '1:liіıӏι',
@@ -44,16 +34,12 @@ const shapes = new Map(lookalikes.flatMap((entry) => [...entry.slice(2)].map((le
 const byShape = (text: string) =>
   [...text.normalize('NFD').replaceAll(/\p{M}/gu, '')].map((letter) => shapes.get(letter) ?? letter).join('')
 
-/**
- * Whether a text reads like a UUID, even if it is not written as one: with other separators, without separators, or as
- * a URN.
- */
+/** Whether a text reads like a UUID, with any separators or none, or as a URN. */
 export const isIdLike = (text: string): boolean => isHex(bare(text))
 
 /**
- * Whether a new name looks like an id. Stricter than `isIdLike`: a letter that looks like a hexadecimal digit, such as
- * a Cyrillic `а`, counts as this digit. Searches by name use `isIdLike`, so that they still find older sandboxes whose
- * names only this check would refuse.
+ * Whether a new name looks like an id. Here a letter that looks like a hexadecimal digit counts as this digit.
+ * Searches by name use `isIdLike`, so that they find older sandboxes with such names.
  */
 export const looksLikeId = (text: string): boolean => isIdLike(text) || isHex(byShape(bare(text)))
 
