@@ -1,5 +1,4 @@
-// Reads the query of a URL. The gate takes the fields that it needs itself, such as a token, and passes on all others
-// unchanged.
+// Reads the query of a URL. The gate takes the fields that it needs itself, such as a token, and passes on all others.
 
 export const decoded = (text: string): string | undefined => {
   try {
@@ -34,10 +33,7 @@ type QueryParts = {
   rest: string
 }
 
-/**
- * Removes these fields from a query and returns their values. If a field is there twice, the first value is used and
- * both are removed.
- */
+/** Removes these fields from a query and returns their values. For a repeated field, this is the first value that is not empty. */
 export const takeFromQuery = (query: string, names: readonly string[]): QueryParts => {
   const values: QueryParts['values'] = {}
   const kept: string[] = []

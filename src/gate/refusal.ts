@@ -31,8 +31,7 @@ export const refuse = (
     return
   }
   const body = page?.body ?? bodyOf(problem, request)
-  // Set the status text explicitly. If the gate failed to pass a server's answer on, the response may still have the
-  // status text of that answer.
+  // The response may still have the status text of a server's answer that the gate failed to pass on.
   response.writeHead(problem.status, STATUS_CODES[problem.status] ?? 'Error', [
     ...corsHeaders(request),
     ...(page?.headers ?? jsonHeaders(body)),
@@ -40,10 +39,7 @@ export const refuse = (
   response.end(body)
 }
 
-/**
- * Refuses an upgrade with a plain HTTP answer. Writes the answer directly to the socket, because the HTTP server no
- * longer handles this socket.
- */
+/** Refuses an upgrade with a plain HTTP answer, directly on the socket, because the HTTP server no longer handles this socket. */
 export const refuseUpgrade = (problem: Problem, request: IncomingMessage, socket: Duplex, withinMs?: number): void => {
   const body = bodyOf(problem, request)
   const head = headOf(problem.status, STATUS_CODES[problem.status] ?? 'Error', [

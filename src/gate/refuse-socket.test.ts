@@ -22,10 +22,7 @@ suite('refused WebSockets', () => {
   const interpreter = '/toolbox/box/process/interpreter/execute'
   const followedLogs = '/toolbox/box/process/session/s/command/c/logs?follow=true'
 
-  /**
-   * Opens a WebSocket and sends a message immediately, as an interpreter's client does. Returns the last message
-   * received, and code and reason of the close.
-   */
+  /** Opens a WebSocket and immediately sends a message. Returns the last message received, and code and reason of the close. */
   const converse = async (
     port: number,
     path: string,

@@ -1,5 +1,5 @@
-// Tells a caller why its WebSocket is refused, in messages after the upgrade. Most clients do not show the body of an
-// answer that refuses the upgrade.
+// Tells a caller why its WebSocket is refused, in messages after the upgrade. Most clients do not show the body of a
+// refusal of the upgrade.
 import type { IncomingMessage } from 'node:http'
 import type { Duplex } from 'node:stream'
 import { WebSocketServer } from 'ws'
@@ -9,16 +9,12 @@ import { sdkVersionHeader } from '#src/wire/access.ts'
 
 const closeMs = 5000
 
-/**
- * Returns what the gate sends to a client whose WebSocket it refuses: the last message, and the close reason.
- * `message`: why it is refused.
- */
+/** Returns the last message and the close reason for a WebSocket that the gate refuses. `message`: why it is refused. */
 type Wording = (message: string) => { last: object; reason: string }
 
 /**
- * The kinds of WebSocket for which the gate first accepts the upgrade, then sends an error and closes. Log streams are
- * not in this list, because SDKs treat every close as the end of the logs. For log streams, the gate refuses the
- * upgrade.
+ * The kinds of WebSocket that are refused after the upgrade. Log streams are refused before, because SDKs treat every close
+ * as the end of the logs.
  */
 const wordings: readonly (readonly [path: RegExp, wording: Wording])[] = [
   [
@@ -31,10 +27,7 @@ const wordings: readonly (readonly [path: RegExp, wording: Wording])[] = [
   ],
 ]
 
-/**
- * Returns the last message and the close reason for a WebSocket that the gate refuses. Undefined if the upgrade must be
- * refused in plain HTTP: for all paths that are not in `wordings`, and for requests that are no valid WebSocket upgrades.
- */
+/** Returns the wording for a WebSocket that the gate refuses. Undefined if the upgrade must be refused in plain HTTP. */
 const wordingOf = ({ url = '/', headers }: IncomingMessage): Wording | undefined => {
   const isWebSocket = headers['sec-websocket-key'] !== undefined && headers['sec-websocket-version'] === '13'
   return isWebSocket ? wordings.find(([path]) => path.test(url))?.[1] : undefined
@@ -46,16 +39,13 @@ const hidesAnswers = ({ headers }: IncomingMessage): boolean =>
   headers[sdkVersionHeader] !== undefined ||
   /\bx-daytona-sdk-version~/i.test(headers['sec-websocket-protocol'] ?? '')
 
-/**
- * Whether to send a refusal after the upgrade. If the sandbox is not started, every client gets the refusal after the
- * upgrade, because the toolbox does the same.
- */
+/** Whether to send a refusal after the upgrade. If the sandbox is not started, every client gets it then, as from the toolbox. */
 export const isToldAfterUpgrade = (problem: Problem, request: IncomingMessage): boolean =>
   wordingOf(request) !== undefined && (problem.code === 'not_started' || hidesAnswers(request))
 
 /**
- * WebSocket server that accepts a client only to send the refusal. It needs no messages of the client, so it allows
- * only short ones. A client that offers subprotocols must get one of them.
+ * Accepts a client only to send the refusal, and needs no messages of the client. A client that offers subprotocols must
+ * get one of them.
  */
 const server = new WebSocketServer({
   noServer: true,
@@ -78,8 +68,8 @@ export const refuseSocket = (
   const timer = setTimeout(() => socket.destroy(), withinMs).unref()
   socket.once('close', () => clearTimeout(timer))
   server.handleUpgrade(request, socket, head, async (client) => {
-    // After an error, such as a message that is too long, read and drop what the client still sends. Otherwise the
-    // kernel could reset the connection before the client has read the reason.
+    // After an error, such as a message that is too long, read and drop the rest. Otherwise the kernel could reset the
+    // connection before the client has read the reason.
     client.on('error', () => socket.resume().end())
     await sendWhole(client, JSON.stringify(last)).catch(() => undefined)
     closeWith(client, 1011, reason)

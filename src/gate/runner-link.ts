@@ -1,6 +1,6 @@
-// Stores the states that one runner of this host has reported about its sandboxes, and sends requests to that runner
-// (wire/gate-link.ts). If the runner disconnects, the gate uses the last reported states, because the agents in
-// sandboxes accept connections with or without a runner.
+// Stores what one runner of this host has reported about its sandboxes, and sends requests to that runner
+// (wire/gate-link.ts). If the runner disconnects, the last reports still count, because the agents accept connections
+// without a runner too.
 import { connect, type Socket } from 'node:net'
 import { Compile } from 'typebox/compile'
 import { Frames, frameOf, jsonFrameOf, sendFrame } from '#src/kit/length-frames.ts'
@@ -28,8 +28,8 @@ const newsBytes = 16 * 1024 * 1024
 const isNews = Compile(GateNewsSchema)
 
 /**
- * Parses a runner's message about its sandboxes. Returns `undefined` for a malformed message: one bad message must not
- * end the connection, because the gate would lose all other sandboxes.
+ * Parses a runner's message about its sandboxes. Returns `undefined` for a malformed message: if it ended the connection,
+ * the gate would lose all other sandboxes.
  */
 const readNews = (message: Buffer): GateNews | undefined => {
   try {
@@ -76,10 +76,7 @@ export class RunnerLink implements Disposable {
     return this.#isWhole
   }
 
-  /**
-   * Resolves when the runner has sent a report about this sandbox, or a list of all its sandboxes, and at the latest
-   * after `ms`.
-   */
+  /** Resolves when the runner has reported this sandbox, or all its sandboxes, and at the latest after `ms`. */
   untilChanged(sandboxId: string, ms: number): Promise<void> {
     return new Promise((resolve) => {
       const waiting = this.#waiting.get(sandboxId) ?? new Set()
@@ -142,8 +139,8 @@ export class RunnerLink implements Disposable {
   }
 
   /**
-   * Sends a request to the runner and returns the runner's answer. If reading `body` fails, closes the connection, so
-   * that the runner does not treat the body as complete. Throws a Problem if the runner refuses the request.
+   * Sends a request to the runner and returns the answer. If reading `body` fails, closes the connection, so that the
+   * runner does not treat the body as complete. Throws a Problem if the runner refuses the request.
    */
   async ask<T>(request: GateRequest, body?: Body, signal?: AbortSignal): Promise<T> {
     const socket = connect({ path: this.#path, allowHalfOpen: true })
@@ -171,10 +168,7 @@ export class RunnerLink implements Disposable {
     }
   }
 
-  /**
-   * Sends the body of a request to the runner. If the runner answers before it has read the whole body, the rest of the
-   * body is not sent.
-   */
+  /** Sends the body of a request to the runner. If the runner answers earlier, the rest of the body is not sent. */
   async #send(socket: Socket, body: Body, answering: Promise<unknown>, onPiece: () => void): Promise<void> {
     const over = answering.then(
       () => 'answered' as const,

@@ -12,20 +12,18 @@ export type SandboxPlace = { sandbox: SandboxHere | undefined; link: RunnerLink 
 
 const mostRunners = 64
 /**
- * A call waits at most this many milliseconds until the runner reports the generation of the sandbox that control
- * requires for the call. A runner that is connected to control reports it within milliseconds. A runner that must
+ * Milliseconds for which a call waits until the runner reports the generation that control requires. A runner that must
  * connect to control first needs a second or two.
  */
 const takenMs = 10_000
 /**
- * If control says that a sandbox is started, and its runner has not reported that yet, a call waits at most this many
- * milliseconds for the report. A runner reports a new sandbox to control and to the gate at the same time, so a short
- * wait suffices.
+ * If control says that a sandbox is started, a call waits this many milliseconds until the runner says so too. The runner
+ * reports to both at the same time, so a short wait suffices.
  */
 const newsMs = 500
 /**
- * If the gate has no connection to the runner, a call for an unknown sandbox waits at most this many milliseconds for
- * one: the runner may be starting.
+ * If the gate has no connection to the runner, a call for an unknown sandbox waits this many milliseconds: the runner may
+ * be starting.
  */
 const runnerMs = 3000
 
@@ -61,9 +59,9 @@ export class Sandboxes implements Disposable {
   }
 
   /**
-   * Finds the sandbox as its runner reports it, once the runner has the generation that control named. When a warm
-   * sandbox is claimed, control knows its owner before the runner does. Until the runner knows the owner too, no call
-   * reaches the sandbox (docs/adr/0014-warm-pools-follow-demand.md).
+   * Finds the sandbox as its runner reports it, once the runner has the generation that control named. When a warm sandbox
+   * is claimed, control knows its owner before the runner does. Meanwhile no call may reach the sandbox
+   * (docs/adr/0014-warm-pools-follow-demand.md).
    */
   async find({ sandboxId, runnerAddress, isStarted, leastGeneration = 0 }: AdmittedSandbox): Promise<SandboxPlace> {
     const link = this.linkTo(runnerAddress)

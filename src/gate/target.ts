@@ -14,10 +14,7 @@ export type Target = {
   queryToken: string | undefined
   /** The credential in a signed file URL. */
   signature: Credential | undefined
-  /**
-   * True if the runner can answer the call without the agent, so that the sandbox may be paused. Such a call does not count
-   * as activity.
-   */
+  /** True if the runner can answer the call without the agent, so that the sandbox may be paused. The call is then no activity. */
   onlyLooks: boolean
   /** The toolbox port, if the call came by a signed preview URL of that port. */
   port?: typeof toolboxPort
@@ -34,9 +31,8 @@ const looks: readonly string[] = ['GET /system/metrics']
 const signedFields = ['path', 'expires', 'signature']
 
 /**
- * Reads a signed file URL: its credential, and the one toolbox call that the URL allows (`rest`: path and query). The
- * gate builds `rest` anew from the file's path that control checks. So the toolbox reads the path that control has
- * checked.
+ * Reads a signed file URL: its credential, and the one toolbox call that the URL allows. `rest` is built anew from the path
+ * that control checks, so that the toolbox reads no other path.
  */
 const readSignature = (method: string, path: string, query: string) => {
   if (!signable.includes(`${method} ${path}`)) return undefined

@@ -1,6 +1,5 @@
-// Checks the tickets of calls (src/wire/ticket.ts). A signature is verified once per ticket, not once per call. If a
-// ticket was signed with a key that the gate does not know, the gate asks control for its keys again. Keys that control
-// no longer lists are invalid.
+// Checks the tickets of calls (src/wire/ticket.ts). A signature is verified once per ticket. If the gate does not know the
+// key of a ticket, it asks control for its keys again. Keys that control no longer lists are invalid.
 import { createPublicKey, type KeyObject } from 'node:crypto'
 import type { Logger } from '#src/kit/log.ts'
 import { Problem } from '#src/problems.ts'

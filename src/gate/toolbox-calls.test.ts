@@ -143,8 +143,7 @@ suite('a call that the gate passes to a toolbox', () => {
         (error) => error.status,
       )
       assert.equal(answered, status)
-      // The gate looks for the sandbox only after it has checked the ticket. Only the runner knows the sandbox's owner,
-      // so the gate refuses a ticket of another organization only after it has looked.
+      // Only the runner knows the sandbox's owner, so the gate refuses a ticket of another organization only after the lookup.
       if (!what.includes('organization')) assert.equal(looked, status === 200 ? 1 : 0)
     })
   }

@@ -31,10 +31,7 @@ export const isForToolbox = (name: string): boolean =>
 
 const letIn = new WeakMap<IncomingMessage, { entering: Entering; path: string }>()
 
-/**
- * Prepares the call for the toolbox: removes the caller's credentials, and those headers of Daytona and of gates that are
- * not for the toolbox.
- */
+/** Prepares the call for the toolbox: removes the caller's credentials, and headers that are not for the toolbox. */
 const admit = (request: IncomingMessage, entering: Entering, rest: string) => {
   const { headers } = request
   for (const name of Object.keys(headers)) if (!isForToolbox(name)) delete headers[name]
@@ -117,10 +114,7 @@ export const passAdmitted = (
   toolbox.call(request, response)
 }
 
-/**
- * Passes a call that upgrades its connection (a WebSocket) on to the toolbox. Returns the status of the toolbox's answer. If the
- * toolbox refuses the call, throws a Problem.
- */
+/** Passes an upgrade on to the toolbox. Returns the status of the toolbox's answer. Throws a Problem if the toolbox refuses. */
 export const passUpgrade = (
   toolbox: Answering,
   request: IncomingMessage,

@@ -1,5 +1,4 @@
-// Passes an upgrade (such as a WebSocket) on. After the destination has accepted the upgrade, bytes are copied in both
-// directions without being parsed.
+// Passes an upgrade (such as a WebSocket) on. After that, bytes are copied in both directions without being parsed.
 import { STATUS_CODES } from 'node:http'
 import type { Duplex } from 'node:stream'
 import { endSoon, headOf } from '#src/http/linger.ts'
@@ -19,8 +18,8 @@ type Handover = {
 const answerMs = 30_000
 
 /**
- * When one of the two connections has ended, both are closed after this many ms at the latest. Until then, the last
- * bytes that came on the ended connection are sent to the other one.
+ * When one of the two connections has ended, both are closed after this many ms at the latest. Until then, its last bytes
+ * are passed on.
  */
 const partMs = 2000
 
@@ -44,8 +43,7 @@ export const join = (one: Duplex, other: Duplex) => {
     end.on('error', () => {}).once('end', onEnd)
     end.once('close', () => {
       opposite.end()
-      // Read and drop what the opposite side still sends. If its connection were closed with unread bytes, the opposite
-      // side would see a reset instead of the end.
+      // Read and drop what the opposite side still sends. With unread bytes, it would see a reset instead of the end.
       opposite.resume()
       onEnd()
     })
@@ -56,8 +54,8 @@ export const join = (one: Duplex, other: Duplex) => {
 const sendHead = (socket: Duplex, ...head: Parameters<typeof headOf>) => socket.write(headOf(...head), 'latin1')
 
 /**
- * Connects the caller with the destination and returns 101. If the destination refuses the upgrade, passes its answer on and
- * returns the status of that answer.
+ * Connects the caller with the destination and returns 101. If the destination refuses, passes its answer on and returns
+ * its status.
  */
 export const handOver = ({ socket, head, destination, lingerMs }: Handover): Promise<number> =>
   new Promise((resolve, reject) => {

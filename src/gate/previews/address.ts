@@ -1,6 +1,6 @@
-// Reads from a request whether it is for a preview, and for which one. A preview has its own host name, for example
-// `3000-{sandbox}.proxy.example` for port 3000. If the gate has no domain for host names, a preview has a path on the
-// gate's own host: `/preview/{sandbox}/{port}/…`. `{sandbox}` is an id, a name, or the token of a signed URL.
+// Reads from a request whether it is for a preview, and for which one. A preview has its own host name, such as
+// `3000-{sandbox}.proxy.example` for port 3000. If the gate has no domain for host names, a preview has a path:
+// `/preview/{sandbox}/{port}/…`. `{sandbox}` is an id, a name, or the token of a signed URL.
 import { isIP } from 'node:net'
 import { Problem } from '#src/problems.ts'
 import { reservedPorts, toolboxPort } from '#src/wire/access.ts'
@@ -14,13 +14,13 @@ export type PreviewAddress = {
   /** The host and port in the request; empty if the request has no host. */
   host: string
   /**
-   * For a preview by path: the beginning of the path, `/preview/{sandbox}/{port}`. The server in the sandbox gets the
-   * rest of the path. Empty for a preview with its own host name.
+   * For a preview by path: `/preview/{sandbox}/{port}`. The server in the sandbox gets only the rest of the path. Otherwise
+   * empty.
    */
   prefix: string
   /**
-   * The path and the query for the server in the sandbox, without the fields that only the gate reads, such as a token. The path is
-   * empty or starts with a slash.
+   * Path and query for the server in the sandbox, without fields that only the gate reads. The path is empty or starts with
+   * a slash.
    */
   path: string
   query: string
@@ -49,16 +49,13 @@ const nameOf = (host: string) =>
 /** Whether the host name means the machine that uses it: `localhost` or a loopback address. */
 const isLoopback = (name: string) => name === 'localhost' || name === '::1' || /^127(?:\.\d{1,3}){3}$/.test(name)
 
-/**
- * Whether the name means the gate itself. An empty name means the gate, too: a call without a host name does not come
- * from a browser.
- */
+/** Whether the name means the gate itself. A call without a host name does not come from a browser, so it is for the gate too. */
 const isOwnName = (name: string, ownName: string) =>
   name === '' || name === ownName || isIP(name) !== 0 || (isLoopback(name) && isLoopback(ownName))
 
 /**
- * Whether a host name contains a part like `3000-{id or token}`, the name of a preview. A preview whose host name ends
- * in the host name of another preview is refused, because its pages could set cookies for the other preview.
+ * Whether a host name contains the name of a preview, such as `3000-{id or token}`. Below such a name there is no preview,
+ * because its pages could set cookies for the one above.
  */
 const hasPreviewLabel = (name: string) =>
   /(?:^|\.)\d{1,5}-(?:[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}|[a-z0-9]{16})(?:\.|$)/.test(name)
@@ -71,10 +68,7 @@ const labelOf = (host: string, ownHost: string): { port: string; sandbox: string
   return nameOf(parent) !== nameOf(ownHost) && hasPreviewLabel(nameOf(parent)) ? undefined : { port, sandbox }
 }
 
-/**
- * Whether the page at `url` belongs to the same sandbox as the preview at `host`, on any port. `host` is a preview's
- * own host name.
- */
+/** Whether the page at `url` belongs to the sandbox of the preview at `host`, on any port. */
 export const isPageOf = (url: string, host: string): boolean => {
   const labelIn = (text: string) => /^\d{1,5}-([^.]+\..+)$/.exec(nameOf(text))?.[1]
   const here = labelIn(host.toLowerCase())
@@ -137,21 +131,17 @@ export const readPreviewAddress = (
 }
 
 /**
- * Returns the path and query that the browser should show, without the fields that only the gate reads. It begins with
- * exactly one slash, because a browser reads `//name` as another host.
+ * Returns the path and query that the browser should show. It begins with exactly one slash, because a browser reads
+ * `//name` as another host.
  */
 export const visibleUrl = ({ prefix, path, query }: PreviewAddress): string =>
   `${prefix}${path.replace(/^[/\\]*/, '/')}${query}`
 
-/**
- * Returns the URL of a preview's page with the sandbox's id in place of its name. The gate redirects visitors there, because it
- * serves no content at an address with a name.
- */
+/** Returns a preview's URL with the sandbox's id in place of its name. Visitors are redirected there. */
 export const urlAtId = ({ host, prefix, port, path, query, queryToken }: PreviewAddress, sandboxId: string): string => {
   const token = queryToken === undefined ? '' : `${authKey}=${encodeURIComponent(queryToken)}`
   const whole = token === '' ? query : `${query === '' ? '?' : `${query}&`}${token}`
   if (prefix !== '') return `/preview/${sandboxId}/${port}${path}${whole}`
-  // The URL has no scheme, because the gate may not know whether the browser uses HTTPS. The browser keeps the scheme
-  // of its request.
+  // The URL has no scheme, because the gate may not know whether the browser uses HTTPS. The browser keeps its scheme.
   return `//${port}-${sandboxId}.${host.slice(host.indexOf('.') + 1)}${path}${whole}`
 }

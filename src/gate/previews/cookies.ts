@@ -1,5 +1,5 @@
-// The cookies that the gate itself sets for a visitor of a preview. They apply only to the preview's host. If previews
-// share a host, they apply only to the paths of this preview.
+// The cookies that the gate itself sets for a visitor of a preview. They apply only to the preview's host or, on a shared
+// host, to its paths.
 import { decodedFully } from '../query.ts'
 import type { PreviewAddress } from './address.ts'
 
@@ -9,17 +9,14 @@ const acceptedPrefix = 'alcove-preview-accepted-'
 const hostPrefix = '__Host-'
 const authSeconds = 3600
 const acceptedSeconds = 86_400
-/**
- * Maximum number of tokens from cookies that the gate tries for a request. The gate sets one such cookie per preview, but pages of
- * other previews can add more. So a few tokens are tried, but not all.
- */
+/** Maximum number of tokens from cookies that the gate tries for a request. Pages of other previews can add such cookies. */
 const mostTokens = 4
 
 const plainName = (name: string) => (name.startsWith(hostPrefix) ? name.slice(hostPrefix.length) : name)
 
 /**
- * Whether the cookie has a name that the gate or the API uses for its own cookies. Cookies ignore ports, so a preview
- * by path also gets the cookies of an API on the same host.
+ * Whether the gate or the API uses this name for its own cookies. Cookies ignore ports, so a preview by path also gets
+ * those of an API on its host.
  */
 const isOurs = (name: string) => /^(?:__host-)?(?:daytona-sandbox-auth-|alcove[-_])/i.test(decodedFully(name))
 
@@ -30,9 +27,8 @@ const split = (header: string | undefined) =>
   })
 
 /**
- * Returns the preview tokens in a request's cookies for this address. Over plain HTTP, the page of any preview on the
- * same domain can set such cookies. A token in a cookie with the prefix `__Host-` comes first, because no page of
- * another host can have set it.
+ * Returns the preview tokens in a request's cookies. Over plain HTTP, the page of any preview on the domain can set such
+ * cookies. A cookie with the prefix `__Host-` comes first, because no other host can have set it.
  */
 export const tokensOf = (header: string | undefined, sandbox: string): string[] => {
   const names = [hostPrefix + authPrefix + sandbox, authPrefix + sandbox]
@@ -45,9 +41,8 @@ export const tokensOf = (header: string | undefined, sandbox: string): string[] 
 }
 
 /**
- * Whether the visitor has accepted the warning page of previews: the request then has a cookie that says so. Over TLS,
- * for a preview with its own host name, the name of the cookie must begin with `__Host-`, so that no other host can
- * have set the cookie.
+ * Whether a cookie says that the visitor has accepted the warning page. Over TLS, for a preview with its own host name, the
+ * cookie's name must begin with `__Host-`, so that no other host can have set it.
  */
 export const hasAccepted = (
   header: string | undefined,
@@ -60,8 +55,8 @@ export const hasAccepted = (
 }
 
 /**
- * Returns the cookies for the sandbox's server, without the gate's own cookies; `undefined` if none are left. `isOpen`:
- * returns whether the server may see a text.
+ * Returns the cookies for the sandbox's server, without the gate's own; `undefined` if none are left. `isOpen`: whether the
+ * server may see a text.
  */
 export const withoutOurs = (header: string, isOpen: (text: string) => boolean): string | undefined =>
   split(header)
@@ -70,8 +65,8 @@ export const withoutOurs = (header: string, isOpen: (text: string) => boolean): 
     .join('; ') || undefined
 
 /**
- * Writes a cookie of the gate. Over TLS the cookie is also sent in frames of other sites, with a separate value for
- * each such site (CHIPS). Over plain HTTP, including localhost, browsers do not send cookies in such frames.
+ * Writes a cookie of the gate. Over TLS, for a preview with its own host name, the cookie is also sent in frames of other
+ * sites, with a separate value for each site (CHIPS).
  */
 const cookie = ({ prefix }: PreviewAddress, name: string, value: string, seconds: number, isSecure: boolean) => {
   if (!isSecure) return `${name}=${value}; Path=${prefix}/; Max-Age=${seconds}; HttpOnly; SameSite=Lax`
@@ -87,13 +82,12 @@ export const acceptedCookie = (address: PreviewAddress, sandboxId: string, isSec
   cookie(address, acceptedPrefix + sandboxId, 'true', acceptedSeconds, isSecure)
 
 /**
- * Rewrites a cookie that a server in a sandbox sets. The cookie then applies to no other host, and to no other path if
- * previews share a host. `undefined`: drop the cookie, because its name is that of a gate cookie.
+ * Rewrites a cookie that a server in a sandbox sets, so that it applies to no other preview. `undefined`: its name is that
+ * of a gate cookie.
  */
 export const asVisible = (setCookie: string, prefix: string): string | undefined => {
   const [pair = '', ...attributes] = setCookie.split(';')
-  // A browser sends a cookie without a name back as its value only. The value may look like `name=value` (RFC 6265bis
-  // §5.8.3), so the text before its `=` is checked like a name.
+  // A browser sends a cookie without a name back as its value only, which may look like `name=value` (RFC 6265bis §5.8.3).
   const [name = ''] = pair.replace(/^[\s=]+/, '').split('=', 1)
   if (isOurs(name.trim())) return undefined
   const kept = attributes.filter((attribute) => !/^\s*domain\s*(?:=|$)/i.test(attribute))

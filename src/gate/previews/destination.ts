@@ -1,6 +1,5 @@
-// A server inside a sandbox as the destination of a call. Like a server behind any reverse proxy, it gets the caller's
-// address and headers. It gets none of our credentials: even a token in the preview's host name is replaced. Its
-// answers can affect only its own preview.
+// A server inside a sandbox as the destination of a call. It gets the caller's address and headers, but none of our
+// credentials. Its answers can affect only its own preview.
 import type { IncomingMessage } from 'node:http'
 import { Problem } from '#src/problems.ts'
 import type { Access, Credential } from '#src/wire/access.ts'
@@ -30,8 +29,8 @@ const rewritten = new Set([
 const ofWholeHost = new Set(['alt-svc', 'nel', 'report-to', 'service-worker-allowed', 'strict-transport-security'])
 
 /**
- * Headers of answers that are never passed on unchanged. Some are rewritten. `clear-site-data` is removed, because it
- * would also clear the cookies of every preview below the same domain.
+ * Headers of answers that are rewritten or removed. `clear-site-data` would clear the cookies of every preview below the
+ * same domain.
  */
 const neverOut = new Set(['set-cookie', 'location', 'clear-site-data'])
 
@@ -40,31 +39,30 @@ type Names = {
   host: string
   prefix: string
   /**
-   * The host name that the sandbox's server gets in `Host`, and in `Origin` and `Referer` if they name this preview.
-   * Either `host`, or `localhost` with the preview's port.
+   * The host name that the sandbox's server gets in `Host`, and for pages of this preview in `Origin` and `Referer`: either
+   * `host`, or `localhost` with the preview's port.
    */
   called: string
   hide: (text: string) => string
 }
 
 /**
- * Returns the host names and path prefix for the sandbox's server. A token in the address is a credential, so the
- * server sees the sandbox's id instead.
+ * Returns the host names and path prefix for the sandbox's server. A token in the address is a credential, so the sandbox's
+ * id replaces it.
  */
 const namesOf = (address: PreviewAddress, { sandboxId, openedBy, hostInside }: Access): Names => {
   const { host, prefix, sandbox, port } = address
   const isToken = openedBy === 'signed-preview'
   const hide = (text: string) => (isToken ? text.replaceAll(new RegExp(sandbox, 'gi'), sandboxId) : text)
   const shown = hide(host)
-  // In the path prefix, the token may be percent-encoded, so `hide` could miss it. The prefix for the sandbox's server
-  // is therefore made anew, with the sandbox's id in place of the token.
+  // In the path prefix, the token may be percent-encoded, so `hide` could miss it. The prefix is therefore made anew.
   const shownPrefix = prefix !== '' && isToken ? `/preview/${sandboxId}/${port}` : prefix
   return { host: shown, prefix: shownPrefix, called: hostInside === 'localhost' ? `localhost:${port}` : shown, hide }
 }
 
 /**
- * Changes a URL in `Origin` or `Referer`: if it is a page of this preview, its host is replaced by the host name that
- * the sandbox's server gets in `Host`.
+ * In `Origin` or `Referer`, replaces the host of a page of this preview by the host name that the sandbox's server gets in
+ * `Host`.
  */
 const asCalled = (url: string | undefined, { host, called }: Names, isSecure: boolean): string | undefined => {
   if (url === undefined || called === host || !URL.canParse(url)) return url
@@ -133,8 +131,8 @@ const targetOf = (visit: Visit): string => {
 }
 
 /**
- * Translates the address of a redirect from the sandbox's server into an address for the visitor. The sandbox's server
- * does not know the token in the preview's address, and rarely knows the path prefix of the preview.
+ * Translates a redirect of the sandbox's server for the visitor. The server does not know the token in the preview's
+ * address, and rarely knows the path prefix.
  */
 const locationOf = (location: string, address: PreviewAddress, access: Access): string => {
   const [, scheme = '', authority, rest = ''] = /^([a-z]+:)?\/\/([^/?#\\]*)(.*)$/is.exec(location) ?? []
@@ -148,8 +146,8 @@ const locationOf = (location: string, address: PreviewAddress, access: Access): 
 }
 
 /**
- * Headers that give a page an opaque origin. Previews by path share the gate's origin, so without these headers a page
- * could read all previews that its visitor may see.
+ * Headers that give a page an opaque origin. Previews by path share the gate's origin, so otherwise a page could read all
+ * previews that its visitor may see.
  */
 const ofNoOrigin = [
   'Content-Security-Policy',
@@ -178,10 +176,7 @@ export type Visit = {
   ownCookies?: readonly string[]
 }
 
-/**
- * Returns the destination for one call to a preview. Throws if the call has a credential in a place from which it
- * cannot be removed.
- */
+/** Returns the destination for one call to a preview. Throws if a credential cannot be removed from the call. */
 export const insideOf = (inside: Pick<Inside, 'request'>, visit: Visit): Destination => {
   const { address, access, ownCookies = [] } = visit
   const { port } = address

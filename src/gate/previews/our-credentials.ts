@@ -1,7 +1,5 @@
-// Finds texts of a call that contain a credential of this server. It recognizes the forms that browsers and clients
-// produce: plain, in another letter case, percent-encoded, in Base64. Such texts never go into a sandbox. A caller that
-// disguises a credential on purpose could give it away anyway. Known credentials are those of this call, and every text
-// in the form of an API key.
+// Finds texts of a call that contain a credential of this server: plain, in another letter case, percent-encoded, or in
+// Base64. Such texts never go into a sandbox. A caller that disguises a credential on purpose could give it away anyway.
 import type { IncomingMessage } from 'node:http'
 import type { Access, Credential } from '#src/wire/access.ts'
 import { decodedFully } from '../query.ts'
@@ -14,8 +12,8 @@ const leastPart = 8
 type CarriesOurs = (text: string) => boolean
 
 /**
- * Decodes words that may contain Base64, as in `Authorization: Basic` or at the end of a path. Base64 is decoded in
- * groups of four letters. The beginning of the Base64 text is unknown, so all four offsets are tried.
+ * Decodes words that may contain Base64, as in `Authorization: Basic`. The beginning of the Base64 text is unknown, and its
+ * letters are decoded in groups of four, so all four offsets are tried.
  */
 const decodedWords = (text: string): string =>
   (text.match(/[\w+/-]{8,}/g) ?? [])
@@ -23,9 +21,8 @@ const decodedWords = (text: string): string =>
     .join('\n')
 
 /**
- * Returns a function that tells whether a text contains a credential of Alcove: an API key, or one of the call's own
- * credentials, `used`. The call's bearer token counts only if it is for the gate: it opened the preview, or
- * `isBearerOurs` is true. Otherwise the token is for the server in the sandbox.
+ * Returns a function that tells whether a text contains an API key, or one of the call's own credentials, `used`. A bearer
+ * token counts only if it opened the preview, or if `isBearerOurs` is true. Otherwise it is for the server in the sandbox.
  */
 export const findOurs = (used: readonly Credential[], { openedBy, isBearerOurs }: Access): CarriesOurs => {
   const isOurs = ({ kind }: Credential) => kind !== 'bearer' || isBearerOurs || openedBy === 'bearer'
@@ -54,8 +51,8 @@ export const openQuery = (query: string, carriesOurs: CarriesOurs): string => {
 }
 
 /**
- * Returns the address of a page. If the address contains a credential, returns only its origin. Returns undefined if
- * the address is not a URL, or if the origin contains a credential, too.
+ * Returns the address of a page, or only its origin if the address contains a credential. Undefined if the origin contains
+ * one too.
  */
 export const openReferer = (referer: string | undefined, carriesOurs: CarriesOurs): string | undefined => {
   if (referer === undefined) return undefined

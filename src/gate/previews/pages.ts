@@ -9,9 +9,9 @@ import { acceptKey, type PreviewAddress, visibleUrl } from './address.ts'
 export type Page = { body: string; headers: string[] }
 
 /**
- * A script in the page that people see while a preview is not available. The script repeats the request for the preview
- * at growing intervals until the answer changes, and then reloads the page. While the page is hidden, the script sends
- * no requests. These requests do not count as activity, so an open page does not keep the sandbox running.
+ * A script in the page that people see while a preview is not available. It requests the preview at growing intervals until
+ * the answer changes, and then reloads the page. These requests do not count as activity, so an open page does not keep the
+ * sandbox running.
  */
 const lookAgain = `
 const status = Number(document.body.dataset.status)
@@ -22,8 +22,8 @@ const look = async () => {
   if (document.hidden) return
   const headers = { 'X-Daytona-Skip-Last-Activity-Update': 'true' }
   const answer = await fetch(location.href, { method: 'HEAD', headers, redirect: 'manual', cache: 'no-store' })
-  // Ignore a 401. For a preview by path, the gate accepts the cookie only when a browser opens a page, and not for this
-  // HEAD request. So a 401 does not mean that the preview has changed.
+  // Ignore a 401: for a preview by path, the gate accepts the cookie only when a browser opens a page, and not for this
+  // HEAD request.
   if (answer.status !== status && answer.status !== 401) location.reload()
 }
 setTimeout(look, 1000)
@@ -97,9 +97,9 @@ ${looksAgain ? `<script>${lookAgain}</script>` : ''}
 }
 
 /**
- * Returns the page that warns people before they see a preview. Its button sets a cookie, with which the preview is
- * shown without the warning. `mayBeFramed`: a page of another site may show the warning in a frame. Allow this only if
- * the cookie will apply only in frames of that site.
+ * Returns the page that warns people before they see a preview. Its button sets a cookie that skips the warning.
+ * `mayBeFramed`: a page of another site may show the warning in a frame. Allow this only if the cookie will apply only in
+ * frames of that site.
  */
 export const warningPage = (address: PreviewAddress, mayBeFramed: boolean): Page => {
   const url = visibleUrl(address)

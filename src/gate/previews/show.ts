@@ -12,10 +12,7 @@ import { isForPerson, isFramedElsewhere, isNavigation, protocolOf } from './visi
 
 type Show = Visit & {
   response: ServerResponse
-  /**
-   * Called before the first byte of the request body is read. Sends `100 Continue` if the caller waits for that before
-   * it sends its body.
-   */
+  /** Called before the first byte of the request body is read. Sends `100 Continue` if the caller waits for that. */
   onForward: () => void
 }
 
@@ -32,10 +29,7 @@ const goTo = (response: ServerResponse, location: string, cookies: readonly stri
   response.end()
 }
 
-/**
- * Throws if another site has sent the form of the warning page. With each form, a browser sends the origin of the
- * form's page. So another site cannot accept the warning in the visitor's name.
- */
+/** Throws if another site has sent the form of the warning page, so that it cannot accept the warning in the visitor's name. */
 const checkOwnForm = ({ headers: { origin } }: IncomingMessage, { host }: PreviewAddress) => {
   if (origin === undefined || !URL.canParse(origin) || new URL(origin).host !== host.toLowerCase()) {
     throw new Problem('forbidden', 'This form is of another site.')
@@ -51,16 +45,15 @@ const isWarned = ({ request, address, access }: Visit): boolean =>
   !hasAccepted(request.headers.cookie, address, access.sandboxId, protocolOf(request) === 'https')
 
 /**
- * Whether content may be served at this address: the sandbox's id, or the token of a signed URL. A name does not
- * suffice. It means different sandboxes in different organizations and over time, and browsers store data per host
- * name.
+ * Whether content may be served at this address. A sandbox's name does not suffice: it means different sandboxes in
+ * different organizations and over time, and browsers store data per host name.
  */
 export const isAtId = (address: PreviewAddress, { sandboxId, openedBy }: Access): boolean =>
   address.sandbox === sandboxId || openedBy === 'signed-preview'
 
 /**
- * Throws if the address contains the sandbox's name instead of its id. Used for calls that are not redirected: upgrades,
- * calls to the toolbox, and all methods except GET and HEAD.
+ * Throws if the address contains the sandbox's name instead of its id. Used for calls that are not redirected, such as
+ * upgrades.
  */
 export const checkAtId = (address: PreviewAddress, access: Access): void => {
   if (isAtId(address, access)) return
@@ -76,8 +69,8 @@ export const showPreview = async (inside: Pick<Inside, 'request'>, show: Show): 
   const isSecure = protocolOf(request) === 'https'
   const { sandboxId, openedBy, warnsVisitors } = access
   const { queryToken, prefix, path, query } = address
-  // A person is redirected once to an address without the token, so that no history, bookmark or referrer has the
-  // token. A cookie replaces the token for the files of the page.
+  // A person is redirected once to an address without the token, so that no history, bookmark or referrer has the token. A
+  // cookie replaces it.
   const ownCookies =
     openedBy === 'preview-query' && queryToken !== undefined
       ? [authCookie(address, sandboxId, queryToken, isSecure)]

@@ -12,10 +12,7 @@ export const isNavigation = ({ method, headers }: IncomingMessage): boolean =>
   /\btext\/html\b/i.test(headers.accept ?? '') &&
   [undefined, 'navigate'].includes(headers['sec-fetch-mode'] as string | undefined)
 
-/**
- * Whether a browser shows the answer to a person as a page. The method may also be another than GET, as when a person
- * sends a form.
- */
+/** Whether a browser shows the answer to a person as a page. If the person sends a form, the method may be another than GET. */
 export const isForPerson = ({ headers }: IncomingMessage): boolean => {
   const mode = headers['sec-fetch-mode']
   return mode === 'navigate' || (mode === undefined && /\btext\/html\b/i.test(headers.accept ?? ''))
@@ -38,17 +35,13 @@ export const protocolOf = ({ headers, socket }: IncomingMessage): 'http' | 'http
 const isFramed = ({ headers }: IncomingMessage): boolean =>
   ['iframe', 'frame', 'embed', 'object', 'fencedframe'].includes(String(headers['sec-fetch-dest'] ?? ''))
 
-/**
- * Whether the page opens in a frame of a page of another site. Cookies that are set in such a frame apply only in
- * frames of that other site.
- */
+/** Whether the page opens in a frame of another site. Cookies that are set there apply only in frames of that site. */
 export const isFramedElsewhere = (request: IncomingMessage): boolean =>
   isFramed(request) && request.headers['sec-fetch-site'] === 'cross-site' && protocolOf(request) === 'https'
 
 /**
- * Whether the browser makes the request because the visitor follows a link. The link may be on a page of any site,
- * because that page cannot read the answer. Without `Sec-Fetch-Site`, this cannot be seen: then every request without
- * `Origin` counts.
+ * Whether the browser makes the request because the visitor follows a link. The page with the link may be of any site,
+ * because it cannot read the answer. Without `Sec-Fetch-Site`, every request without `Origin` counts.
  */
 const isLink = ({ method, headers }: IncomingMessage): boolean =>
   headers.origin === undefined &&
@@ -56,23 +49,23 @@ const isLink = ({ method, headers }: IncomingMessage): boolean =>
     (headers['sec-fetch-mode'] === 'navigate' && (method === 'GET' || method === 'HEAD')))
 
 /**
- * Whether the cookie of a request is accepted: only if the visitor, and not another sandbox's page, has caused the
- * request. A browser treats all previews below one domain as one site. So it sends the cookie even if another sandbox's
- * page makes a request or opens a WebSocket.
+ * Whether the visitor, and not another sandbox's page, has caused the request. Otherwise its cookie is not accepted. A
+ * browser treats all previews below one domain as one site, so it sends the cookie with requests of another sandbox's page
+ * too.
  */
 const isOfVisitor = (request: IncomingMessage, { host, prefix }: PreviewAddress): boolean => {
   const { origin, referer, 'sec-fetch-site': site } = request.headers
-  // All previews by path share one origin, so their pages cannot be distinguished. A request is accepted only if it
-  // opens a page by a link. The page with the link cannot read the opened page.
+  // All previews by path share one origin. A request is accepted only if it opens a page by a link, because the page with
+  // the link cannot read the opened page.
   if (prefix !== '') return isLink(request) && !isFramed(request)
   if (site === 'same-origin' || site === 'none') return true
   const from = origin ?? referer
   if (from !== undefined && isPageOf(from, host)) return true
   if (!isLink(request)) return false
   const isNeighbour = from === undefined ? site === 'same-site' : isPageOfPreview(from)
-  // A neighbour is a page of another preview. If it shows this preview in a frame, it could overlay the frame and catch
-  // the visitor's clicks, so the cookie is not accepted there. Without `Sec-Fetch-Site`, as over plain HTTP, the gate
-  // cannot see whether there is a frame. It then accepts the cookie only for requests that open a page.
+  // A neighbour is a page of another preview. It could show this preview in a frame and catch the visitor's clicks, so the
+  // cookie is not accepted there. Without `Sec-Fetch-Site`, the gate cannot see frames. It then accepts the cookie only for
+  // requests that open a page.
   if (isNeighbour && site !== undefined) return !isFramed(request)
   return !isNeighbour || isForPerson(request)
 }

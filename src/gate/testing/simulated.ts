@@ -1,5 +1,4 @@
-// Simulates what surrounds a real gate: control, a toolbox, and an agent with a server inside a sandbox. A test sets
-// their answers and reads what the gate has asked them.
+// Simulates what surrounds a real gate: control, a toolbox, and an agent with a server inside a sandbox.
 import { once } from 'node:events'
 import { createServer, type IncomingMessage, type RequestListener, type Server } from 'node:http'
 import { type AddressInfo, createServer as createSocketServer, type Socket } from 'node:net'
@@ -73,10 +72,7 @@ const listen = async (server: Server, at: number) => {
   await once(server, 'listening')
 }
 
-/**
- * Starts a gate, and simulates what it talks to: control, the toolbox, and the agents and servers in sandboxes.
- * `config`: settings of the gate. `signer`: signs the tickets; several gates of one server can share one.
- */
+/** Starts a gate, and simulates what it talks to. `signer` signs the tickets; several gates of one server can share one. */
 export const startSides = async (
   bounds: GateBounds = {},
   { signer = newSigner(), ...config }: Partial<GateConfig> & { signer?: Signer } = {},
