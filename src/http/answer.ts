@@ -1,12 +1,12 @@
-// Handles the case that the server answers before it has read the whole body of a request. Many clients send the whole
-// body before they read an answer. If the server closed the connection with unread bytes, the kernel would reset it and
-// the client would lose the answer. The server therefore reads the rest of the body and discards it, up to a limit. A
-// connection that must close is first closed only for writing (RFC 9112 §9.6).
+// Handles the case that the server answers before it has read the whole body of a request. Many clients send the whole body
+// first. If the server closed the connection with unread bytes, the kernel would reset it and the answer would be lost. So
+// the server reads the rest and discards it, up to a limit. A connection that must close is first closed only for writing
+// (RFC 9112 §9.6).
 import { type IncomingMessage, ServerResponse } from 'node:http'
 
 /**
- * Limits for reading and discarding the rest of a body. `mostBytes`: maximum number of bytes. `longestMs`: maximum
- * time. `silentMs`: maximum time in which no byte comes. If a limit is exceeded, the connection is destroyed.
+ * Limits for discarding the rest of a body. `silentMs`: maximum time without a byte. Beyond a limit, the connection is
+ * destroyed.
  */
 export type ReadAwayBounds = { mostBytes: number; longestMs: number; silentMs: number }
 
@@ -30,8 +30,8 @@ const readAway = (request: IncomingMessage, { mostBytes, longestMs, silentMs }: 
     if (left < 0 || performance.now() > endsAt) cutOff()
     else timer.refresh()
   }
-  // Node calls `destroySoon` to close the connection when the answer is written. This function replaces it: until the
-  // whole body has arrived, it closes the connection only for writing, so that the client can still send.
+  // Node calls `destroySoon` when the answer is written. Until the whole body has arrived, this one closes the connection
+  // only for writing, so that the client can still send.
   socket.destroySoon = () => {
     isClosing = true
     if (request.complete) stop()
@@ -65,15 +65,14 @@ export const answersWithin = (bounds: ReadAwayBounds = usualBounds): typeof Serv
     }
 
     override end(...last: unknown[]): this {
-      // If reading the request has failed, Node has destroyed the request and removed its socket. Then there is no rest
-      // of the body to read.
+      // If reading the request has failed, Node has destroyed the request and removed its socket. Nothing is left to read.
       if (!this.writableEnded && isUnread(this.req) && !this.req.destroyed) readAway(this.req, bounds)
       return super.end(...(last as [])) as this
     }
 
     /**
-     * Whether the server can read the rest of the body. It cannot if the rest is too long, or if the client waits for
-     * `100 Continue` before it sends the body.
+     * Whether the server can read the rest of the body. It cannot if the client waits for `100 Continue` before it sends
+     * the body.
      */
     #canReadAll(): boolean {
       const { headers } = this.req

@@ -19,10 +19,7 @@ type Context = { owner?: string }
 const route = routesOf<Context, Needs>()
 const credential = { authorization: 'Bearer key' }
 
-/**
- * A program for another process: it sends a whole call and then resets its connection. It runs while the server under
- * test is busy, so the server accepts the connection only after the reset.
- */
+/** A program for another process: it sends a whole call and then resets its connection, while the server under test is busy. */
 const sendAndReset = `const socket = require('node:net').connect(Number(process.argv[1]), '127.0.0.1')
 const call = 'GET /mine HTTP/1.1\\r\\nHost: x\\r\\nAuthorization: Bearer key\\r\\n\\r\\n'
 socket.on('connect', () => socket.write(call, () => socket.resetAndDestroy()))`
@@ -35,8 +32,8 @@ const countSockets = async (): Promise<number> => {
 }
 
 /**
- * Starts a server with low limits. A call to `/held` gets its answer when the test calls `release`. The header `for`
- * names the owner of a call.
+ * Starts a server with low limits. A call to `/held` is answered when the test calls `release`. The header `for` names the
+ * owner.
  */
 const start = async (bounds: ConnectionBounds) => {
   let calls = 0
@@ -293,8 +290,8 @@ suite('limits of the connections of a server', () => {
     const others = [await hold('other'), await hold('other')]
     assert.equal(await greedy[0]?.answered, 'cut off')
     assert.equal(await greedy[1]?.answered, 'cut off')
-    // Both owners now have two running calls. A new call may end a call of another owner only if that owner has at
-    // least two more running calls than the new call's owner. So a third call of `other` is refused.
+    // Both owners have two running calls. A call may end a call of another owner only if that owner has at least two more.
+    // So a third call of `other` is refused.
     assert.equal((await call(server, '/mine', { headers: { ...credential, for: 'other' } })).status, 503)
     assert.deepEqual(server.lines.slice(1), [], 'what clients do is no line of the log')
     server.release()

@@ -1,9 +1,9 @@
-// Limits the open connections of a server. Anyone can open a connection without a credential, so refusing new
-// connections would lock everybody out. A new connection is therefore always accepted. If there are too many, the
-// connection that was idle longest is closed (evicted).
+// Limits the open connections of a server. Anyone can open connections without a credential, so refusing new ones would
+// lock everybody out. A new connection is always accepted. If there are too many, the one that was idle longest is closed
+// (evicted).
 //
-// A connection counts as active only when the complete head of a call has arrived on it. The bytes of an incomplete
-// head do not count, because sending single bytes costs an attacker nothing.
+// A connection counts as active only when the complete head of a call has arrived on it, because sending single bytes costs
+// an attacker nothing.
 import type { Server, ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
 import type { Duplex } from 'node:stream'
@@ -15,10 +15,8 @@ export type ConnectionBounds = {
   /** Maximum number of open connections of the server. */
   most?: number
   /**
-   * Maximum number of connections with a call that the server has admitted. Each may need a second file descriptor,
-   * because the gate forwards the call. Above this number, a new call is refused, or closes a connection of the owner
-   * with the most connections (see `#longestOfLargest`). If a call of this owner had no credential (a visit to a public
-   * preview), its connection is closed. Otherwise the connection whose call has lasted longest is closed.
+   * Maximum number of connections with an admitted call. Each may need a second file descriptor, because the gate forwards
+   * the call. If there are more, `#longestOfLargest` chooses a connection to close, or the new call is refused.
    */
   mostHeld?: number
   /** Maximum number of connections from one network (an IPv4 address or an IPv6 /64) that have no accepted credential yet. */
@@ -30,27 +28,24 @@ export type ConnectionBounds = {
   mostCallsOfOne?: number
 }
 
-/**
- * Options for `http.createServer`. `headersTimeout`: how long the head of a request may take to arrive.
- * `connectionsCheckingInterval`: how often Node checks that. Both in milliseconds.
- */
+/** How long the head of a request may take to arrive, and how often Node checks that, both in milliseconds. */
 export const headTimes = { headersTimeout: 10_000, connectionsCheckingInterval: 2000 }
 
 /**
- * Maximum number of connections that the kernel keeps until the server accepts them. If there are more, the kernel
- * drops a new one, and its client tries again a second later.
+ * Maximum number of connections that the kernel keeps until the server accepts them. If one more comes, the kernel drops
+ * it, and its client tries again a second later.
  */
 export const backlog = 4096
 
 /**
- * The connections on which calls of one owner were admitted, in the order of the admissions. `known`: a credential
- * was accepted on the connection. `visiting`: no credential was accepted on it, as for a visit to a public preview.
+ * The connections on which calls of one owner were admitted, in this order. `visiting`: no credential was accepted, as for
+ * a visit to a public preview.
  */
 type Share = { known: Set<Connection>; visiting: Set<Connection> }
 
 /**
- * Connections from one network on which no credential was accepted. `visiting`: those with an admitted call, such as a
- * visit to a public preview. In each set, the connection that was inactive longest comes first.
+ * Connections from one network on which no credential was accepted. `visiting`: those with an admitted call. In each set,
+ * the connection that was inactive longest comes first.
  */
 type Unknown = { idle: Set<Connection>; visiting: Set<Connection> }
 
@@ -72,10 +67,7 @@ type Connection = {
   ends?: string
 }
 
-/**
- * Returns the addresses and ports of both ends of a connection. They are equal for a TCP socket and the TLS socket on
- * it.
- */
+/** Returns both ends of a connection. They are equal for a TCP socket and the TLS socket on it. */
 const endsOf = ({ remoteAddress, remotePort, localAddress, localPort }: Socket) =>
   [remoteAddress, remotePort, localAddress, localPort].join(' ')
 
@@ -89,8 +81,8 @@ export class Connections {
   readonly #bounds: Required<ConnectionBounds>
   readonly #all = new Map<Duplex, Connection>()
   readonly #networks = new Map<string, Unknown>()
-  // Connections that have no admitted call at the moment. `#known`: those on which a credential was accepted earlier.
-  // `#unknown`: all others. In each set, the connection that was inactive longest comes first.
+  // Connections without an admitted call. `#known`: a credential was accepted earlier. In each set, the connection that was
+  // inactive longest comes first.
   readonly #unknown = new Set<Connection>()
   readonly #known = new Set<Connection>()
   /** Connections with admitted calls that had no credential, such as visits to a public preview. */
@@ -109,8 +101,8 @@ export class Connections {
   watch(server: Server): void {
     const isTls = server instanceof TlsServer
     server.on('connection', (socket) => {
-      // If the socket has no remote address, the client has reset the connection before the server accepted it. The
-      // connection cannot be counted for a network, and nobody would get the answers to its calls.
+      // Without a remote address, the client has reset the connection already. It cannot be counted for a network, and
+      // nobody would get the answers.
       if (socket.remoteAddress === undefined) socket.destroy()
       else this.#add(socket, socket.remoteAddress, isTls ? endsOf(socket) : undefined)
     })
@@ -118,8 +110,8 @@ export class Connections {
   }
 
   /**
-   * Registers that the head of a call has arrived on the connection. `answer` is absent for an upgrade, which ends only
-   * with its connection. Returns false if the connection is closed; the server must then not process the call.
+   * Registers that the head of a call has arrived. `answer` is absent for an upgrade, which ends only with its connection.
+   * Returns false if the connection is closed; the server must then not process the call.
    */
   begin(socket: Duplex, answer?: ServerResponse): boolean {
     const it = this.#all.get(socket)
@@ -136,9 +128,9 @@ export class Connections {
   }
 
   /**
-   * Registers that the server has admitted a call on the connection. Until the call ends, the connection counts towards
-   * `mostHeld` and for `owner`, and if its credential was accepted, it is not closed in favour of a new connection. If
-   * `mostHeld` is reached, closes the connection that `#longestOfLargest` returns, or throws if it returns none.
+   * Registers that the server has admitted a call. Until the call ends, the connection counts towards `mostHeld` and for
+   * `owner`. With an accepted credential, it is not closed for a new connection. If `mostHeld` is reached, closes the
+   * connection that `#longestOfLargest` returns, or throws if it returns none.
    */
   admit(socket: Duplex, isKnown: boolean, owner = ''): void {
     const it = this.#all.get(socket)
@@ -156,10 +148,7 @@ export class Connections {
     this.#put(it)
   }
 
-  /**
-   * When the TLS handshake of a connection has ended, stores its TLS socket in place of its TCP socket, because calls
-   * arrive on the TLS socket.
-   */
+  /** Stores the TLS socket in place of its TCP socket after the handshake, because calls arrive on the TLS socket. */
   #secure(socket: Socket): void {
     const ends = endsOf(socket)
     const it = this.#handshakes.get(ends)
@@ -194,9 +183,9 @@ export class Connections {
   }
 
   /**
-   * Returns the connection to close so that a new connection can be accepted. A sixteenth of all connections is
-   * reserved for clients without a credential. If these clients have more than that, their idle connections are closed
-   * first. Otherwise idle connections with a credential are closed first.
+   * Returns the connection to close for a new connection. A sixteenth of all is reserved for clients without a credential.
+   * If they have more, their idle connections are closed first. Otherwise idle connections with a credential are closed
+   * first.
    */
   #leastNeeded(newcomer: Connection): Connection {
     const unknown = this.#givesWay(this.#unknown, newcomer)
@@ -205,10 +194,9 @@ export class Connections {
   }
 
   /**
-   * Returns the connection to close so that a new call can be admitted. If some owner has at least two connections more
-   * than the owner of the new call, returns a connection of the owner with the most connections. Otherwise, if the new
-   * call has a credential, returns a connection of the new call's owner that had none. Undefined: there is no such
-   * connection.
+   * Returns the connection to close for a new call. If some owner has at least two connections more than the owner of the
+   * new call, returns one of the largest owner. Otherwise, for a call with a credential, returns one of its owner without a
+   * credential. Undefined: there is none.
    */
   #longestOfLargest(owner: string, isKnown: boolean): Connection | undefined {
     let largest: Share = { known: new Set(), visiting: new Set() }
@@ -224,8 +212,8 @@ export class Connections {
   }
 
   /**
-   * Adds the connection to the sets that `#listsOf` returns for it. If it has an admitted call, adds it also to the
-   * share of its owner. In each set it becomes the last one, because it is the most recently active one.
+   * Puts the connection last in the sets that `#listsOf` returns for it: it is the most recently active one. With an
+   * admitted call, adds it to the share of its owner too.
    */
   #put(it: Connection): void {
     if (it.isAdmitted) {
@@ -279,8 +267,5 @@ export class Connections {
   }
 }
 
-/**
- * Registers that the server has accepted the credential of a WebSocket's caller after the upgrade. From then on, the
- * connection counts as one with an admitted call.
- */
+/** Registers that the server has accepted a WebSocket's credential after the upgrade. The connection then counts as admitted. */
 export const admitConnection = (socket: Duplex, owner: string): void => places.get(socket)?.admit(socket, true, owner)

@@ -1,6 +1,5 @@
-// Records each call of a server for telemetry. Another server of the same process, such as the gate's, may have begun
-// the record and then passed the call to this server. This server then only adds the route and the outcome, so that
-// each call is recorded once.
+// Records each call of a server for telemetry. If another server of the process, such as the gate's, has begun the record,
+// this server only adds the route and the outcome.
 import type { FastifyInstance, FastifyRequest } from 'fastify'
 import { type Attributes, isFollowed } from '#src/kit/telemetry/telemetry.ts'
 import type { Problem } from '#src/problems.ts'
@@ -8,15 +7,12 @@ import { type FollowedCall, findFollowed, followCall } from './followed-call.ts'
 
 const calls = new WeakMap<FastifyRequest, FollowedCall>()
 /**
- * Calls whose telemetry record this server has begun, so that it must also end the record. Any other call came from
- * another server of this process, such as the gate's, which has begun the record and ends it.
+ * Calls whose record this server has begun, so that it must end the record too. Another server, such as the gate's, ends
+ * all others.
  */
 const followedHere = new WeakSet<FastifyRequest>()
 
-/**
- * Runs `work` in the trace of the call. Node forgets the current trace when the body of a call is read. So code that
- * runs after the body was read must be run by this function.
- */
+/** Runs `work` in the trace of the call. Code that runs after the body was read needs this, because Node then forgets the trace. */
 export const inCall = <T>(request: FastifyRequest, work: () => T): T => {
   const call = calls.get(request)
   return call === undefined ? work() : call.during(work)
@@ -29,10 +25,7 @@ type FollowOptions = {
   tell: (request: FastifyRequest) => Attributes
 }
 
-/**
- * Adds hooks to the server that record its calls. Must be called before any other hook is added. Does nothing if
- * telemetry is off.
- */
+/** Adds hooks that record the calls of a server, if telemetry is on. Must be called before any other hook is added. */
 export const followCalls = (server: FastifyInstance, { problemOf, tell }: FollowOptions): void => {
   if (!isFollowed()) return
   const end = (request: FastifyRequest, status?: number) => {
@@ -52,8 +45,7 @@ export const followCalls = (server: FastifyInstance, { problemOf, tell }: Follow
     const call = outer ?? followCall(request.raw)
     if (call !== undefined) calls.set(request, call)
     if (outer === undefined) followedHere.add(request)
-    // If an upgrade is refused, Fastify emits no event at the end of the call. So the route is added to the call's
-    // record here.
+    // If an upgrade is refused, Fastify emits no event at the end of the call, so the route is added here.
     else outer.say({ route: request.routeOptions.url })
     done()
   })

@@ -1,6 +1,6 @@
-// Records each HTTP call that a program serves: as a span, and as a duration in a histogram. The names are those of
-// OpenTelemetry's conventions. Paths and queries are not recorded, because some contain credentials. The record has the
-// path pattern of the route instead.
+// Records each HTTP call that a program serves: as a span, and as a duration in a histogram. Names follow OpenTelemetry's
+// conventions. Paths and queries are not recorded, because some contain credentials; the record has the route's pattern
+// instead.
 import type { IncomingHttpHeaders, IncomingMessage } from 'node:http'
 import { type Attributes, beginSpan, duration, isFollowed, type TracePlace } from '#src/kit/telemetry/telemetry.ts'
 
@@ -25,20 +25,14 @@ type Outcome = {
 export type FollowedCall = {
   /** Runs work. Spans (telemetry records of work) that begin in this work become children of the call's span. */
   during: <T>(work: () => T) => T
-  /**
-   * Adds parts of the outcome (such as the route) before the call ends. A route or problem that is given here has
-   * priority over one that is given to `end`.
-   */
+  /** Adds parts of the outcome before the call ends. A route or problem that is given here has priority over one given to `end`. */
   say: (known: Outcome) => void
   end: (outcome: Outcome) => void
 }
 
 const followed = new WeakMap<IncomingMessage, FollowedCall>()
 
-/**
- * Returns the telemetry record of a call, if another server of this process has begun it. The gate, for example,
- * accepts a call, begins its record, and then passes the call to another server of its process.
- */
+/** Returns the record of a call, if another server of this process, such as the gate's, has begun it. */
 export const findFollowed = (request: IncomingMessage): FollowedCall | undefined => followed.get(request)
 
 /**
@@ -50,10 +44,7 @@ const placeOf = ({ traceparent, tracestate }: IncomingHttpHeaders): TracePlace =
   tracestate: Array.isArray(tracestate) ? tracestate.join(',') : tracestate,
 })
 
-/**
- * Begins the record of a call. Returns `undefined` if telemetry is off. `isCounted`: false if the metrics of this
- * program must not include the call, because another program counts it.
- */
+/** Begins the record of a call. Returns `undefined` if telemetry is off. `isCounted`: false if another program counts the call. */
 export const followCall = (
   request: IncomingMessage,
   { isCounted = true }: { isCounted?: boolean } = {},
@@ -86,8 +77,7 @@ export const followCall = (
       if (span !== undefined) {
         if (route !== undefined) span.rename(`${name} ${route}`)
         span.set({ ...shared, ...attributes })
-        // By OpenTelemetry's conventions, a span has failed only if the status is 500 or more. A lower status is an
-        // error of the caller.
+        // By OpenTelemetry's conventions, a span has failed only if the status is 500 or more.
         if (status === undefined || status >= 500) span.fail(problem ?? String(status ?? 'cancelled'))
         else if (problem !== undefined) span.set({ 'error.type': problem })
         span.end()

@@ -1,23 +1,14 @@
-// Refuses the head of a request that could be understood in two ways. If a reverse proxy understood it in one way and
-// this server in the other, a caller could get around a check.
+// Refuses the head of a request that could be understood in two ways. If a reverse proxy understood it differently, a
+// caller could get around a check.
 import type { IncomingMessage } from 'node:http'
 
-/**
- * Headers that contain the destination or the credential of a call. If such a header is repeated, Node uses the first
- * value without an error.
- */
+/** Headers with the destination or the credential of a call. If one is repeated, Node uses the first value without an error. */
 const onlyOnce = new Set(['host', 'authorization'])
 
-/**
- * The form of the header Host: a name, an IPv4 address, or an IPv6 address in brackets. A port may follow (RFC 9110
- * §7.2). An empty value is allowed.
- */
+/** The header Host: a name, an IPv4 address, or an IPv6 address in brackets. A port may follow (RFC 9110 §7.2). It may be empty. */
 const host = /^(?:\[[0-9a-f:.]+\]|[\w.~!$&'()*+;=%-]*)(?::\d*)?$/i
 
-/**
- * Returns why the head of a request is invalid (RFC 9112), so that the server must answer 400. Undefined: the head is
- * valid. A second Content-Length is not checked here, because Node refuses it.
- */
+/** Returns why the head of a request is invalid (RFC 9112). Undefined: it is valid. Node itself refuses a second Content-Length. */
 export const findBadHead = ({ rawHeaders, headers, httpVersion }: IncomingMessage): string | undefined => {
   const seen = new Set<string>()
   for (let at = 0; at < rawHeaders.length; at += 2) {

@@ -1,8 +1,7 @@
-// Limits request bodies and WebSocket frames that have not arrived completely. The server keeps them in memory until
-// their last byte arrives, which may never happen. Each body must have a minimum speed, and all of them together have a
-// memory limit.
+// Limits request bodies and WebSocket frames that have not arrived completely, because the server keeps them in memory
+// until then. Each body must have a minimum speed, and all of them together have a memory limit.
 //
-// A timer reads how many bytes each connection has received. The arrival of a piece therefore costs no extra work.
+// A timer reads how many bytes each connection has received, so the arrival of a piece costs no extra work.
 import type { IncomingMessage } from 'node:http'
 import type { Socket } from 'node:net'
 import type { FastifyInstance, FastifyReply, FastifyRequest, RequestPayload } from 'fastify'
@@ -23,8 +22,8 @@ type Bounds = {
   /** Returns the owner that the bytes of a request count for. */
   ownerOf: (request: FastifyRequest) => string
   /**
-   * Maximum number of bytes of all unfinished bodies and frames together. If there are more, the oldest body or frame
-   * of the owner with the most bytes is evicted: the body is refused, or the frame's connection is closed.
+   * Maximum number of bytes of all unfinished bodies and frames. If there are more, the oldest one of the owner with the
+   * most bytes is evicted: the body is refused, or the frame's connection is closed.
    */
   mostBytes?: number
   /**
@@ -40,13 +39,13 @@ type Coming = {
   owner: string
   /** Number of bytes that the connection had received before this body or frame began. */
   from: number
-  /** The request with the body, and how to refuse it if the body is evicted or too slow. Absent for a frame of a WebSocket. */
+  /** The request with the body, and how to refuse it. Absent for a frame of a WebSocket. */
   body?: { raw: IncomingMessage; refuse: (problem: Problem) => void }
 }
 
 /**
- * Returns a function that makes reading the body of a request fail with a Problem. The client then gets this Problem as
- * the answer. If an answer was sent already, or nobody reads the body, the function closes the connection.
+ * Returns a function that makes reading the body fail with a Problem, which the client gets as the answer. If an answer was
+ * sent already, or nobody reads the body, it closes the connection.
  */
 const refuserOf = (connection: Socket, payload: RequestPayload, reply: FastifyReply) => (problem: Problem) => {
   if (reply.sent || payload.listenerCount('error') === 0) connection.destroy()

@@ -1,12 +1,11 @@
-// Checks the size of a JSON text before it is parsed. Parsing a megabyte of small values would block this process for a
-// tenth of a second.
+// Checks the size of a JSON text before it is parsed. Parsing a megabyte of small values would block this process for 0.1 s.
 
 /** Maximum number of values in a JSON body. Every valid request of our API has fewer. */
 export const mostValues = 10_000
 
 /**
- * Maximum depth to which the values of a JSON body may be nested. Every valid request of our API is less deep. Code
- * that walks through a body of this depth recursively does not exceed the stack.
+ * Maximum depth of a JSON body. Every valid request of our API is less deep. Recursive code does not exceed the stack at
+ * this depth.
  */
 export const deepest = 64
 
@@ -21,12 +20,11 @@ const endOfString = (text: string, start: number): number => {
 }
 
 /**
- * Returns a sentence if a text has too many values or is nested too deep; otherwise undefined. The text may be invalid
- * JSON. The number of values is estimated from the commas.
+ * Returns a sentence if a text has too many values, estimated from the commas, or is nested too deep. The text may be
+ * invalid JSON.
  */
 export const findTooMuch = (text: string, most: number = mostValues): string | undefined => {
-  // A text of at most `mostValues` characters cannot have more than `mostValues` values. The parser reads such a short
-  // text fast, however deep it is.
+  // A text of at most `mostValues` characters has at most as many values, and is parsed fast, however deep it is.
   if (text.length <= mostValues) return undefined
   let values = 0
   let depth = 0

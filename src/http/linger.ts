@@ -1,5 +1,5 @@
-// Closes connections on which the last answer was written directly to the socket: after a refused upgrade, and to
-// clients that do not speak HTTP.
+// Closes connections whose last answer was written directly to the socket: after a refused upgrade, and to clients that do
+// not speak HTTP.
 import type { Duplex } from 'node:stream'
 
 /** Returns the head of an answer in the form of HTTP/1.1: status line and headers. */
@@ -12,9 +12,8 @@ export const headOf = (status: number, message: string, headers: readonly string
 const lingerMs = 5000
 
 /**
- * Closes a connection after its last answer. Bytes that the other side sends after that are dropped, until it closes
- * too, but for at most `withinMs`. If the connection were closed with unread bytes, the kernel would reset it, and the
- * answer would be lost.
+ * Closes a connection after its last answer. Until the other side closes too, but for at most `withinMs`, its bytes are
+ * read and dropped. If they stayed unread, the kernel would reset the connection, and the answer would be lost.
  */
 export const endSoon = (socket: Duplex, withinMs = lingerMs): void => {
   const timer = setTimeout(() => socket.destroy(), withinMs).unref()
@@ -31,10 +30,7 @@ const statuses: Record<string, [number, string]> = {
   ERR_HTTP_REQUEST_TIMEOUT: [408, 'Request Timeout'],
 }
 
-/**
- * Handles a server's event `clientError`. A client that has sent no byte, or whose TLS handshake has failed, gets no
- * answer, only a closed connection.
- */
+/** Handles a server's event `clientError`. A client that has sent no byte, or whose TLS handshake has failed, gets no answer. */
 export const refuseBadHttp = (error: NodeJS.ErrnoException, socket: Duplex, withinMs?: number): void => {
   const isSilent = (socket as { bytesRead?: number }).bytesRead === 0
   const hasNoTls = /^ERR_(SSL|TLS)_/.test(error.code ?? '')

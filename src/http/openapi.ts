@@ -1,5 +1,5 @@
-// Describes routes in a document of OpenAPI 3.1 (https://spec.openapis.org/oas/v3.1.0). The schemas of routes are
-// already in the language of such documents, JSON Schema 2020-12, so the document contains them unchanged.
+// Describes routes in a document of OpenAPI 3.1 (https://spec.openapis.org/oas/v3.1.0). It contains the schemas of routes
+// unchanged, because both use JSON Schema 2020-12.
 import type { TSchema } from 'typebox'
 import type { Route } from './route.ts'
 
@@ -12,8 +12,8 @@ type Service = {
   version: string
   description: string
   /**
-   * The URL to which all paths in the document are relative. It is absolute, or relative to the document's own URL.
-   * Each `{name}` in it must be a key of `serverVariables`.
+   * The URL to which all paths are relative. It is absolute, or relative to the document's own URL. Each `{name}` in it
+   * must be a key of `serverVariables`.
    */
   serverUrl: string
   serverVariables?: Record<string, { default: string; description: string }>

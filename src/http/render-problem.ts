@@ -1,5 +1,5 @@
-// Turns errors into the bodies of answers. No other file does this. For an unexpected error, the caller gets the code
-// `internal` and a fixed sentence, so that the answer shows nothing of the error itself.
+// Turns errors into the bodies of answers. No other file does this. For an unexpected error, the answer shows nothing of
+// the error itself.
 import { STATUS_CODES } from 'node:http'
 import type { FastifyRequest } from 'fastify'
 import { Problem } from '#src/problems.ts'
@@ -19,10 +19,7 @@ export const asProblem = (error: unknown): Problem => {
   return new Problem('internal', undefined, { cause: error })
 }
 
-/**
- * Returns the path that the body of an error contains. In errors of a toolbox, the prefix `/toolbox/{id}` is left out,
- * because clients expect the path inside the toolbox.
- */
+/** Returns the path for the body of an error. Clients of a toolbox expect the path inside it, without `/toolbox/{id}`. */
 const pathOf = (url: string, source: string): string => {
   const [path = ''] = url.split('?')
   return (source === 'DAYTONA_DAEMON' ? path.replace(/^\/toolbox\/[^/]+/, '') : path) || '/'

@@ -15,10 +15,7 @@ export type Call<Context, Params, Query, Body> = Context & {
   reply: FastifyReply
 }
 
-/**
- * A route whose `run` has the types that the route's schemas describe. `route()` turns it into a {@link Route} without
- * these types, for the server.
- */
+/** A route whose `run` has the types of the route's schemas. `route()` turns it into a {@link Route} without these types. */
 export type RouteRow<Context, Needs extends string, P, Q, B> = {
   method: 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE'
   /** The path of the route in Fastify's form: `/sandbox/:sandboxIdOrName/stop`. */
@@ -26,8 +23,8 @@ export type RouteRow<Context, Needs extends string, P, Q, B> = {
   /** Who may call the route. This field has no default, so that a route can become public only on purpose. */
   needs: Needs
   /**
-   * True if the route gives a caller access or rights that last longer than the caller's credential. A credential that
-   * expires is refused for such a route.
+   * True if the route gives access or rights that last longer than the caller's credential. It refuses a credential that
+   * expires.
    */
   givesAccess?: boolean
   /** The text about the route in the API reference. */
@@ -45,14 +42,14 @@ export type RouteRow<Context, Needs extends string, P, Q, B> = {
    */
   streamsBody?: boolean
   /**
-   * The schema of the answer for each success status; `null` means an empty body. What `run` returns is sent with the
-   * first status in the list.
+   * The schema of the answer for each success status; `null` means an empty body. The result of `run` is sent with the
+   * first status.
    */
   replies: Record<number, TSchema | null>
   run: (call: Call<Context, Shape<P>, Shape<Q>, BodyOf<B>>) => unknown
   /**
-   * Called instead of `run` if the caller upgrades a GET to a WebSocket. The guard has already accepted the caller, and
-   * the call matches the schemas.
+   * Called instead of `run` if the caller upgrades a GET to a WebSocket, after the guard and the schemas have accepted the
+   * call.
    */
   socket?: (socket: WebSocket, call: Omit<Call<Context, Shape<P>, Shape<Q>, BodyOf<B>>, 'reply'>) => void
   /**

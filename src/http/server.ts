@@ -1,5 +1,4 @@
-// An HTTP server that is made from routes. For each call, the guard checks the caller before the body is read. Then the
-// schemas check the call before the route's `run` is called.
+// An HTTP server that is made from routes. The guard checks the caller before the body is read. Then the schemas check the call.
 import { randomUUID } from 'node:crypto'
 import type { IncomingMessage } from 'node:http'
 import type { TlsOptions } from 'node:tls'
@@ -50,14 +49,11 @@ export type ServerParts<Context extends object, Needs extends string> = {
   tls?: TlsOptions
   /** Largest body in bytes. Default: 1 MiB. */
   bodyLimit?: number
-  /**
-   * Number of reverse proxies in front of the server, each of which adds an address to `X-Forwarded-For`. Default: 0;
-   * the header is then ignored.
-   */
+  /** Number of reverse proxies in front of the server that add to `X-Forwarded-For`. Default: 0; the header is then ignored. */
   trustedProxies?: number
   /**
-   * Returns the owner that the memory of a call counts for (incoming-bodies.ts, unread-answers.ts). If it is absent, or
-   * the caller is refused, the memory counts for the caller's address.
+   * Returns the owner that the memory of a call counts for (incoming-bodies.ts, unread-answers.ts). Default, and for
+   * refused callers: the caller's address.
    */
   ownerOf?: (context: Context) => string | undefined
   /**
@@ -81,8 +77,8 @@ const socketMessageBytes = 4 * 1024 * 1024
 const messageBytes = new WeakMap<IncomingMessage, number>()
 
 /**
- * Sets the maximum size of messages on the WebSocket that this request becomes. The WebSocket is closed with 1009 as
- * soon as a message is longer. Must be called before the upgrade.
+ * Sets the maximum size of messages on the WebSocket that this request becomes. A longer message closes it with 1009. Must
+ * be called before the upgrade.
  */
 export const boundMessages = (request: FastifyRequest, bytes: number): void => void messageBytes.set(request.raw, bytes)
 
@@ -126,14 +122,14 @@ export const createServer = async <Context extends object, Needs extends string>
     logController: new LogController({ disableRequestLogging: true }),
     bodyLimit,
     trustProxy: (_address, hop) => hop < trustedProxies,
-    // Milliseconds for which an idle connection stays open. This is longer than in any client, so that clients close
-    // idle connections first. Otherwise a client could send a call on a connection that the server is closing.
+    // Longer than in any client, so that clients close idle connections first. Otherwise a client could send a call on a
+    // connection that the server is closing.
     keepAliveTimeout: 90_000,
     ...(tls === undefined ? { http } : { https: { ...http, ...tls } as never }),
     clientErrorHandler: refuseBadHttp,
     genReqId: () => randomUUID(),
-    // All calls use the server's own logger. Making a logger for each call would take longer than checking the call's
-    // credential. Lines of the log name their call by `reqId`.
+    // A logger of its own for each call would take longer than checking its credential. Lines of the log name their call by
+    // `reqId`.
     childLoggerFactory: (logger) => logger,
     routerOptions: { maxParamLength: longestInPath, ignoreTrailingSlash: true },
   })
@@ -150,8 +146,8 @@ export const createServer = async <Context extends object, Needs extends string>
   /** For each request to open a WebSocket: the subprotocol that the called route prefers. No entry: the route prefers none. */
   const subprotocols = new WeakMap<IncomingMessage, string>()
   await server.register(fastifyWebsocket, {
-    // If a client violates the WebSocket protocol, the library `ws` sends it the reason and closes the socket. Do not
-    // destroy the socket here, which would prevent that.
+    // If a client violates the WebSocket protocol, `ws` sends it the reason and closes the socket. Destroying the socket
+    // here would prevent that.
     errorHandler: (error, socket, request) => {
       if ((error as NodeJS.ErrnoException).code?.startsWith('WS_ERR_')) return
       inCall(request, () => log.error({ reqId: request.id, err: error }, 'a socket failed'))
@@ -177,16 +173,14 @@ export const createServer = async <Context extends object, Needs extends string>
 
   const { websocketServer } = server
   websocketServer.on('connection', answerPings)
-  // The library `ws` has one `maxPayload` for all sockets, and copies it to a new socket directly after the event
-  // `headers`. This listener sets `maxPayload` for the new socket.
+  // The library `ws` has one `maxPayload` for all sockets, and copies it to a new socket directly after the event `headers`.
   websocketServer.on('headers', (_headers, request: IncomingMessage) => {
     websocketServer.options.maxPayload = messageBytes.get(request) ?? socketMessageBytes
   })
 
-  // Remove Fastify's own parsers of request bodies. Its parser of plain text would also accept JSON that comes without a content
-  // type, and would pass it on as a string.
+  // Fastify's own parser of plain text would also accept JSON that comes without a content type, as a string.
   server.removeAllContentTypeParsers()
-  // Some clients send the content type of JSON with a POST that has no body. Such a call counts as one without a body.
+  // Some clients send the content type of JSON with a POST that has no body.
   server.addContentTypeParser('application/json', { parseAs: 'string' }, (_request, text, done) => {
     if (text === '') return done(null, undefined)
     const tooMuch = findTooMuch(text as string)
@@ -197,8 +191,7 @@ export const createServer = async <Context extends object, Needs extends string>
       done(new Problem('invalid_body', undefined, { cause: error }), undefined)
     }
   })
-  // Some clients send the content type of a form with a POST that has no body. The content type is therefore refused
-  // only if there is a body.
+  // Some clients send the content type of a form with a POST that has no body.
   server.addContentTypeParser('*', { parseAs: 'buffer' }, ({ is404, routeOptions }, bytes, done) => {
     const sentence = routeOptions.config.takesJson
       ? 'Send JSON, with the header Content-Type: application/json.'
@@ -225,9 +218,8 @@ export const createServer = async <Context extends object, Needs extends string>
       inCall(request, () => log[logLevelOf(problem)](said, 'request failed'))
     }
     if (leaves(problem, request, reply)) return
-    // Fastify would close the connection, because the body of the failed call was not read. answer.ts reads and
-    // discards the body, so the connection can stay open for the next call. After a `timeout`, the connection is
-    // closed, because the client has stopped sending the body.
+    // Fastify would close the connection, because the body was not read, but answer.ts reads and discards it. After a
+    // `timeout`, the client has stopped sending the body, so the connection must close.
     if (problem.code !== 'timeout') reply.removeHeader('connection')
     const seconds = retryAfterSeconds[problem.code]
     if (seconds !== undefined) reply.header('retry-after', String(seconds))
@@ -293,8 +285,7 @@ export const createServer = async <Context extends object, Needs extends string>
   }
   for (const route of routes.filter(({ streamsBody }) => !streamsBody)) serve(server, route)
   refuseUnserved(server, unserved, { routes, prefixes })
-  // Fastify's content parsers apply to a whole scope (a group of routes). Routes that read their body themselves
-  // therefore have a scope of their own.
+  // Fastify's content parsers apply to a whole scope (a group of routes), so routes that read their body themselves have one.
   await server.register(async (scope) => {
     scope.removeAllContentTypeParsers()
     scope.addContentTypeParser('*', (_request, _body, done) => done(null, undefined))

@@ -1,11 +1,7 @@
-// Counts the bytes that each owner has in memory. If all owners together have too many, only entries of the owner with
-// the most bytes are removed.
+// Counts the bytes that each owner has in memory. If there are too many, only entries of the owner with the most are removed.
 
 export class Shares<Key> {
-  /**
-   * The things in memory that count for owners, such as answers that callers have not read yet. Each entry has its
-   * owner and its size in bytes. The oldest entry comes first.
-   */
+  /** The things in memory that count for owners, such as answers that callers have not read yet. The oldest comes first. */
   readonly #held = new Map<Key, { owner: string; bytes: number }>()
   readonly #mostBytes: number
   #total = 0
@@ -26,9 +22,8 @@ export class Shares<Key> {
   }
 
   /**
-   * While all entries together exceed the limit of bytes, evicts the oldest entry of the owner with the most bytes.
-   * Calls `cutOff` for each evicted entry. `except`: the key of an entry that is never evicted; its bytes count towards
-   * the limit.
+   * While all entries together exceed the limit, evicts the oldest entry of the owner with the most bytes, and calls
+   * `cutOff` for it. `except`: an entry that is never evicted, although its bytes count.
    */
   fit(cutOff: (key: Key) => void, except?: Key): void {
     while (this.#total > this.#mostBytes) {

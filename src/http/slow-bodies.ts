@@ -1,6 +1,5 @@
-// Ends request bodies that arrive too slowly. Otherwise a caller could keep its connection open for ever, because a
-// connection with an admitted call is not closed before the call ends. The minimum speed is far below that of a slow
-// network, and does not depend on the size of the body.
+// Ends request bodies that arrive too slowly, with which a caller could keep its connection open for ever. The minimum
+// speed is far below that of a slow network.
 import type { IncomingMessage } from 'node:http'
 
 export type SlowBodiesBounds = {
@@ -13,8 +12,8 @@ export type SlowBodiesBounds = {
 export const tooSlow = 'The body has come too slowly, or not at all.'
 
 /**
- * Whether a body comes slowly only because our own code does not read it. A paused stream is not read. An exception is
- * a stream with a listener for `readable`: Node reports it as paused although it is read with `read()`.
+ * Whether a body comes slowly only because our own code does not read it. Node reports a stream with a listener for
+ * `readable` as paused, although it is read with `read()`.
  */
 const waitsForReader = (request: IncomingMessage): boolean =>
   request.readableLength > 0 || (request.isPaused() && request.listenerCount('readable') === 0)
@@ -32,10 +31,7 @@ export class SlowBodies {
     this.#leastBytes = (leastBytesPerSecond * spanMs) / 1000
   }
 
-  /**
-   * Checks the speed of a body from now on. Calls `onSlow` once if it is too slow. Returns a function that ends the
-   * check.
-   */
+  /** Checks the speed of a body. Calls `onSlow` once if the body is too slow. Returns a function that ends the check. */
   follow(request: IncomingMessage, onSlow: () => void): () => void {
     const body = { request, from: request.socket.bytesRead, since: performance.now(), onSlow }
     this.#bodies.add(body)

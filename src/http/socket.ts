@@ -1,11 +1,7 @@
-// What all of our WebSockets need: pings that keep the connection open, senders that wait for slow readers, and a close
-// reason of at most 123 bytes.
+// What all of our WebSockets need: pings, senders that wait for slow readers, and a close reason of at most 123 bytes.
 import type { RawData, WebSocket } from 'ws'
 
-/**
- * Milliseconds between two pings. Reverse proxies close a connection that is silent for a minute. With this value, a
- * connection stays open even if one ping gets lost.
- */
+/** Milliseconds between two pings. Reverse proxies close a connection that is silent for a minute, and one ping may get lost. */
 const pingMs = 25_000
 /** After this many unanswered pings in a row, the connection counts as lost. */
 const missedPings = 3
@@ -26,9 +22,8 @@ export const keepAlive = (socket: WebSocket): void => {
 }
 
 /**
- * Answers pings one after the other. If several pings wait for their answer, only the latest is answered (RFC 6455
- * §5.5.3). The library `ws` by itself would answer each ping immediately. The answers to a client that reads nothing
- * would then fill our memory.
+ * Answers pings one after the other, and only the latest of those that wait (RFC 6455 §5.5.3). The library `ws` would
+ * answer each immediately, and the answers to a client that reads nothing would fill our memory.
  */
 export const answerPings = (socket: WebSocket): void => {
   let latest: Buffer | undefined
@@ -46,8 +41,8 @@ export const answerPings = (socket: WebSocket): void => {
 }
 
 /**
- * Sends data. Resolves when the kernel has accepted the data, or when the socket is closed. A sender that waits for
- * each call to resolve has at most one piece of data in memory.
+ * Sends data. Resolves when the kernel has accepted the data, or when the socket is closed, so that a sender need not have
+ * more than one piece in memory.
  */
 export const sendWhole = (socket: WebSocket, data: string | Uint8Array): Promise<void> =>
   new Promise((resolve) => {
@@ -56,8 +51,8 @@ export const sendWhole = (socket: WebSocket, data: string | Uint8Array): Promise
   })
 
 /**
- * Sends bytes from a buffer that will be overwritten. Returns true if the buffer may be overwritten immediately.
- * Otherwise, the caller must wait until `done` is called.
+ * Sends bytes from a buffer that will be overwritten. Returns true if this may happen immediately. Otherwise, the caller
+ * must wait until `done` is called.
  */
 export const sendThrough = (socket: WebSocket, data: Uint8Array, done: () => void): boolean => {
   if (socket.readyState !== socket.OPEN) return true

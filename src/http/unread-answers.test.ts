@@ -41,8 +41,8 @@ const serving = async (bounds: Omit<Parameters<typeof boundUnread>[1], 'ownerOf'
 }
 
 /**
- * Reads an answer until it or its connection ends, and returns the number of bytes. After each 1.5 MiB, it waits for
- * `pauseMs`, at most sixteen times.
+ * Reads an answer until it or its connection ends, and returns the number of bytes. Waits for `pauseMs` after each 1.5 MiB,
+ * at most sixteen times.
  */
 const read = async (socket: Socket, pauseMs = 0): Promise<number> => {
   let bytes = 0
@@ -66,8 +66,8 @@ suite('answers that are read slowly or not at all', () => {
     await using server = await serving({ idleMs: 2500 })
     const slow = await server.ask('/a/large')
     const idle = await server.ask('/a/large')
-    // Node checks after each `idleMs` whether the reader has read bytes. This reader needs more time in total, but each
-    // of its pauses is far shorter than `idleMs`.
+    // Node checks after each `idleMs` whether bytes were read. This reader needs longer in total, but each of its pauses is
+    // far shorter.
     assert.ok((await read(slow, 350)) > answerBytes)
     await pause(1000)
     assert.ok((await read(idle)) < answerBytes)

@@ -1,5 +1,5 @@
-// Limits large answers. The server keeps an answer in memory until the client has read it, which may never happen. Each
-// large answer has a time limit, and all of them together have a memory limit.
+// Limits large answers, which the server keeps in memory until the client has read them. Each has a time limit, and all of
+// them together have a memory limit.
 import type { ServerResponse } from 'node:http'
 import type { FastifyInstance, FastifyRequest } from 'fastify'
 import { Shares } from './shares.ts'
@@ -8,15 +8,12 @@ import { Shares } from './shares.ts'
 const largeBytes = 64 * 1024
 
 /**
- * An answer is cut off if its client reads nothing for this many milliseconds. The limit is long, because the server
- * notices that a client reads only about once per megabyte.
+ * An answer is cut off if its client reads nothing for this many milliseconds. The server notices reading only about once
+ * per megabyte, so the limit is long.
  */
 const longestIdleMs = 300_000
 
-/**
- * Cuts an answer off if its client reads none of the waiting bytes for `idleMs`. The cut comes after `idleMs` at the
- * earliest and twice `idleMs` at the latest.
- */
+/** Cuts an answer off if its client reads none of the waiting bytes for `idleMs`, at the latest after twice `idleMs`. */
 export const cutOffIdle = (answer: ServerResponse, idleMs = longestIdleMs): void => {
   answer.setTimeout(idleMs, () => {
     if (answer.writableLength > 0) answer.destroy()
@@ -27,17 +24,14 @@ type Bounds = {
   /** Returns the owner that the bytes of an answer count for. */
   ownerOf: (request: FastifyRequest) => string
   /**
-   * Maximum number of bytes of all large answers together. If there are more, the oldest answer of the owner with the
-   * most bytes is cut off.
+   * Maximum number of bytes of all large answers. If there are more, the oldest answer of the owner with the most bytes is
+   * cut off.
    */
   mostBytes?: number
   idleMs?: number
 }
 
-/**
- * Limits the answers that wait in memory until clients read them. An answer that is a stream is not counted, because it
- * pauses while its client does not read.
- */
+/** Limits the answers that wait in memory. A stream is not counted, because it pauses while its client does not read. */
 export const boundUnread = (server: FastifyInstance, { ownerOf, mostBytes, idleMs }: Bounds): void => {
   const unread = new Shares<ServerResponse>(mostBytes)
 

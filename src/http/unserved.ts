@@ -7,16 +7,10 @@ import type { Route } from './route.ts'
 /** For each unserved call, such as `GET /secret/{}`, the reason why it is not served. */
 export type Unserved = Readonly<Record<string, string>>
 
-/**
- * Returns a method and a path as one text in which each parameter is `{}`. Two texts are equal if they mean the same
- * call, even if the parameters have different names.
- */
+/** Returns a method and a path as one text. Each parameter is `{}` in it, because clients may name parameters differently. */
 export const asCall = (method: string, path: string): string => `${method} ${path.replaceAll(/:\w+|\{[^}]+\}/g, '{}')}`
 
-/**
- * Makes the server answer each call in `unserved` with the reason why Alcove does not serve the call. If `routes`
- * contains the call, its route serves it instead.
- */
+/** Makes the server answer each call in `unserved` with the reason, unless `routes` contains the call. */
 export const refuseUnserved = (
   server: FastifyInstance,
   unserved: Unserved,

@@ -8,10 +8,7 @@ import { deepest, mostValues } from './json-text.ts'
 type Part = 'params' | 'query' | 'body'
 
 type Check = ReturnType<typeof Compile>
-/**
- * The compiled checks of one schema. `exact` accepts a value only if it has no missing and no unknown fields. It is
- * absent if the schema has defaults, which must be filled in.
- */
+/** `exact` accepts a value only if no field is missing or unknown. Absent if the schema has defaults, which must be filled in. */
 type Validator = { check: Check; exact: Check | undefined }
 
 const validators = new WeakMap<TSchema, Validator>()
@@ -40,9 +37,8 @@ const validatorOf = (schema: TSchema): Validator => {
 const countIn = (value: object): number => (Array.isArray(value) ? value.length : Object.keys(value).length)
 
 /**
- * Finds values that no schema may accept. PostgreSQL and paths cannot contain the character NUL, and UTF-8 cannot
- * contain half a surrogate pair. Values that are nested too deeply or have too many parts are refused too, because
- * later code calls itself for each level of nesting.
+ * Finds values that no schema may accept. PostgreSQL and paths cannot contain NUL, and UTF-8 cannot contain half a
+ * surrogate pair. The depth is limited, because later code calls itself for each level of nesting.
  */
 const findUnusable = (value: unknown, path: string, depth = 0, seen = { count: 0 }): string | undefined => {
   if (typeof value === 'string') {
@@ -74,10 +70,7 @@ type Bounded = TSchema & {
  */
 const mostFields = 1000
 
-/**
- * Checks only how long lists and maps are. This is done first, so that no time is spent on the values of a list that is
- * too long.
- */
+/** Checks only how long lists and maps are, so that no time is spent on the values of a list that is too long. */
 const findTooLong = (schema: Bounded, value: unknown, path: string): string | undefined => {
   if (typeof value !== 'object' || value === null) return undefined
   const { anyOf = [], items, maxItems = Infinity, maxProperties = mostFields, properties = {} } = schema
@@ -120,25 +113,19 @@ const spreadLists = (schema: TSchema, value: Record<string, unknown>) => {
 const numeric = /^-?(?:\d+(?:\.\d*)?|\.\d+)(?:e[+-]?\d+)?$/i
 
 /**
- * The form of a time that is accepted in a query: a day, perhaps with a time of day. The offset of the time zone may
- * lack its colon or be absent.
+ * An incomplete time that a query may contain: a day, perhaps with a time of day. The offset of the time zone may lack its
+ * colon or be absent.
  */
 const loose = /^(\d{4}-\d\d-\d\d)(?:[tT ](\d\d:\d\d:\d\d(?:\.\d+)?)([+-]\d{4})?)?$/
 
-/**
- * Completes a time to the form of RFC 3339, because clients in some languages leave parts out. Without an offset, the
- * time is in UTC.
- */
+/** Completes a time to the form of RFC 3339, because clients in some languages leave parts out. Without an offset, it is in UTC. */
 const inFull = (text: string): string => {
   const [, day, time = '00:00:00', offset] = loose.exec(text) ?? []
   if (day === undefined) return text
   return `${day}T${time}${offset === undefined ? 'Z' : `${offset.slice(0, 3)}:${offset.slice(3)}`}`
 }
 
-/**
- * Converts the texts of a query to the types in the schema: `"5"` becomes 5, and `"true"` becomes true. A date without
- * a time, or a time without a time zone, is read as UTC.
- */
+/** Converts the texts of a query to the types in the schema: `"5"` becomes 5, and `"true"` becomes true. */
 const convertTexts = (schema: TSchema, value: Record<string, unknown>) => {
   const properties = (schema as { properties?: Properties }).properties ?? {}
   for (const [name, property] of Object.entries(properties)) {
@@ -152,12 +139,11 @@ const convertTexts = (schema: TSchema, value: Record<string, unknown>) => {
 }
 
 /**
- * Returns the value without unknown fields, and with defaults filled in. This takes milliseconds, so it is skipped for
- * a body that matches its schema exactly.
+ * Returns the value without unknown fields, and with defaults filled in. A body that matches its schema exactly is returned
+ * at once, because the rest takes milliseconds.
  */
 const cleaned = (schema: TSchema, part: Part, given: unknown, exact: Check | undefined): unknown => {
-  // If the object has another prototype, it may inherit properties. These are not fields of the body, so the object is
-  // copied without them.
+  // An object with another prototype may inherit properties. They are not fields of the body, so it is copied without them.
   const isOwn = Object.getPrototypeOf(given) === Object.prototype
   if (part === 'body' && isOwn && exact?.Check(given)) return given
   const copy = structuredClone(given)
@@ -192,9 +178,8 @@ const allowedBy = (schema: TSchema, { keyword, params, schemaPath, message }: Co
 }
 
 /**
- * Leaves out errors that do not help the caller. The error of a union is left out, because each branch has its own
- * error. "must be null" is left out if the caller has sent a value. If a key of a map is wrong, only one of the errors
- * about it stays: the error of the keyword `propertyNames`.
+ * Leaves out errors that do not help the caller: the error of a union, because each branch has its own, and "must be null"
+ * beside another error. If a key of a map is wrong, only the error of the keyword `propertyNames` stays.
  */
 const findTelling = (complaints: readonly Complaint[]): Complaint[] => {
   const isOfName = ({ keyword, schemaPath }: Complaint) =>
@@ -208,8 +193,8 @@ const findTelling = (complaints: readonly Complaint[]): Complaint[] => {
 }
 
 /**
- * Checks one part of a request. Returns it without unknown fields and with defaults filled in. If the part is wrong,
- * throws `bad_request` with one sentence about all errors, because Daytona's public SDK shows only one text.
+ * Checks one part of a request. Returns it without unknown fields and with defaults filled in. If it is wrong, throws
+ * `bad_request` with one sentence about several errors, because Daytona's public SDK shows only one text.
  */
 export const readPart = (schema: TSchema, part: Part, given: unknown): unknown => {
   const unusable = findTooLong(schema, given, part) ?? findUnusable(given, part)

@@ -1,5 +1,5 @@
-// Several real clients, such as curl and Python libraries. Each sends a body twice over one connection. Some clients
-// send the whole body before they read the answer. A server that refuses a body must be able to handle such clients.
+// Real clients, such as curl and Python libraries, which send a body twice over one connection. Some send the whole body
+// before they read the answer.
 import { execFile } from 'node:child_process'
 import { randomBytes } from 'node:crypto'
 import { rm, writeFile } from 'node:fs/promises'
@@ -13,16 +13,12 @@ const run = promisify(execFile)
 
 type Post = { url: string; headers: Record<string, string>; bytes: number }
 
-/**
- * Sends each body twice over the same connection. Returns the two statuses for each body. Throws if a call fails or
- * gets no answer.
- */
+/** Sends each body twice over one connection, and returns the two statuses. Throws if a call fails or gets no answer. */
 type PostTwice = (posts: readonly Post[]) => Promise<number[][]>
 
 /**
- * Returns a function that sends bodies with a Python program. `program` defines `twice(url, headers, size)`, which
- * sends one body twice and returns the two statuses. One process calls `twice` for all `posts`, because it takes long
- * to load the program's HTTP library.
+ * Returns a function that sends bodies with a Python program. `program` defines `twice(url, headers, size)`, which sends
+ * one body twice and returns the two statuses. One process sends all bodies, because loading the HTTP library takes long.
  */
 const python = (program: string): PostTwice => {
   const all = `import sys, json\n${program}

@@ -1,5 +1,4 @@
-// Finds the parts of request schemas that have no maximum: texts, lists and maps of any size. The server could not
-// limit the memory for them.
+// Finds texts, lists and maps without a maximum in request schemas. The server could not limit the memory for them.
 import type { TSchema } from 'typebox'
 import type { Route } from '../route.ts'
 
@@ -29,8 +28,8 @@ const findIn = (shape: Shape, path: string): string[] => {
   const isUnbounded =
     (shape.type === 'string' && shape.maxLength === undefined) ||
     (shape.type === 'array' && shape.maxItems === undefined) ||
-    // Only maps (`patternProperties`) need a limit of their own. If a schema names the fields of an object, validate.ts
-    // refuses more than 1,000 fields, and removes those that are not named.
+    // Only maps (`patternProperties`) need a limit. If a schema names the fields of an object, validate.ts refuses more
+    // than 1,000 fields, and removes unknown ones.
     (patternProperties !== undefined &&
       (shape.maxProperties === undefined || shape.propertyNames?.maxLength === undefined)) ||
     // An empty schema accepts anything.
