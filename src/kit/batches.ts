@@ -5,8 +5,7 @@ export type Outcomes = readonly PromiseSettledResult<unknown>[]
 
 /**
  * Runs items in batches, for work that costs the same for many items as for one. If no batch is running, an item runs
- * immediately, as a batch of one. Otherwise the item waits until the running batch has ended, and is then part of the
- * next batch, or of a later one if more than `most` items wait. No item is added to a batch that has begun.
+ * immediately. Otherwise it waits for the next batch, or for a later one if more than `most` items wait.
  */
 export class Batches<Item> {
   readonly #work: (items: readonly Item[]) => Promise<Outcomes>

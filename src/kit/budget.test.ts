@@ -22,8 +22,7 @@ suite('a budget that several owners share', () => {
       [budget.take('b', 4), budget.take('b', 2), budget.take('b', 2), budget.take('b', 1)],
       [false, true, false, true],
     )
-    // The budget is used up, and owner `a` already holds `sure`, the amount that every owner gets in any case. So `a`
-    // gets nothing more.
+    // The budget is used up, and `a` already holds more than `sure`, the amount that every owner gets in any case.
     assert.equal(budget.take('a'), false)
     budget.give('a', 10)
     assert.ok(budget.take('b', 7))
@@ -34,8 +33,7 @@ suite('a budget that several owners share', () => {
     assert.equal(budget.takeUpTo('a', 80), 50)
     assert.equal(budget.takeUpTo('a', 80), 0)
     assert.equal(budget.takeUpTo('b', 10), 10)
-    // With `ofFree: 1`, an owner may hold at most as much as stays free. Owner `a` holds 50, but only 40 are free. So
-    // `a` can take nothing more, but keeps what it holds.
+    // Owner `a` holds 50, but only 40 are free. So `a` can take nothing more, but keeps what it holds.
     assert.deepEqual([budget.take('a'), budget.takeUpTo('b', 80)], [false, 15])
     budget.give('a', 50)
     assert.equal(budget.has('a'), false)

@@ -1,5 +1,5 @@
-// A budget: an amount (of bytes, calls, …) that several owners share. It can limit what each owner holds, and what all
-// owners hold together.
+// A budget: an amount, for example of bytes, that several owners share. It limits what each owner holds, and what all hold
+// together.
 
 type Limits = {
   /** Maximum amount that one owner may hold at a time. Default: no limit. */
@@ -9,8 +9,8 @@ type Limits = {
   /** The amount that each owner gets even if other owners have used the whole budget. Default: 0. */
   sure?: number
   /**
-   * Maximum amount that one owner may hold, as a fraction of the amount that then stays free. With 1, an owner may hold
-   * at most as much as stays free. Default: no limit.
+   * Maximum amount of one owner, as a fraction of what then stays free. With 1, an owner may hold at most as much as stays
+   * free. Default: no limit.
    */
   ofFree?: number
 }
@@ -29,8 +29,8 @@ export class Budget<Owner = string> {
   }
 
   /**
-   * Takes the amount for an owner. If less than the amount is free, takes nothing and returns false. Each successful
-   * `take` needs exactly one `give`.
+   * Takes the amount for an owner. If less is free, takes nothing and returns false. Each successful `take` needs exactly
+   * one `give`.
    */
   take(owner: Owner, amount = 1): boolean {
     if (amount > this.#roomFor(owner)) return false
@@ -38,10 +38,7 @@ export class Budget<Owner = string> {
     return true
   }
 
-  /**
-   * Takes the amount for an owner, or as much of it as is free. Returns how much was taken, which the caller must
-   * return with `give`.
-   */
+  /** Takes the amount for an owner, or as much of it as is free. Returns how much was taken, which the caller must `give` back. */
   takeUpTo(owner: Owner, amount: number): number {
     const taken = Math.max(0, Math.min(amount, this.#roomFor(owner)))
     this.#add(owner, taken)

@@ -1,5 +1,5 @@
-// Reads bytes from a socket on request: an exact number, or all bytes that have arrived. It takes only requested bytes
-// from the socket. Another reader can therefore continue with the next byte.
+// Reads bytes from a socket on request, and takes no further bytes from it. Another reader can therefore continue with the
+// next byte.
 import type { Socket } from 'node:net'
 
 /** Thrown if the stream ended before all requested bytes arrived, or if the connection failed. */
@@ -20,8 +20,8 @@ export class ByteReader {
   }
 
   /**
-   * Reads exactly `size` bytes. Returns `undefined` if the stream ends before the first of them, and throws
-   * `BrokenStream` if it ends before the last of them.
+   * Reads exactly `size` bytes. Returns `undefined` if the stream ends before them, and throws `BrokenStream` if it ends
+   * among them.
    */
   async exactly(size: number): Promise<Buffer | undefined> {
     if (size === 0) return Buffer.alloc(0)
@@ -51,8 +51,8 @@ export class ByteReader {
   }
 
   /**
-   * Adds the listeners, once. A stream emits `readable` for each new listener, even if too few bytes have come. If each
-   * attempt to read added a listener, the loop of attempts would never end.
+   * Adds the listeners, once. A stream emits `readable` for each new listener, so adding one at each attempt would make an
+   * endless loop.
    */
   #listen() {
     if (this.#isListening) return

@@ -1,5 +1,5 @@
-// Limits how many log lines of one cause (a kind of error or message) a program writes in a minute. A caller who
-// repeats a call that is logged can therefore not fill the log.
+// Limits how many log lines of one cause (a kind of error or message) a program writes in a minute, so that callers cannot
+// fill the log.
 
 const linesPerMinute = 30
 const minute = 60_000
@@ -26,10 +26,7 @@ const withoutValues = (text: string): string =>
 const placeOf = (stack: unknown): string =>
   typeof stack === 'string' ? (/\n\s+at ([^\n]{1,300})/.exec(stack.slice(0, 8192))?.[1] ?? '') : ''
 
-/**
- * Returns the cause of a log line. It consists of the line's message without ids and numbers, and of the name, code and
- * origin of its error.
- */
+/** Returns the cause of a log line: its message without ids and numbers, and the name, code and origin of its error. */
 export const causeOf = (args: readonly unknown[]): string => {
   const [first, second] = args
   if (typeof first === 'string') return withoutValues(first)
@@ -60,9 +57,8 @@ export class CauseBudget {
   }
 
   /**
-   * Counts a log line by its cause (a kind of error or message), and returns whether the line may be written. A minute
-   * begins with the first line. When the minute is over, `tell` is called with the number of lines of this cause that
-   * were not written, if there are any.
+   * Counts a log line by its cause, and returns whether it may be written. A minute begins with the first line. At its end,
+   * `tell` gets the number of lines of this cause that were not written.
    */
   take(cause: string, tell: Count['tell']): boolean {
     if (!this.#isCounting) {

@@ -1,5 +1,5 @@
-// The files with which a program authenticates to programs on other machines: `authority.pem`, `certificate.pem` and
-// `key.pem` in one directory. Another program renews the certificate by renaming a new file over it.
+// The files with which a program authenticates to programs on other machines. Another program renews the certificate by
+// renaming a new file over it.
 import { readFileSync, statSync } from 'node:fs'
 import { join } from 'node:path'
 

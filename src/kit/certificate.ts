@@ -1,6 +1,5 @@
-// Makes X.509 certificates with EC P-256 keys: one for a certificate authority, and others for programs, which the
-// authority signs. This file uses no library, because it writes only these two fixed forms (RFC 5280) and parses no
-// certificate.
+// Makes X.509 certificates with EC P-256 keys: one for a certificate authority, and others for programs. It uses no
+// library, because it writes only these two fixed forms (RFC 5280).
 import {
   createHash,
   createPrivateKey,
@@ -19,9 +18,8 @@ export type Span = { notBefore: Date; notAfter: Date }
 const dayMs = 86_400_000
 
 /**
- * Returns the time span in which a certificate that is made now is valid. It uses the kernel's clock even if a test
- * simulates another time, because clients check certificates by the kernel's clock. The span begins a day before now,
- * because a client's clock may be slow.
+ * Returns the time span of a certificate that is made now. It uses the kernel's clock even if a test simulates another
+ * time, because clients use it too. It begins a day before now, because a client's clock may be slow.
  */
 export const spanOf = (days: number): Span => ({
   notBefore: new Date(Date.now() - dayMs),
@@ -81,8 +79,7 @@ const write = (
   { notBefore, notAfter }: Span,
   extensions: readonly Buffer[],
 ): string => {
-  // The serial number must be positive, so its first bit is set to 0. Its second bit is set to 1, so that its length is
-  // always the same.
+  // The first bit is 0, because the number must be positive. The second is 1, so that the length is always the same.
   const serial = randomBytes(16)
   serial[0] = ((serial[0] ?? 0) & 0x7f) | 0x40
   const toSign = sequence(
@@ -112,8 +109,8 @@ const write = (
 const asPem = (privateKey: KeyObject) => privateKey.export({ type: 'pkcs8', format: 'pem' }) as string
 
 /**
- * Returns the extension that says what a key may be used for: one bit per use, from the left (RFC 5280 §4.2.1.3).
- * `unused`: number of bits at the end that mean nothing.
+ * Returns the extension that says what a key may be used for, with one bit per use (RFC 5280 §4.2.1.3). `unused`: number of
+ * bits at the end that mean nothing.
  */
 const usage = (bits: number, unused: number) => extension('2.5.29.15', true, node(0x03, Buffer.from([unused, bits])))
 const digitalSignature = usage(0x80, 7)

@@ -1,6 +1,5 @@
-// Lets a small helper process (native/serve.c) start programs for this process. Starting a program copies the process
-// that starts it. A large process can do nothing else during the milliseconds that the copy takes. native/serve.c
-// describes the protocol.
+// Lets a small helper process (native/serve.c) start programs for this process. Starting a program copies the process that
+// starts it, and a large process can do nothing else meanwhile.
 import { type ChildProcessByStdio, spawn } from 'node:child_process'
 import type { Socket } from 'node:net'
 import type { Readable, Writable } from 'node:stream'
@@ -52,8 +51,8 @@ export class CommandServer {
   }
 
   /**
-   * Runs a command in the command server, a small helper process. Returns how the command ended. Rejects if the helper
-   * process ends before it has sent its reply. It is then unknown whether the command has run.
+   * Runs a command in the helper process (native/serve.c), and returns how it ended. Rejects if the helper process ends
+   * first. It is then unknown whether the command has run.
    */
   run(question: Question): Promise<Ending> {
     const id = ++this.#last % 2 ** 32
@@ -67,8 +66,8 @@ export class CommandServer {
   }
 
   /**
-   * Tells the helper process (native/serve.c) to prepare for a command that moves a process between cgroups. The helper
-   * process does not reply. Without this call, such a command works too but takes longer.
+   * Tells the helper process (native/serve.c) to prepare for a command that moves a process between cgroups, which then
+   * takes less time.
    */
   expectMove() {
     const child = this.#child ?? this.#start()
@@ -77,8 +76,8 @@ export class CommandServer {
   }
 
   /**
-   * Ends the helper process that starts programs (native/serve.c). Programs that it has started run to their end. Steps
-   * (such as mounts) that have not finished are killed.
+   * Ends the helper process (native/serve.c). Programs that it has started run to their end. Unfinished steps (such as
+   * mounts) are killed.
    */
   close() {
     this.#child?.stdin.end()
