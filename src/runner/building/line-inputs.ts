@@ -1,5 +1,4 @@
-// Finds the inputs of a line of a definition (files, stages, images, URLs). Each input is identified by its content. If an
-// input's content is unknown, the line has no cache key.
+// Finds the inputs of a line of a definition: files, stages, images and URLs. A line with an unknown input has no cache key.
 import { fingerprintOf } from '../copying/fingerprint.ts'
 import type { CopySource } from '../copying/source.ts'
 import type { BuildStep, CopyStep, Mount, Origin } from '../images/definition/plan.ts'
@@ -16,9 +15,9 @@ export type InputParts = {
 }
 
 /**
- * Returns texts that identify the contents of a line's inputs (files, stages, images, URLs). A URL with a checksum has no text,
- * because the checksum is part of the line. Undefined if the content of an input is unknown. `fetched`: digests of the downloads
- * of an ADD that has no checksum.
+ * Returns texts that identify the contents of a line's inputs. Undefined if the content of an input is unknown. A URL with a
+ * checksum has no text, because the checksum is part of the line. `fetched`: digests of the downloads of an ADD without a
+ * checksum.
  */
 export const inputsOf = async (
   step: BuildStep,
@@ -59,10 +58,7 @@ const ofMount = async (mount: Mount, parts: InputParts): Promise<string | undefi
 const identity = async (origin: Origin, { keyOfStage, identityOf }: InputParts): Promise<string | undefined> =>
   'stage' in origin ? keyOfStage(origin.stage) : identityOf(origin.image)
 
-/**
- * Computes a hash of the files that a COPY line copies. Undefined if a file is missing; the line itself reports that error when
- * it runs.
- */
+/** Computes a hash of the files that a COPY line copies. Undefined if a file is missing, which the line reports when it runs. */
 const fingerprint = async (copy: CopyStep['copy'], { files, signal }: InputParts): Promise<string | undefined> => {
   if (files === undefined) return undefined
   const wanted = { ...copy, isOwned: copy.owner !== '' }

@@ -1,14 +1,10 @@
-// Tests that the cache key of a line of a Dockerfile changes with everything on which the result of the line depends, and with
-// nothing else.
+// Tests that the cache key of a line depends on everything that its result depends on, and on nothing else.
 import assert from 'node:assert/strict'
 import { suite, test } from 'node:test'
 import { emptyConfig, planOf } from '../images/definition/plan.ts'
 import { keyAfter, keyOfBase } from './line-keys.ts'
 
-/**
- * Returns the cache key after the last line of a definition. `files`: text that identifies the files of the base image. `inputs`:
- * texts that identify the inputs of each line.
- */
+/** Returns the cache key after the last line of a definition. `files` and `inputs`: texts that identify contents. */
 const keyOf = (lines: string[], { files = 'files', inputs = ['x'] } = {}) => {
   const { stages } = planOf(['FROM base', ...lines].join('\n'), true)
   const { steps } = stages[0].on(emptyConfig())

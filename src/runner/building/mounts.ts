@@ -1,6 +1,6 @@
-// Makes the mounts of one RUN line. A sandbox cannot mount anything, so the agent in the build's sandbox copies or moves the
-// files to the target before the command runs. After the command, these files are removed, and the earlier files at the target
-// are put back. Between lines, the files of cache mounts stay on the sandbox's disk.
+// Makes the mounts of one RUN line. A sandbox cannot mount anything, so the agent puts the files at the target before the
+// command runs. After the command, it puts back what was there. The files of cache mounts stay on the sandbox's disk between
+// lines.
 import { createHash } from 'node:crypto'
 import { posix } from 'node:path'
 import { AgentRefused, type Files } from '#src/toolbox/agent/agent.ts'
@@ -23,10 +23,7 @@ const asideAt = `${ownDirectory}/aside`
 
 const isErrno = (error: unknown, ...names: string[]) => error instanceof AgentRefused && names.includes(error.errno)
 
-/**
- * Makes the mounts of a RUN line. Returns a function that undoes them. The caller need not undo them if the command fails,
- * because the disk of a failed stage is discarded.
- */
+/** Makes the mounts of a RUN line. Returns a function that undoes them, which is needed only if the command succeeds. */
 export const mount = async (mounts: readonly Mount[], mounting: Mounting): Promise<() => Promise<void>> => {
   const undos: (() => Promise<void>)[] = []
   for (const [index, each] of mounts.entries()) if (isPlaced(each)) undos.unshift(await mountOne(each, index, mounting))

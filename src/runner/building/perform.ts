@@ -63,10 +63,7 @@ const copyLine = async (
   return digests
 }
 
-/**
- * Downloads the files that the line names, one after the other, and then copies all files. `fetched`: the files that are
- * downloaded so far.
- */
+/** Downloads the files that the line names, and then copies all files. `fetched`: the files that are downloaded so far. */
 const copyWith = async (
   place: Workplace,
   copy: CopyStep['copy'],

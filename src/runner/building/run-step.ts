@@ -63,13 +63,10 @@ const startAs = async (
   }
 }
 
-/**
- * Returns the last whole lines of an output, at most `longestTail` bytes. If the last line alone is longer than that, returns the
- * end of this line.
- */
+/** Returns the last whole lines of an output, at most `longestTail` bytes. If the last line alone is longer, returns its end. */
 export const lastLines = (output: Buffer): string => {
   if (output.length <= longestTail) return output.toString('utf8').trim()
-  // Takes one byte more than the limit. If that byte is a line break, the text after it is a whole line, and the line is kept.
+  // The tail has one byte more. If that byte is a line break, the text after it is a whole line.
   const tail = output.subarray(-longestTail - 1)
   const whole = tail
     .subarray(tail.indexOf('\n') + 1)
@@ -83,10 +80,7 @@ const saidBefore = (tail: Buffer): string => {
   return text === '' ? '' : `\n${text}`
 }
 
-/**
- * Returns a sentence that names the secrets which the command did not get. The command's own output rarely says that a missing
- * secret is why it failed.
- */
+/** Returns a sentence that names the secrets that the command did not get. Its output rarely says that this is why it failed. */
 const withoutSecrets = ({ mounts = [] }: RunStep): string => {
   const wanted = mounts.flatMap((mount) => (mount.type === 'secret' || mount.type === 'ssh' ? [mount.id] : []))
   return wanted.length === 0 ? '' : `\nIt ran without ${wanted.join(', ')}: no secret can be given to a build here.`

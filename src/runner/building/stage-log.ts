@@ -1,5 +1,4 @@
-// The log of one stage of a build. Several stages are built at the same time. So that their output is not mixed within a line,
-// only complete lines are sent, each with the name of its stage before it.
+// The log of one stage of a build. Stages are built at the same time, so only complete lines are sent, each after its stage's name.
 
 /** A longer line is split into several, because the output of a program may contain no line break. */
 const longestLine = 2000
@@ -24,9 +23,7 @@ export class StageLog {
     }
   }
 
-  /**
-   * Sends the last line of the output even if it has no line break. Must be called before the next line of the definition runs.
-   */
+  /** Sends the last line of the output even without a line break. Must be called before the next line of the definition runs. */
   end(): void {
     if (this.#line !== '') this.#say(this.#line)
     this.#line = ''

@@ -1,5 +1,4 @@
-// Tests builds of definitions with several stages, mounts and here-documents, in real sandboxes with a registry on loopback.
-// Needs root; without root the suite is skipped.
+// Tests builds with several stages, mounts and here-documents, in real sandboxes with a registry on loopback. Needs root.
 import assert from 'node:assert/strict'
 import { execFileSync } from 'node:child_process'
 import { createHash } from 'node:crypto'

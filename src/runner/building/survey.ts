@@ -1,5 +1,4 @@
-// Examines the stages of a definition before any of its lines runs. Finds the base image of each stage, the cache keys of the
-// lines of the stage, and how many of these lines are cached.
+// Examines the stages of a definition before any line runs: their base images, the cache keys of their lines, and the cached lines.
 import { type BuildStep, originsOf, type Stage } from '#src/runner/images/definition/plan.ts'
 import { failedAt } from '#src/runner/images/image-failed.ts'
 import type { ContainerConfig } from '#src/runner/images/manifest.ts'
@@ -31,11 +30,11 @@ export type Looked = {
   from: string | undefined
   /** The base image of the disk of the stage, and text that identifies the files of that image. */
   base: { image: string; files: string }
-  /** Cache keys of the disk after each line of the stage. A key is undefined if it can be computed only after lines have run. */
+  /** Cache keys of the disk after each line of the stage. Undefined: the key can be computed only after lines have run. */
   keys: (string | undefined)[]
   /** Cache key of the disk on which the first line of the stage runs. */
   firstKey: string | undefined
-  /** Cache key of the last cached line of this stage. If this stage has none: the `keptKey` of the stage on which it is built. */
+  /** Cache key of the last cached line of this stage. Without one: the `keptKey` of the stage on which it is built. */
   keptKey: string | undefined
   /** Number of the stage's lines that need not run, because the disk after them is cached. */
   kept: number
@@ -128,8 +127,7 @@ export class Survey {
       throw failedAt(`Line ${stage.line}: FROM ${from === 'scratch' ? from : from.image}`, error)
     })
     const { steps, config } = stage.on(container)
-    // `files` identifies only the base image of a snapshot, but the snapshot has more files. So the cache key contains the
-    // snapshot's name too.
+    // `files` identifies only the base image of a snapshot, but a snapshot has more files.
     const name = source.kind === 'image' ? source.image : image
     const firstKey = keyOfBase(source.kind === 'image' ? `snapshot ${name} ${files}` : files)
     return { ...none, stage, steps, config, from: name, base: { image, files }, firstKey, keptKey: undefined }
@@ -140,8 +138,8 @@ export class Survey {
     let { firstKey: key, keptKey } = looked
     for (const step of steps) {
       let fetched: string[] | undefined
-      // The key of this line depends on the content of a download. If the cache has no line that follows the line `keptKey`, this
-      // line is not cached either. Then nothing is downloaded.
+      // The key of this line depends on a download. If no cached line follows the line `keptKey`, this line is not cached, and
+      // nothing is downloaded.
       if (mayChange(step) && lines.hasAfter(organizationId, keptKey)) fetched = await this.#fetchDigests(step)
       key = await this.#keyAfter(key, step, fetched)
       keys.push(key)
@@ -163,18 +161,14 @@ export class Survey {
     }
   }
 
-  /**
-   * Returns the cache key of the disk on which the first line of a stage of the Dockerfile runs. If the stage is built on another
-   * stage, that stage must have run.
-   */
+  /** Returns the cache key of the disk on which a stage's first line runs. If FROM names a stage, that stage must have run. */
   keyBefore({ stage: { from }, firstKey }: Looked): string | undefined {
     return from !== 'scratch' && 'stage' in from ? this.#lastKey(from.stage) : firstKey
   }
 
   /**
-   * If this stage is built on another stage (FROM names that stage), returns the cache key of that stage's last cached line. If
-   * that stage has no lines, returns the key of the stage on which that stage is built, and so on. All these stages must have
-   * run.
+   * If FROM names a stage, returns the cache key of that stage's last cached line. Stages without lines are skipped. All of
+   * them must have run.
    */
   keptKeyBefore({ stage: { from } }: Looked): string | undefined {
     if (from === 'scratch' || !('stage' in from)) return undefined
@@ -187,10 +181,7 @@ export class Survey {
     return looked.steps.length === 0 ? this.keyBefore(looked) : looked.lastKey
   }
 
-  /**
-   * Returns the cache key of the disk after the line that has just run. If a download of the line had another content than before
-   * the build, this key differs from the key in `keys`.
-   */
+  /** Returns the cache key of the disk after the line that has just run. It differs from `keys` if a download has changed. */
   async keyAfterRun(
     { keys, firstKey, done }: Looked,
     key: string | undefined,
@@ -216,8 +207,7 @@ export class Survey {
       identityOf: (image) => this.#identityOf(image),
       signal: this.#signal,
     }).catch(() => {
-      // If the inputs of the line cannot be read, the line gets no cache key. The error is ignored here, because it occurs again
-      // when the line runs.
+      // The line gets no cache key. The error is ignored here, because it occurs again when the line runs.
       this.#signal.throwIfAborted()
       return undefined
     })
@@ -264,9 +254,8 @@ export class Survey {
   }
 
   /**
-   * Returns the name that the base image of a stage of the Dockerfile gets on this host. The image below the disk of the last
-   * stage gets the name of the image that is built. Base images of other stages get a name by which they are removed after the
-   * build.
+   * Returns the name of a stage's base image on this host. The image below the last stage's disk gets the name of the built
+   * image. Other base images get a name by which they are removed after the build.
    */
   #nameOfBase({ index }: Stage): string {
     const { image, plan } = this.#request

@@ -1,5 +1,4 @@
-// The sandbox in which one stage of a definition is built. Programs of a definition run only in such sandboxes and never on the
-// host. These sandboxes have limits like all others.
+// The sandbox in which one stage of a definition is built, with limits like all sandboxes. A definition's programs run only there.
 import { createHash } from 'node:crypto'
 import type { Agent, Files } from '#src/toolbox/agent/agent.ts'
 import type { Assignment } from '#src/wire/runner-link.ts'
@@ -13,7 +12,7 @@ export type BuildHost = Pick<
 export type BuildAgent = Pick<Agent, 'exec' | 'files'>
 
 const prefix = 'build-'
-/** Returns whether this is the id of a sandbox in which an image is built. No sandbox of a user has such an id. */
+/** Whether an image is built in the sandbox with this id. No sandbox of a user has such an id. */
 export const isBuildId = (sandboxId: string): boolean => sandboxId.startsWith(prefix)
 
 const size = { cpu: 2, memoryGiB: 2 }
@@ -26,9 +25,7 @@ type WorkplaceParts = {
   agentAt: (socketPath: string) => BuildAgent
   /** The image from which the sandbox's disk is made, or the template of another stage of the Dockerfile. */
   from: string
-  /**
-   * The id of the build's sandbox is a hash of this key. Two build sandboxes that exist at the same time must have different keys.
-   */
+  /** The id of the build's sandbox is a hash of this key, so no two build sandboxes at a time may have the same key. */
   key: string
   maxGiB: number
 }
@@ -81,10 +78,7 @@ export class Workplace {
     return (await this.#host.measure(this.id))?.diskUsed ?? 0
   }
 
-  /**
-   * Makes a template of the sandbox's disk. `otherBase`: name of an image with the same files as the disk's base image. The
-   * template then has this image as its base image.
-   */
+  /** Makes a template of the sandbox's disk. `otherBase`: the base image to give it, with the same files as the disk's own. */
   snapshot(template: string, otherBase?: string): Promise<void> {
     return this.#host.snapshot(this.id, template, otherBase)
   }
