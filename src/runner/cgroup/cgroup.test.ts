@@ -1,5 +1,4 @@
-// Tests real cgroups of this machine, of the version that the machine uses. If it uses v1 and v2 is mounted as well, tests v2 too.
-// Needs root.
+// Tests real cgroups of the version that this machine uses, and v2 too if it is mounted beside v1. Needs root.
 import assert from 'node:assert/strict'
 import { type ChildProcess, spawn } from 'node:child_process'
 import { randomBytes } from 'node:crypto'
@@ -121,8 +120,7 @@ suite('limits of a cgroup while its processes run', {
 
 suite('memory on cgroup v2', () => {
   test('a memory limit below a cgroup’s memory in use is refused, and none of the cgroup’s limits change', async () => {
-    // The kernel of the test machine may have no memory controller for v2, so the test uses plain files instead of the cgroup's
-    // files.
+    // The test uses plain files, because the kernel of the test machine may have no memory controller for v2.
     const root = mkdtempSync(join(tmpdir(), 'alcove-cgroup-'))
     try {
       const files = { current: '2147483648', max: '4294967296', high: 'max' }
@@ -133,8 +131,7 @@ suite('memory on cgroup v2', () => {
         cgroup.limit({ cpu: 1, memoryGiB: 1 }),
         (error) => error instanceof MemoryInUse && error.usedBytes === 2 * 1024 ** 3,
       )
-      // The test uses plain files instead of the cgroup's files. If a new value is shorter than the old one, a plain file keeps the
-      // end of the old one. `read` removes that end.
+      // A shorter value leaves the end of the old one in a plain file. `read` removes that end.
       const read = (name: string) => readFileSync(join(root, name), 'utf8').replace(/^max.*/, 'max')
       assert.deepEqual(['memory.max', 'memory.high', 'cpu.max', 'cpu.weight'].map(read), [
         '4294967296',

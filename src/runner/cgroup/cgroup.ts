@@ -1,5 +1,5 @@
-// The cgroup of a sandbox, for cgroup v1 and v2. The runtime creates the cgroup and sets its limits. Later the runner changes the
-// limits by writing to the cgroup's files, which takes microseconds. Running a program for each change would take milliseconds.
+// The cgroup of a sandbox, for cgroup v1 and v2. The runtime creates it with its limits. Later the runner writes limits to its
+// files, which is much faster than running a program.
 import { existsSync } from 'node:fs'
 import { readdir, rmdir } from 'node:fs/promises'
 import { join } from 'node:path'
@@ -21,39 +21,24 @@ export interface Cgroup {
   thaw(): Promise<void>
   /** Returns whether the cgroup is frozen. True also while a requested freeze is not complete yet. */
   isFrozen(): Promise<boolean>
-  /**
-   * Sets the limits of a running sandbox that follow from its size: CPU, memory and number of processes. If the memory in use
-   * exceeds the new memory limit, throws `MemoryInUse` and changes no limit.
-   */
+  /** Sets the limits that follow from a running sandbox's size. If more memory is in use, throws `MemoryInUse` and sets none. */
   limit(compute: Compute): Promise<void>
-  /**
-   * Returns the processors on which the cgroup's processes may run, in the kernel's list format, such as `0-3,8`. Undefined if
-   * they may run on all.
-   */
+  /** Returns the processors for the cgroup in the kernel's list format, such as `0-3,8`. Undefined if it may run on all. */
   cpus(): Promise<string | undefined>
   /** Sets the processors on which the cgroup's processes may run. */
   useCpus(list: string): Promise<void>
-  /**
-   * Returns how many processes of the cgroup the kernel has killed because memory ran out: in the cgroup, in all sandboxes
-   * together, or on the host.
-   */
+  /** Returns how many of the cgroup's processes were killed when memory ran out in the cgroup, in all sandboxes, or on the host. */
   outOfMemoryKills(): number
   /** Returns how often the kernel has refused a new process or thread because the limit of processes was reached. */
   refusedProcesses(): number
   /** Returns the bytes of memory in use. Undefined if the cgroup does not exist any more. */
   memoryInUse(): number | undefined
   memoryUse(): MemoryUse | undefined
-  /**
-   * Returns the bytes of kernel memory that are charged to the cgroup, with socket buffers. Undefined if the cgroup does not
-   * exist any more.
-   */
+  /** Returns the bytes of kernel memory that are charged to the cgroup, with socket buffers. Undefined if the cgroup is gone. */
   kernelMemory(): number | undefined
   /** Returns the processor time of all processes of the cgroup so far. Undefined if the cgroup does not exist any more. */
   cpuSeconds(): number | undefined
-  /**
-   * Returns the processor time so far that the kernel has used for system calls of the cgroup's processes. Undefined if the
-   * cgroup does not exist any more.
-   */
+  /** Returns the processor time that the kernel has used for system calls of the cgroup. Undefined if the cgroup is gone. */
   systemSeconds(): number | undefined
   /** Reads processor time, memory and number of processes together. Undefined if the cgroup is gone. */
   usage(): Promise<Usage | undefined>
@@ -73,8 +58,8 @@ export class MemoryInUse extends Error {
 }
 
 /**
- * Maximum number of checks whether the kernel has killed or frozen all processes of a cgroup, or lets the cgroup be removed. The
- * kernel needs some milliseconds, or longer if a process is writing to a disk.
+ * Maximum number of checks whether the kernel is done with killing, freezing or removing. It needs some milliseconds, or longer
+ * if a process is writing to a disk.
  */
 const settleAttempts = 400
 const settleIntervalMs = 25
@@ -192,8 +177,8 @@ class CgroupV2 implements Cgroup {
   }
 
   /**
-   * Makes the kernel free memory of the cgroup until at most `bytes` are in use. Throws `MemoryInUse` if more stay in use. For
-   * that, `memory.high` is set: it only frees memory, whereas a `memory.max` below the memory in use would kill processes.
+   * Makes the kernel free memory until at most `bytes` are in use, or throws `MemoryInUse`. `memory.high` only frees memory,
+   * whereas a `memory.max` below the memory in use would kill processes.
    */
   async #makeFit(bytes: number) {
     const used = async () => Number((await readIfThere(this.#file('memory.current'))) ?? 0)
@@ -301,9 +286,8 @@ class CgroupV1 implements Cgroup {
   }
 
   async kill() {
-    // Processes could fork faster than they are killed here. That does no harm: one of the killed processes is PID 1 of the
-    // sandbox, and with it the kernel ends all other processes of the sandbox. The cgroup is thawed, because a frozen process ends
-    // only when it runs again.
+    // Processes may fork faster than they are killed here. But one of them is PID 1, and with it the kernel ends all others. A
+    // frozen process ends only when it runs again.
     const isEmpty = async () => {
       const pids = await this.pids()
       for (const pid of pids) kill(pid)
@@ -347,8 +331,7 @@ class CgroupV1 implements Cgroup {
     const withSwap = this.#file('memory', 'memory.memsw.limit_in_bytes')
     const current = Number(await readIfThere(memory))
     const countsSwap = (await readIfThere(withSwap)) !== undefined
-    // The kernel requires at all times that the memory limit is not above the limit of memory and swap together. When limits are
-    // raised, the second one is therefore written first, and when they are lowered, last.
+    // The memory limit must never exceed the limit of memory and swap together. So the latter is raised first, and lowered last.
     if (countsSwap && bytes > current) await write(withSwap, bytes)
     try {
       await write(memory, bytes)

@@ -1,6 +1,5 @@
-// Chooses on which processors of the host each sandbox runs. Their number is the sandbox's `cpu`, rounded up, so programs in the
-// sandbox that count processors start a suitable number of threads. A new sandbox gets the processors that are assigned least to
-// other sandboxes. A resized sandbox keeps its processors as far as possible.
+// Chooses on which processors each sandbox runs: as many as its `cpu`, rounded up, because many programs start a thread for
+// each. A new sandbox gets the processors that are assigned least. A resized sandbox keeps its processors as far as possible.
 import { readFileSync } from 'node:fs'
 
 /** Parses a kernel list such as `0-3,8` (cpuset(7), "List format"). */

@@ -1,6 +1,5 @@
-// Limits how fast a sandbox may read and write the disk of the pool. The kernel sets such limits per block device, so the runner
-// finds the pool's device once. It also tries once whether the host accepts such a limit. If not, sandboxes run without the limit,
-// because each start with it would fail.
+// Limits how fast a sandbox may read and write the disk of the pool. The kernel sets such limits per block device. The runner
+// tries once whether the host accepts such a limit. If not, sandboxes run without it, because each start with it would fail.
 import { existsSync, readFileSync, realpathSync } from 'node:fs'
 import { mkdir, rmdir } from 'node:fs/promises'
 import { basename, dirname, join } from 'node:path'
@@ -45,10 +44,7 @@ const tryLimit = async (layout: CgroupLayout, { major, minor }: Device) => {
 
 type DiskSpeedParts = { layout: CgroupLayout; directory: string; mebibytesPerSecond: number; log: Logger }
 
-/**
- * Finds the device of the pool, and tries to set a limit on it. Undefined if no limit is configured or this host cannot set
- * limits.
- */
+/** Finds the pool's device, and tries to set a limit on it. Undefined if no limit is configured, or if the host cannot set one. */
 export const findDiskSpeed = async (wanted: DiskSpeedParts): Promise<DiskSpeed | undefined> => {
   const { layout, directory, mebibytesPerSecond, log } = wanted
   if (mebibytesPerSecond === 0) return undefined

@@ -15,10 +15,7 @@ export const readIfThere = async (path: string): Promise<string | undefined> => 
   }
 }
 
-/**
- * Reads a file of a cgroup synchronously. Some files are read often for every sandbox, and handing the read to a thread would
- * take longer than the read.
- */
+/** Reads a file of a cgroup synchronously, because handing the read to a thread would take longer than the read. */
 export const readNowIfThere = (path: string): string | undefined => {
   try {
     return readFileSync(path, 'utf8')

@@ -1,5 +1,4 @@
-// Finds out which versions of cgroups this host uses (v2, v1, or both), and where they are mounted. Done once, when the runner
-// starts.
+// Finds out which versions of cgroups this host uses (v2, v1, or both), and where they are mounted.
 import { existsSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 
@@ -92,9 +91,6 @@ export const hasCpusets = (layout: CgroupLayout): boolean =>
     ? layout.cpuset !== undefined
     : /\bcpuset\b/.test(readFileSync(join(layout.root, 'cgroup.controllers'), 'utf8'))
 
-/**
- * Returns the cgroup mount points that crun must not see. If a host has both v1 and v2, crun would fail, so the mount of v2 is
- * hidden.
- */
+/** Returns the cgroup mounts to hide from crun: that of v2 on a host with v1 and v2, where crun would otherwise fail. */
 export const mountsToHide = (layout: CgroupLayout): string[] =>
   layout.version === 1 && layout.unified !== undefined ? [layout.unified] : []

@@ -1,5 +1,5 @@
-// Limits the memory of all sandboxes together, so that some memory remains for the host and Alcove's own programs. When sandboxes
-// reach that limit, the kernel frees their caches and, if that is not enough, kills processes in them.
+// Limits the memory of all sandboxes together, so that some remains for the host and Alcove. At the limit, the kernel frees
+// caches of sandboxes and then kills processes in them.
 import { mkdir } from 'node:fs/promises'
 import { totalmem } from 'node:os'
 import { join } from 'node:path'
@@ -10,10 +10,7 @@ import type { CgroupLayout } from './layout.ts'
 /** Bytes that sandboxes may not use: a tenth of the host's memory, but at most 2 GiB. */
 export const reserveBytes = (total = totalmem()): number => Math.min(2 * 1024 ** 3, Math.floor(total / 10))
 
-/**
- * Sets the memory limit of all sandboxes together, on their parent cgroup `path`, which is made if it does not exist. If that
- * fails, sandboxes run without this common limit.
- */
+/** Sets the memory limit of all sandboxes on their parent cgroup `path`. If that fails, sandboxes run without it. */
 export const keepReserve = async (layout: CgroupLayout, path: string, log: Logger): Promise<void> => {
   const root = layout.version === 2 ? layout.root : layout.roots.memory
   const file = join(root, path, layout.version === 2 ? 'memory.max' : 'memory.limit_in_bytes')

@@ -8,9 +8,9 @@ const cpuPeriodMicroseconds = 100_000
 export type Compute = { cpu: number; memoryGiB: number }
 
 /**
- * Returns the maximum number of processes and threads of a sandbox. A thread takes about 30 KiB, so even this many threads leave
- * most of the sandbox's memory free. The limit stops a fork bomb before it affects the host. It is never above 32,768, Linux's own
- * default. Programs in the sandbox see it as a resource limit (agent/src/setup.c).
+ * Returns the maximum number of processes and threads of a sandbox, which stops a fork bomb. A thread takes about 30 KiB, so
+ * even this many leave most memory free. It is at most 32,768, Linux's default. Programs see it as a resource limit
+ * (agent/src/setup.c).
  */
 export const pidsLimit = ({ memoryGiB }: Pick<Compute, 'memoryGiB'>) =>
   Math.min(32_768, Math.max(1024, Math.floor(memoryGiB * 4096)))
@@ -44,9 +44,9 @@ export const parseHardLimits = (text: string): { openFiles: number; coreBytes: n
 export type ResourceLimit = { type: string; soft: number; hard: number }
 
 /**
- * Returns the resource limits of each process in a sandbox. They never exceed the runner's own hard limits, because a runner in a
- * container may not be allowed to raise those. The limit of core files is 1 byte, because with 1 the kernel does not start the
- * host's crash handler for a crashed program. With 0 it would (core(5)).
+ * Returns the resource limits of each process in a sandbox. They stay within the runner's own limits, which a runner in a
+ * container may not be allowed to raise. A core file may have 1 byte. With 0, the kernel would start the host's crash handler
+ * for a crashed program (core(5)).
  */
 export const resourceLimits = (own = parseHardLimits(readFileSync('/proc/self/limits', 'utf8'))): ResourceLimit[] => {
   const both = (type: string, value: number) => ({ type, soft: value, hard: value })
@@ -56,14 +56,8 @@ export const resourceLimits = (own = parseHardLimits(readFileSync('/proc/self/li
   ]
 }
 
-/**
- * Maximum number of files and directories on each in-memory file system of a sandbox. Without this limit, many empty files could
- * fill kernel memory that counts towards no sandbox's memory limit.
- */
+/** Maximum number of files on each in-memory file system of a sandbox. Empty files could fill kernel memory without any limit. */
 export const memoryFiles = { dev: 4096, shm: 16_384 } as const
 
-/**
- * Returns the size of a sandbox's shared memory: half of its memory, as on an ordinary machine. Browsers need much shared memory.
- * What is in use counts towards the sandbox's memory limit.
- */
+/** Returns the size of shared memory: half of the sandbox's memory, as on an ordinary machine. The memory limit counts it. */
 export const sharedMemoryBytes = (memoryGiB: number) => Math.max(1, Math.floor(memoryGiB * 512)) * 1024 * 1024
