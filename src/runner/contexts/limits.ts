@@ -24,10 +24,7 @@ export type ContextLimits = {
   longestMs: number
   /** A context that no image uses is removed if nobody has requested it for this many milliseconds. */
   keptMs: number
-  /**
-   * An upload that has received no data for this many milliseconds is abandoned. Must be more than `longestMs`, the maximum time
-   * that one request of an upload may take.
-   */
+  /** An upload without data for this many milliseconds is abandoned. Must be more than `longestMs`, the maximum for one request. */
   uploadKeptMs: number
 }
 

@@ -1,6 +1,5 @@
-// Counts the open uploads of this process: begun by a caller, and neither completed nor aborted. Their number is limited, because
-// a caller can begin an upload without sending data, and each upload leaves objects in the object store. An abandoned upload
-// counts as open until it is old enough to be removed.
+// Counts the open uploads of this process: begun, and neither completed nor aborted. Each leaves objects in the object store,
+// even without data, so their number is limited. An abandoned upload counts until it is old enough to be removed.
 import { Budget } from '#src/kit/budget.ts'
 import { Problem } from '#src/problems.ts'
 import { type ContextName, partsOf } from './keys.ts'

@@ -1,7 +1,6 @@
-// Stores the files that come with definitions ("contexts") in the object store, where archives are, too. A context consists of
-// chunks and of a table that lists them. The table is written last, so a context without a table is incomplete: callers do not
-// see it, and a sweep removes it. A complete context never changes. If a caller uploads it again as one request body, the bytes are
-// read but not stored. If a caller uploads it again in parts, the upload is discarded when the caller completes it.
+// Stores the files that come with definitions ("contexts") in the object store: as chunks, and a table that lists them. The
+// table is written last. A context without a table is incomplete: callers do not see it, and a sweep removes it. A complete
+// context never changes.
 import { createHash, type Hash, randomBytes } from 'node:crypto'
 import { Problem } from '#src/problems.ts'
 import type { StoredContext } from '#src/wire/contexts.ts'
@@ -60,8 +59,8 @@ export class ContextStore {
   }
 
   /**
-   * Lists the complete contexts whose hash begins with `beginning`. Listing a context counts as a request for it, so an unused
-   * context stays for about `keptMs` more.
+   * Lists the complete contexts whose hash begins with `beginning`. That counts as a request: an unused context stays for about
+   * `keptMs` more.
    */
   async list(organizationId: string, beginning: string): Promise<StoredContext[]> {
     const found: StoredContext[] = []
@@ -156,8 +155,8 @@ export class ContextStore {
   }
 
   /**
-   * Reads a context as the caller has sent it. If a chunk is missing or damaged, removes the context's table. The context then
-   * counts as incomplete, and the caller can upload it again.
+   * Reads a context as the caller has sent it. If a chunk is missing or damaged, removes the table, so that the caller can
+   * upload the context again.
    */
   async *read(name: ContextName, { chunks }: Table, signal?: AbortSignal): AsyncGenerator<Buffer> {
     try {
@@ -204,10 +203,7 @@ export class ContextStore {
     await this.store.put(begunKey(name), written({ at: this.now() }))
   }
 
-  /**
-   * Stores a whole context, or a part of one, as chunks. `known`: the list of chunks of this context, if it is stored already.
-   * The bytes of the caller are then read, but not stored again.
-   */
+  /** Stores a whole context, or a part of one. `known`: its table, if it is stored already. Its bytes are then only read. */
   async #keep(name: ContextName, pieces: Body, known?: Table): Promise<Part> {
     const hash = createHash('sha256')
     const chunks: Chunk[] = []

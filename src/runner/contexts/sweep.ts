@@ -1,24 +1,18 @@
-// Removes contexts that no image uses and that nobody has requested recently. Removes abandoned uploads, too, even of a context
-// that stays. Every runner that uses the object store may do this at any time.
+// Removes abandoned uploads, and contexts that no image uses and nobody has requested recently. Every runner may do this at any
+// time.
 import type { ContextsInUse } from '#src/wire/contexts.ts'
 import { allOf, begunKey, type ContextName, nameOf, prefixOf, root, tableKey, uploadIn } from './keys.ts'
 import type { ContextStore } from './store.ts'
 import { largestTable, readMoment } from './table.ts'
 
-/**
- * Returns when the context was last requested or, if it is incomplete, when it was begun. Undefined if neither time is recorded,
- * because an earlier removal of the context was interrupted.
- */
+/** Returns when the context was last requested or, if incomplete, begun. Undefined after an interrupted removal. */
 const lastWanted = async (contexts: ContextStore, name: ContextName): Promise<number | undefined> => {
   const table = await contexts.find(name)
   if (table !== undefined) return table.seenAt
   return readMoment(await contexts.store.get(begunKey(name), largestTable))?.at
 }
 
-/**
- * Removes a context. First removes its list of chunks (`context.json`), so that nobody sees the context any more. Last removes
- * the record of when the context was begun (`begun.json`).
- */
+/** Removes a context: first its table, so that nobody sees it any more, and last the record of when it was begun. */
 const remove = async ({ store }: ContextStore, name: ContextName): Promise<void> => {
   await store.remove(tableKey(name))
   for await (const { key } of store.list(prefixOf(name))) if (key !== begunKey(name)) await store.remove(key)

@@ -1,5 +1,4 @@
-// Reads request bodies of callers, who may be slow or disappear. Limits how many bodies are read at the same time, because each
-// takes memory.
+// Reads request bodies of callers, who may be slow or disappear. Reads only some at a time, because each takes memory.
 import { Budget } from '#src/kit/budget.ts'
 import { Problem } from '#src/problems.ts'
 import { type ContextName, prefixOf } from './keys.ts'
@@ -49,8 +48,7 @@ export class Taking {
         yield piece.value
       }
     } finally {
-      // Do not wait until the request body is closed (`return`). That may take until the caller sends another byte, so the upload
-      // of a silent caller would never end.
+      // Do not wait: the request body may be closed only when the caller sends another byte.
       void pieces.return?.()?.catch(() => {})
     }
   }
