@@ -1,5 +1,4 @@
-// Checks control's messages before the runner acts on them, so that a faulty control cannot make the runner do anything outside
-// of the protocol.
+// Checks control's messages, so that a faulty control cannot make the runner do anything outside of the protocol.
 import Type from 'typebox'
 import { Compile } from 'typebox/compile'
 import type { TracePlace } from '#src/kit/telemetry/telemetry.ts'
@@ -24,10 +23,7 @@ const amount = Type.Number({ exclusiveMinimum: 0, maximum: 1_000_000 })
 /** Shape of an id. An id of this shape is safe as a part of a path. */
 const id = Type.String({ pattern: '^[A-Za-z0-9][A-Za-z0-9_-]{0,63}$', maxLength: 64 })
 
-/**
- * Maximum number of variables or labels of a sandbox. It is above the limit of every version of control, because a sandbox keeps
- * the variables that an older version accepted.
- */
+/** Maximum number of variables or labels of a sandbox. No version of control accepts so many. */
 const mostValues = 100_000
 const value = Type.String({ maxLength: 1024 * 1024 })
 
@@ -185,10 +181,7 @@ export const isContextsInUse = (value: unknown): value is ContextsInUse => Conte
  */
 export type ListedSandbox = { assignment: Assignment; state: SandboxState }
 
-/**
- * An entry of control's list of sandboxes that is invalid apart from the sandbox's id. The runner leaves that sandbox as it is,
- * and does not treat it as a stranger.
- */
+/** An entry of control's list in which only the id is valid. The runner leaves that sandbox alone: it is no stranger. */
 export type UnreadableSandbox = { sandboxId: string }
 
 const IdShape = Compile(id)
@@ -216,7 +209,7 @@ export const placeIn = (message: TracePlace): TracePlace => {
   return TracedShape.Check(message) ? { traceparent, tracestate } : {}
 }
 
-/** The shapes of all messages that control may send to a runner. A test checks that each part of them has a maximum size. */
+/** All messages that control may send to a runner. A test checks that each part of them has a maximum size. */
 export const heard = [Assigned, AssignedImage, AssignedRemoval, ToldSecrets, UsedContexts, Welcome, Traced]
 
 /** Reads an entry of control's list of sandboxes. Undefined if the entry has no valid id of a sandbox. */

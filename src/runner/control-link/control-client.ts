@@ -1,5 +1,4 @@
-// The runner's HTTP requests to control. They send reports, and fetch what control has for this runner: its sandboxes, images,
-// volumes and secrets, and the contexts in use.
+// The runner's HTTP requests to control: its reports, and its lists of sandboxes, images, volumes, secrets and contexts.
 import { type Dispatcher, Pool } from 'undici'
 import { type Credential, connectorFor } from '#src/kit/credential.ts'
 import type { Logger } from '#src/kit/log.ts'
@@ -20,10 +19,7 @@ import {
   type UnreadableSandbox,
 } from './assignment.ts'
 
-/**
- * Number of sandboxes on a page of control's list of sandboxes. A page usually has a few hundred KiB. If every sandbox has as
- * many variables and labels as allowed, a page has about 25 MiB.
- */
+/** Number of sandboxes on a page of control's list. With the most variables and labels allowed, a page has about 25 MiB. */
 const pageSize = 200
 const listBytes = 256 * 1024 * 1024
 const answerBytes = 64 * 1024
@@ -36,10 +32,7 @@ const tooLarge = () => new Error('control answered more than the runner reads')
 /** An entry of control's list of sandboxes, before it is checked. */
 type UncheckedRecord = { id?: unknown; env?: unknown; assignment?: object }
 
-/**
- * Returns an entry of control's list of sandboxes with `env` as a field of its assignment. The current version of control sends
- * `env` only beside the assignment, and older versions send it in the assignment, too.
- */
+/** Puts `env` into the entry's assignment, where only older versions of control send it. */
 const withOwnEnv = (record: UncheckedRecord): UncheckedRecord =>
   record?.assignment ? { ...record, assignment: { env: record.env, ...record.assignment } } : record
 
@@ -69,10 +62,7 @@ export class ControlClient implements AsyncDisposable {
     this.#onAnswer = onAnswer
   }
 
-  /**
-   * Fetches all pages of control's list of this runner's sandboxes. Changes that control makes meanwhile may be missing in the
-   * list, but control sends them over the link as well.
-   */
+  /** Fetches all pages of control's list of this runner's sandboxes. Control sends later changes over the link. */
   async list(): Promise<(ListedSandbox | UnreadableSandbox)[]> {
     const all: (ListedSandbox | UnreadableSandbox)[] = []
     for (let after = ''; ; after = idOf(all.at(-1)!)) {
@@ -87,8 +77,7 @@ export class ControlClient implements AsyncDisposable {
     const told = await this.#read(`/api/sandbox/for-runner?envOnce=true&limit=${pageSize}${beyond}`)
     const page = told.map((record) => {
       const listed = readListed(withOwnEnv(record))
-      // If an entry has no id, the whole list is refused. If only the entry were ignored, the runner would treat its sandbox as a
-      // stranger.
+      // The whole list is refused. If only this entry were ignored, the runner would treat its sandbox as a stranger.
       if (listed === undefined) throw new Error('control answered a sandbox without a name')
       return listed
     })
@@ -97,10 +86,7 @@ export class ControlClient implements AsyncDisposable {
     return page
   }
 
-  /**
-   * Fetches control's list of the images that this host should have. Invalid entries are omitted. The runner does not remove an
-   * image because it is missing in this list.
-   */
+  /** Fetches control's list of the images for this host, without invalid entries. An image that is missing in it is not removed. */
   async listImages(): Promise<ImageAssignment[]> {
     const images: readonly unknown[] = await this.#read('/api/runners/images')
     const usable = images.filter(isImageAssignment)
@@ -114,20 +100,14 @@ export class ControlClient implements AsyncDisposable {
     return volumes.filter(isVolumeAssignment)
   }
 
-  /**
-   * Fetches the secrets that sandboxes of this host use. Throws if the answer is invalid. The caller then keeps the secrets that
-   * it has.
-   */
+  /** Fetches the secrets that sandboxes of this host use. If this throws, the caller keeps the secrets that it has. */
   async listSecrets(): Promise<SecretsOfRunner> {
     const answer = await this.#get('/api/runners/secrets')
     if (!isSecretsOfRunner(answer)) throw new Error('control answered secrets that cannot be read')
     return answer
   }
 
-  /**
-   * Fetches control's list of the contexts (files for builds) that are in use. Throws if the answer is invalid, because the runner
-   * removes contexts that the list lacks.
-   */
+  /** Fetches the list of the contexts in use. Throws if it is invalid, because the runner removes contexts that the list lacks. */
   async listContexts(): Promise<ContextsInUse> {
     const answer = await this.#get('/api/runners/contexts')
     if (!isContextsInUse(answer)) throw new Error('control answered a list that is none')

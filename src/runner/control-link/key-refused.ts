@@ -1,10 +1,6 @@
-// Detects that control no longer accepts this runner's key. A single 401 answer proves little, because it may come from a
-// control that is being replaced, or from another server at that address.
+// Detects that control no longer accepts this runner's key. A single 401 may come from a control that is being replaced.
 
-/**
- * The runner's key counts as refused if control has answered only with 401 for this many milliseconds. Then the runner was probably
- * removed in control, or another control answers at the address.
- */
+/** The key counts as refused if control has answered only with 401 for this many milliseconds. */
 export const refusedAfterMs = 60_000
 
 export class KeyRefusal {

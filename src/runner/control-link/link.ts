@@ -1,5 +1,5 @@
-// The runner's end of the link, which is a WebSocket to control. While the link is not connected, the runner uses HTTP: it sends
-// each report about a sandbox as a request, and gets new assignments when it next fetches its lists from control (listing.ts).
+// The runner's end of the link, a WebSocket to control. Without a connection, the runner sends reports over HTTP, and gets new
+// assignments when it fetches its lists (listing.ts).
 import type { Credential } from '#src/kit/credential.ts'
 import { LastingSocket, type LastingSocketParts } from '#src/kit/lasting-socket.ts'
 import type { Logger } from '#src/kit/log.ts'
@@ -26,10 +26,7 @@ import {
 type LinkParts = {
   controlUrl: URL
   credential: Credential
-  /**
-   * Returns the message that describes this runner. It is the first message on every connection. `sayHello` sends it again, when
-   * something in it has changed.
-   */
+  /** Returns the message that describes this runner, the first one on every connection. `sayHello` sends it after a change. */
   hello: () => Extract<FromRunner, { type: 'hello' }>
   /** Returns the disk space of images, which each heartbeat reports. */
   imageStorage?: () => ImageStorage
@@ -37,17 +34,11 @@ type LinkParts = {
   onImage: (assignment: ImageAssignment) => void
   onVolume?: (assignment: VolumeAssignment) => void
   onSecrets?: (secrets: SecretsOfRunner) => void
-  /**
-   * Called on every connection, before any other message, with the id of control's database. If it returns false, all further
-   * messages of the connection are ignored.
-   */
+  /** Called on every connection, before any other message. After false, all further messages of the connection are ignored. */
   onDatabase?: (databaseId: string) => boolean
   /** Called when control refuses this runner's version. No further connection is opened. */
   onVersionRefused?: (reason: string) => void
-  /**
-   * Called when control sends the message `list`, which it does after each message `hello`. The runner then fetches its lists of
-   * sandboxes, images, volumes and secrets.
-   */
+  /** Called when control asks the runner to fetch its lists. Control does so after each message `hello`. */
   onList: () => void
   onLost: () => void
   log: Logger
@@ -101,8 +92,7 @@ export class Link implements Disposable {
     switch (message?.type) {
       case 'welcome':
         if (!isWelcome(message)) this.#parts.log.error('control sent a welcome that the runner cannot read')
-        // If control names another database than the one that contains this runner's sandboxes, the runner is about to exit. Until
-        // then, it ignores all messages, because they are about sandboxes of the other database.
+        // If control has another database, the runner is about to exit. Until then, it ignores all messages.
         else if (message.databaseId !== undefined && this.#parts.onDatabase?.(message.databaseId) === false)
           this.#isOver = true
         else if (message.heartbeatSeconds > 0) this.#socket.beat(Math.min(message.heartbeatSeconds, 60))

@@ -1,5 +1,4 @@
-// Fetches a list from control, such as the list of this runner's sandboxes, at intervals and shortly after a call of `readSoon`.
-// Two fetches never run at the same time.
+// Fetches a list from control at intervals and shortly after `readSoon`, but never twice at the same time.
 import type { Logger } from '#src/kit/log.ts'
 
 type ListingParts<Item> = {

@@ -132,7 +132,7 @@ suite('reports from the runner to control', () => {
     reporter.say(started('a', 1))
     reporter[Symbol.dispose]()
     sending.reject(new Error('control is away'))
-    // A reporter that is not closed would send the report again after 1 ms. Wait 20 ms to see that this one does not.
+    // A reporter that is not closed would send the report again after 1 ms.
     await new Promise((resolve) => setTimeout(resolve, 20))
     assert.deepEqual(told, ['a 1 started'])
   })

@@ -1,6 +1,5 @@
-// Delivers reports about sandboxes to control. Each report is sent over the link immediately. It is sent over HTTP if the link is
-// not connected, if the link is lost, or if control's list of this runner's sandboxes shows that control has not received the
-// report. Only the last report about each sandbox is stored.
+// Delivers reports about sandboxes to control: over the link, or over HTTP if the link is down or lost. Sends a report again if
+// control's list shows that it is missing. Stores only the last report about each sandbox.
 import type { Logger } from '#src/kit/log.ts'
 import { FairQueue } from '#src/kit/queue.ts'
 import type { Report } from '#src/wire/runner-link.ts'
@@ -44,22 +43,18 @@ export class Reporter implements Disposable {
       failures: 0,
     }
     this.#waiting.set(report.sandboxId, waiting)
-    // If an earlier report about this sandbox is being sent over HTTP, the new report waits. Otherwise the earlier report could
-    // arrive last, and control uses the last one.
+    // If an earlier report is being sent over HTTP, the new one waits, so that the earlier one cannot arrive last.
     if (!waiting.isTelling && !this.#parts.send(report)) this.#tell(waiting)
   }
 
-  /**
-   * Must be called when the link is lost. It is then unknown which of the last reports have arrived, so all of them are sent
-   * again over HTTP.
-   */
+  /** Must be called when the link is lost. Nobody knows which reports have arrived, so all are sent again over HTTP. */
   linkLost(): void {
     for (const waiting of this.#waiting.values()) this.#tell(waiting)
   }
 
   /**
-   * Compares reports with control's list of this runner's sandboxes, which was requested at `askedAt`. A report is dropped if the
-   * list shows that control does not need it. All other reports from before `askedAt` are sent again; later ones stay as they are.
+   * Compares reports with control's list of sandboxes, which was requested at `askedAt`. Drops the reports that control does
+   * not need. Sends all other reports from before `askedAt` again.
    */
   confirm(listed: readonly (ListedSandbox | UnreadableSandbox)[], askedAt: number): void {
     const known = new Map(listed.map((one) => [idOf(one), one]))
