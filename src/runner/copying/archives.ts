@@ -42,10 +42,7 @@ async function* bounded(pieces: AsyncIterable<Buffer>, mostBytes: number): Async
   }
 }
 
-/**
- * Yields a record for each file, directory or link in the archive, followed by the contents of the file. From these, the agent
- * creates the files below `directory` (see `unpackRecord`).
- */
+/** Yields a record for each entry of the archive, and then the contents of a file. The agent unpacks them below `directory`. */
 export async function* unpackedFrom(
   contents: AsyncIterable<Buffer>,
   kind: ArchiveKind,

@@ -1,5 +1,4 @@
-// Reads from the object store the files that a caller sent with a definition. The files pass through this process, and are never
-// written to a disk of this host.
+// Reads from the object store the files that came with a definition. They are never written to a disk of this host.
 
 import { createHash } from 'node:crypto'
 import { EventLoopTurns } from '#src/kit/yield.ts'
@@ -97,8 +96,7 @@ export class ContextSource implements CopySource {
     wanted.add(node.content, { path: '', mode: 0, modifiedSeconds: 0 })
     const read: Buffer[] = []
     for await (const { pieces } of this.contents(wanted)) for await (const piece of pieces) read.push(piece)
-    // The file is decoded as Latin-1, which makes one character of each byte. Names in a tar are decoded in the same way, so the
-    // patterns in the file can be compared with them.
+    // Latin-1 makes one character of each byte. Names in a tar are decoded in this way too, and are compared with these patterns.
     return Buffer.concat(read).toString('latin1')
   }
 }
@@ -119,8 +117,8 @@ const removeIgnored = async (root: DirectoryNode, patterns: Patterns, turns: Eve
 }
 
 /**
- * Turns an error of the object store into an error for the caller. If the uploaded files are damaged, the caller can upload them
- * again. For any other error, the operator has to repair the store.
+ * Turns an error of the object store into an error for the caller. Damaged files can be uploaded again. Otherwise the operator
+ * has to repair the store.
  */
 const asSaid = (error: unknown): unknown => {
   if (!(error instanceof ArchiveFailed)) return error

@@ -1,5 +1,4 @@
-// Carries out a COPY or ADD: sends the selected files to the agent in the build's sandbox, which writes them as root of the
-// sandbox.
+// Carries out a COPY or ADD: the agent in the build's sandbox writes the selected files, as root of the sandbox.
 import { EventLoopTurns } from '#src/kit/yield.ts'
 import { AgentRefused, type Files, unpackRecord } from '#src/toolbox/agent/agent.ts'
 import type { CopyStep } from '../images/definition/plan.ts'
@@ -114,8 +113,8 @@ async function* fileRecords(source: CopySource, files: WantedFiles): AsyncGenera
 }
 
 /**
- * Unpacks the archives of an ADD, and yields what the agent needs to write their files: for each file a record with its path,
- * owner and mode, and then its content. A file that is not an archive is yielded unchanged.
+ * Unpacks the archives of an ADD. For each file, yields a record with path, owner and mode, and then its content. Other files
+ * are yielded unchanged.
  */
 async function* archiveRecords(
   source: CopySource,

@@ -1,13 +1,12 @@
-// Computes a hash of the files that a COPY line makes, with their contents. The times of the files do not count, as in Docker.
+// Computes a hash of the files that a COPY line makes, without their times, as in Docker.
 import { createHash } from 'node:crypto'
 import { EventLoopTurns } from '#src/kit/yield.ts'
 import { type CopyRequest, type Selection, select, type WantedFiles } from './selection.ts'
 import type { Tree } from './tree.ts'
 
 /**
- * Returns a hash of the files that a COPY line makes. If two COPY lines have the same destination and hash, they make the same
- * files. The hash does not depend on whether the destination is a directory, because earlier lines of the Dockerfile decide that.
- * Throws the errors of `select`.
+ * Two COPY lines with the same destination and hash make the same files. Whether the destination is a directory does not count:
+ * earlier lines decide that. Throws the errors of `select`.
  */
 export const fingerprintOf = async (tree: Tree, wanted: CopyRequest, signal: AbortSignal): Promise<string> => {
   const selection = await select(tree, wanted, true, signal)

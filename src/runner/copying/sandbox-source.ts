@@ -1,6 +1,5 @@
-// Reads files from another sandbox of a build: that of an earlier stage, or that of an image from which only files are copied.
-// The agent in that sandbox reads them, so no link can lead out of it. The agent's answers are checked like those of any
-// sandbox.
+// Reads files from the sandbox of an earlier stage, or of an image from which only files are copied. The agent in that sandbox
+// reads them, so no link can lead out of it. The agent's answers are checked as usual.
 import { EventLoopTurns } from '#src/kit/yield.ts'
 import { agentPathInside } from '#src/runner/oci/config.ts'
 import { AgentRefused, type Entry, type FileContents, type Files } from '#src/toolbox/agent/agent.ts'
@@ -18,10 +17,7 @@ const notOfTheImage = new Set([
 const mostLinks = 40
 /** Maximum number of directory levels that the agent lists in one call. */
 const deepest = 64
-/**
- * Number of files that are opened ahead, while an earlier file is being copied. Each file needs a call of the agent. If these
- * calls were made one after the other, many small files would take long.
- */
+/** Number of files that are opened ahead, while an earlier one is copied. Many small files would otherwise take long. */
 const ahead = 16
 
 type SandboxSourceParts = { files: Files; place: string; signal: AbortSignal }
@@ -102,8 +98,7 @@ export class SandboxSource implements CopySource {
     const turns = new EventLoopTurns(this.#signal)
     const todo = [start.length === 0 ? '' : `/${start.join('/')}`]
     for (let directory = todo.pop(); directory !== undefined; directory = todo.pop()) {
-      // All paths that must not be copied are in `/` and `/etc`. Therefore these two directories are listed one level at a time,
-      // and other directories with everything below them.
+      // All paths that must not be copied are in these two directories, so these are listed one level at a time.
       const depth = directory === '' || directory === '/etc' ? 1 : deepest
       for await (const entry of this.#files.list(Buffer.from(directory || '/', 'latin1'), depth)) {
         await turns.next()

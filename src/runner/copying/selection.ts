@@ -24,8 +24,8 @@ export type CopyRequest = {
   /** Patterns of files below the sources that are not copied, in the form that `.dockerignore` has. */
   excludes?: readonly string[]
   /**
-   * Whether the parent directories in a source's path are also created at the destination, as by `COPY --parents`. If the path
-   * contains `/./`, only directories after `/./` are created.
+   * Whether a source's parent directories are created at the destination too (`COPY --parents`). If the path contains `/./`,
+   * only those after it.
    */
   keepsParents?: boolean
   /** Whether the line names an owner. That owner replaces the owners of the files. */
@@ -40,10 +40,7 @@ export type WantedFile = { path: string; mode: number; modifiedSeconds: number; 
 
 const keyOf = ({ tar, file }: Pick<Content, 'tar' | 'file'>): string => `${tar}:${file}`
 
-/**
- * The files to copy. A file is identified by two numbers: the number of its tar, and the number of the file in that tar. If a
- * file is needed at several paths, it is written once, and the other paths are hard links to it.
- */
+/** The files to copy, by the number of their tar and their number in it. Further paths of a file become hard links. */
 export class WantedFiles {
   readonly #wanted = new Map<string, [WantedFile, ...WantedFile[]]>()
   readonly #contents = new Map<string, Content>()
@@ -78,8 +75,8 @@ export type Selection = {
   made: readonly CreatedEntry[]
   files: WantedFiles
   /**
-   * If the line unpacks archives (`unpacks`): the files that a source of the line matches directly. Those that are archives are
-   * unpacked. A file is in `files`, too, if another source of the line is the directory that contains it.
+   * With `unpacks`: the files that a source matches directly. The archives among them are unpacked. A file is in `files` too if
+   * another source is its directory.
    */
   unpacked: WantedFiles
   fileCount: number
@@ -98,10 +95,7 @@ export class NothingThere extends Error {
 /** Converts text of a definition for comparison with names in a tar, which have one character per byte. */
 export const asBytes = (text: string) => Buffer.from(text, 'utf8').toString('latin1')
 
-/**
- * A file or directory that a source matches. `below`: with `COPY --parents`, the parent directories that are created at the
- * destination, with a slash at the end. Empty without `--parents`.
- */
+/** A file or directory that a source matches. `below`: the parent directories for `COPY --parents`, with a slash at the end. */
 type SourceMatch = { node: TreeNode; name: string; below: string }
 
 /**
@@ -151,10 +145,7 @@ export const select = async (
   const to = asBytes(destination).replace(/\/+$/, '') || '/'
   const below = (directory: string, name: string) => (directory === '/' ? `/${name}` : `${directory}/${name}`)
 
-  /**
-   * Throws if the copy has too many files. Called after each file that is found: many patterns may match the same files again and
-   * again, and without a limit the lists would use all memory.
-   */
+  /** Called after each file that is found. Patterns may match files again and again, and unlimited lists would use all memory. */
   const checkCount = (count = made.length + links.length + fileCount) => {
     if (count > 2 * mostEntries) throw new ImageFailed('too-many-files', 'it means too many files')
   }

@@ -1,5 +1,4 @@
-// The interface of a source of files for COPY and ADD. A source is the files that came with the definition, the files of another
-// stage or image (`--from`), for which the build has made a sandbox, or a downloaded repository.
+// A source of files for COPY and ADD: the files that came with the definition, those of another stage or image, or a repository.
 import type { WantedFile, WantedFiles } from './selection.ts'
 import type { Tree } from './tree.ts'
 

@@ -1,6 +1,5 @@
-// Reads the entries of a tar stream (POSIX pax, and GNU tar's additions). The caller who packed the tar may be hostile, so no
-// entry is written to this host's file system. An entry that is not a file, a directory or a link is refused, and the error
-// names the entry.
+// Reads the entries of a tar stream (POSIX pax, and GNU tar's additions). The tar may be hostile, so no entry is written to
+// this host's file system. An entry that is not a file, a directory or a link is refused.
 //
 // Names are sequences of bytes, represented by one character per byte.
 import type { EventLoopTurns } from '#src/kit/yield.ts'
@@ -78,7 +77,7 @@ const textIn = (block: Buffer, at: number, length: number): string => {
   return field.toString('latin1', 0, end < 0 ? length : end)
 }
 
-/** Reads a number from a header. It is octal text or, if its first byte is 0x80, in GNU's binary form for large numbers. */
+/** Reads a number from a header: octal text or, if its first byte is 0x80, GNU's binary form for large numbers. */
 const numberIn = (block: Buffer, at: number, length: number): number => {
   if (block[at] === 0x80) {
     const value = block.subarray(at + 1, at + length).reduce((sum, byte) => sum * 256 + byte, 0)
@@ -97,10 +96,7 @@ const fieldsRead = new Set(['path', 'linkpath', 'size', 'uid', 'gid', 'mtime'])
 /** Prefix of the pax fields that describe a sparse file. A file with such a field is refused. */
 const sparseFields = 'GNU.sparse.'
 
-/**
- * Reads the fields of a pax header, which have the form `length name=value`. A hostile tar may have very many fields, so other
- * work of this process can run between two fields.
- */
+/** Reads the fields of a pax header, which have the form `length name=value`. A hostile tar may have very many of them. */
 const readPax = async (content: Buffer, into: Map<string, string>, turns: EventLoopTurns): Promise<void> => {
   for (let at = 0; at < content.length; ) {
     await turns.next()

@@ -1,13 +1,10 @@
-// The files that came with a definition, as a tree of names and metadata without contents. The tree exists only in memory, so no
-// path that a caller has chosen is ever opened on this host.
+// The files that came with a definition, as a tree of names and metadata in memory. No path that a caller has chosen is opened
+// on this host.
 import type { EventLoopTurns } from '#src/kit/yield.ts'
 import { ImageFailed } from '../images/image-failed.ts'
 import { damagedTar, type TarEntry } from './tar-reader.ts'
 
-/**
- * Where the contents of a file are. `tar`: index of the tar among those that the caller sent. `file`: number of the file in that
- * tar. `digest`: hash of the contents, if known.
- */
+/** Where the contents of a file are. `tar`: number of the tar. `file`: number of the file in that tar. `digest`: hash, if known. */
 export type Content = { tar: number; file: number; size: number; digest?: string }
 
 /** Owner of a file, as numbers. Absent: the owner that the COPY line names, or root. */
@@ -29,10 +26,7 @@ const directory = (mode = 0o755, owned: { owner?: Owner } = {}): DirectoryNode =
   ...owned,
 })
 
-/**
- * Splits the path of a file or directory into names. A slash at the beginning has no effect. Throws if the path contains `..` or
- * a zero byte, or is too long.
- */
+/** Splits a path into names. Throws if the path contains `..` or a zero byte, or is too long. */
 export const partsOf = (path: string): string[] => {
   const parts = path.split('/').filter((part) => part !== '' && part !== '.')
   if (
@@ -87,17 +81,14 @@ export class Tree {
     }
   }
 
-  /**
-   * Counts one more file, directory or link. Throws if there are too many. A directory that is only a part of another path counts
-   * too.
-   */
+  /** Counts one more entry. Throws if there are too many. A directory that is only a part of another path counts too. */
   #count() {
     this.#entries += 1
     if (this.#entries > mostEntries)
       throw new ImageFailed('too-many-files', `There are more than ${mostEntries} files and directories.`)
   }
 
-  /** Returns the directory at this path. Makes it if it is missing. A file or link at this path is replaced by a directory. */
+  /** Returns the directory at this path. Makes it if it is missing, or in place of a file or link. */
   #directoryAt(parts: readonly string[]): DirectoryNode {
     let node = this.root
     for (const part of parts) {
@@ -221,8 +212,8 @@ export const tokensOf = (pattern: string): Token[] => {
 }
 
 /**
- * Returns whether a name matches. After a failed comparison, the search goes back only to the last star, never to an earlier
- * star. Therefore even a hostile pattern takes at most (length of name) × (length of pattern) steps.
+ * Whether a name matches. After a failed comparison, the search goes back only to the last star. Even a hostile pattern
+ * therefore takes at most (length of name) × (length of pattern) steps.
  */
 export const isMatch = (name: string, tokens: readonly Token[]): boolean => {
   let [at, token, star, starAt] = [0, 0, -1, 0]
