@@ -1,5 +1,5 @@
-// Compiles callers' code by esbuild. The code is hostile, so each compilation is a new process without privileges, files and
-// network. Its memory, processor time, waiting time and output are limited. The code is not executed here.
+// Compiles callers' code by esbuild. The code is hostile, so each compilation is a new process with limits and without
+// privileges, files and network.
 import { spawn } from 'node:child_process'
 import { fileURLToPath } from 'node:url'
 import { confined, users } from '#src/kit/confined.ts'
@@ -16,8 +16,7 @@ const options =
   )
 
 /**
- * Format of the compiled JavaScript. `files` is like `cjs`, but each dynamic import becomes a call of `require`, because only
- * `require` can load TypeScript files in the sandbox.
+ * Format of the JavaScript. `files`: `cjs` with `require` for dynamic imports, which alone can load the sandbox's TypeScript files.
  */
 export type Format = 'cjs' | 'esm' | 'files'
 
@@ -52,8 +51,7 @@ export const compile = (source: string, format: Format, { signal }: { signal: Ab
       if (errorsBytes < errorBytes) errors.push(data)
       errorsBytes += data.length
     })
-    // An error of writing to the compiler is ignored. The compiler may end before it has read all of its input, and its exit code
-    // then shows why.
+    // The compiler may end before it has read all of its input. Its exit code shows why.
     child.stdin.on('error', () => undefined)
     child.stdin.end(source)
     child.on('error', reject)

@@ -1,6 +1,5 @@
-// Answers requests of a gate about contexts (files that callers upload for builds). The gate has checked who the caller is. If an
-// upload has the length and the hash that the caller has signed (S3), the gate sends an end mark. An upload without an end mark is
-// not stored.
+// Answers requests of a gate about contexts. The gate has checked the caller, and sends an end mark if the upload has the
+// length and hash that the caller has signed. An upload without an end mark is not stored.
 import { Problem } from '#src/problems.ts'
 import type { GateRequest } from '#src/wire/gate-link.ts'
 import { ArchiveFailed } from '../archive/failed.ts'

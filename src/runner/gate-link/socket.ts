@@ -1,6 +1,6 @@
-// Serves a unix socket on which the gate of this host requests work that only the runner can do, because it is root
-// (wire/gate-link.ts). Only root and the gate's group can open the socket. This process stores what callers upload, or passes it to
-// a program without privileges, but never interprets it.
+// Serves a unix socket for work that the gate requests from the runner, which is root (wire/gate-link.ts). Only root and the
+// gate's group can open it. This process stores what callers upload, or passes it to a program without privileges, but never
+// interprets it.
 import { once } from 'node:events'
 import { chmod, chown, rm } from 'node:fs/promises'
 import { createServer, type Socket } from 'node:net'
@@ -33,10 +33,7 @@ const mostConnections = 1024
 const requestMs = 5000
 const sourceMs = 10_000
 const sourceBytes = 1024 * 1024
-/**
- * Maximum number of compilations of callers' code by esbuild at a time. Each may use half a GiB of memory. One gate requests two at
- * a time, but several gates may send requests.
- */
+/** Maximum number of compilations at a time. Each may use half a GiB. One gate requests two, but there may be several gates. */
 const compilers = new FairQueue({ atOnce: 8 })
 
 const isRequest = Compile(GateRequest)

@@ -1,6 +1,5 @@
-// Makes a program that removes TypeScript types inside a sandbox: the npm package sucrase, bundled into one file at the first
-// request. The runner itself compiles only the code that a caller sends (compiler.ts). If that code imports TypeScript files of the
-// sandbox, this program removes their types there.
+// Makes a program that removes types inside a sandbox, from TypeScript files that a caller's code imports. The program is the
+// npm package sucrase, bundled at the first request.
 import { createRequire } from 'node:module'
 import { fileURLToPath } from 'node:url'
 import { runCommand } from '#src/kit/run-command.ts'

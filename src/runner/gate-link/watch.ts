@@ -1,5 +1,4 @@
-// Reports the sandboxes of this host to a gate: first all of them, then each change. A report describes a sandbox as it is when
-// the report is sent.
+// Reports the sandboxes of this host to a gate: first all of them, then each change.
 import type { Socket } from 'node:net'
 import { jsonFrameOf, sendFrame } from '#src/kit/length-frames.ts'
 import type { Logger } from '#src/kit/log.ts'
@@ -16,10 +15,7 @@ export type WatchParts = {
   log: Logger
 }
 
-/**
- * If it could not be read which base image a sandbox's disk has, the runner tries again after this many milliseconds to report the
- * sandbox to the gate.
- */
+/** Milliseconds until a sandbox is reported again whose base image could not be read. */
 const againMs = 1000
 
 const hereOf = async ({ host, configOf }: WatchParts, held: HeldSandbox): Promise<SandboxHere> => {
@@ -54,10 +50,7 @@ export const tellGate = async (parts: WatchParts, socket: Socket): Promise<void>
   socket.once('close', () => wake())
   let isWhole = false
   const tell = (news: GateNews) => sendFrame(socket, jsonFrameOf(news))
-  /**
-   * Returns the message about one sandbox. Undefined if it cannot be read now which base image the sandbox's disk has. The other
-   * sandboxes are then reported anyway.
-   */
+  /** Returns the message about one sandbox. Undefined if its base image cannot be read now. The others are still reported. */
   const newsOf = async (sandboxId: string): Promise<GateNews | undefined> => {
     const held = host.get(sandboxId)
     try {
@@ -81,8 +74,7 @@ export const tellGate = async (parts: WatchParts, socket: Socket): Promise<void>
       await new Promise<void>((resolve) => {
         wake = resolve
       })
-      // Wait one turn of the event loop, so that the report to control is sent before this message to the gate. Control must get
-      // the report as early as possible, because callers of the API wait until control has it.
+      // Lets the report to control be sent before this message to the gate, because callers of the API wait for control.
       await new Promise(setImmediate)
     }
   } finally {
