@@ -21,10 +21,7 @@ suite('a full disk of the host', { skip: needsRoot }, () => {
     await box?.[Symbol.asyncDispose]()
   })
 
-  /**
-   * Fills the pool until it has space neither for file contents nor for metadata. The file system reserves more space for a write
-   * than the write needs, and frees the rest at a sync. Therefore the pool is filled in several rounds, with a sync after each.
-   */
+  /** Fills the pool. Until the next sync, a write reserves more space than it needs, so there are several rounds. */
   const fill = () => {
     mkdirSync(filler)
     for (const round of [1, 2, 3, 4]) {

@@ -89,8 +89,7 @@ suite('the sandboxes of a host', { skip: needsRoot }, () => {
       await delay(afterMs)
       keeper.take({ ...assignment, generation: 2, target: 'destroyed' })
       const said = await promise
-      // If the start was complete before the delete was requested, the first report is about the start. The next line then destroys
-      // the sandbox.
+      // If the start was faster than the delete, the first report is about the start.
       if (said === 'destroyed') assert.deepEqual(await box.tracesOf(assignment.sandboxId), [], `after ${afterMs} ms`)
       await box.host.destroy(assignment.sandboxId)
     }
