@@ -1,5 +1,5 @@
-// Forwards one HTTP call (no upgrade) and its answer as streams, no faster than the receiver accepts them. If one side
-// disconnects, the other connection is ended. The destination may be a hostile server inside a sandbox.
+// Forwards one HTTP call (no upgrade) and its answer as streams. If one side disconnects, the other connection is ended.
+// The destination may be a hostile server inside a sandbox.
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { hasBody } from '#src/http/answer.ts'
 import { beneath, Inflow, writeThrough } from '#src/kit/inflow.ts'

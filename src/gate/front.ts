@@ -114,8 +114,8 @@ export const createFront = ({
   const upgraded = new Set<Duplex>()
   let toolboxDescription: string | undefined
   /**
-   * Returns the address of the runner that stores an upload. Any runner will do, because the runners of all hosts have one
-   * store for uploads. So if control names a runner of another host, this host's runner is used.
+   * Returns the address of the runner that stores an upload. The runners of all hosts share one store for uploads. So if
+   * control names a runner of another host, this host's runner is used.
    */
   const ownRunner = ({ runnerAddress, gateId: id = localGateId }: UploadAccess): string => {
     if (id === (gateId ?? localGateId)) return runnerAddress
@@ -194,8 +194,8 @@ export const createFront = ({
   }
 
   /**
-   * Ends the call if its request body arrives too slowly. The reader of the body, and then the caller, gets a Problem. If
-   * an answer has begun, or nobody reads the body, the connection is closed.
+   * Ends the call if its request body arrives too slowly. The caller gets a Problem. If an answer has begun, or nobody
+   * reads the body, the connection is closed.
    */
   const followBody = (request: IncomingMessage, response: ServerResponse) => {
     if (!hasBody(request) || request.complete) return

@@ -49,7 +49,7 @@ export class Inside {
 
   /**
    * Creates an HTTP request to a server in a sandbox. The caller must end it. Every request has its own connection: many
-   * servers serve one connection at a time, so a connection that is kept open would block all others.
+   * servers serve one at a time, and a connection that is kept open would block all others.
    */
   request(entering: Entering, port: number, { method, path, headers }: Outgoing): ClientRequest {
     const outgoing = request({

@@ -4,8 +4,8 @@ import type { AccessQuestion } from '#src/wire/access.ts'
 import type { AccessDesk } from './access.ts'
 
 /**
- * Milliseconds until the gate asks control again about an open call, which may count as activity. The shortest auto-stop is
- * a minute, and control records activity with a delay, so the interval must be much shorter.
+ * Milliseconds until the gate asks control again about an open call, which may count as activity. Must be much shorter than
+ * the shortest auto-stop, a minute, because control records activity with a delay.
  */
 const presenceMs = 20_000
 /** Milliseconds until the gate asks again if control could not be reached, or answered with an error that does not end the call. */

@@ -1,6 +1,5 @@
 // Stores what one runner of this host has reported about its sandboxes, and sends requests to that runner
-// (wire/gate-link.ts). If the runner disconnects, the last reports still count, because the agents accept connections
-// without a runner too.
+// (wire/gate-link.ts). If the runner disconnects, the last reports still count: the agents need no runner.
 import { connect, type Socket } from 'node:net'
 import { Compile } from 'typebox/compile'
 import { Frames, frameOf, jsonFrameOf, sendFrame } from '#src/kit/length-frames.ts'

@@ -1,7 +1,7 @@
 // Handles the case that the server answers before it has read the whole body of a request. Many clients send the whole body
-// first. If the server closed the connection with unread bytes, the kernel would reset it and the answer would be lost. So
-// the server reads the rest and discards it, up to a limit. A connection that must close is first closed only for writing
-// (RFC 9112 §9.6).
+// first. If the connection were closed with unread bytes, the kernel would reset it and the answer would be lost. So the
+// server reads and discards the rest, up to a limit. A connection that must close is first closed only for writing (RFC
+// 9112 §9.6).
 import { type IncomingMessage, ServerResponse } from 'node:http'
 
 /**

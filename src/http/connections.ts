@@ -38,8 +38,8 @@ export const headTimes = { headersTimeout: 10_000, connectionsCheckingInterval: 
 export const backlog = 4096
 
 /**
- * The connections on which calls of one owner were admitted, in this order. `visiting`: no credential was accepted, as for
- * a visit to a public preview.
+ * The connections on which calls of one owner were admitted, in the order of the admissions. `visiting`: no credential was
+ * accepted, as for a visit to a public preview.
  */
 type Share = { known: Set<Connection>; visiting: Set<Connection> }
 
@@ -184,8 +184,7 @@ export class Connections {
 
   /**
    * Returns the connection to close for a new connection. A sixteenth of all is reserved for clients without a credential.
-   * If they have more, their idle connections are closed first. Otherwise idle connections with a credential are closed
-   * first.
+   * If they have more, their idle connections are closed first; otherwise idle connections with a credential.
    */
   #leastNeeded(newcomer: Connection): Connection {
     const unknown = this.#givesWay(this.#unknown, newcomer)
@@ -195,8 +194,8 @@ export class Connections {
 
   /**
    * Returns the connection to close for a new call. If some owner has at least two connections more than the owner of the
-   * new call, returns one of the largest owner. Otherwise, for a call with a credential, returns one of its owner without a
-   * credential. Undefined: there is none.
+   * new call, returns one of the largest owner. Otherwise, a call with a credential may replace a visitor's connection of
+   * its own owner. Undefined: no connection may be closed.
    */
   #longestOfLargest(owner: string, isKnown: boolean): Connection | undefined {
     let largest: Share = { known: new Set(), visiting: new Set() }

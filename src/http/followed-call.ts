@@ -1,6 +1,5 @@
-// Records each HTTP call that a program serves: as a span, and as a duration in a histogram. Names follow OpenTelemetry's
-// conventions. Paths and queries are not recorded, because some contain credentials; the record has the route's pattern
-// instead.
+// Records each HTTP call that a program serves: as a span, and as a duration in a histogram. Paths and queries may contain
+// credentials, so the record has only the route's pattern.
 import type { IncomingHttpHeaders, IncomingMessage } from 'node:http'
 import { type Attributes, beginSpan, duration, isFollowed, type TracePlace } from '#src/kit/telemetry/telemetry.ts'
 

@@ -12,8 +12,8 @@ export const headOf = (status: number, message: string, headers: readonly string
 const lingerMs = 5000
 
 /**
- * Closes a connection after its last answer. Until the other side closes too, but for at most `withinMs`, its bytes are
- * read and dropped. If they stayed unread, the kernel would reset the connection, and the answer would be lost.
+ * Closes a connection after its last answer. For at most `withinMs`, further bytes are read and dropped. With unread bytes,
+ * the kernel would reset the connection, and the answer would be lost.
  */
 export const endSoon = (socket: Duplex, withinMs = lingerMs): void => {
   const timer = setTimeout(() => socket.destroy(), withinMs).unref()

@@ -23,8 +23,8 @@ export type RouteRow<Context, Needs extends string, P, Q, B> = {
   /** Who may call the route. This field has no default, so that a route can become public only on purpose. */
   needs: Needs
   /**
-   * True if the route gives access or rights that last longer than the caller's credential. It refuses a credential that
-   * expires.
+   * True if the route gives access or rights that last longer than the caller's credential. The route refuses a credential
+   * that expires.
    */
   givesAccess?: boolean
   /** The text about the route in the API reference. */

@@ -52,8 +52,8 @@ export type ServerParts<Context extends object, Needs extends string> = {
   /** Number of reverse proxies in front of the server that add to `X-Forwarded-For`. Default: 0; the header is then ignored. */
   trustedProxies?: number
   /**
-   * Returns the owner that the memory of a call counts for (incoming-bodies.ts, unread-answers.ts). Default, and for
-   * refused callers: the caller's address.
+   * Returns the owner that the memory of a call counts for (incoming-bodies.ts, unread-answers.ts). If absent, and for
+   * refused callers, the memory counts for the caller's address.
    */
   ownerOf?: (context: Context) => string | undefined
   /**
@@ -285,7 +285,7 @@ export const createServer = async <Context extends object, Needs extends string>
   }
   for (const route of routes.filter(({ streamsBody }) => !streamsBody)) serve(server, route)
   refuseUnserved(server, unserved, { routes, prefixes })
-  // Fastify's content parsers apply to a whole scope (a group of routes), so routes that read their body themselves have one.
+  // Fastify's content parsers apply to a whole scope of routes. Routes that read their body themselves need a scope of their own.
   await server.register(async (scope) => {
     scope.removeAllContentTypeParsers()
     scope.addContentTypeParser('*', (_request, _body, done) => done(null, undefined))

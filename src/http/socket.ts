@@ -41,8 +41,8 @@ export const answerPings = (socket: WebSocket): void => {
 }
 
 /**
- * Sends data. Resolves when the kernel has accepted the data, or when the socket is closed, so that a sender need not have
- * more than one piece in memory.
+ * Sends data. Resolves when the kernel has accepted the data, or when the socket is closed. A sender that waits for this
+ * has at most one piece in memory.
  */
 export const sendWhole = (socket: WebSocket, data: string | Uint8Array): Promise<void> =>
   new Promise((resolve) => {

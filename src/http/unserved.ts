@@ -7,7 +7,7 @@ import type { Route } from './route.ts'
 /** For each unserved call, such as `GET /secret/{}`, the reason why it is not served. */
 export type Unserved = Readonly<Record<string, string>>
 
-/** Returns a method and a path as one text. Each parameter is `{}` in it, because clients may name parameters differently. */
+/** Returns a method and a path as one text. Each parameter is `{}`, so that its name does not matter. */
 export const asCall = (method: string, path: string): string => `${method} ${path.replaceAll(/:\w+|\{[^}]+\}/g, '{}')}`
 
 /** Makes the server answer each call in `unserved` with the reason, unless `routes` contains the call. */

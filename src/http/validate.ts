@@ -38,7 +38,7 @@ const countIn = (value: object): number => (Array.isArray(value) ? value.length 
 
 /**
  * Finds values that no schema may accept. PostgreSQL and paths cannot contain NUL, and UTF-8 cannot contain half a
- * surrogate pair. The depth is limited, because later code calls itself for each level of nesting.
+ * surrogate pair. Later code calls itself for each level of nesting, so the depth has a limit.
  */
 const findUnusable = (value: unknown, path: string, depth = 0, seen = { count: 0 }): string | undefined => {
   if (typeof value === 'string') {

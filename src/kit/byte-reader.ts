@@ -20,8 +20,8 @@ export class ByteReader {
   }
 
   /**
-   * Reads exactly `size` bytes. Returns `undefined` if the stream ends before them, and throws `BrokenStream` if it ends
-   * among them.
+   * Reads exactly `size` bytes. Returns `undefined` if the stream ends before the first byte, and throws `BrokenStream` if
+   * it ends before the last.
    */
   async exactly(size: number): Promise<Buffer | undefined> {
     if (size === 0) return Buffer.alloc(0)

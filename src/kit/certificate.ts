@@ -19,7 +19,7 @@ const dayMs = 86_400_000
 
 /**
  * Returns the time span of a certificate that is made now. It uses the kernel's clock even if a test simulates another
- * time, because clients use it too. It begins a day before now, because a client's clock may be slow.
+ * time, because clients check certificates by it. It begins a day before now, because a client's clock may be slow.
  */
 export const spanOf = (days: number): Span => ({
   notBefore: new Date(Date.now() - dayMs),

@@ -55,9 +55,8 @@ export type Confined = {
 const show = ({ from, at = from, isWritable = false }: Shown): string[] => [isWritable ? 'write' : 'see', from, at]
 
 /**
- * Returns the command that starts a program with its own uid, a system call filter, and a root directory of its own. The
- * program has no capabilities and no way to get any. Only root can run the command. The host can still unmount a file system
- * that the program sees.
+ * Returns the command that starts a program with its own uid, system call filter and root directory, and without
+ * capabilities. Only root can run it. The host can still unmount a file system that the program sees.
  */
 export const confined = (program: Confined): string[] => [
   ...[confine, 'view'],

@@ -99,7 +99,7 @@ export class Peers<News extends object> {
     if (said === undefined || said.from === this.#self) return
     const isNew = !this.#heardAt.has(said.from)
     this.#heardAt.set(said.from, performance.now())
-    // The sender is new here. Sends it a message immediately, so that it knows that this process exists.
+    // The sender is new: answer at once, so that it knows this process.
     if (isNew) void this.#send([[]])
     for (const news of said.news) this.#parts.onNews(news as News)
   }

@@ -1,6 +1,6 @@
 // The queue of webhook deliveries, shared by all control processes. `dispatch` turns a message about one event into a
-// delivery for each endpoint that wants it, or into one delivery if Svix sends the webhooks. It looks for messages that are
-// not marked as dispatched, so it also finds a message whose transaction commits late.
+// delivery for each endpoint that wants it (with Svix, into one). It looks for messages without the mark `is_dispatched`,
+// and so finds one whose transaction commits late.
 //
 // A process that takes a delivery has `leaseSeconds` to send it. After that, another process may take it.
 //

@@ -14,8 +14,8 @@ export const mostAtOnce = 96
  */
 const busyFrom = 5
 /**
- * The part of the free places that one organization may take, rounded down and at least 1. For example, with 40 free
- * places, at most 5 deliveries of an organization are taken, and none while 5 of its deliveries run already.
+ * The part of the free places that one organization may take, rounded down and at least 1. With 40 free places, for
+ * example, an organization gets at most 5 of them, and none while 5 of its deliveries run already.
  */
 const shareOfRoom = 1 / 8
 /**

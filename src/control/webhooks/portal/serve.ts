@@ -1,6 +1,6 @@
 // Serves the portal: web pages on which an organization manages its webhook endpoints, if control itself sends the
-// webhooks. The API returns a link to the portal (`app-portal-access`). A browser that opens the link gets a cookie. These
-// pages are not part of the API, so `src/control/endpoints.ts` does not list them.
+// webhooks. A browser that opens a link of the API gets a cookie. These pages are not part of the API, so
+// `src/control/endpoints.ts` does not list them.
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import { tellOfPageWrite } from '#src/control/audit/page-write.ts'
 import { asProblem } from '#src/http/render-problem.ts'
