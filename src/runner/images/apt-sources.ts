@@ -1,14 +1,10 @@
-// Finds the mirror and the release that apt uses on this host, so that the default image is built from them. Only the
-// distribution's own archives are used; other sources of the host are ignored.
+// Finds the mirror and the release that apt uses on this host, for the default image. Only the distribution's own archives count.
 import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 
 type Distribution = { id: string; codename: string }
 
-/**
- * `suite`: release of the distribution, such as `bookworm`. `lines`: lines for apt's `sources.list`, one for each archive of the
- * distribution that the image uses. Each line names the components that the image needs, even if the host uses more or fewer.
- */
+/** `suite`: release, such as `bookworm`. `lines`: for `sources.list`, one per archive, with the components that the image needs. */
 export type AptSources = { suite: string; lines: readonly string[] }
 
 const keyrings = /^\/usr\/share\/keyrings\/(debian|ubuntu)-archive-keyring\.(gpg|asc|pgp)$/
@@ -49,10 +45,7 @@ const stanzaEntries = (text: string): Entry[] =>
     )
   })
 
-/**
- * Returns the apt sources (mirrors and suites) for the default image, from the host's configuration of apt. `files`: names and
- * contents of the source lists in `/etc/apt`.
- */
+/** Returns the apt sources for the default image. `files`: names and contents of the source lists in `/etc/apt`. */
 export const sourcesFrom = (
   { id, codename }: Distribution,
   files: readonly [name: string, text: string][],

@@ -1,5 +1,5 @@
-// Tests images that a registry may offer but that need special handling: an index for several machines, artifacts that are no
-// images, special compression, and hard links between layers.
+// Tests images that need special handling: an index for several machines, artifacts that are no images, special compression,
+// and hard links between layers.
 import assert from 'node:assert/strict'
 import { randomBytes } from 'node:crypto'
 import { once } from 'node:events'

@@ -1,5 +1,4 @@
-// A caller's image may lack programs and files that the default image has. The images in this test contain a single static
-// program, and no users, bash, home directory or `/etc`.
+// Tests images without what the default image has: only one static program, and no users, bash, home directory or `/etc`.
 import assert from 'node:assert/strict'
 import { execFileSync } from 'node:child_process'
 import { existsSync, readFileSync } from 'node:fs'
@@ -27,10 +26,7 @@ const busyboxFiles = (): TarEntry[] => [
   ...applets.map((name): TarEntry => ({ path: `bin/${name}`, type: '2', target: 'busybox' })),
 ]
 
-/**
- * Value of a file's extended attribute `security.capability` that lets the program use raw sockets. Debian's `ping` has this
- * value (CAP_NET_RAW, permitted and effective; capabilities(7), version 2).
- */
+/** `security.capability` of Debian's `ping`: CAP_NET_RAW, permitted and effective (capabilities(7), version 2). */
 const mayUseRawSockets = Buffer.from(Uint32Array.of(0x02000001, 1 << 13, 0, 0, 0).buffer)
 
 const publicNetwork = () => Promise.reject(new Error('nothing here is on the Internet'))

@@ -1,5 +1,4 @@
-// Reads and writes `content.json` beside the files of an image. It contains the hash of the files and a random number, from which
-// the name of the files in the object store is computed. Declares also which functions of the object store base images need.
+// Reads and writes `content.json` beside the files of an image: their hash, and a random number for their name in the object store.
 import { readFileSync } from 'node:fs'
 import { rename, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
@@ -18,25 +17,19 @@ export type BringBase = {
 export type BaseTravel = {
   /** Packs a directory as a tar stream, and returns the hash of the stream. */
   hash: (rootfs: string) => Promise<string>
-  /**
-   * Stores an image's files in the object store, unless they are stored already. Undefined if the object store is on this host's
-   * own disk: a loss of the host would lose such a copy too.
-   */
+  /** Stores an image's files. Undefined if the object store is on this host's disk, which may be lost with the host. */
   keep: ((content: BaseContent, rootfs: string) => Promise<void>) | undefined
   bring: (request: BringBase) => Promise<void>
 }
 
-/**
- * Where the unpacked files of an image (its tree) are on this host: in the subdirectory `rootfs` of `directory`. `tree`: the name
- * of the tree. Images with the same layers share one tree.
- */
+/** Where the unpacked files of an image are: in `rootfs` of `directory`. Images with the same layers share one `tree`. */
 export type BasePlace = { directory: string; tree: string }
 
 const contentName = 'content.json'
 
 /**
- * Writes `content.json` beside the files of an image: `content` and the name of the image's tree. A copy of the directory for
- * another tree contains this file too. The tree's name in it then shows that the hash is not the hash of the other tree.
+ * Writes `content.json` beside the files of an image. It contains the name of the tree, because a copy for another tree
+ * contains this file too. The hash in such a copy is not the hash of the other tree.
  */
 export const writeContent = async ({ directory, tree }: BasePlace, content: BaseContent): Promise<void> => {
   const path = join(directory, contentName)

@@ -1,29 +1,20 @@
-// Identifies the files of a base image, so that a disk is used only with the base files from which it was made (docs/adr/0046).
-// An archive contains the identity of its base image. Another host may have written the archive, so every field is checked.
+// Identifies the files of a base image, so that a disk is used only with the files from which it was made (docs/adr/0046).
+// Another host may have written an identity, so every field is checked.
 import { createHash } from 'node:crypto'
 import { type ImageConfig, imageConfigBounds } from '#src/wire/runner-link.ts'
 
 /**
- * Identifies the files of a base image. `sha256`: hash of their tar stream. `salt`: a random number that the host chose when it
- * hashed the files. Because of `salt`, no host can guess the name of another host's files in the object store (`nameOfContent`).
+ * `sha256`: hash of the tar stream of the files. `salt`: a random number. Without the salt, no host can guess the name of
+ * another host's files in the object store (`nameOfContent`).
  */
 export type BaseContent = { sha256: string; salt: string }
 
 export type BaseIdentity = {
-  /**
-   * Digest, if the image is from a registry. Every host of the region pulls this digest, so the files are not in the object
-   * store.
-   */
+  /** Digest, if the image is from a registry. Every host of the region pulls this digest. */
   digest?: string
-  /**
-   * Name of the tree that is made of the image's layers (trees.ts). A host that has this tree need not fetch the files from the
-   * object store.
-   */
+  /** Name of the tree of the image's layers (trees.ts). A host with this tree need not fetch the files. */
   tree?: string
-  /**
-   * Identifies the files of the image in the object store. Absent if `digest` is given, because hosts then pull the files from
-   * the registry.
-   */
+  /** The files of the image in the object store. Absent with `digest`, because hosts then pull the files from the registry. */
   content?: BaseContent
   config: ImageConfig
   /** User ids that the image needs and that are too large for the usual user id map of a sandbox (oci/ids.ts). */

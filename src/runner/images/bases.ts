@@ -1,6 +1,5 @@
-// Identifies the base images on this host. When a disk comes from another host, its base image is found here or fetched from the
-// object store (docs/adr/0046). The files of a base image are hashed when a disk that was made from it is packed for the first
-// time. The hash is stored beside the files.
+// Identifies the base images on this host, and finds or fetches those of disks from other hosts (docs/adr/0046). Files are
+// hashed when a disk on them is packed for the first time.
 import { randomBytes } from 'node:crypto'
 import { join } from 'node:path'
 import { FairQueue } from '#src/kit/queue.ts'
@@ -25,10 +24,7 @@ type Parts = {
 
 type Transfer = { signal: AbortSignal; onProgress: (progress: Progress) => void }
 
-/**
- * Milliseconds for which an unused base image stays on this host. A sandbox that is being restored may need it, although no disk
- * refers to it yet.
- */
+/** Milliseconds for which an unused base image stays. A sandbox that is being restored may need it, before a disk refers to it. */
 const unusedForMs = 3_600_000
 
 const isLayered = (tree: string) => /^[0-9a-f]{64}$/.test(tree)
@@ -59,8 +55,7 @@ export class Bases {
   }
 
   /**
-   * Returns what identifies the files of an image. If other hosts may need the files, they are stored in the object store first.
-   * Undefined if the image is not on this host.
+   * Returns what identifies an image's files. Stores them first if other hosts may need them. Undefined if the image is not here.
    */
   async identityOf(image: string): Promise<BaseIdentity | undefined> {
     const { library, generations, travel } = this.#parts
@@ -71,9 +66,8 @@ export class Bases {
     const config = this.#parts.configOf(image)
     if (tree === undefined || config === undefined) return undefined
     const said = { config, largeIds: library.largeIdsOf(image) }
-    // The digest identifies the files of a pulled image: control lets all hosts of the region pull this digest. A built image has
-    // the digest of its FROM. Each host asks the registry for the digest of the FROM's tag, so another host may have another
-    // digest. Therefore the files of a built image are identified by their content.
+    // All hosts of the region pull the digest of a pulled image. A built image has the digest of its FROM, which may differ on
+    // another host.
     if (record?.digest !== undefined && !record.isBuilt) return { digest: record.digest, ...said }
     const place = { tree, directory: library.directoryOf(tree) }
     const content = await this.#contentOf(travel, place)
@@ -83,8 +77,8 @@ export class Bases {
   }
 
   /**
-   * Calls `use` with the name of an image on this host that has the files of the base image. If no image has them, fetches them
-   * from the object store first. Throws `ImageFailed` if that fails.
+   * Calls `use` with the name of an image here that has the files of the base image. Fetches it first if there is none. Throws
+   * `ImageFailed` if that fails.
    */
   async with<T>(identity: BaseIdentity, transfer: Transfer, use: (image: string) => Promise<T>): Promise<T> {
     const { library, onChange } = this.#parts
@@ -102,8 +96,7 @@ export class Bases {
       await library.markUsed(image)
       return await use(image)
     } finally {
-      // A restore may take longer than `unusedForMs`. So the image counts as used until the end of the restore, and stays for at
-      // least `unusedForMs` after it.
+      // A restore may take longer than `unusedForMs`, so the image stays for that long after its end.
       if (library.recordOf(image) !== undefined) await library.markUsed(image).catch(() => {})
       const others = (this.#held.get(image) ?? 1) - 1
       if (others === 0) this.#held.delete(image)
@@ -111,10 +104,7 @@ export class Bases {
     }
   }
 
-  /**
-   * Removes images that were made only for restored disks, if no disk or template uses them (`inUse`) and their last restore
-   * ended at least an hour ago. Returns the names of the removed images.
-   */
+  /** Removes images for restored disks that nothing uses (`inUse`), an hour after their last restore. Returns their names. */
   async removeUnused(inUse: ReadonlySet<string>): Promise<string[]> {
     const { library, now } = this.#parts
     const removed: string[] = []

@@ -1,6 +1,5 @@
-// Stores downloaded layers by origin and digest; all images of an origin share them. The layers are only a cache: an unpacked
-// image does not need them, so any layer may be removed at any time. A layer gets its final name only after its digest was
-// verified and root became its owner.
+// Stores downloaded layers by origin and digest. They are only a cache: any layer may be removed at any time. A layer gets its
+// final name only after its digest was verified and root became its owner.
 import { createHash, randomUUID } from 'node:crypto'
 import { constants, existsSync, renameSync } from 'node:fs'
 import { chmod, chown, copyFile, link, lstat, mkdir, realpath, rename, rm, utimes } from 'node:fs/promises'
@@ -8,10 +7,7 @@ import { join } from 'node:path'
 import { namesBelow, sha256Of } from './files.ts'
 import { ImageFailed } from './image-failed.ts'
 
-/**
- * Identifies a stored layer. The digest alone is not enough, because anyone may know it. Images share a layer only within one
- * origin: whoever may read one image of an origin may read all of them.
- */
+/** A stored layer. Images share layers only within one origin: a digest alone proves nothing, because anyone may know it. */
 type Blob = { origin: string; digest: string }
 
 /** A layer file on this host. `usedAt`: when the layer was last used, in milliseconds since 1970. */
@@ -37,10 +33,7 @@ export class Blobs {
     return mkdir(this.#directory, { recursive: true, mode: 0o700 })
   }
 
-  /**
-   * Returns an object that finds, adds and moves the stored layers of one origin. `onUse` is called with a layer's name before
-   * each use of that layer.
-   */
+  /** Returns the stored layers of one origin. `onUse` is called with a layer's name before each use of it. */
   of(origin: string, onUse: (name: string) => void = () => {}): BlobsOfOrigin {
     return new BlobsOfOrigin(this.#directory, origin, onUse)
   }
@@ -59,17 +52,14 @@ export class Blobs {
     else this.#held.set(name, rest)
   }
 
-  /**
-   * Whether a call of `hold` protects the layer in this file from removal. An unverified file has the name of its layer and a
-   * suffix, so only the beginning of the name is compared.
-   */
+  /** Whether `hold` protects this file. An unverified file has the name of its layer and a suffix, so only the beginning counts. */
   #isHeld({ name }: Stored): boolean {
     return this.#held.has(name.slice(0, keptNameLength))
   }
 
   /**
-   * Removes the layers for which `isWanted` returns false. Then removes the least recently used layers until the layers have at
-   * most `mostBytes` together. Layers that `hold` protects stay. Returns the total bytes of the remaining layers.
+   * Removes unwanted layers, and then the least recently used ones until the rest has at most `mostBytes`. Held layers stay.
+   * Returns the total bytes of the remaining layers.
    */
   async sweep(
     isWanted: (stored: Stored) => boolean,
@@ -125,10 +115,7 @@ export class BlobsOfOrigin {
     return join(this.#directory, name)
   }
 
-  /**
-   * Makes a hard link to a stored layer in the directory `to`. Returns false if the layer is not stored. The layer belongs to
-   * root, so the unprivileged user of the link cannot change it.
-   */
+  /** Makes a hard link in `to` to a stored layer, which only root can change. Returns false if the layer is not stored. */
   async offer(digest: string, to: string): Promise<boolean> {
     try {
       await link(this.#path(digest), join(to, nameOf(digest)))
@@ -142,10 +129,7 @@ export class BlobsOfOrigin {
     }
   }
 
-  /**
-   * Returns the given layers that are not stored in this origin. A stored file with a wrong length, as after a power cut, is
-   * removed, and its layer is returned too.
-   */
+  /** Returns the given layers that are not stored here. Removes a file with a wrong length, as after a power cut. */
   async missing<Layer extends { digest: string; size: number }>(layers: readonly Layer[]): Promise<Layer[]> {
     const isHere = layers.map(async ({ digest, size }) => {
       const stats = await lstat(this.#path(digest)).catch(() => undefined)
@@ -161,18 +145,12 @@ export class BlobsOfOrigin {
     await ignoring(['ENOENT'], rename(other.#path(digest), this.#path(digest)))
   }
 
-  /**
-   * Adds a layer of `other` to this origin, as a hard link. No error if `other` does not have the layer, or if this origin
-   * already has it.
-   */
+  /** Adds a layer of `other`, as a hard link. No error if `other` does not have it, or if it is here already. */
   async linkFrom(other: BlobsOfOrigin, digest: string): Promise<void> {
     await ignoring(['ENOENT', 'EEXIST'], link(other.#path(digest), this.#path(digest)))
   }
 
-  /**
-   * Copies the file for this digest from the directory `from` to the stored layers. A program may still be writing the file. If
-   * the copy does not match the digest, the copy is removed.
-   */
+  /** Copies the file for this digest from `from`. A program may still be writing it. A copy with another digest is removed. */
   async takeCopy(digest: string, from: string): Promise<void> {
     const path = join(from, nameOf(digest))
     if (!(await lstat(path).catch(() => undefined))?.isFile()) return
@@ -187,8 +165,8 @@ export class BlobsOfOrigin {
   }
 
   /**
-   * Moves the file for this digest from `from` to the stored layers. Must be called only after the program that wrote the file
-   * has ended. Throws if the file does not match the digest.
+   * Moves the file for this digest from `from` to the stored layers. Throws if it does not match the digest. Must be called
+   * only after the program that wrote it has ended.
    */
   async take(digest: string, from: string): Promise<void> {
     const kept = this.#path(digest)

@@ -97,8 +97,7 @@ suite('a build of the default image', { skip: needs }, () => {
     const [socket] = await asked
     try {
       await runCommand(['umount', pool])
-      // Wait until no mount uses the loop device of the unmounted pool. Other programs of this host may use the device for a
-      // moment; the build must release it long before the build ends.
+      // Other programs of this host may use the loop device for a moment. The build must release it long before it ends.
       while (!isOver && (await runCommand(['losetup', '--noheadings', '--associated', file])) !== '') await delay(20)
       assert.equal(isOver, false)
     } finally {

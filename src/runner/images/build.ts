@@ -1,6 +1,5 @@
 // Builds an image with mmdebstrap: a directory of files, and one compressed file (`target`) with the same content. mmdebstrap
-// runs in a mount namespace and a pid namespace of its own, as the first process. Both namespaces end with this process, so a
-// killed build leaves no process.
+// is the first process of its own pid namespace, so a killed build leaves no process.
 import { type ChildProcess, spawn } from 'node:child_process'
 import { mkdir, readFile, rename, rm } from 'node:fs/promises'
 import { createInterface } from 'node:readline'
@@ -32,8 +31,8 @@ type BuildParts = {
 }
 
 /**
- * A shell script that runs the build in a mount namespace without the pools of the host's runners. A pool that is still mounted
- * in the build's namespace could not be removed. The file system of the build's own directory stays mounted.
+ * Runs the build in a mount namespace without the pools of runners: a pool that is mounted there could not be removed. The file
+ * system of the build's own directory stays mounted.
  */
 const withoutPools = `findmnt --noheadings --raw --types btrfs --output SOURCE,TARGET | while read -r device target; do
   at=$(printf %b "$target")
@@ -51,10 +50,7 @@ const indexOfHost = async (): Promise<Record<string, string>> => {
   return url === undefined ? {} : { PIP_INDEX_URL: url }
 }
 
-/**
- * Finds the proxy that apt uses on this host. Returns it as environment variables of the build, so that no file of the image
- * contains it.
- */
+/** Finds the proxy that apt uses on this host. As environment variables, it gets into no file of the image. */
 const proxyEnvironment = async (): Promise<Record<string, string>> => {
   const ask = (scheme: string) =>
     runCommand(['apt-config', 'dump', '--format', '%v', `Acquire::${scheme}::Proxy`]).catch(() => '')
@@ -101,10 +97,7 @@ export const buildImage = async ({
   const packer = spawn('zstd', ['--quiet', '--force', '-3', '-T0', '-o', target], { stdio: ['pipe', 'ignore', 'pipe'] })
   const unpacker = spawn('tar', unpackingInto(root), { stdio: ['pipe', 'ignore', 'pipe'] })
 
-  /**
-   * True when the image's files are complete. mmdebstrap would then spend seconds on removing its own copy of the files; it is
-   * killed instead.
-   */
+  /** True when the image's files are complete. mmdebstrap is then killed: removing its own copy of them would take seconds. */
   let isComplete = false
   let isPacked = false
   const lastLines: string[] = []
@@ -154,10 +147,7 @@ export const buildImage = async ({
   }
 }
 
-/**
- * Resolves when the program behind `stdin` has read all input or has ended. Node reports ERR_STREAM_PREMATURE_CLOSE if the
- * program ends early. This error is ignored, because the exit code shows whether the program succeeded.
- */
+/** Resolves when the program has read all input or has ended. Its exit code shows whether it succeeded. */
 const untilTaken = (stdin: Writable) =>
   finished(stdin).catch((error: NodeJS.ErrnoException) => {
     if (error.code !== 'ERR_STREAM_PREMATURE_CLOSE') throw error

@@ -9,10 +9,7 @@ export type CopyStep = {
   /** The line as it is written, for the build log. */
   text: string
   copy: {
-    /**
-     * Stage of the Dockerfile, or image, that the files come from. Absent: they come from the files that the caller sent with the
-     * definition.
-     */
+    /** Stage or image that the files come from. Absent: the files that the caller sent with the definition. */
     from?: Origin
     sources: string[]
     /** Here-documents of the line: files whose contents are in the definition itself. */
@@ -29,8 +26,8 @@ export type CopyStep = {
     /** Absolute path. A slash at its end means that the destination is a directory. */
     destination: string
     /**
-     * Name or number of the user and of the group who own the copied files. An empty `owner` means root, but files of a stage, of
-     * an image or of an unpacked archive then keep their owners. An empty `group` means the group with the same number as `owner`.
+     * Name or number of the user and group who own the copied files. An empty `owner` means root, but files of a stage, an
+     * image or an unpacked archive keep their owners. An empty `group` means the group with the number of `owner`.
      */
     owner: string
     group: string
@@ -45,10 +42,7 @@ export type CopyStep = {
 }
 
 type Reader = {
-  /**
-   * Expands the variables in `text` with their values at this line. Returns the words of the expanded text. With `splits: false`
-   * the whole text is one word.
-   */
+  /** Expands the variables in `text`, and returns its words. With `splits: false` the whole text is one word. */
   wordsIn: (text: string, splits?: boolean) => string[]
   /** Returns the text of a here-document with its variables expanded. */
   linesIn: (text: string) => string
@@ -173,8 +167,7 @@ export const copyIn = (instruction: Instruction, reader: Reader): CopyStep => {
     ...{ sources: [], documents: [], urls: [], destination: '', owner: '', group: '' },
     ...{ unpacks: name === 'ADD', excludes: [], keepsParents: false },
   }
-  // Variables in `--from` are not expanded. The builder must know which stages to build before it runs the first line, and
-  // variables have no values until then.
+  // Variables in `--from` are not expanded: they have no values yet when the builder chooses the stages to build.
   for (const flag of flags)
     flagInto(copy, instruction, flag.startsWith('--from') ? flag : wordsIn(flag, false).join(''), reader)
   const given = argumentsIn(rest, wordsIn)

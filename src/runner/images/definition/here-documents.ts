@@ -5,10 +5,7 @@ export type HereDocument = {
   content: string
   /** True if the delimiter is quoted: `$` then has no special meaning. */
   isQuoted: boolean
-  /**
-   * The lines as they are written, with tabs and the closing delimiter. A shell that gets them after their RUN line reads them as
-   * its here-document.
-   */
+  /** The lines as they are written, with tabs and the closing delimiter, as a shell reads them after their RUN line. */
   raw: string
 }
 
@@ -32,10 +29,7 @@ export const openingsIn = (text: string): Opening[] => {
 /** Whether a RUN line consists only of `<<NAME`. The here-document is then run as a script. */
 export const isOnlyDocument = (text: string): boolean => /^<<-?["']?[\w.-]+["']?$/.test(text.trim())
 
-/**
- * Reads here-documents from `lines`, from index `at` on: one for each of the `openings` (`<<EOF`). Returns them and the index of
- * the line after them. If a here-document has no closing delimiter, returns that delimiter.
- */
+/** Reads a here-document for each of the `openings` (`<<EOF`), from line `at` on. If one has no end, returns its delimiter. */
 export const documentsAfter = (
   lines: readonly string[],
   at: number,

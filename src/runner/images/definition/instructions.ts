@@ -16,10 +16,7 @@ export const noInstruction = 'write RUN before a command, or \\ at the end of th
 
 const largestText = 256 * 1024
 const mostInstructions = 1000
-/**
- * Maximum number of flags of one instruction. The limit exists because each flag is expanded with a copy of all variables, which
- * takes time.
- */
+/** Maximum number of flags of one instruction. Each flag is expanded with a copy of all variables, which takes time. */
 const mostFlags = 30
 
 /** Where an error is in the definition: the line, and the name of the line's instruction if it has one. */
@@ -42,10 +39,7 @@ export const jsonListIn = (rest: string): string[] | undefined => {
   }
 }
 
-/**
- * Returns the escape character. An instruction continues on the next line if this character ends its line. The directive `#
- * escape=` at the top may set another character; other directives have no effect.
- */
+/** Returns the character that continues an instruction on the next line. The directive `# escape=` at the top may set it. */
 const escapeIn = (lines: readonly string[]): '\\' | '`' => {
   for (const line of lines) {
     const [, name, value] = /^\s*#\s*(\w+)\s*=\s*(\S+)\s*$/.exec(line) ?? []
@@ -94,8 +88,8 @@ export const instructionsOf = (text: string): { instructions: Instruction[]; esc
   let open: { line: number; text: string } | undefined
 
   /**
-   * Ends the instruction that is being read. `next`: number of the line after it. Returns the number of the line after its
-   * here-documents, if it has any.
+   * Ends the instruction that is being read. `next`: number of the line after it. Returns that number, or the number of the
+   * line after its here-documents.
    */
   const close = (next: number): number => {
     if (open === undefined) return next

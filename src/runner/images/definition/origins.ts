@@ -7,16 +7,10 @@ export type Origin = { stage: number } | { image: string }
 
 type Named = { name: string | undefined }
 
-/**
- * Names of snapshots that FROM and `--from` may refer to. A name in this set means the snapshot, even if it is not a valid name
- * of an image.
- */
+/** Snapshots that FROM and `--from` may name. Such a name always means the snapshot, even if no image could have it. */
 type Snapshots = ReadonlySet<string>
 
-/**
- * Refuses a variable in `--from`. The builder must know which stages to build before it runs the first line, and variables have
- * no values until then.
- */
+/** Refuses a variable in `--from`: it has no value yet when the builder chooses the stages to build. */
 export const refuseVariable = (at: At, text: string): never =>
   refuse(at, '--from takes no variables', `write FROM ${text.slice(0, 60)} AS name before it, and --from=name`)
 
@@ -69,10 +63,7 @@ export const checkPlatform = (at: At, text: string): void => {
 
 const platform = `linux/${ownArchitecture}`
 
-/**
- * Predefined variables that describe this host's platform. FROM may use them directly. A line of a stage may use one of them
- * only after an ARG with its name.
- */
+/** Variables that describe this host's platform. FROM may use them directly, and a line of a stage only after an ARG. */
 export const platformArgs: Readonly<Record<string, string>> = {
   TARGETPLATFORM: platform,
   TARGETOS: 'linux',

@@ -1,5 +1,4 @@
-// Shell patterns (`*` and `?`), for `${name#pattern}` and similar expansions. Callers write the patterns, so the time and memory
-// of a match are limited.
+// Shell patterns (`*` and `?`), for `${name#pattern}` and others. Callers write them, so time and memory of a match are limited.
 
 /** Called with the number of steps of a match. Throws when the steps of all matches together exceed their limit. */
 type Spend = (steps: number) => void

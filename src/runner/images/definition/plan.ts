@@ -1,5 +1,5 @@
-// Plans the build of a definition: which stages are built in which order, and for each stage its steps and its configuration. A
-// stage that the last stage does not need is not built. An unsupported instruction is refused; the error names its line.
+// Plans the build of a definition: the stages that the last stage needs, in order, and their steps and configuration. An
+// unsupported instruction is refused, and the error names its line.
 import type { ContainerConfig } from '../manifest.ts'
 import { type At, type Instruction, instructionsOf, refuse } from './instructions.ts'
 import { baseOf, checkPlatform, type Origin, originOf, platformArgs } from './origins.ts'
@@ -17,10 +17,7 @@ export type Stage = {
   name?: string | undefined
   line: number
   from: Origin | 'scratch'
-  /**
-   * Stages of the Dockerfile, and images, from which the lines of this stage copy or mount files. Does not include what the
-   * ONBUILD triggers of its base image copy or mount.
-   */
+  /** Stages and images from which the lines of this stage copy or mount files, without the ONBUILD triggers of its base image. */
   takesFrom: readonly Origin[]
   /** Returns the steps of this stage and the configuration of its result. `base`: configuration of the stage's base image. */
   on(base: ContainerConfig): { steps: BuildStep[]; config: ContainerConfig }
@@ -39,9 +36,7 @@ type Written = {
   body: Instruction[]
 }
 
-/**
- * Maximum number of stages of a definition. The limit exists because a build has a sandbox for each stage, all at the same time.
- */
+/** Maximum number of stages of a definition. A build may have sandboxes for all of them at the same time. */
 const mostStages = 20
 
 const refuseSoMany = (at: At) =>
@@ -49,16 +44,10 @@ const refuseSoMany = (at: At) =>
 
 export const emptyConfig = (): ContainerConfig => ({ entrypoint: [], cmd: [], env: {}, user: '', workdir: '' })
 
-/**
- * Placeholder for a value that is unknown until the base image is downloaded. This text is valid as a number, a name, a path and
- * a file mode.
- */
+/** Placeholder for a value that the base image may set. It is valid as a number, a name, a path and a file mode. */
 const anything = '755'
 
-/**
- * Plans the build of the definition `text`. `hasFiles`: the caller sent files for COPY and ADD. `snapshots`: names in FROM that
- * are snapshots and not images.
- */
+/** Plans the build of `text`. `hasFiles`: the caller sent files. `snapshots`: names in FROM that are no images. */
 export const planOf = (text: string, hasFiles = false, snapshots: ReadonlySet<string> = new Set()): Plan => {
   const { instructions, escapedBy } = instructionsOf(text)
   const start = instructions.findIndex(({ name }) => name === 'FROM')
@@ -132,16 +121,10 @@ const readFrom = (
 
 type Run = (stage: Written, base: ContainerConfig, unset?: string) => { steps: BuildStep[]; config: ContainerConfig }
 
-/**
- * Returns the last stage and all stages that it needs, in build order. Also checks their lines, so that mistakes are reported
- * before an image is downloaded.
- */
+/** Returns the last stage and all stages that it needs, in build order. Checks their lines now, before any download. */
 const orderOf = (stages: readonly Written[], run: Run): (Written & { takesFrom: Origin[] })[] => {
   const order: (Written & { takesFrom: Origin[] })[] = []
-  /**
-   * The configuration of each stage that has been checked. `unset`: value to use for a variable that the stage does not set. The
-   * base image may set the variable, which is not known before the image is downloaded.
-   */
+  /** The configuration of each checked stage. `unset`: value for a variable that the stage does not set, but its base image may. */
   const configs = new Map<number, { config: ContainerConfig; unset: string | undefined }>()
   const onTheWay: number[] = []
   const visit = (index: number): { config: ContainerConfig; unset: string | undefined } => {

@@ -21,10 +21,7 @@ export type RunStep = {
   mounts?: Mount[]
   /** The command runs without a network. */
   isOffline?: true
-  /**
-   * Text of a script, for a RUN with a here-document. The builder writes the script into the sandbox and runs it instead of
-   * `argv`.
-   */
+  /** Script of a RUN with a here-document. The builder writes it into the sandbox, and runs it instead of `argv`. */
   script?: string
 }
 
@@ -76,10 +73,7 @@ export const checkKnown = ({ line, name }: Instruction): void => {
     refuse({ line }, `${name} is no instruction`, noInstruction)
 }
 
-/**
- * Interprets the lines of a stage. `start`: line number of the stage's FROM. ONBUILD triggers of the base image run first; an
- * error of a trigger names the line `start`.
- */
+/** Interprets the lines of a stage. `start`: line of its FROM, which the errors of ONBUILD triggers name. Triggers run first. */
 export const runStage = (
   start: number,
   body: readonly Instruction[],
@@ -178,10 +172,7 @@ const pairsIn = (instruction: Instruction, reading: Reading): [string, string][]
   })
 }
 
-/**
- * Returns the names and values of an ARG line. An ARG without a value has the value of the ARG of the same name before the
- * first FROM, if there is one.
- */
+/** Returns the names and values of an ARG line. Without a value, the ARG of that name before the first FROM counts. */
 export const argsIn = (instruction: Instruction, reading: Reading, globals: Variables) => {
   const found = words(instruction, reading)
   if (found.length === 0) refuse(instruction, 'it takes a name', 'write ARG NAME or ARG NAME=value')
