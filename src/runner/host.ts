@@ -1,5 +1,4 @@
-// The interface through which the runner's other parts start, stop, change and list the sandboxes of this host. Verbs for one
-// sandbox run one at a time. A caller may repeat each verb.
+// The interface to the sandboxes of this host. Verbs for one sandbox run one at a time, and a caller may repeat each verb.
 import type { MemoryKillsHere } from '#src/wire/gate-link.ts'
 import type { MeterReading } from '#src/wire/meter-reading.ts'
 import type { Assignment, Cause, Progress, RunnerCapabilities, VolumeAssignment } from '#src/wire/runner-link.ts'
@@ -28,49 +27,30 @@ export interface Host {
   readonly capabilities: RunnerCapabilities
   list(): readonly HeldSandbox[]
   get(sandboxId: string): HeldSandbox | undefined
-  /**
-   * Returns the base image of the sandbox's disk. It is never a template: if the disk was copied from a template, it is the
-   * template's base image.
-   */
+  /** Returns the base image of the sandbox's disk. If the disk was copied from a template, it is the template's base image. */
   imageOf(sandboxId: string): Promise<string | undefined>
-  /**
-   * Copies the parent's current disk for a fork. Waits until no verb of the parent is running. If the fork already has its disk,
-   * does nothing.
-   */
+  /** Copies the parent's current disk for a fork, when no verb of the parent is running. Does nothing if the fork has its disk. */
   copyParent(assignment: Assignment): Promise<void>
-  /**
-   * Makes a sandbox run as assigned: creates, starts, resumes or changes it. If that fails, throws an error whose message is a
-   * sentence for users.
-   */
+  /** Makes a sandbox run as assigned. If that fails, throws an error whose message is a sentence for users. */
   start(assignment: Assignment, onProgress?: (progress: Progress) => void): Promise<void>
-  /**
-   * Freezes all processes of a sandbox and keeps them in memory. If the sandbox has already ended, its status becomes `stopped`
-   * and it gets a cause.
-   */
+  /** Freezes all processes of a sandbox. If it has already ended, its status becomes `stopped` and it gets a cause. */
   pause(assignment: Assignment): Promise<void>
   /** Stops a sandbox and keeps its disk. Throws if the sandbox is not on this host. */
   stop(assignment: Assignment): Promise<void>
-  /**
-   * Moves the sandbox's disk to the archive store. If that fails, the sandbox is stopped and keeps its disk, and its `refused`
-   * says why.
-   */
+  /** Moves the disk to the archive store. If that fails, the sandbox is stopped with its disk, and its `refused` says why. */
   archive(assignment: Assignment, onProgress?: (progress: Progress) => void): Promise<void>
   /**
-   * Copies the disk of a stopped sandbox to the archive store, as the archive that `assignment.save` names. The disk stays on
-   * this host. Any verb of the sandbox aborts the copying. Returns undefined if the copying was aborted or the sandbox is not
-   * stopped. Throws if the copying failed.
+   * Copies the disk of a stopped sandbox to the archive store, as the archive that `assignment.save` names. Returns undefined
+   * if a verb aborted the copying, or if the sandbox is not stopped. Throws if the copying failed.
    */
   save(assignment: Assignment): Promise<Archive | undefined>
-  /**
-   * Aborts the slow verbs of a sandbox (stops with a grace period, archives, restores), so that a later verb need not wait for
-   * them.
-   */
+  /** Aborts the slow verbs of a sandbox, so that a later verb need not wait: stops with a grace period, archives, restores. */
   cutShort(sandboxId: string): void
   /** Removes a sandbox. If the sandbox was never on this host, does nothing. */
   destroy(sandboxId: string, withArchives?: 'with archives'): Promise<void>
   /**
-   * Makes a template: an image with the sandbox's current disk, from which new sandboxes can be made. `otherBase`: base image to
-   * record for the template instead of the disk's base image. The files of both base images must be equal.
+   * Makes a template from the sandbox's current disk. `otherBase`: the base image to record for the template. Its files must
+   * equal those of the disk's own base image.
    */
   snapshot(sandboxId: string, image: string, otherBase?: string): Promise<void>
   /** Lists all templates, each with its base image. */
@@ -80,10 +60,7 @@ export interface Host {
   /** Returns the base images of all disks, and of all templates other than `except`. */
   basesInUse(except?: string): Promise<ReadonlySet<string>>
   removeTemplate(image: string): Promise<void>
-  /**
-   * Copies a template to the object store, from which other hosts can fetch it. The call can be repeated: the parts that the store
-   * already has are only verified.
-   */
+  /** Copies a template to the object store, from which other hosts can fetch it. The call can be repeated. */
   storeTemplate(image: string, signal: AbortSignal): Promise<{ sha256: string; base?: string }>
   /** Fetches a template that another host has copied to the object store. Fails if the template is larger than `maxGiB`. */
   bringTemplate(image: string, from: { sha256: string; maxGiB: number }, transfer: Transfer): Promise<void>
@@ -96,29 +73,19 @@ export interface Host {
   removeVolume(volume: Pick<VolumeAssignment, 'volumeId' | 'driver'>): Promise<void>
   /** Returns the size and the free space of the file system that contains the disks and templates. */
   room(): Promise<{ freeBytes: number; wholeBytes: number }>
-  /**
-   * Calls `listener` about a second after a sandbox has ended by itself, without a stop or destroy from control. By then, its
-   * processes, network and mounts have been removed, and its status is `stopped`.
-   */
+  /** Calls `listener` about a second after a sandbox has ended by itself. Its processes, network and mounts are gone by then. */
   onExit(listener: (sandboxId: string, cause: Cause) => void): void
   /** Measures what a sandbox uses. Returns undefined if the sandbox is neither running nor paused. */
   measure(sandboxId: string): Promise<MeterReading | undefined>
   /** Measures what each running or paused sandbox uses. Returns the results by id of the sandbox. */
   measureAll(): Promise<ReadonlyMap<string, MeterReading>>
-  /**
-   * Returns how many processes of a sandbox the kernel has killed for lack of memory since the sandbox started, and the time spans
-   * in which it killed them.
-   */
+  /** Returns how many processes of a sandbox the kernel has killed for lack of memory since its start, and when. */
   memoryKills(sandboxId: string): MemoryKillsHere
-  /**
-   * Calls `listener` with the id of a sandbox each time that the result of `get` for this sandbox has changed. Returns a function
-   * that ends these calls.
-   */
+  /** Calls `listener` each time that the result of `get` for a sandbox has changed. Returns a function that ends these calls. */
   onChange(listener: (sandboxId: string) => void): () => void
   /**
-   * Calls `listener` after a mishap, at most once in ten minutes per sandbox: the sandbox keeps running, but the kernel has
-   * killed one of its processes for lack of memory, or has refused to start a process. If the listener could not report the
-   * mishap, it returns false, and is called again later.
+   * Calls `listener` after a mishap, at most once in ten minutes per sandbox. A refused start of a process counts as a mishap
+   * too. A listener that could not report the mishap returns false, and is called again later.
    */
   onMishap(listener: (sandboxId: string, cause: Cause) => boolean): void
   close(): Promise<void>
