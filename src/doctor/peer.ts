@@ -50,8 +50,8 @@ const startAgain =
   'Start the server with ./alcove up --hosts ADDRESS. The port for hosts is --port plus 3, so usually 4603'
 
 /**
- * Checks the server at `url`. `authorityHash`: the hash in the token of a runner. Without it, the check accepts the
- * authority that the server presents, and reports that it is not verified.
+ * Checks the server at `url`. `authorityHash`: the hash in the token of a runner. Without it, the authority that the server
+ * presents is accepted, and reported as not checked.
  */
 export const checkPeer = async (url: URL, authorityHash?: string): Promise<PeerReport> => {
   const checks: PeerCheck[] = []

@@ -118,8 +118,7 @@ const readWhole = (hello: Reader): ClientHello | 'other' => {
     }
     return found
   } catch (error) {
-    // All bytes have arrived, so a length in the message is wrong. The message goes to the server unchanged, and the server
-    // can report the error.
+    // All bytes have arrived, so a length in the message is wrong. The server gets the message and can report the error.
     if (error instanceof Incomplete) return 'other'
     throw error
   }

@@ -1,9 +1,8 @@
-// Serves one connection of a sandbox with secrets. It is copied to its server byte by byte, unless a secret of this sandbox
-// may be sent to that server. Then the program's TLS connection ends at the proxy for secrets, which shows a certificate
-// that the authority of the sandbox's organization has signed. A second TLS connection leads to the server, whose
-// certificate is verified first.
+// Serves one connection of a sandbox with secrets. It is copied byte by byte, unless a secret of this sandbox may be sent
+// to its server. Then the program's TLS connection ends here, with a certificate that the organization's authority has
+// signed. A second TLS connection leads to the server, whose certificate is verified first.
 //
-// The firewall has checked the destination before, so the sandbox's network policy applies here too.
+// The firewall has checked the destination before, so the sandbox's network policy applies.
 import { connect, type Socket } from 'node:net'
 import { connect as connectTls, createSecureContext, getCACertificates, type SecureContext, TLSSocket } from 'node:tls'
 import { isAllowedHost, type KnownSecret } from '#src/wire/secrets.ts'

@@ -129,8 +129,8 @@ const requestTo = ({ opened, agent }: Side, message: IncomingMessage, isUpgrade 
 }
 
 /**
- * Returns the headers that say that a request has no body. With other methods than these, Node would send an empty chunked
- * body if the request had no length.
+ * Returns the headers that say that a request has no body. For other methods than these, Node sends an empty chunked body
+ * if there is no length.
  */
 const noBody = (method: string) =>
   ['GET', 'HEAD', 'DELETE', 'OPTIONS', 'TRACE'].includes(method) ? [] : ['Content-Length', '0']

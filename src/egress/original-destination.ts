@@ -1,5 +1,5 @@
-// Finds where a connection was going before the firewall redirected it to the proxy for secrets. Node has no function for
-// this, so this file calls the C library.
+// Finds where a connection was going before the firewall redirected it. Node has no function for this, so this file calls
+// the C library.
 import { dlopen } from 'node:ffi'
 import type { Socket } from 'node:net'
 

@@ -1,5 +1,4 @@
-// Limits the connections to the proxy for secrets, per sandbox and per organization. Each organization always gets a few,
-// even if other organizations use all others.
+// Limits the connections to the proxy for secrets, per sandbox and per organization. Each organization always gets a few.
 import { Budget } from '#src/kit/budget.ts'
 
 const mostOfSandbox = 512
@@ -10,8 +9,8 @@ export class Places {
   readonly #ofOwners = new Budget(mostOfAll)
 
   /**
-   * Counts a new connection of the sandbox at this address. Returns the function to call when the connection has ended, or
-   * undefined if it must be refused.
+   * Counts a new connection of the sandbox at this address. Returns the function to call at its end; undefined if it must
+   * be refused.
    */
   take(address: string, owner: string): (() => void) | undefined {
     if (!this.#ofSandboxes.take(address)) return undefined

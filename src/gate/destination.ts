@@ -1,4 +1,4 @@
-// The destination of a call, and the parts of the call that it gets: a toolbox, another gate, or a server in a sandbox.
+// The destination of a call is a toolbox, another gate, or a server in a sandbox.
 import type { ClientRequest, IncomingMessage } from 'node:http'
 import type { Problem } from '#src/problems.ts'
 

@@ -30,13 +30,12 @@ export const createDoor = (
       sandboxId: entering.sandboxId,
       ...need,
     } satisfies Need)
-    // A ticket for another gate names a unix socket on another host. On this host, the path could be the socket of any program.
+    // The ticket of another gate names a unix socket of its host. Here, that path could be the socket of any program.
     if (home !== gateId) throw new Problem('unauthorized', undefined, { cause: 'the ticket is for another gate' })
     // The ticket is signed. The address in `entering` may come from another gate, which must not be able to name a socket
     // of this host.
     const found = await sandboxes.find({ ...entering, ...(runnerAddress !== undefined && { runnerAddress }) })
-    // A warm sandbox changes its owner when it is claimed. The runner reports owner and generation together, and `find` has
-    // waited for the required generation. So `found` has the present owner.
+    // `found` has the present owner, even of a claimed warm sandbox: `find` has waited for the generation that control requires.
     if (found.sandbox !== undefined && found.sandbox.assignment.organizationId !== organizationId) {
       throw new Problem('unauthorized', undefined, { cause: 'the ticket is for another organization' })
     }

@@ -1,5 +1,5 @@
-// Records calls through the gate for telemetry. The record of a call to a preview has no path: the path belongs to the
-// sandbox, and the address may contain a token.
+// Records calls through the gate for telemetry. The path of a call to a preview is not recorded: it belongs to the sandbox,
+// and the address may contain a token.
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { followCall } from '#src/http/followed-call.ts'
 import { decoded } from './query.ts'

@@ -9,8 +9,8 @@ import type { Destination } from './destination.ts'
 import { forward } from './forward.ts'
 
 /**
- * Returns a simulated connection to a server that answers and closes at the last byte of a request body. The callback for
- * the write of that byte is called only after the close.
+ * Returns a simulated connection to a server that answers and closes at the last byte of a request body. The write of that
+ * byte ends only after the close.
  */
 const closesAtOnce = (lastBytes: string) => {
   let isOver = false

@@ -75,10 +75,7 @@ const checkHead = (request: IncomingMessage): void => {
   if (complaint !== undefined) throw new Problem('bad_request', complaint)
 }
 
-/**
- * Returns the toolbox call for a preview address with port 2280. The token of a signed address gives access to this port,
- * and a cookie does not.
- */
+/** Returns the toolbox call for a preview address with port 2280. A cookie gives no access to this port. */
 const toolboxTarget = ({ sandbox, path, query, queryToken }: PreviewAddress, method: string): Target => ({
   ...readTarget(`/toolbox/${encodeURIComponent(sandbox)}${path}${query}`, method),
   queryToken,
@@ -141,8 +138,8 @@ export const createFront = ({
   }
 
   /**
-   * Asks control whether the call is allowed and where its sandbox is. Throws a Problem if control refuses or the sandbox
-   * is not started. `mayBePaused`: a paused sandbox is accepted too.
+   * Asks control whether the call is allowed and where its sandbox is. Throws a Problem if not. `mayBePaused`: a paused
+   * sandbox is accepted, not only a started one.
    */
   const admit = async (question: AccessQuestion, { mayBePaused = false } = {}): Promise<Access> => {
     const place = await access.ask(question)
@@ -248,10 +245,7 @@ export const createFront = ({
     }).finally(leave)
   }
 
-  /**
-   * Answers the visitor of a preview whose call is refused. A preflight carries no credentials, so control may refuse it.
-   * The gate still answers it, because the answer contains no secret.
-   */
+  /** Answers the visitor of a preview whose call is refused. A preflight carries no credentials, so it gets its answer anyway. */
   const refuseVisitor = (problem: Problem, request: IncomingMessage, response: ServerResponse) => {
     if (isPreflight(request)) response.writeHead(204, preflightHeaders(request)).end()
     else refuse(problem, request, response, isForPerson(request) ? refusalPage(problem) : undefined)

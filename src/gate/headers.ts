@@ -1,5 +1,5 @@
-// Chooses the headers that the gate passes on. Leaves out headers that apply to one connection only (RFC 9110 §7.6.1), and
-// headers that the receiver must not get.
+// Chooses the headers that the gate passes on. It leaves out those of one connection (RFC 9110 §7.6.1), and those that the
+// receiver must not get.
 import type { IncomingMessage } from 'node:http'
 
 const ofOneConnection = new Set([
@@ -15,8 +15,8 @@ const ofOneConnection = new Set([
 ])
 
 /**
- * Whether a header describes the body or its caching. It passes even if the `Connection` header names it (RFC 9110 §7.6.1):
- * without its length, the body could be read as a second message.
+ * Whether a header passes even if the `Connection` header names it. Without its length, the body could be read as a second
+ * message.
  */
 const isForAll = (name: string) => name.startsWith('content-') || name === 'cache-control'
 

@@ -22,10 +22,7 @@ export class MemoryKillQuestions {
     this.#longestMs = waitMs
   }
 
-  /**
-   * Returns how many processes of a sandbox were killed for lack of memory, and when. The runner is asked after this call,
-   * so the answer includes a kill that has just happened.
-   */
+  /** Asks the runner after this call, never before, so that the answer includes a kill that has just happened. */
   find(sandboxId: string): Promise<MemoryKillsHere> {
     const asked = this.#bySandbox.get(sandboxId)
     if (asked?.next !== undefined) return asked.next

@@ -14,9 +14,8 @@ const againMs = 3_000
 const ends = new Set(['unauthorized', 'forbidden', 'not_found'])
 
 /**
- * Asks control at intervals whether an open call is still allowed, which also records activity if the call counts as
- * activity. `onRefused` runs if control refuses with 401, 403 or 404, but not after other errors. Returns a function that
- * stops the questions.
+ * Asks control at intervals whether an open call is still allowed, which may also record activity. `onRefused` runs if
+ * control answers 401, 403 or 404, but not after other errors. Returns a function that stops the questions.
  */
 export const keepPresent = (
   access: AccessDesk,

@@ -1,5 +1,5 @@
-// Tells a caller why its WebSocket is refused, in messages after the upgrade. Most clients do not show the body of a
-// refusal of the upgrade.
+// Tells a caller why its WebSocket is refused, in messages after the upgrade. Most clients do not show the answer to a
+// refused upgrade.
 import type { IncomingMessage } from 'node:http'
 import type { Duplex } from 'node:stream'
 import { WebSocketServer } from 'ws'
@@ -39,7 +39,10 @@ const hidesAnswers = ({ headers }: IncomingMessage): boolean =>
   headers[sdkVersionHeader] !== undefined ||
   /\bx-daytona-sdk-version~/i.test(headers['sec-websocket-protocol'] ?? '')
 
-/** Whether to send a refusal after the upgrade. If the sandbox is not started, every client gets it then, as from the toolbox. */
+/**
+ * Whether to send a refusal after the upgrade. If the sandbox is not started, this is so for every client, because the
+ * toolbox does the same.
+ */
 export const isToldAfterUpgrade = (problem: Problem, request: IncomingMessage): boolean =>
   wordingOf(request) !== undefined && (problem.code === 'not_started' || hidesAnswers(request))
 
@@ -68,8 +71,8 @@ export const refuseSocket = (
   const timer = setTimeout(() => socket.destroy(), withinMs).unref()
   socket.once('close', () => clearTimeout(timer))
   server.handleUpgrade(request, socket, head, async (client) => {
-    // After an error, such as a message that is too long, read and drop the rest. Otherwise the kernel could reset the
-    // connection before the client has read the reason.
+    // After an error, read and drop the rest. Otherwise the kernel could reset the connection before the client has read
+    // the reason.
     client.on('error', () => socket.resume().end())
     await sendWhole(client, JSON.stringify(last)).catch(() => undefined)
     closeWith(client, 1011, reason)

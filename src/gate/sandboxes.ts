@@ -12,8 +12,8 @@ export type SandboxPlace = { sandbox: SandboxHere | undefined; link: RunnerLink 
 
 const mostRunners = 64
 /**
- * Milliseconds for which a call waits until the runner reports the generation that control requires. A runner that must
- * connect to control first needs a second or two.
+ * Milliseconds for which a call waits until the runner reports the required generation. A runner that must first connect to
+ * control needs a second or two.
  */
 const takenMs = 10_000
 /**

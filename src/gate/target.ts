@@ -14,7 +14,10 @@ export type Target = {
   queryToken: string | undefined
   /** The credential in a signed file URL. */
   signature: Credential | undefined
-  /** True if the runner can answer the call without the agent, so that the sandbox may be paused. The call is then no activity. */
+  /**
+   * True if the runner can answer the call without the agent, so that the sandbox may be paused. Such a call does not count
+   * as activity.
+   */
   onlyLooks: boolean
   /** The toolbox port, if the call came by a signed preview URL of that port. */
   port?: typeof toolboxPort

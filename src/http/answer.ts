@@ -17,7 +17,6 @@ export const hasBody = ({ headers }: Pick<IncomingMessage, 'headers'>): boolean 
 
 const isUnread = (request: IncomingMessage): boolean => !request.complete && hasBody(request)
 
-/** Reads the rest of a request's body and discards it. If a limit is exceeded, destroys the connection. */
 const readAway = (request: IncomingMessage, { mostBytes, longestMs, silentMs }: ReadAwayBounds): void => {
   const { socket } = request
   const endsAt = performance.now() + longestMs
@@ -58,7 +57,7 @@ export const answersWithin = (bounds: ReadAwayBounds = usualBounds): typeof Serv
       super.writeContinue(callback)
     }
 
-    // Node's `writeHead` has two forms with different arguments. This method passes the arguments on unchanged, in either form.
+    // Node's `writeHead` has two forms, so the arguments are passed on unchanged.
     override writeHead(...head: unknown[]): this {
       if (isUnread(this.req) && !this.#canReadAll()) this.shouldKeepAlive = false
       return super.writeHead(...(head as Parameters<ServerResponse['writeHead']>)) as this

@@ -32,8 +32,8 @@ export type ConnectionBounds = {
 export const headTimes = { headersTimeout: 10_000, connectionsCheckingInterval: 2000 }
 
 /**
- * Maximum number of connections that the kernel keeps until the server accepts them. If one more comes, the kernel drops
- * it, and its client tries again a second later.
+ * Maximum number of connections that the kernel keeps until the server accepts them. The client of a further one tries
+ * again a second later.
  */
 export const backlog = 4096
 
@@ -101,8 +101,7 @@ export class Connections {
   watch(server: Server): void {
     const isTls = server instanceof TlsServer
     server.on('connection', (socket) => {
-      // Without a remote address, the client has reset the connection already. It cannot be counted for a network, and
-      // nobody would get the answers.
+      // Without a remote address, the client has reset the connection already, and nobody would get the answers.
       if (socket.remoteAddress === undefined) socket.destroy()
       else this.#add(socket, socket.remoteAddress, isTls ? endsOf(socket) : undefined)
     })

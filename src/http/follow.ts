@@ -1,15 +1,11 @@
-// Records each call of a server for telemetry. If another server of the process, such as the gate's, has begun the record,
-// this server only adds the route and the outcome.
+// Records each call of a server for telemetry. If another server of the process has begun the record, this server only adds to it.
 import type { FastifyInstance, FastifyRequest } from 'fastify'
 import { type Attributes, isFollowed } from '#src/kit/telemetry/telemetry.ts'
 import type { Problem } from '#src/problems.ts'
 import { type FollowedCall, findFollowed, followCall } from './followed-call.ts'
 
 const calls = new WeakMap<FastifyRequest, FollowedCall>()
-/**
- * Calls whose record this server has begun, so that it must end the record too. Another server, such as the gate's, ends
- * all others.
- */
+/** Calls whose record this server has begun, and so must end. Another server, such as the gate's, ends the others. */
 const followedHere = new WeakSet<FastifyRequest>()
 
 /** Runs `work` in the trace of the call. Code that runs after the body was read needs this, because Node then forgets the trace. */

@@ -3,10 +3,7 @@
 /** Maximum number of values in a JSON body. Every valid request of our API has fewer. */
 export const mostValues = 10_000
 
-/**
- * Maximum depth of a JSON body. Every valid request of our API is less deep. Recursive code does not exceed the stack at
- * this depth.
- */
+/** Maximum depth of a JSON body, at which recursive code does not exceed the stack. Every valid request is less deep. */
 export const deepest = 64
 
 /** Returns the index of the quote at the end of a string. `start`: the index of the quote at its beginning. */

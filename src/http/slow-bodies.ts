@@ -1,5 +1,5 @@
-// Ends request bodies that arrive too slowly, with which a caller could keep its connection open for ever. The minimum
-// speed is far below that of a slow network.
+// Ends request bodies that arrive too slowly: a caller could keep its connection open with one for ever. The minimum speed
+// is far below that of a slow network.
 import type { IncomingMessage } from 'node:http'
 
 export type SlowBodiesBounds = {

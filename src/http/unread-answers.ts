@@ -8,8 +8,8 @@ import { Shares } from './shares.ts'
 const largeBytes = 64 * 1024
 
 /**
- * An answer is cut off if its client reads nothing for this many milliseconds. The server notices reading only about once
- * per megabyte, so the limit is long.
+ * An answer is cut off if its client reads nothing for this many milliseconds. It is long, because the server notices
+ * reading only about once per megabyte.
  */
 const longestIdleMs = 300_000
 

@@ -1,5 +1,5 @@
-// Calls of Daytona's public API that a server does not serve. They answer 404 with the reason. Otherwise a caller would
-// believe that the URL is wrong.
+// Calls of Daytona's public API that a server does not serve. They answer 404 with the reason, so that callers do not doubt
+// the URL.
 import type { FastifyInstance } from 'fastify'
 import { Problem } from '#src/problems.ts'
 import type { Route } from './route.ts'

@@ -139,8 +139,8 @@ const convertTexts = (schema: TSchema, value: Record<string, unknown>) => {
 }
 
 /**
- * Returns the value without unknown fields, and with defaults filled in. A body that matches its schema exactly is returned
- * at once, because the rest takes milliseconds.
+ * Returns the value without unknown fields, and with defaults filled in. A body that matches exactly is returned at once,
+ * because the rest takes milliseconds.
  */
 const cleaned = (schema: TSchema, part: Part, given: unknown, exact: Check | undefined): unknown => {
   // An object with another prototype may inherit properties. They are not fields of the body, so it is copied without them.

@@ -57,8 +57,8 @@ export class CauseBudget {
   }
 
   /**
-   * Counts a log line by its cause, and returns whether it may be written. A minute begins with the first line. At its end,
-   * `tell` gets the number of lines of this cause that were not written.
+   * Counts a log line by its cause, and returns whether it may be written. At the end of a minute, `tell` gets the number
+   * of lines of this cause that were not written.
    */
   take(cause: string, tell: Count['tell']): boolean {
     if (!this.#isCounting) {

@@ -1,5 +1,5 @@
-// Lets a small helper process (native/serve.c) start programs for this process. Starting a program copies the process that
-// starts it, and a large process can do nothing else meanwhile.
+// Lets a small helper process (native/serve.c) start programs. Starting a program copies the process that starts it, which
+// blocks a large process for milliseconds.
 import { type ChildProcessByStdio, spawn } from 'node:child_process'
 import type { Socket } from 'node:net'
 import type { Readable, Writable } from 'node:stream'

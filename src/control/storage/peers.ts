@@ -78,7 +78,6 @@ export class Peers<News extends object> {
     return this.#heardAt.size > 0
   }
 
-  /** Sends all waiting news in order. News that is added during the sending is sent in the next round. */
   async #tellAll(): Promise<void> {
     this.#isTelling = true
     while (this.#untold.length > 0) await this.#send(inBatches(this.#untold.splice(0)))

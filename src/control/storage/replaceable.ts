@@ -12,10 +12,7 @@ type Replaceable<P> = { sql: P; close: (seconds: number) => Promise<void> }
  */
 const drainSeconds = 5
 
-/**
- * Opens a pool that can be replaced. `onLost` is called at every replacement. The returned `sql` can be used like a pool of
- * the driver.
- */
+/** `onLost` is called at every replacement. The returned `sql` can be used like a pool of the driver. */
 export const openReplaceable = <P extends Pool>(
   open: (onclose: () => void) => P,
   onLost: () => void = () => {},

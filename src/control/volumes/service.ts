@@ -54,8 +54,8 @@ const checkVolumeName = (given: string): string => {
 }
 
 /**
- * Throws if the organization has more volumes than its quota allows. Call this after the new volume is inserted. A deleted
- * volume counts until its runner has removed its files.
+ * Throws if the quota is exceeded. Call this after the new volume is inserted. A deleted volume counts until its files are
+ * removed.
  */
 const checkQuota = async (transaction: Transaction, organizationId: string): Promise<void> => {
   // The second statement runs when the first has the lock, so it counts volumes that other transactions committed meanwhile.

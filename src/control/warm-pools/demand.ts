@@ -5,7 +5,7 @@ import type { RunningParts } from '../running.ts'
 
 /** Half-life of the demand in seconds: a create that is this old counts half as much as a new create. */
 const halfLifeSeconds = 300
-/** A pool with less demand (a number of creates, in which older ones count less) is deleted. */
+/** A pool with less demand is deleted. The demand is a number of creates, in which older ones count less. */
 const least = 0.05
 
 /** Maximum number of half-lives by which a demand is reduced. A much larger number would underflow in the database. */

@@ -15,7 +15,10 @@ import { Problem } from '#src/problems.ts'
 import type { RunningParts } from '../running.ts'
 import { fadedDemand } from './demand.ts'
 
-/** Control starts a warm sandbox only while fewer sandboxes of the region are starting. Sandboxes of callers count too. */
+/**
+ * Control starts a warm sandbox only while fewer than this many sandboxes of the region are starting. Sandboxes of callers
+ * count too.
+ */
 const atOnce = 2
 const poolsPerSweep = 100
 const againAfterSeconds = 60
@@ -129,7 +132,7 @@ const step = async (parts: RunningParts, poolId: string): Promise<Next> =>
       select sandboxes.*, runners.state as runner from sandboxes left join runners on runners.id = runner_id
       where warm_pool_id = ${pool.id} and desired_state <> 'destroyed' and sandboxes.state <> 'destroyed'
       order by sandboxes.created_at desc, sandboxes.id`
-    // No create can claim a warm sandbox of a drained runner, so it is replaced. One of a silent runner is kept.
+    // No create can claim a warm sandbox of a drained runner, so it is replaced. A warm sandbox of a silent runner is kept.
     const isBroken = ({ state, runner }: (typeof warm)[number]) =>
       (state !== 'started' && state !== 'creating') || runner === 'disabled'
     const broken = warm.filter(isBroken)

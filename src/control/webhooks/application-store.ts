@@ -83,8 +83,8 @@ export const listToRetry = (
     where retry_at <= ${now} and provider = ${provider} order by retry_at limit 20`
 
 /**
- * If an attempt to create the application is due, stores the time of the next one and returns true. Only one process gets
- * true, and must make the attempt.
+ * If an attempt is due, stores the time of the next one and returns true. Only one process gets true, and must make the
+ * attempt.
  */
 export const takeRetry = async (sql: Sql, organizationId: string, now: Date, next: Date): Promise<boolean> => {
   const rows = await sql`

@@ -210,8 +210,7 @@ export const resend = async (
   const { database, clock } = parts
   await getEndpoint(parts, organizationId, id)
   const isFound = await database.transaction(async (transaction) => {
-    // Without the lock, the endpoint could be deleted or disabled before the delivery is inserted, and the delivery would
-    // stay in the queue forever.
+    // Otherwise the endpoint could be deleted or disabled before the insert, and the delivery would stay in the queue forever.
     await lockQueue(transaction)
     const endpoint = await findEndpoint(transaction, organizationId, id)
     if (endpoint === undefined) throw new Problem('not_found', 'There is no such webhook endpoint.')

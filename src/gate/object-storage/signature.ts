@@ -16,10 +16,7 @@ export type SignedCall = {
   payload: string
 }
 
-/**
- * Values to check the signatures of a body's chunks. `signature`: the signature of the call, from which that of the first
- * chunk is computed.
- */
+/** Values to check the signatures of a body's chunks. The first is computed from `signature`, that of the call. */
 export type SigningKey = { key: Buffer; scope: string; datetime: string; signature: string }
 
 const shape =

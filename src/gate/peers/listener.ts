@@ -99,8 +99,8 @@ export const listenForPeers = async ({
     if (unproved.size > mostUnproved) unproved.values().next().value?.destroy()
   })
 
-  // A gate that an attacker controls must not use up the connections of all other gates. So if there are too many, the host
-  // with the most connections loses its oldest.
+  // A gate that an attacker controls must not use up all connections. If there are too many, the host with the most loses
+  // its oldest.
   const proved = new Map<string, Set<Duplex>>()
   let provedCount = 0
   const admit = (hostId: string, socket: Duplex) => {

@@ -1,5 +1,5 @@
-// Calls the gate of another machine. Connections are kept for later calls. While calls are open, this gate regularly asks
-// the other gate whether it is alive, because a machine that has lost its power closes no connection.
+// Calls the gate of another machine. While calls are open, this gate regularly asks the other one whether it is alive: a
+// machine without power closes no connection.
 import type { ClientRequest, IncomingMessage } from 'node:http'
 import { Agent, request } from 'node:https'
 import type { Duplex } from 'node:stream'
@@ -27,8 +27,8 @@ export type PeerBounds = {
 }
 
 /**
- * Milliseconds for which this gate waits until the other gate has connected to a port in a sandbox. The other gate has a
- * shorter timeout (inside.ts), so its answer usually comes in time.
+ * Milliseconds to wait until the other gate has connected to a port. Its own timeout (inside.ts) is shorter, so it usually
+ * answers in time.
  */
 const dialMs = 30_000
 /** Maximum size, in bytes, of the head of an answer from the other gate. The limit also applies to answers of the toolbox. */
@@ -168,8 +168,8 @@ export class Peer implements Disposable {
   }
 
   /**
-   * Returns the error that a caller gets if the other gate cannot be used. Logs the reason only if it has changed, or if
-   * the other gate has answered since the last failure.
+   * Returns the error that a caller gets if the other gate cannot be used. Logs the reason only once, until it changes or
+   * the gate answers again.
    */
   readonly failure = (cause: unknown): Problem => {
     if (cause instanceof Problem) return cause

@@ -18,10 +18,7 @@ export type PreviewAddress = {
    * empty.
    */
   prefix: string
-  /**
-   * Path and query for the server in the sandbox, without fields that only the gate reads. The path is empty or starts with
-   * a slash.
-   */
+  /** For the server in the sandbox, without fields that only the gate reads. The path is empty or starts with a slash. */
   path: string
   query: string
   queryToken: string | undefined
@@ -49,7 +46,7 @@ const nameOf = (host: string) =>
 /** Whether the host name means the machine that uses it: `localhost` or a loopback address. */
 const isLoopback = (name: string) => name === 'localhost' || name === '::1' || /^127(?:\.\d{1,3}){3}$/.test(name)
 
-/** Whether the name means the gate itself. A call without a host name does not come from a browser, so it is for the gate too. */
+/** Whether the name means the gate itself. A call without a host name comes from no browser, so it is for the gate. */
 const isOwnName = (name: string, ownName: string) =>
   name === '' || name === ownName || isIP(name) !== 0 || (isLoopback(name) && isLoopback(ownName))
 

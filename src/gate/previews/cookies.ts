@@ -14,10 +14,7 @@ const mostTokens = 4
 
 const plainName = (name: string) => (name.startsWith(hostPrefix) ? name.slice(hostPrefix.length) : name)
 
-/**
- * Whether the gate or the API uses this name for its own cookies. Cookies ignore ports, so a preview by path also gets
- * those of an API on its host.
- */
+/** Whether the gate or the API uses this name for its own cookies. A preview on the host of an API gets its cookies too. */
 const isOurs = (name: string) => /^(?:__host-)?(?:daytona-sandbox-auth-|alcove[-_])/i.test(decodedFully(name))
 
 const split = (header: string | undefined) =>
@@ -41,8 +38,8 @@ export const tokensOf = (header: string | undefined, sandbox: string): string[] 
 }
 
 /**
- * Whether a cookie says that the visitor has accepted the warning page. Over TLS, for a preview with its own host name, the
- * cookie's name must begin with `__Host-`, so that no other host can have set it.
+ * Whether a cookie says that the visitor has accepted the warning page. Over TLS, on a host of its own, the cookie must
+ * begin with `__Host-`, so that no other host can have set it.
  */
 export const hasAccepted = (
   header: string | undefined,

@@ -131,8 +131,8 @@ const targetOf = (visit: Visit): string => {
 }
 
 /**
- * Translates a redirect of the sandbox's server for the visitor. The server does not know the token in the preview's
- * address, and rarely knows the path prefix.
+ * Translates a redirect for the visitor: the sandbox's server does not know the token in the address, and rarely the path
+ * prefix.
  */
 const locationOf = (location: string, address: PreviewAddress, access: Access): string => {
   const [, scheme = '', authority, rest = ''] = /^([a-z]+:)?\/\/([^/?#\\]*)(.*)$/is.exec(location) ?? []
@@ -146,8 +146,8 @@ const locationOf = (location: string, address: PreviewAddress, access: Access): 
 }
 
 /**
- * Headers that give a page an opaque origin. Previews by path share the gate's origin, so otherwise a page could read all
- * previews that its visitor may see.
+ * Headers that give a page an opaque origin. Previews by path share an origin, so a page could otherwise read all its
+ * visitor's previews.
  */
 const ofNoOrigin = [
   'Content-Security-Policy',

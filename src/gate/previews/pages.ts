@@ -22,8 +22,7 @@ const look = async () => {
   if (document.hidden) return
   const headers = { 'X-Daytona-Skip-Last-Activity-Update': 'true' }
   const answer = await fetch(location.href, { method: 'HEAD', headers, redirect: 'manual', cache: 'no-store' })
-  // Ignore a 401: for a preview by path, the gate accepts the cookie only when a browser opens a page, and not for this
-  // HEAD request.
+  // Ignore a 401: for a preview by path, the gate does not accept the cookie of this HEAD request.
   if (answer.status !== status && answer.status !== 401) location.reload()
 }
 setTimeout(look, 1000)

@@ -45,8 +45,8 @@ const isWarned = ({ request, address, access }: Visit): boolean =>
   !hasAccepted(request.headers.cookie, address, access.sandboxId, protocolOf(request) === 'https')
 
 /**
- * Whether content may be served at this address. A sandbox's name does not suffice: it means different sandboxes in
- * different organizations and over time, and browsers store data per host name.
+ * Whether content may be served at this address. A sandbox's name does not suffice: it may mean another sandbox later, and
+ * browsers store data per host name.
  */
 export const isAtId = (address: PreviewAddress, { sandboxId, openedBy }: Access): boolean =>
   address.sandbox === sandboxId || openedBy === 'signed-preview'
@@ -69,8 +69,7 @@ export const showPreview = async (inside: Pick<Inside, 'request'>, show: Show): 
   const isSecure = protocolOf(request) === 'https'
   const { sandboxId, openedBy, warnsVisitors } = access
   const { queryToken, prefix, path, query } = address
-  // A person is redirected once to an address without the token, so that no history, bookmark or referrer has the token. A
-  // cookie replaces it.
+  // A cookie replaces the token, so that a person's history, bookmarks and referrers do not have it.
   const ownCookies =
     openedBy === 'preview-query' && queryToken !== undefined
       ? [authCookie(address, sandboxId, queryToken, isSecure)]

@@ -49,14 +49,12 @@ const isLink = ({ method, headers }: IncomingMessage): boolean =>
     (headers['sec-fetch-mode'] === 'navigate' && (method === 'GET' || method === 'HEAD')))
 
 /**
- * Whether the visitor, and not another sandbox's page, has caused the request. Otherwise its cookie is not accepted. A
- * browser treats all previews below one domain as one site, so it sends the cookie with requests of another sandbox's page
- * too.
+ * Whether the visitor, and not another sandbox's page, has caused the request. For a browser, all previews below one domain
+ * are one site. So it sends the cookie with requests of another sandbox's page too.
  */
 const isOfVisitor = (request: IncomingMessage, { host, prefix }: PreviewAddress): boolean => {
   const { origin, referer, 'sec-fetch-site': site } = request.headers
-  // All previews by path share one origin. A request is accepted only if it opens a page by a link, because the page with
-  // the link cannot read the opened page.
+  // All previews by path share one origin. Only links are accepted, because the page with the link cannot read the opened page.
   if (prefix !== '') return isLink(request) && !isFramed(request)
   if (site === 'same-origin' || site === 'none') return true
   const from = origin ?? referer

@@ -1,6 +1,6 @@
-// Access to the portal, the web page on which an organization manages its webhooks. A link opens the portal once, and only
-// for 10 minutes. The browser then has a session of one hour, in a cookie. Link and session end when their user is neither
-// owner nor operator any more, or when the API key that made the link is deleted.
+// Access to the portal, the web page on which an organization manages its webhooks. A link works once, and only for 10
+// minutes. The browser then has a session of one hour, in a cookie. Link and session end when their user is neither owner
+// nor operator any more, or when the API key that made the link is deleted.
 import { randomBytes } from 'node:crypto'
 import { isMakerGone } from '#src/control/auth/maker.ts'
 import { hashKey, isSameHash } from '#src/control/auth/secret.ts'
