@@ -17,7 +17,6 @@ import { readTargetUrl } from './target.ts'
 
 const loopback = readNetworks('127.0.0.0/8')!
 
-/** Starts a server on 127.0.0.1 that counts its connections. */
 const serve = async (listener: RequestListener) => {
   let connections = 0
   const server: Server = createServer(listener).on('connection', () => {

@@ -10,10 +10,7 @@ type Interfaces = NodeJS.Dict<Pick<NetworkInterfaceInfo, 'address' | 'cidr'>[]>
 /** Shortest prefix of a network that counts as local. Larger networks are ignored. */
 const shortest = { ipv4: 8, ipv6: 32 }
 
-/**
- * Lists the networks of this host that have public addresses. Private networks are left out, because target.ts refuses
- * private addresses anyway.
- */
+/** Lists the networks of this host that have public addresses. target.ts refuses private addresses anyway. */
 export const readOwnNetworks = (
   interfaces: Interfaces = networkInterfaces(),
   next: readonly NextNetwork[] = readNextNetworks(),

@@ -1,4 +1,4 @@
-// Decides whether a URL that a user gave may be called, and at which addresses. A later DNS answer then has no effect.
+// Decides whether a URL that a user gave may be called, and at which addresses. The call then asks no DNS server.
 import type { LookupAddress } from 'node:dns'
 import { isIP } from 'node:net'
 import { isPublicAddress, isWithin, type Networks } from '#src/kit/networks.ts'
