@@ -69,7 +69,6 @@ export type Settings = {
   dashboardUrl: string | undefined
   /** The directory of the built dashboard. Undefined if this server has no dashboard. */
   dashboardDirectory: string | undefined
-  /** Number of days for which audit rows are kept. */
   auditDays: number
   /** Minutes without a heartbeat after which a runner counts as lost. 0: only the operator can give up a runner. */
   lostAfterMinutes: number
