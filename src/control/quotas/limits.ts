@@ -83,7 +83,7 @@ export const checkOpen = ({ id, enforcesQuota }: Pick<Region, 'id' | 'enforcesQu
   throw new Problem('quota_exceeded', `This organization has no quota in the region "${id}".`)
 }
 
-/** Returns the time at which a sandbox that is created now must end at the latest, or null if there is no limit. */
+/** Returns when a sandbox that is created now must end at the latest; null: no limit. */
 export const endOfLife = ({ longestLife }: Pick<Quota, 'longestLife'>, now: Date): Date | null =>
   longestLife === null ? null : new Date(now.getTime() + longestLife * 60_000)
 

@@ -17,10 +17,7 @@ type Class = RegionUsage['sandboxClass']
 
 type QuotaPlace = { region: RegionRow; sandboxClass: Class; quota: RegionQuotaRow | undefined; held: Held }
 
-/**
- * Lists every pair of a region and a sandbox class for which the organization may create sandboxes, has a quota, or has
- * sandboxes.
- */
+/** Lists the pairs of region and sandbox class where the organization may create sandboxes, has a quota, or has sandboxes. */
 const listPlaces = async ({ database }: UsageParts, organizationId: string): Promise<QuotaPlace[]> => {
   const { sql } = database
   const [regions, quotas, held] = await Promise.all([
