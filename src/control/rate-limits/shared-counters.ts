@@ -5,10 +5,7 @@ import type { Parts } from '../parts.ts'
 import { Peers } from '../storage/peers.ts'
 
 const tellEveryMs = 250
-/**
- * Maximum number of counts that wait to be sent to other processes. Further counts are kept in this process, and never
- * sent.
- */
+/** Maximum number of counts that wait to be sent to other processes. Further counts are never sent. */
 const mostUntold = 10_000
 
 type News = { counter: string; key: string; points: number; seconds: number }
