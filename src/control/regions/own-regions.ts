@@ -24,7 +24,7 @@ export type OwnRegionParts = Pick<Parts, 'database' | 'clock' | 'encryption'> & 
 
 const mostPerOrganization = 100
 
-/** The database column for the URL of each service of a region. Each key is the name of the field in request bodies. */
+/** For each URL of a region: its field in request bodies, and its database column. */
 const addresses = {
   proxyUrl: 'proxy_url',
   sshGatewayUrl: 'ssh_gateway_url',
@@ -35,7 +35,6 @@ const addresses = {
 type Field = keyof typeof addresses
 type Addresses = { [F in Field]?: string | null }
 
-/** Returns the URLs of the body. Throws 400 if a URL is invalid. */
 const readAddresses = (body: Addresses): Addresses => {
   const fields = (Object.keys(addresses) as Field[]).filter((field) => body[field] !== undefined)
   return Object.fromEntries(
