@@ -141,7 +141,7 @@ const FromRunnerShape = Type.Union([
 
 const shape = Compile(FromRunnerShape)
 
-/** Maximum unhandled messages of one runner. At more, control closes the link, and the runner connects again. */
+/** Maximum unhandled messages of one runner. Above it, control closes the link, and the runner connects again. */
 const mostWaiting = 10_000
 
 const readMessage = (data: RawData): FromRunner | undefined => {

@@ -144,8 +144,8 @@ const countOn = async (transaction: Transaction, id: string): Promise<number> =>
 }
 
 /**
- * Removes a runner other than the server's own. Its id is never used again. Disks of sandboxes and volumes on the
- * runner are lost, and then the call needs `force`.
+ * Removes a runner other than the server's own. Its id is never used again. If it has disks of sandboxes or volumes,
+ * these are lost, and the call needs `force`.
  */
 export const removeRunner = async (parts: RunningParts, id: string, isForced: boolean): Promise<void> => {
   const { database, clock, links } = parts
