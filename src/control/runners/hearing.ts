@@ -1,5 +1,5 @@
-// Decides in which regions a silent runner may be declared lost. Not while most runners of a region are silent, or soon after a
-// time when control could receive no heartbeats. Then the network, control or the database is more likely at fault.
+// Decides in which regions a silent runner may be declared lost. If most runners of a region are silent, or control could receive
+// no heartbeats until recently, the runner itself is probably not at fault.
 import type { Sql } from '#src/control/storage/database.ts'
 import type { RunningParts } from '../running.ts'
 import { silentBefore } from './leases.ts'

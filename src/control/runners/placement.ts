@@ -1,6 +1,6 @@
-// Chooses the runner of a sandbox. The lock of the runner's row prevents that two creates use the last free resources. Used
-// resources are always summed up anew, so no stored counter can be wrong. A create first locks only a few runners, so that creates
-// seldom wait for each other.
+// Chooses the runner of a sandbox, and locks its row, so that two creates cannot use the last free resources. Used resources are
+// summed up each time, so no stored counter can be wrong. A create first locks only a few runners: creates should not wait for each
+// other.
 
 import { hasNoLeftover } from '#src/control/sandboxes/record/leftovers.ts'
 import { statesHoldingCompute, statesHoldingDisk } from '#src/control/sandboxes/record/lifecycle.ts'
