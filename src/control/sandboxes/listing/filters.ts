@@ -76,10 +76,7 @@ const presentAndEvicted =
 type Where = {
   organizationId: string
   among: Among
-  /**
-   * Makes the SQL LIKE pattern for a searched text. The cursor listing matches prefixes; the paginated listing matches
-   * any part of a value.
-   */
+  /** Makes the LIKE pattern for a searched text. The cursor listing matches prefixes, the paginated listing any part. */
   match: (text: string) => string
 }
 

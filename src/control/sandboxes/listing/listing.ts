@@ -63,7 +63,7 @@ const orderOf = (sql: Sql, { column, order }: { column: string; order: 'asc' | '
 const listedText = listedColumns.map((name) => `sandboxes.${name}`).join(', ')
 const listed = (sql: Sql): Piece => sql.unsafe(listedText)
 
-/** SQL that reads the rows of sandboxes. The query that contains it must define `picked`, a table of their ids. */
+/** SQL that reads rows of sandboxes. The query around it must define `picked`, a table of their ids. */
 const rowsOf = (sql: Sql, columns: Piece, order: Piece) => sql`
   select ${columns}, runners.is_silent as runner_is_silent, runners.last_heartbeat_at as runner_heartbeat_at,
       runners.gate_public_url as runner_gate_url
@@ -235,10 +235,7 @@ const inOrder = (rows: ListedRow[], { valueOf: keyOf }: Sort, order: 'asc' | 'de
   return rows.sort((a, b) => sign * (compareKeys(keyOf(a), keyOf(b)) || compareKeys(a.id, b.id)))
 }
 
-/**
- * Lists sandboxes by cursor. If destroyed sandboxes are requested, those that an operator evicted within a day before
- * `now` are included.
- */
+/** Lists sandboxes by cursor. Destroyed sandboxes: only those that an operator evicted within a day before `now`. */
 export const listSandboxes = async (
   database: Database,
   organizationId: string,

@@ -111,7 +111,6 @@ type StateRow = {
   settled: boolean
   /** True if the sandbox uses cpu and memory of its runner in this state. */
   holdsCompute: boolean
-  /** True if the sandbox uses disk of its runner in this state. */
   holdsDisk: boolean
   /** Seconds in this state after which the sandbox is treated as stuck. `null`: never. */
   stuckAfterSeconds: number | null

@@ -32,7 +32,6 @@ const itemsOf = (field: string, given: string | null | undefined): string[] => {
   throw new Problem('bad_request', `${field} holds at most ${mostItems} items, not ${items.length}`)
 }
 
-/** Returns the items without duplicates; `null` for an empty list. */
 const listOf = (items: readonly string[]): string[] | null => (items.length === 0 ? null : [...new Set(items)])
 
 const isCidr = (text: string): boolean => {

@@ -1,5 +1,4 @@
-// Functions that write columns of a sandbox other than its state: progress, facts that its runner reports, and settings
-// that its runner needs.
+// Writes columns of a sandbox other than its state: progress, facts that its runner reports, and settings that its runner needs.
 import { noSandbox } from '#src/problems.ts'
 import type { Piece, Sql, Transaction } from '../../storage/database.ts'
 import { statesAwaitingImage } from './lifecycle.ts'
@@ -48,7 +47,7 @@ export const forgetDestroyed = async (sql: Sql, id: string): Promise<void> => {
  * sandboxes.
  */
 export const leaveRunner = async (sql: Sql, runnerId: string, now: Date): Promise<void> => {
-  // Another runner of the region gets the sandboxes that are to be destroyed and have an archive. It deletes the archives.
+  // Sandboxes that are to be destroyed and have an archive go to another runner of the region, which deletes the archive.
   await sql`
     update sandboxes set runner_id = other.id
     from runners gone cross join lateral (

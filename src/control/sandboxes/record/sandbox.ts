@@ -26,7 +26,6 @@ export type SandboxRow = ColumnValues & {
   /** Columns of the table `runners`, for the sandbox's runner. */
   runner_is_silent?: boolean | null
   runner_heartbeat_at?: Date | null
-  /** The time at which the sandbox's runner was marked as lost. */
   runner_lost_at?: Date | null
   /**
    * Address at which the runner serves the toolboxes of its sandboxes. `null` until the runner has connected for the
@@ -100,10 +99,7 @@ type Unlike<N extends ListedColumn | RecordedColumn> = {
   [C in N]: NonNullable<AsText<SandboxRow[C]>> extends ShownValue<C> ? never : C
 }[N]
 type Never<T extends never> = T
-/**
- * Compile-time check: if a column's type differs from the type of its field in the reply, `listedAs` or `recordedAs`
- * must convert the column.
- */
+/** Compile-time check: `listedAs` or `recordedAs` must convert every column whose type differs from that of its field. */
 export type ShownAsTheyAre = Never<
   Unlike<Exclude<ListedColumn | RecordedColumn, keyof typeof listedAs | keyof typeof recordedAs>>
 >

@@ -49,7 +49,7 @@ export const nameTaken = (name: string | undefined, cause: unknown): Problem =>
 
 /**
  * Finds a sandbox of this organization that is neither destroyed nor an unclaimed warm one. A text like an id is never
- * compared with names: otherwise a sandbox with a deleted one's id as name would get its calls.
+ * taken for a name. Otherwise somebody could name a sandbox like a deleted one's id, and get its calls.
  */
 export const findSandbox = async (
   sql: Sql,
@@ -106,7 +106,7 @@ const event = (sql: Sql, from: SandboxState | null, change: StateChange, now: Da
   )
   select * from written`
 
-/** Marks JSON columns for the driver. Otherwise it would not write objects as JSON, and would write arrays as PostgreSQL's. */
+/** Marks JSON columns for the driver. Otherwise it would write no JSON, and arrays as text arrays of PostgreSQL. */
 const asWritten = <T extends Partial<ColumnValues>>(sql: Sql, values: T): T => {
   const written = { ...values }
   for (const name of jsonColumns) {
@@ -227,8 +227,8 @@ export const updateSandbox = async (
 }
 
 /**
- * Replaces all labels. If the default language of `code-run` changes, the generation grows, so that the runner gets it.
- * Not in `error`, and not while the sandbox is to be destroyed.
+ * Replaces all labels. If the default language of `code-run` changes, the generation grows, except in `error` and while
+ * the sandbox is to be destroyed. So the runner gets the language.
  */
 export const writeLabels = async (
   sql: Sql,

@@ -1,4 +1,4 @@
-// The timeline of a sandbox: each change of its state, with time, actor and reason. It can be read by the sandbox's id for some
+// The timeline of a sandbox: each change of its state, with time, actor and reason. Its organization can read the timeline for some
 // days after the sandbox is destroyed.
 
 import { readCursor, writeCursor } from '#src/control/cursor.ts'
@@ -106,8 +106,8 @@ export const addMishap = async (
 }
 
 /**
- * Writes into the timelines of these runners' sandboxes that their host does not answer. Destroyed, archived and
- * unclaimed ones are left out.
+ * Writes into the timelines of these runners' sandboxes that their host does not answer. Leaves out destroyed, archived
+ * and unclaimed warm sandboxes.
  */
 export const noteSilence = async (sql: Sql, runnerIds: readonly string[], now: Date): Promise<void> => {
   await sql`

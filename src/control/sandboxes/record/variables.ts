@@ -1,5 +1,4 @@
-// The environment variables that a user sets for the processes of a sandbox, and the variables of the image that the
-// user removes.
+// The environment variables that a user sets for a sandbox, and the image's variables that the user removes.
 import { isDeepStrictEqual } from 'node:util'
 import { Problem } from '#src/problems.ts'
 import type { VariableChange } from '#src/wire/access.ts'

@@ -23,10 +23,7 @@ const wellAgain = { error_reason: null, recoverable: null, resize_from: null } a
 /** Columns of a sandbox whose disk is on a runner. The store may still have an older archive. */
 const onRunner = { archived_at: null, archive_not_before: null } as const
 
-/**
- * Returns whether control is moving the sandbox away from a runner that is being emptied, and will start it again by
- * itself.
- */
+/** Returns whether control moves the sandbox off an emptied runner, and will start it again. */
 const isMoving = ({ emptying }: SandboxRow): boolean => emptying === 'restart' || emptying === 'restarting'
 
 /** Returns the new value of `emptying` for a started sandbox. `refused`: its host could not archive it, so no sweep tries again. */
@@ -224,10 +221,7 @@ const confirmGone = async ({ database, clock }: RunningParts, row: SandboxRow): 
   await writeGone(database.sql, row.id, clock.now())
 }
 
-/**
- * Stores the progress that a runner reports for a move. While a move makes progress, its sandbox is not treated as
- * stuck.
- */
+/** Stores the progress of a move. While a move makes progress, its sandbox is not treated as stuck. */
 export const applyProgress = async (
   { database, clock }: RunningParts,
   runnerId: string,

@@ -18,10 +18,7 @@ import { pause } from '../verbs/pause.ts'
 type Timer = 'ttl' | 'stuck' | 'auto-stop' | 'auto-pause' | 'auto-archive' | 'auto-delete' | 'purge'
 
 const rowsPerSweep = 500
-/**
- * Maximum number of automatic archives on one runner at the same time. A runner makes at most this many archives at
- * once (src/runner/keeping/keeper.ts).
- */
+/** Maximum number of automatic archives on one runner at once, which is the runner's own limit (src/runner/keeping/keeper.ts). */
 const mostArchiving = 4
 const hoursKeptWhenDestroyed = 24
 

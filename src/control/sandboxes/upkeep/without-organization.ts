@@ -15,9 +15,7 @@ import { destroy } from '../verbs/destroy.ts'
 import { forgetKeysOf } from '../verbs/idempotency.ts'
 
 const reason = 'Its organization was deleted.'
-/**
- * Maximum number of sandboxes that one sweep destroys, so that the other steps of the sweep are not delayed for long.
- */
+/** Maximum number of sandboxes that one sweep destroys. More would delay the other steps. */
 const mostPerSweep = 200
 
 const destroySome = async (

@@ -18,10 +18,7 @@ import { moveSandbox } from './move.ts'
  */
 const mostLookedAt = 5000
 const mostTried = 500
-/**
- * Maximum number of an organization's placements that may fail in one sweep. The organization's other sandboxes are
- * then left for the next sweep.
- */
+/** Maximum number of an organization's placements that may fail in one sweep. Its other sandboxes wait for the next sweep. */
 const mostRefused = 50
 /**
  * Maximum number of an organization's sandboxes that wait for their image, or whose image failed. They are on no
