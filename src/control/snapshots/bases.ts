@@ -27,7 +27,7 @@ const namesIn = (dockerfile: string): { name: string; isArg: boolean }[] => {
     ...after(/[ \t]--from=([^\s]+)/gi),
     ...after(/[,=]from=([^\s,]+)/gi),
   ]
-  // FROM can use a variable that ARG sets. So the default value of each ARG may be the name of a snapshot too.
+  // FROM can use a variable that ARG sets, so the default value of an ARG may be a snapshot.
   const args = after(/^[ \t]*ARG[ \t]+\w+=["']?([^\s"']+)/gim)
   return [...new Set([...named, ...args])]
     .filter((name) => nameShape.test(name) && name !== 'scratch')

@@ -129,7 +129,6 @@ export const deletableStates = rowsOf('delete').flatMap(([, from]) => (from === 
 type StateRow = {
   /** True while the snapshot cannot be used yet, because its image is being built, pulled or copied. */
   isInMaking: boolean
-  /** True if runners keep the image of the snapshot. */
   keepsImage: boolean
 }
 

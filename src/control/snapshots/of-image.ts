@@ -47,10 +47,7 @@ export const failSnapshots = async (transaction: Transaction, image: string, rea
   await moveSnapshots(transaction, 'fail', transaction`image = ${image}`, { now, reason })
 }
 
-/**
- * Applies a runner's report of progress with an image to the snapshots of the image, so that they are not treated as
- * stuck.
- */
+/** Applies a report of progress to the snapshots of an image, so that they are not treated as stuck. */
 export const noteProgress = async (sql: Sql, image: string, now: Date): Promise<void> => {
   await moveSnapshots(sql, 'progress', sql`image = ${image}`, { now })
 }

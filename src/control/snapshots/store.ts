@@ -35,10 +35,7 @@ export type Snapshot = {
   /** Digest of the image. Null if the image was built on this server or made from a sandbox. */
   digest: string | null
   progress: Progress | null
-  /**
-   * The region in which sandboxes can be made from the snapshot. Null for the general snapshots, which can be used in
-   * all regions.
-   */
+  /** The region in which sandboxes can be made from the snapshot. Null for general snapshots: all regions. */
   regionId: string | null
 }
 

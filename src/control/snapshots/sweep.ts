@@ -22,8 +22,7 @@ export const sweepSnapshots = async (parts: RunningParts): Promise<void> => {
   const now = clock.now()
   const { sql } = database
   const silentSince = new Date(now.getTime() - silentForSeconds * 1000)
-  // Silent runners cannot report progress. So if all runners of the region are silent, the time limit of the region's
-  // snapshots begins again.
+  // Silent runners cannot report progress. If all runners of a region are silent, its snapshots' time limit begins again.
   await sql`
     update snapshots set updated_at = ${now} from images
     where images.name = snapshots.image and snapshots.state in ${sql(statesInMaking)} and snapshots.updated_at < ${silentSince}

@@ -35,10 +35,7 @@ export const insertSnapshot = async (
   }
 }
 
-/**
- * General snapshots that the guides of the public SDK use. All have the built-in image. They differ in the size of
- * their sandboxes.
- */
+/** General snapshots of the built-in image in several sizes, which the guides of the public SDK use. */
 const sizes = [
   { name: 'daytona-small', cpu: 1, memoryGiB: 1, diskGiB: 3 },
   { name: 'daytona-medium', cpu: 2, memoryGiB: 4, diskGiB: 8 },
