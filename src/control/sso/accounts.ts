@@ -29,8 +29,8 @@ export type AccountParts = Pick<Parts, 'database' | 'clock'> & { callers: Caller
 const pendingDays = 7
 
 /**
- * A user without an own verified address may be an attacker who entered somebody else's. With a link, the address's
- * owner would sign in as the attacker's user.
+ * A user without `ownsAddress` may be an attacker who entered somebody else's address. With a link, the owner of the
+ * address would sign in as the attacker's user.
  */
 const checkMayBeLinked = (user: User): void => {
   if (!user.ownsAddress) throw new Problem('sso_link_refused')
@@ -43,10 +43,11 @@ const checkIsNoOperator = ({ systemRole }: User): void => {
 }
 
 /**
- * Finds the user of a person whose SSO link is not valid any more, because the provider was made again or its issuer
- * changed. The provider must list the person's domain, and the user must have no more permissions than a new member, so
- * that nobody gains permissions by managing providers. Deletes the user's SSO links and API keys, because somebody else
- * may have made them before the domain was listed.
+ * Finds the user of a person whose SSO link is no longer valid, because the provider was made again or its issuer
+ * changed. The provider must list the domain of the address. The user must have no more permissions than a new member,
+ * so that nobody gains permissions by managing providers.
+ *
+ * Deletes the user's SSO links and API keys: somebody else may have made them before the domain was listed.
  */
 const takeBack = async (sql: Transaction, provider: IdentityProvider, { email }: Person): Promise<User | undefined> => {
   const domain = domainOf(email)

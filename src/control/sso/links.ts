@@ -21,10 +21,7 @@ const checkWasDone = (isDone: boolean): void => {
   if (!isDone) throw new Problem('not_found', 'There is no such link that waits for you.')
 }
 
-/**
- * Confirms a link. From then on, whoever signs in with the linked account of the identity provider is signed in as the
- * caller.
- */
+/** Confirms a link. From then on, a sign-in with the linked account is a sign-in as the caller. */
 export const confirmLink = async (parts: LinkParts, caller: Caller, id: string): Promise<void> => {
   await checkActsForUser(parts.database.sql, caller)
   checkWasDone(await acceptLink(parts.database.sql, { id, userId: caller.user.id }, parts.clock.now()))

@@ -1,5 +1,4 @@
-// Tests single sign-on with a real identity provider in a process of its own, and with a simulated browser that has
-// cookies.
+// Tests single sign-on with a real identity provider in another process, and a simulated browser with cookies.
 import assert from 'node:assert/strict'
 import { hash } from 'node:crypto'
 import { after, before, beforeEach, suite, test } from 'node:test'
@@ -136,7 +135,6 @@ suite('a new person', () => {
       [member.role, member.assignedRoles.map((role: { id: string }) => role.id)],
       ['member', [developer]],
     )
-    // The token that the sign-in returned can be used for API calls.
     const me = await sso.app.with(accessToken).get('/users/me')
     assert.deepEqual([me.status, me.body.id, me.body.email], [200, id, 'ada@example.com'])
     const named = { headers: { 'x-daytona-organization-id': organizations.ours } }

@@ -80,10 +80,7 @@ const requireAttempt = async (parts: SsoParts, { state, browserSecret }: Return)
   return attempt
 }
 
-/**
- * Reads the identity provider again when the browser comes back. Refuses the sign-in if the provider's issuer was
- * changed since the sign-in began.
- */
+/** Reads the identity provider again when the browser comes back. Refuses the sign-in if the provider's issuer has changed. */
 const requireSameProvider = async (parts: SsoParts, attempt: Attempt): Promise<IdentityProvider> => {
   const { organizationId, identityProviderId, issuerUrl } = attempt
   await requireEntitled(parts, organizationId)
