@@ -100,8 +100,7 @@ export const checkReachable = async ({ sql }: Asking, databaseUrl: string): Prom
   const { hostname, port } = new URL(databaseUrl)
   const name = connection.host ? `at ${connection.host}` : `of DATABASE_URL (${hostname}:${port || 5432})`
   await sql`select`.catch((error) => {
-    // If the host name has several addresses, the error contains one error for each address, and only these have a
-    // message.
+    // For a host name with several addresses, only the inner errors, one for each address, have a message.
     const why = error.message || error.errors?.[0]?.message || error.code
     throw new Error(`the database ${name} cannot be reached: ${why}`, { cause: error })
   })

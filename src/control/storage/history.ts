@@ -14,10 +14,7 @@ type History = keyof typeof timeColumns
 
 /** Maximum number of rows that one statement deletes, so that no other query waits long. */
 const rowsAtOnce = 5_000
-/**
- * Number of rows of a history table, such as `audit_log`, that are sampled to find the organization with the most rows
- * in it.
- */
+/** Number of rows of a table that are sampled to find the organization with the most rows. */
 const sampledRows = 10_000
 
 export const deleteOld = async (sql: Sql, history: History, before: Date): Promise<void> => {
