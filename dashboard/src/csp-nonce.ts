@@ -1,6 +1,3 @@
-/**
- * The nonce of the page. The content security policy allows a script to add a style element only with this nonce. Undefined if the
- * policy requires no nonce.
- */
+/** The nonce that the content security policy demands of style elements. Undefined if it demands none. */
 export const cspNonce: string | undefined =
   document.querySelector<HTMLMetaElement>('meta[property="csp-nonce"]')?.nonce || undefined

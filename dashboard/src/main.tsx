@@ -17,8 +17,7 @@ const queries = new QueryClient({
   defaultOptions: {
     queries: {
       staleTime: 10_000,
-      // A call that the server refuses (4xx) is not repeated, because the server would refuse it again. Other failures are
-      // retried up to three times.
+      // The server would refuse a refused call (4xx) again. Other failures are retried up to three times.
       retry: (count, error) => count < 3 && !(error instanceof ApiProblem && error.status >= 400 && error.status < 500),
     },
   },

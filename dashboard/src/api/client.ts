@@ -8,8 +8,8 @@ import { problemOf, unreachable } from './problem.ts'
 export const apiUrl = new URL('/api', location.origin).href
 
 /**
- * Makes a call with the session's credential. The access token may have expired while the user's machine slept. So if the server
- * refuses the credential, this function renews the session and makes the call once more.
+ * Makes a call with the session's credential. If the server refuses it, renews the session and makes the call once more: the access
+ * token may have expired while the user's machine slept.
  */
 export const fetchSignedIn = async (request: Request): Promise<Response> => {
   const send = async (each: Request) => {
@@ -32,10 +32,7 @@ export const control = createClient<paths>({
 
 type Answer<T> = { data?: T; error?: unknown; response: Response }
 
-/**
- * Waits for a call to the API and returns the data of its answer. If the call fails, throws an {@link ApiProblem} with the
- * server's error message.
- */
+/** Returns the data of an answer. If the call fails, throws an {@link ApiProblem} with the server's error message. */
 export const answerOf = async <T>(call: Promise<Answer<T>>): Promise<T> => {
   const { data, error, response } = await call.catch((cause: unknown) => {
     if (cause instanceof DOMException && cause.name === 'AbortError') throw cause

@@ -1,5 +1,4 @@
-// Makes calls to the toolbox of one sandbox, for its terminals, files and logs. The API's answer about the sandbox contains the
-// address of the toolbox.
+// Calls the toolbox of one sandbox, for its terminals, files and logs, at the address that the API names.
 import createClient, { type Client } from 'openapi-fetch'
 import { answerOf, control, fetchSignedIn, type Sandbox } from './client.ts'
 import type { paths } from './toolbox.d.ts'
@@ -29,8 +28,8 @@ export const toolboxOf = (owner: ToolboxOwner): Client<paths> => {
 }
 
 /**
- * Opens a WebSocket of the toolbox. Browsers cannot send headers with a WebSocket, so the URL contains a preview token. The token
- * changes at each start of the sandbox, so it is fetched for each WebSocket. `path` begins with a slash and may have a query.
+ * Opens a WebSocket of the toolbox. The URL contains a preview token, because browsers cannot send headers with a WebSocket. The
+ * token is fetched each time, because it changes at each start of the sandbox.
  */
 export const openToolboxSocket = async (
   owner: ToolboxOwner,

@@ -1,4 +1,4 @@
-// The pages of the dashboard, in groups and in the order in which the menu shows them. The command palette offers these pages too.
+// The pages of the dashboard, in groups and in the order of the menu. The command palette offers them too.
 type Group = { name: string; items: readonly { to: PageAddress; label: string }[] }
 export type PageAddress =
   | '/sandboxes'

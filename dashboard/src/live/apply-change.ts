@@ -4,9 +4,9 @@ import type { AnswerTo, SandboxRow } from '../api/client.ts'
 export type ListPages = { pages: AnswerTo<'/sandbox', 'get'>[]; pageParams: unknown[] }
 
 /**
- * Updates the rows of changed sandboxes in a list, and removes the rows of deleted sandboxes. With `takesAll`, adds changed
- * sandboxes that are not in the list at its start. This is right only if the list has no filter and begins with the sandbox that
- * was active last. Unchanged pages stay the same objects, so that React does not draw them anew.
+ * Updates the rows of changed sandboxes, and removes those of deleted ones. `takesAll` adds new sandboxes at the start: right only
+ * for a list without filter that begins with the sandbox that was active last. Unchanged pages stay the same objects, so React does
+ * not draw them anew.
  */
 export const applyChange = (list: ListPages, rows: readonly SandboxRow[], takesAll: boolean): ListPages => {
   const changed = new Map(rows.map((row) => [row.id, row]))
@@ -27,10 +27,7 @@ export const applyChange = (list: ListPages, rows: readonly SandboxRow[], takesA
 export const hasAll = (list: ListPages, rows: readonly SandboxRow[]): boolean =>
   rows.every((row) => list.pages.some(({ items }) => items.some(({ id }) => id === row.id)))
 
-/**
- * Updates the rows of changed sandboxes in a list that is not split into pages. Rows of deleted sandboxes are removed. No row is
- * added.
- */
+/** Updates the rows of changed sandboxes in a list without pages, and removes those of deleted ones. Adds no row. */
 export const replaceRows = <Row extends Pick<SandboxRow, 'id'>>(list: Row[], rows: readonly SandboxRow[]): Row[] => {
   const changed = new Map(rows.map((row) => [row.id, row]))
   if (!list.some(({ id }) => changed.has(id))) return list

@@ -1,5 +1,5 @@
-// Receives events about changed sandboxes over Socket.IO and updates the lists on the page. After a lost connection, fetches
-// everything on the page again, because events during the interruption are lost.
+// Receives events about changed sandboxes over Socket.IO and updates the lists on the page. A lost connection loses events, so
+// everything is fetched again after it.
 import type { QueryClient } from '@tanstack/react-query'
 import { io } from 'socket.io-client'
 import type { Sandbox, SandboxRow } from '../api/client.ts'
@@ -11,16 +11,15 @@ export type SandboxChange = { sandbox: SandboxRow; newState: SandboxRow['state']
 /** How long changes of sandboxes are collected before the lists are drawn with them, in ms. */
 const gatherMilliseconds = 250
 /**
- * When a sandbox changes that is not in a list, the list is fetched again only if it has at most this many loaded pages. With more
- * pages, the reader has scrolled far away from the start of the list.
+ * A list with more loaded pages is not fetched again for a sandbox that is not in it: the reader has scrolled far from its start.
  */
 const mostPagesFetched = 5
 /** How long to wait before the next attempt to connect after the server refused the credential, in ms. */
 const refusedMilliseconds = 5000
 
 /**
- * Updates the lists on the page whenever an event arrives. Returns a function that ends this. `onLink` is called with true when the
- * connection is made, and with false when it is lost or cannot be made.
+ * Updates the lists on the page at each event, until the returned function is called. `onLink`: the connection is made (true),
+ * lost, or cannot be made (false).
  */
 export const follow = (
   queries: QueryClient,
@@ -51,8 +50,7 @@ export const follow = (
       void queries.invalidateQueries({ queryKey: [organizationId, 'sandbox', row.id] })
     }
   }
-  // Updates the rows of changed sandboxes in all shown lists of forks and ancestors. If there is a new fork, fetches the lists
-  // again, because the new fork has no row yet.
+  // Updates all shown forks and ancestors. A new fork has no row yet, so their lists are fetched again.
   const drawFamilies = (rows: readonly SandboxRow[], hasNewFork: boolean) => {
     const queryKey = [organizationId, 'family']
     queries.setQueriesData<Pick<SandboxRow, 'id'>[]>({ queryKey }, (members) => members && replaceRows(members, rows))
@@ -92,8 +90,8 @@ export const follow = (
     gather(row)
   })
   socket.on('sandbox.state.updated', ({ sandbox }: SandboxChange) => gather(sandbox))
-  // The event for trouble inside a sandbox that runs on, such as a process killed for want of memory. The event changes no
-  // state, but adds an entry to the sandbox's timeline.
+  // Trouble inside a sandbox that runs on, such as a process killed for want of memory. Its state stays, its timeline gets an
+  // entry.
   socket.on('sandbox.mishap', ({ sandbox }: Pick<SandboxChange, 'sandbox'>) => gather(sandbox))
   return () => {
     clearTimeout(timer)

@@ -22,8 +22,8 @@ const ssoErrors: Record<string, string> = {
 }
 
 /**
- * Returns the message for an error code in the page's address. Of the address, the message contains at most an unknown code that is
- * a short word, because anybody can make a link with any text.
+ * The message for an error code in the page's address. An unknown code is shown only if it is a short word, because anybody can
+ * make a link with any text.
  */
 const sentenceOf = (code = ''): string =>
   Object.hasOwn(ssoErrors, code)
@@ -46,10 +46,7 @@ const Failed = ({ reason, code }: { reason: string; code?: string | undefined })
   </div>
 )
 
-/**
- * Chooses the organization that this browser tab shows at first: the one that the user chose last or, if there is none, the
- * personal organization.
- */
+/** Chooses the tab's first organization: the one that the user chose last or, if there is none, the personal one. */
 const WithOrganization = ({ children }: { children: ReactNode }) => {
   const chosen = useSyncExternalStore(session.subscribe, () => session.organizationId)
   const query = useQuery({ queryKey: ['organizations'], queryFn: () => answerOf(control.GET('/organizations')) })

@@ -1,5 +1,5 @@
-// Signs the user in at the issuer that the server names, with an authorization code and PKCE (library openid-client). The session
-// storage of this tab contains only the values that are needed when the browser comes back from the issuer.
+// Signs the user in at the server's issuer, with an authorization code and PKCE (library openid-client). The session storage holds
+// only what is needed when the browser comes back.
 import { sha256 } from '@noble/hashes/sha2.js'
 import * as client from 'openid-client'
 import { base64url } from './base64url.ts'
@@ -56,14 +56,13 @@ const tokensOf = (
 })
 
 /**
- * Returns the PKCE challenge: the SHA-256 of the verifier, in base64url (RFC 7636). A library computes it, because browsers
- * offer hashes only on pages with HTTPS and on localhost. A server in a local network may have neither.
+ * The PKCE challenge: the SHA-256 of the verifier, in base64url (RFC 7636). A library computes it, because browsers offer hashes
+ * only with HTTPS and on localhost.
  */
 const challengeOf = (verifier: string): string => base64url(sha256(new TextEncoder().encode(verifier)))
 
 /**
- * Sends the browser to the issuer. `returnTo` is the address that is opened after the sign-in. `link` is the token of a
- * one-time sign-in link, with which the user needs no password.
+ * Sends the browser to the issuer. `returnTo`: the address to open after the sign-in. `link`: a token that replaces the password.
  */
 export const goToIssuer = async (
   issuer: client.Configuration,
@@ -84,9 +83,7 @@ export const goToIssuer = async (
   return await new Promise<never>(() => {})
 }
 
-/**
- * Returns the stored values of the sign-in that this tab has begun. Deletes them from the storage, so that they are used only once.
- */
+/** Returns the stored values of this tab's sign-in, and deletes them, so that they are used only once. */
 const takeStarted = (): Started | undefined => {
   const stored = sessionStorage.getItem(startedKey)
   sessionStorage.removeItem(startedKey)
@@ -94,8 +91,7 @@ const takeStarted = (): Started | undefined => {
 }
 
 /**
- * Returns the error message that the issuer has put into the page's address. Undefined if this tab did not begin the sign-in,
- * because anybody can make a link with a message of their own.
+ * The issuer's error message in the page's address. Undefined if this tab began no sign-in: anybody can make a link with a message.
  */
 export const refusalOf = (search: URLSearchParams): string | undefined => {
   const started = takeStarted()

@@ -3,8 +3,7 @@ import type { Organization } from './people.ts'
 import { session } from './session.ts'
 
 /**
- * Returns a function that switches this tab to the personal organization. Must be called after the organization of this tab
- * was left or deleted.
+ * Returns a function that switches this tab to the personal organization. Call it after the tab's organization was left or deleted.
  */
 export const useTurnAway = () => {
   const queries = useQueryClient()

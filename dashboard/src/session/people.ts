@@ -36,8 +36,8 @@ export type Standing = {
 }
 
 /**
- * What the user may do in the organization. Undefined until it is fetched. Pages use it only to decide what they offer: the
- * server checks each call.
+ * What the user may do in the organization; undefined until it is fetched. Only decides what pages offer: the server checks each
+ * call.
  */
 export const useStanding = (): Standing | undefined => {
   const me = useMe().data

@@ -1,5 +1,5 @@
-// The session of this tab. Tokens are kept only in memory. After a reload the issuer recognizes its cookie and signs the user in
-// without a form. A session that expires while a page is open is renewed in a second window, so that no typed text is lost.
+// The session of this tab. Tokens are only in memory: after a reload, the issuer recognizes its cookie and signs the user in
+// without a form. An expired session is renewed in a second window, so that no typed text is lost.
 import { type Configuration, randomState } from 'openid-client'
 import { ApiProblem, unreachable } from '../api/problem.ts'
 import {
@@ -14,11 +14,7 @@ import {
 } from './issuer.ts'
 import { isOwnToken, withoutMark } from './sso-token.ts'
 
-/**
- * - `signed-in`: calls can be made.
- * - `expired`: the page stays open, and a dialog asks the user to sign in again.
- * - `failed`: there is no session, and `reason` says why.
- */
+/** In the state `expired`, the page stays open, and a dialog asks the user to sign in again. */
 export type SessionState =
   | { name: 'opening' }
   | { name: 'signed-in' }
@@ -56,8 +52,8 @@ class Session {
 
   constructor() {
     this.#channel.onmessage = ({ data }: MessageEvent<Renewal>) => {
-      // When a user has signed in again in a second window, all tabs of the browser get the message with the new tokens. Only the
-      // tab that opened the window uses them: if two tabs used one refresh token, the sessions of both would end.
+      // All tabs get the tokens of a new sign-in, but only the tab that asked for it uses them. If two tabs used one refresh token,
+      // both sessions would end.
       if (data.tabId === this.#tabId) this.#accept(data.tokens)
     }
   }
@@ -130,8 +126,7 @@ class Session {
       try {
         this.#tokens = await renewAtIssuer(await this.#issuer(), this.#tokens!)
       } catch (error) {
-        // A TypeError means that the issuer could not be reached, perhaps only for a moment. So the session does not expire, and
-        // the calls themselves fail.
+        // A TypeError: the issuer could not be reached, perhaps only for a moment. So the session does not expire.
         if (!(error instanceof TypeError)) this.#expire()
       } finally {
         this.#renewing = undefined
@@ -218,8 +213,8 @@ class Session {
   }
 
   /**
-   * Throws an error with a message for the user if the page was not opened at the configured address of the server, but for example
-   * at its IP address. After a sign-in, the server's own issuer sends browsers back only to the configured address.
+   * Throws an error for the user if the page was opened at another address, such as an IP address. The server's own issuer sends
+   * browsers back only to the configured address.
    */
   #checkAddress(): void {
     const { issuer } = this.config.oidc
@@ -231,8 +226,7 @@ class Session {
   }
 
   #start(tokens: Tokens): void {
-    // If the session storage has this key, a tab has opened this window only to renew the session of that tab. The window then
-    // sends the tokens to the tab and closes itself.
+    // With this key, a tab has opened this window only to renew its session. Send the tokens to that tab, and close.
     const tabId = sessionStorage.getItem(renewalKey)
     if (tabId !== null) {
       sessionStorage.removeItem(renewalKey)

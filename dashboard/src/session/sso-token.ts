@@ -1,6 +1,6 @@
 // A sign-in by an identity provider ends with a token in the page's address. An attacker could send a link with the attacker's own
-// token, so that the victim would work in the attacker's account. So at the sign-in, the server also sets a cookie with the token's
-// hash. The dashboard accepts a token only if the browser has this cookie.
+// token, and the victim would work in the attacker's account. So the dashboard accepts a token only together with a cookie that
+// contains its hash, which the server sets at the sign-in.
 import { sha256 } from '@noble/hashes/sha2.js'
 import { base64url } from './base64url.ts'
 

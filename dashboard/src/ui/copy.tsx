@@ -20,7 +20,7 @@ const useCopy = (text: string) => {
   return { isCopied, copy: () => void copy() }
 }
 
-/** A text, such as an id, that a click copies. `shown` is a shorter form for the page; a click still copies the whole text. */
+/** A text, such as an id, that a click copies. `shown` is a shorter form for the page. */
 export const CopyText = ({ text, shown = text }: { text: string; shown?: string }) => {
   const { isCopied, copy } = useCopy(text)
   return (

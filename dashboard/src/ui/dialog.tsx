@@ -32,10 +32,7 @@ type FormDialogProps = DialogProps & {
   submit: string
   isDanger?: boolean | undefined
   isSubmitDisabled?: boolean | undefined
-  /**
-   * Called when the user submits the form. If it throws, the dialog stays open and shows the error. Otherwise the caller
-   * closes the dialog.
-   */
+  /** Called when the user submits the form. If it throws, the dialog shows the error. Otherwise the caller closes the dialog. */
   onSubmit: () => Promise<unknown>
 }
 
@@ -45,8 +42,7 @@ export const FormDialog = ({ submit, isDanger, isSubmitDisabled, onSubmit, child
   const [isBusy, setBusy] = useState(false)
   const run = async (event: FormEvent) => {
     event.preventDefault()
-    // Stops the event here. If the component of another form has opened this dialog, React would pass the event on and submit that
-    // form too.
+    // If another form has opened this dialog, React would pass the event on and submit that form too.
     event.stopPropagation()
     if (isBusy) return
     setBusy(true)

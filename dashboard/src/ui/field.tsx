@@ -65,10 +65,7 @@ export const TextArea = ({
 
 export type Option = { value: string; label: string }
 
-/**
- * A field in which one of a few values is chosen. It uses the browser's `select`, which works with all keyboards and screen
- * readers.
- */
+/** A choice among a few values. The browser's `select` works with all keyboards and screen readers. */
 export const SelectField = ({
   label,
   hint,

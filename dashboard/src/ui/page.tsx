@@ -33,10 +33,7 @@ export const Empty = ({ title, children, action }: { title: string; children?: R
 
 type Loaded<T> = { data: T | undefined; error: unknown; isPending: boolean; refetch: () => unknown }
 
-/**
- * Draws the data of a query, or a notice while the query loads or after it has failed. If the data were fetched once and a refresh
- * fails, shows both the old data and the notice.
- */
+/** Draws the data of a query, or a notice while it loads or after it has failed. After a failed refresh, draws both. */
 export const WhenLoaded = <T,>({ query, children }: { query: Loaded<T>; children: (data: T) => ReactNode }) => (
   <>
     {query.error != null && <ErrorNotice error={query.error} retry={() => void query.refetch()} />}

@@ -1,5 +1,5 @@
-// Cleans names, descriptions and log lines, which untrusted users and programs may have written. React escapes markup. These
-// functions also remove characters with which one text could look like another text.
+// Cleans texts of untrusted users and programs. React escapes markup; these functions remove characters with which one text could
+// look like another.
 
 /** Matches control characters except the tab, characters that change the writing direction, and invisible characters. */
 const misleading =
@@ -8,10 +8,7 @@ const misleading =
 /** Replaces each invisible character, and each character that changes the writing direction, by a visible sign. */
 export const shownText = (text: string): string => text.replace(misleading, '\ufffd')
 
-/**
- * A text for one line of a page, such as a file name: cleaned by `shownText`, without tabs, and cut if it has more than
- * `longest` characters.
- */
+/** Cleans a text for one line, such as a file name. Removes tabs too, and cuts the text after `longest` characters. */
 export const shownName = (text: string, longest = 500): string => {
   const cut = text.length > longest ? `${text.slice(0, longest)}…` : text
   return shownText(cut).replaceAll('\t', '\ufffd').toWellFormed()
@@ -20,10 +17,7 @@ export const shownName = (text: string, longest = 500): string => {
 /** Matches escape sequences for titles, links, colours and cursor moves, and also one that was cut at the end of a line. */
 const escapes = /\u001b[\]PX^_].*?(?:\u0007|\u001b\\|$)|\u001b\[[0-?]*[ -/]*(?:[@-~]|$)|\u001b[ -/]*[0-~]?/g
 
-/**
- * Turns one line of a program's output into plain text. If carriage returns overwrite the line, as a progress bar does, only the
- * last text stays.
- */
+/** Turns one line of output into plain text. If carriage returns overwrite it, as a progress bar does, only the last text stays. */
 export const shownLine = (line: string): string => {
   const plain = line.replace(escapes, '').replace(/\r+$/, '')
   return shownText(plain.slice(plain.lastIndexOf('\r') + 1))

@@ -7,10 +7,7 @@ export type OpenApi = {
   [field: string]: unknown
 }
 
-/**
- * Returns the OpenAPI description with the URL to which Swagger UI sends its calls. The security schemes are removed: the page
- * adds the session's credential to each call, so Swagger UI must not ask for one.
- */
+/** Sets the URL for Swagger UI's calls. Removes the security schemes, because the page itself adds the credential to each call. */
 export const withServer = ({ security: _, components, ...rest }: OpenApi, url: string): OpenApi => {
   const { securitySchemes: __, ...others } = components ?? {}
   return { ...rest, components: others, servers: [{ url }] }

@@ -15,8 +15,5 @@ const subscribe = (listener: () => void): (() => void) => {
 const isDark = (): boolean =>
   (document.documentElement.dataset['theme'] ?? (preference.matches ? 'dark' : 'light')) === 'dark'
 
-/**
- * Whether the page has dark colours at the moment. Used for libraries, such as Swagger UI, that do not use the page's CSS
- * variables.
- */
+/** Whether the page is dark now. For libraries such as Swagger UI, which do not use the page's CSS variables. */
 export const useDark = (): boolean => useSyncExternalStore(subscribe, isDark)

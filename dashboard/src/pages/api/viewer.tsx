@@ -28,8 +28,7 @@ export const Viewer = ({ document: spec, canCall }: ViewerProps) => {
     let isGone = false
     loadViewer().then((SwaggerUI) => {
       if (isGone) return
-      // Each viewer draws into a new element of its own. So an old viewer that has not finished drawing cannot draw over the
-      // new viewer.
+      // Each viewer has its own element. So an old viewer that still draws cannot draw over the new one.
       const own = node.appendChild(window.document.createElement('div'))
       SwaggerUI({
         domNode: own,

@@ -40,7 +40,7 @@ const statusOf: Record<Outcome, Record<string, number>> = {
   done: { 'statusCode[gte]': 100, 'statusCode[lt]': 400 },
   refused: { 'statusCode[gte]': 400, 'statusCode[lt]': 500 },
   failed: { 'statusCode[gte]': 500 },
-  // In the audit log, a call has status 0 while it runs. The status stays 0 if the server was killed during the call.
+  // A call has status 0 while it runs. The status stays 0 if the server was killed meanwhile.
   unfinished: { 'statusCode[eq]': 0 },
 }
 

@@ -1,5 +1,4 @@
-// Fills the form of an identity provider from a template or from a stored provider, and turns the form into request bodies for the
-// API.
+// The form of an identity provider: filled from a template or a stored provider, and turned into request bodies.
 import type { AnswerTo } from '../../api/client.ts'
 
 export type Provider = AnswerTo<'/organizations/{organizationId}/identity-providers', 'get'>[number]
@@ -9,10 +8,7 @@ export type ProviderForm = {
   name: string
   issuerUrl: string
   clientId: string
-  /**
-   * The client secret that the user has typed. If it is empty, the server keeps the stored secret, which it never sends to
-   * the page.
-   */
+  /** If this is empty, the server keeps the stored secret, which it never sends to the page. */
   clientSecret: string
   scope: string
   /** E-mail domains, separated by spaces, commas or line ends. */
@@ -80,10 +76,7 @@ const changed = <T extends object>(before: T, after: T): Partial<T> =>
     Object.entries(after).filter(([name, value]) => !isSame(value, before[name as keyof T])),
   ) as Partial<T>
 
-/**
- * Returns only the fields that differ from the stored provider. The other fields must not be sent, because for some of them the
- * server demands an additional permission.
- */
+/** Returns only the changed fields. For some fields, the server demands an additional permission if they are sent. */
 export const changeOf = (provider: Provider, form: ProviderForm) => {
   const before = bodyOf(formOf(provider))
   const after = bodyOf(form)

@@ -38,8 +38,8 @@ const NewKeyDialog = ({ created, onClose }: { created: NewKey; onClose: () => vo
 
 type Props = {
   /**
-   * The user's own permissions. The dialog offers only these for the new key. Undefined until they are fetched; until then the
-   * dialog offers all permissions. The server checks the permissions of a new key in any case.
+   * The user's permissions: the dialog offers only these for the new key. Until they are fetched, it offers all, and the server
+   * checks.
    */
   standing: Standing | undefined
   onClose: () => void

@@ -4,10 +4,7 @@ import { SelectField } from '../../ui/field.tsx'
 /** What a user may do. An owner may do everything. A member may do what the assigned roles allow. */
 export type Access = { role: 'owner' | 'member'; assignedRoleIds: readonly string[] }
 
-/**
- * Returns the fields `role` and `assignedRoleIds` of a request body. For an owner, the list of roles is empty, because an owner may
- * do everything.
- */
+/** The fields `role` and `assignedRoleIds` of a request. An owner has no assigned roles, because an owner may do everything. */
 export const accessBody = ({ role, assignedRoleIds }: Access) => ({
   role,
   assignedRoleIds: role === 'owner' ? [] : [...assignedRoleIds],

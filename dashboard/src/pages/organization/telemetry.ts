@@ -1,9 +1,6 @@
 // Turns the headers of the telemetry setting into lines of the form `Name: value`, and back.
 
-/**
- * Returns one line for each header. The server sends asterisks instead of stored values. If the form sends the asterisks back
- * unchanged, the server keeps the stored value.
- */
+/** Returns one line for each header. The values are asterisks: if the form sends them back, the server keeps the stored value. */
 export const linesOf = (headers: Readonly<Record<string, unknown>> | null | undefined): string =>
   Object.entries(headers ?? {})
     .map(([name, value]) => `${name}: ${value}`)

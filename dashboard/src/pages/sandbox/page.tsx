@@ -17,7 +17,7 @@ import './sandbox.css'
 
 const TabBar = ({ sandboxId, open }: { sandboxId: string; open: string }) => {
   const bar = useRef<HTMLElement>(null)
-  // On small screens the bar of tabs scrolls. When another tab is opened, this effect scrolls that tab into view.
+  // Scrolls the bar of tabs, which is too wide for small screens, to the open tab.
   // biome-ignore lint/correctness/useExhaustiveDependencies: the effect must run when `open` changes, but does not read it
   useEffect(() => {
     const tab = bar.current?.querySelector<HTMLElement>('[aria-current="page"]')

@@ -7,8 +7,8 @@ import { isMoving } from '../../ui/state-badge.tsx'
 const progressMilliseconds = 2000
 
 /**
- * Fetches one sandbox. Events of the server update its state, but some fields change without an event. A page that shows such
- * fields sets `restMilliseconds`: the interval in ms at which the sandbox is fetched again while it does not change its state.
+ * Fetches one sandbox. Events update its state, but some fields change without an event. For these, `restMilliseconds` is the
+ * interval at which a sandbox at rest is fetched again.
  */
 export const useSandbox = (idOrName: string, restMilliseconds?: number) => {
   const organizationId = useOrganizationId()

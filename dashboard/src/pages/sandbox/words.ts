@@ -49,8 +49,7 @@ export const networkText = ({ networkBlockAll, networkAllowList, domainAllowList
 export const isWebAddress = (text: string): boolean => /^https?:\/\//i.test(text)
 
 /**
- * Returns the name of a sandbox for the page. The server renames a deleted sandbox to `DESTROYED_name_time`, so that another
- * sandbox can have its name. For such a sandbox, returns the name that it had before.
+ * The name of a sandbox for the page. The server renames a deleted sandbox to `DESTROYED_name_time`; the page shows its old name.
  */
 export const nameOf = ({ name, state }: Pick<Sandbox, 'name' | 'state'>): string =>
   state === 'destroying' || state === 'destroyed' ? (/^DESTROYED_(.*)_\d+$/s.exec(name)?.[1] ?? name) : name

@@ -66,8 +66,8 @@ export const isPossible = (name: ActionName, { state, recoverable }: Stateful): 
 const atOnce = 6
 
 /**
- * Performs an action on many sandboxes, and then shows for how many it has succeeded. After a failure, it continues with the other
- * sandboxes. `onProgress` is called with the number of sandboxes for which the action has ended.
+ * Performs an action on many sandboxes, even after failures, and shows for how many it has succeeded. `onProgress` gets the number
+ * of sandboxes that are done.
  */
 export const runOnMany = async (
   name: ActionName,

@@ -1,4 +1,4 @@
-// Turns the form of a new sandbox into the body of `POST /sandbox`, into a curl command and into a call of the SDK.
+// Turns the form of a new sandbox into the body of `POST /sandbox`, a curl command and a call of the SDK.
 import { readLabels } from './search.ts'
 
 export type CreateForm = {

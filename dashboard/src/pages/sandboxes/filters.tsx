@@ -190,10 +190,7 @@ const MoreFilters = ({
 const shown = (value: unknown): string =>
   value === true ? '' : Array.isArray(value) ? value.join(', ') : String(value)
 
-/**
- * The filters of the list. Each filter is a query parameter of the page's address, so the reader can save or send the
- * address.
- */
+/** The filters of the list. They are in the page's address, so the reader can save or send it. */
 export const Filters = ({ search }: { search: ListSearch }) => {
   const navigate = useNavigate()
   const [isOpen, setOpen] = useState(false)

@@ -1,5 +1,4 @@
-// Reads the filters and the sort order of the list of sandboxes from the page's address. They have the names that
-// `GET /sandbox` uses for its query parameters.
+// Reads the filters and the sort order from the page's address. They are named like the query parameters of `GET /sandbox`.
 
 const texts = [
   'id',

@@ -8,9 +8,7 @@ import { FormDialog } from '../../ui/dialog.tsx'
 import { SelectField, TextArea, TextField } from '../../ui/field.tsx'
 import { bodyOf, emptyForm, isComplete, type SnapshotForm } from './create-form.ts'
 
-/**
- * A dialog that makes a snapshot from an image or a Dockerfile. It then opens the page of the snapshot, which shows the build log.
- */
+/** Makes a snapshot from an image or a Dockerfile. Then opens the snapshot's page, which shows the build log. */
 export const CreateSnapshotDialog = ({ onClose }: { onClose: () => void }) => {
   const [form, setForm] = useState(emptyForm)
   const organizationId = useOrganizationId()

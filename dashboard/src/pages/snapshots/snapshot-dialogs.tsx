@@ -11,8 +11,8 @@ import type { Snapshot } from './search.ts'
 export type SnapshotAction = 'sandbox' | 'activate' | 'deactivate' | 'delete'
 
 /**
- * Returns what a page needs for actions on snapshots. `begin` performs the action `activate` immediately, and opens a dialog for
- * any other action. `dialogs` is the open dialog, which the page must draw. `onDeleted` is called after a snapshot was deleted.
+ * Actions on snapshots for a page. `begin` activates immediately, and opens a dialog for any other action. The page must draw
+ * `dialogs`.
  */
 export const useSnapshotActions = (onDeleted: () => void = () => {}) => {
   const queries = useQueryClient()

@@ -21,8 +21,8 @@ const readLog = async (url: string, signal: AbortSignal, onPiece: (text: string)
 }
 
 /**
- * Follows a build log. `isMoving`: whether the build still runs. If the connection breaks during the build, waits and then reads
- * the log from its beginning. The wait is longer after each failure.
+ * Follows a build log. `isMoving`: the build still runs. If the connection breaks meanwhile, reads the log anew after a wait, which
+ * is longer after each failure.
  */
 export const useBuildLog = (path: string, isMoving: boolean) => {
   const [log, setLog] = useState<{ text: string; dropped: number }>({ text: '', dropped: 0 })
@@ -61,8 +61,8 @@ export const useBuildLog = (path: string, isMoving: boolean) => {
 
   const isOver = state.name !== 'following'
   useEffect(() => {
-    // If the log has ended although the build still runs, reads it from its beginning after a wait. Either the server has begun the
-    // build anew, or the connection broke.
+    // The log has ended, but the build still runs: the server has begun it anew, or the connection broke. Read it again after a
+    // wait.
     if (!isOver || !isMoving) return
     const seconds = Math.min(3 * 2 ** Math.min(attempt, 10), longestPauseSeconds)
     const timer = setTimeout(() => setAttempt(attempt + 1), seconds * 1000)

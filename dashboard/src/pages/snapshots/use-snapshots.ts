@@ -7,10 +7,7 @@ import type { Snapshot, SnapshotPage, SnapshotSearch } from './search.ts'
 
 const rowsPerPage = 50
 
-/**
- * Fetches one page of the snapshots that match the filters. While one of these snapshots is being made, fetches the page again at
- * intervals.
- */
+/** Fetches one page of the matching snapshots, and again at intervals while one of them is being made. */
 export const useSnapshots = (search: SnapshotSearch) => {
   const organizationId = useOrganizationId()
   return useQuery<SnapshotPage>({

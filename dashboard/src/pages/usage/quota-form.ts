@@ -50,9 +50,7 @@ export type Typed = Record<string, string>
 export const typedOf = (fields: readonly QuotaField[], values: Readonly<Record<string, unknown>>): Typed =>
   Object.fromEntries(fields.map(({ name }) => [name, values[name] == null ? '' : String(values[name])]))
 
-/**
- * Returns the changed fields in the form of the API. Throws an error with a message for the user if a text is not a whole number.
- */
+/** Returns the changed fields in the form of the API. Throws an error for the user if a text is not a whole number. */
 export const changedOf = (fields: readonly QuotaField[], before: Typed, typed: Typed): Record<string, number> =>
   Object.fromEntries(
     fields

@@ -5,8 +5,7 @@ import { type Dropped, droppedFiles } from './dropped-files.ts'
 /** A part of the page on which files and directories can be dropped. */
 export const DropZone = ({ onDrop, children }: { onDrop: (files: Dropped[]) => void; children: ReactNode }) => {
   const [isOver, setOver] = useState(false)
-  // Number of `dragenter` events minus number of `dragleave` events. The elements inside of the zone send such events too. So the
-  // pointer has left the zone only when this number is 0.
+  // `dragenter` events minus `dragleave` events. Elements inside the zone send both too, so the pointer is outside only at 0.
   const depth = useRef(0)
   const move = (step: number) => {
     depth.current = Math.max(0, depth.current + step)

@@ -6,10 +6,7 @@ export const mostDropped = 10_000
 
 const fileOf = (entry: FileSystemFileEntry) => new Promise<File>((take, fail) => entry.file(take, fail))
 
-/**
- * Returns all entries of a directory. The browser's `readEntries` returns only some of them at each call. So it is called until it
- * returns none.
- */
+/** Returns all entries of a directory. `readEntries` returns only some of them at each call, and at the end none. */
 const entriesOf = async (directory: FileSystemDirectoryEntry): Promise<FileSystemEntry[]> => {
   const reader = directory.createReader()
   const all: FileSystemEntry[] = []

@@ -91,8 +91,8 @@ export const EditorView = ({ sandbox, path, info, text, onSaved }: EditorProps) 
         onChange: () => setDirty(editor.current?.text() !== saved.current.text),
         onSave: () => void latestSave.current(),
       })
-      // Stores the text as the editor returns it, to see later whether the user has changed it. It may differ from the text that
-      // was read, because CodeMirror makes all line ends of a text equal.
+      // CodeMirror makes all line ends equal. So compare later with the text that the editor returns, not with the text that was
+      // read.
       saved.current = { ...saved.current, text: editor.current.text() }
       editor.current.focus()
     }

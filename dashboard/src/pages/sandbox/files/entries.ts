@@ -4,20 +4,14 @@ export type Sort = { by: 'name' | 'size' | 'modifiedAt'; isDescending: boolean }
 
 export type Kind = 'directory' | 'file' | 'link' | 'special'
 
-/**
- * Returns the kind of an entry. The toolbox writes modes as Go does: the mode of a link begins with `L`, of a pipe with `p`, of a
- * socket with `S`, of a device with `D`.
- */
+/** Returns the kind of an entry. The toolbox writes modes as Go does: `L` for a link, `p` a pipe, `S` a socket, `D` a device. */
 export const kindOf = ({ isDir, mode }: Pick<FileInfo, 'isDir' | 'mode'>): Kind => {
   if (isDir) return 'directory'
   if (mode.startsWith('L')) return 'link'
   return /^[pSD]/.test(mode) ? 'special' : 'file'
 }
 
-/**
- * Whether the name of a file has bytes that are not UTF-8. The dashboard cannot open such a file, because a page can send
- * only UTF-8 paths.
- */
+/** Whether a name has bytes that are not UTF-8. The dashboard cannot open the file, because a page sends only UTF-8 paths. */
 export const isUnreachable = ({ path }: Pick<FileInfo, 'path'>): boolean => path.includes('\uFFFD')
 
 const collator = new Intl.Collator('en', { numeric: true })
@@ -28,10 +22,7 @@ const compare = {
   modifiedAt: (a: FileInfo, b: FileInfo) => a.modifiedAt.localeCompare(b.modifiedAt),
 } as const
 
-/**
- * Returns the entries to show: directories first, then in the order of `sort`. Entries that are equal in that order are sorted by
- * name.
- */
+/** Returns the entries to show: directories first, then in the order of `sort`, and equal ones by name. */
 export const shownEntries = (
   entries: readonly FileInfo[],
   { sort, areHiddenShown }: { sort: Sort; areHiddenShown: boolean },

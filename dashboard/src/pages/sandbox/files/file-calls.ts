@@ -43,7 +43,7 @@ const send = async (request: Request): Promise<Response> => {
   return response
 }
 
-/** Reads a file that is known to be small enough to open. Returns undefined if the file has grown too large in the meantime. */
+/** Reads a file that was small enough to open. Returns undefined if it has grown too large meanwhile. */
 export const readBytes = async (owner: ToolboxOwner, path: string, signal: AbortSignal) => {
   const url = `${toolboxUrl(owner)}/files/download?${new URLSearchParams({ path })}`
   const { body } = await send(new Request(url, { signal }))
@@ -70,8 +70,7 @@ export const writeText = async (owner: ToolboxOwner, path: string, text: string)
 
 /** Makes the browser download a file of any size, without loading it into the page. */
 export const download = async (owner: ToolboxOwner, path: string): Promise<void> => {
-  // Asks for the file's properties first. If the file does not exist, this throws an error, which the dashboard shows. Otherwise
-  // the browser would show an error page.
+  // Throws an error if the file does not exist. Otherwise the browser would show an error page.
   await describe(owner, path)
   const key = await answerOf(
     control.GET('/sandbox/{sandboxIdOrName}/signing-key', {
@@ -82,8 +81,7 @@ export const download = async (owner: ToolboxOwner, path: string): Promise<void>
   const link = document.createElement('a')
   link.href = signedAddress(toolboxUrl(owner), key, path, Math.floor(session.now() / 1000) + linkSeconds)
   link.rel = 'noopener noreferrer'
-  // If the download fails, the browser shows an error page. It opens in another tab, so that unsaved text on this page is
-  // not lost.
+  // A failed download shows an error page. In another tab, it does not replace unsaved text on this page.
   link.target = '_blank'
   link.click()
 }

@@ -3,10 +3,7 @@ export const longestText = 2 * 1024 * 1024
 
 export type FileText = { text: string; lineEnd: '\n' | '\r\n' }
 
-/**
- * Reads a file's bytes as text. Returns undefined if the bytes are not valid UTF-8, because saving would then change parts that
- * nobody edited.
- */
+/** Returns undefined if the bytes are not valid UTF-8, because saving would then change parts that nobody edited. */
 export const readText = (bytes: Uint8Array): FileText | undefined => {
   if (bytes.includes(0)) return undefined
   let text: string

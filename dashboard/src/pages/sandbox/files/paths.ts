@@ -1,5 +1,5 @@
-// Splits and joins paths inside a sandbox. `..` stays in a path for the kernel to resolve: if `a/link` is a link to `/b/c`, then
-// `a/link/..` is `/b` and not `a`.
+// Splits and joins paths inside a sandbox. `..` stays for the kernel to resolve: if `a/link` leads to `/b/c`, then `a/link/..` is
+// `/b`.
 
 /** The path of `name` in a directory. */
 export const join = (directory: string, name: string): string =>

@@ -8,7 +8,7 @@ const problemOf = (request: XMLHttpRequest): ApiProblem => {
   try {
     body = JSON.parse(request.responseText) as Record<string, unknown>
   } catch {
-    // The body of the answer is not JSON: it came from a reverse proxy and not from Alcove. The default message below is used.
+    // The answer is not JSON, so it came from a reverse proxy. The message below is used.
   }
   const message = typeof body['message'] === 'string' ? body['message'] : `The server answered ${request.status}.`
   const requestId = request.getResponseHeader('x-request-id') ?? undefined

@@ -3,9 +3,8 @@ import { sha256 } from '@noble/hashes/sha2.js'
 import { base64url } from '../../../session/base64url.ts'
 
 /**
- * Returns a URL with which the browser itself downloads one file. The browser sends no credential with such a download, so the
- * URL is signed for this path until `expires` (in seconds since 1970). A library computes the HMAC, because browsers offer none
- * on pages without HTTPS.
+ * A signed URL, with which the browser itself downloads one file until `expires` (in seconds since 1970). Such a download sends no
+ * credential. A library computes the HMAC, because browsers offer none on pages without HTTPS.
  */
 export const signedAddress = (toolbox: string, signingKey: string, path: string, expires: number): string => {
   const encode = new TextEncoder()

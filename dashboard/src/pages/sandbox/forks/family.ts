@@ -7,16 +7,10 @@ export const mostForks = 100
 
 const pathOf = (sandboxId: string) => ({ path: { sandboxIdOrName: sandboxId } })
 
-/**
- * The fields of a fork or an ancestor that the page shows. When such a sandbox changes, live/events.ts updates these fields in the
- * cached query results whose key contains `family`.
- */
+/** The shown fields of a fork or an ancestor. live/events.ts updates them in all cached queries whose key contains `family`. */
 export type Member = Pick<Sandbox, 'id' | 'name' | 'state' | 'createdAt'>
 
-/**
- * The ancestors of a sandbox: the sandbox of which it is a fork, the sandbox of which that one is a fork, and so on. The oldest
- * comes first. Deleted sandboxes are left out.
- */
+/** The sandbox of which this one is a fork, the one of which that is a fork, and so on: the oldest first, without deleted ones. */
 export const useAncestors = (sandboxId: string) => {
   const organizationId = useOrganizationId()
   return useQuery({

@@ -11,10 +11,7 @@ const sequence =
 
 type Look = { colour: string | undefined; isBold: boolean }
 
-/**
- * Returns the colour and weight of text after an escape sequence (SGR). `look`: colour and weight before it. Sequences for 256
- * colours and RGB colours are ignored.
- */
+/** Returns the colour and weight after an escape sequence (SGR). `look`: before it. Ignores 256 colours and RGB colours. */
 const changed = (look: Look, parameters: string): Look => {
   let { colour, isBold } = look
   const codes = parameters.split(/[;:]/).map(Number)
@@ -37,8 +34,8 @@ const classOf = ({ colour, isBold }: Look) =>
   [colour !== undefined && `ansi-${colour}`, isBold && 'ansi-bold'].filter(Boolean).join(' ')
 
 /**
- * Splits a log line into pieces that have one colour each, with the CSS classes of each piece. If a program has overwritten the
- * line by carriage returns, as a progress bar does, only its last text is returned.
+ * Splits a log line into pieces of one colour each. If carriage returns overwrite the line, as a progress bar does, only the last
+ * text stays.
  */
 export const piecesOf = (line: string): Piece[] => {
   const shown = line.slice(line.replace(/\r+$/, '').lastIndexOf('\r') + 1).replace(/\r+$/, '')

@@ -10,10 +10,7 @@ const usual: RingBounds = { lines: 20_000, characters: 8_000_000, lineLength: 40
 export class LineRing {
   readonly #bounds: RingBounds
   #lines: LogLine[] = []
-  /**
-   * Index, in the array of lines, of the first line that was not dropped. The dropped lines before it are removed from the
-   * array later.
-   */
+  /** Index of the first line that was not dropped. The dropped lines are removed from the array later. */
   #begin = 0
   #characters = 0
   #nextNumber = 1

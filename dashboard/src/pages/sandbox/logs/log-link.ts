@@ -1,5 +1,5 @@
-// Follows one log over a WebSocket. At each new connection, the server sends the whole stored log from its beginning. So nothing is
-// lost when a connection breaks: the page then replaces the log that it shows.
+// Follows one log over a WebSocket. Each new connection gets the whole stored log, which replaces the log on the page. So a broken
+// connection loses nothing.
 import { waitAfter } from '../terminal/waits.ts'
 
 export type LogState =
@@ -17,10 +17,7 @@ export type LogSocket = Pick<WebSocket, 'close'> & {
 
 export type LogParts = {
   open: () => Promise<LogSocket>
-  /**
-   * Asks the server why the connection failed, and throws an error with a message for the user. Returns if the server names
-   * no reason.
-   */
+  /** Asks why the connection failed, and throws an error for the user. Returns if the server names no reason. */
   ask: () => Promise<unknown>
   onState: (state: LogState) => void
   /** Called when a connection begins. The server then sends the log from its beginning, so the page must clear what it shows. */

@@ -4,14 +4,14 @@ const markLength = 3
 const streams: Record<number, Stream> = { 1: 'stdout', 2: 'stderr' }
 
 /**
- * Separates stdout from stderr in a followed log. Three bytes 01 mark the start of stdout, and three bytes 02 mark the start of
- * stderr. Everything up to the next mark belongs to that stream. A mark or a character may be split over two messages.
+ * Separates stdout from stderr in a followed log. A mark begins each part: three bytes 01 for stdout, three bytes 02 for stderr. A
+ * mark or a character may be split over two messages.
  */
 export class StreamSplitter {
   readonly #take: (stream: Stream, text: string) => void
   readonly #decoders = { stdout: new TextDecoder(), stderr: new TextDecoder() }
   #stream: Stream = 'stdout'
-  /** The last bytes of the previous message if a mark may begin with them. A mark is the three bytes at the start of a stream. */
+  /** The last bytes of the previous message, if a mark may begin with them. */
   #held: Uint8Array = new Uint8Array()
 
   constructor(take: (stream: Stream, text: string) => void) {

@@ -64,10 +64,7 @@ const causeText = ({ exitCode, signal, oomKilled }: NonNullable<SandboxEvent['ca
   return undefined
 }
 
-/**
- * Returns sentences that say why the event happened: the server's reason, and the cause that the runner has found. The cause is
- * left out if the reason names it too.
- */
+/** Says why the event happened: the server's reason, and the cause that the runner found, unless the reason names it too. */
 export const reasonsOf = ({ reason, cause }: SandboxEvent): string[] => {
   const saysMemory = /out of memory/i.test(reason ?? '')
   const words = cause === undefined || (saysMemory && cause.oomKilled === true) ? undefined : causeText(cause)

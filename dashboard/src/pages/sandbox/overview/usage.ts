@@ -44,8 +44,8 @@ export type Quantity = (typeof quantities)[number]
 export const metricNames = quantities.flatMap(({ used, limit }) => (limit === undefined ? [used] : [used, limit]))
 
 /**
- * Two measurements that are further apart than this, in seconds, have a gap in the curve between them, because the sandbox was not
- * measured in between; usually it did not run. An idle sandbox has a measurement every five minutes.
+ * Measurements further apart than this, in seconds, have a gap between them: usually the sandbox did not run. An idle sandbox is
+ * measured every five minutes.
  */
 const longestGap = 13 * 60
 

@@ -1,5 +1,4 @@
-// The signed preview links that the user has made since the page was opened. The page stores them itself, because the server does
-// not list them.
+// The signed preview links that the user has made since the page was opened. The server does not list them.
 import type { AnswerTo } from '../../../api/client.ts'
 
 export type SignedLink = AnswerTo<'/sandbox/{sandboxIdOrName}/ports/{port}/signed-preview-url', 'get'> & {

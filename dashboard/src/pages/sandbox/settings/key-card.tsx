@@ -6,10 +6,7 @@ import { toast } from '../../../ui/toast.tsx'
 import { useChange } from '../use-change.ts'
 import { SettingCard } from './setting-card.tsx'
 
-/**
- * A button that replaces the key with which the download and upload URLs of the sandbox are signed. URLs that were signed before
- * stop working.
- */
+/** A button that replaces the key for signed download and upload URLs. Earlier URLs stop working. */
 export const KeyCard = ({ sandbox }: { sandbox: Sandbox }) => {
   const [isAsking, setAsking] = useState(false)
   const { change } = useChange(sandbox.id)

@@ -1,5 +1,5 @@
-// Turns the secrets of a sandbox into rows of a form. A row has an environment variable and the name of the secret for it. The
-// variable contains a placeholder of that secret.
+// Turns the secrets of a sandbox into rows of a form: an environment variable, and the name of the secret for it. In the sandbox,
+// the variable contains a placeholder.
 import type { BodyOf, Sandbox } from '../../../api/client.ts'
 
 /** A row of the form, with one secret. `id` stays the same while the user edits the row. */

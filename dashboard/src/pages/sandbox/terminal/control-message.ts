@@ -1,7 +1,4 @@
-/**
- * A message in which the server reports the state of a terminal. It is a text message of the WebSocket; output of programs comes in
- * binary messages.
- */
+/** A text message with the state of a terminal. Output of programs comes in binary messages. */
 export type ControlMessage =
   | { status: 'connected' }
   | { status: 'exited'; exitCode: number | undefined; reason: string | undefined }

@@ -1,5 +1,4 @@
-// Stores which terminals of a sandbox this page shows, so that they are shown again after a reload. The PTY sessions
-// themselves run in the sandbox and do not depend on this list.
+// Stores which terminals of a sandbox this page shows, for a reload. The PTY sessions in the sandbox do not depend on it.
 
 export type OpenTerminal = {
   /** The id of the PTY session. */

@@ -1,21 +1,17 @@
 /**
- * Matches characters that xterm.js draws onto the previous character: combining marks, joiners and Hangul vowels. Also matches DEL,
- * which xterm.js ignores: marks before and after a DEL are drawn onto the same character.
+ * Characters that xterm.js draws onto the previous one: combining marks, joiners and Hangul vowels. It ignores DEL, so marks before
+ * and after a DEL are drawn onto one character.
  */
 const joined = '[\\p{M}\\p{Cf}\\u1160-\\u11ff\\u007f]'
 const surplus = new RegExp(`(?<=${joined}{16})${joined}+`, 'gu')
 const lastRun = new RegExp(`${joined}{0,16}$`, 'u')
 
 /**
- * Decodes the output of a terminal. Keeps at most sixteen marks (such as accents) per character, because a browser hangs while it
- * draws a character with thousands of marks.
+ * Decodes the output of a terminal. Keeps at most sixteen marks (such as accents) per character: thousands would hang the browser.
  */
 export class OutputDecoder {
   #decoder = new TextDecoder('utf-8', { ignoreBOM: true })
-  /**
-   * The combining marks, such as accents, at the end of the last piece of output. The next piece may begin with more marks of the
-   * same character.
-   */
+  /** The combining marks at the end of the last output. The next output may begin with more marks of the same character. */
   #before = ''
 
   decode(data: Uint8Array): string {

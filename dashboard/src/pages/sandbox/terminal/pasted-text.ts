@@ -3,14 +3,11 @@ export const longestPaste = 1024 * 1024
 
 const unwanted = /[\u0000-\u0008\u000b\u000c\u000e-\u001f\u007f-\u009f]/g
 
-/**
- * Removes all control characters except tabs and line ends from a text. Such characters could end the terminal's bracketed paste,
- * so that the shell would run the rest of the text as commands.
- */
+/** Removes control characters except tabs and line ends. They could end the bracketed paste, and the shell would run the rest. */
 export const pastedText = (text: string): string => text.replace(unwanted, '')
 
 /** How many lines a text has. An empty last line does not count. */
 export const linesOf = (text: string): number => text.replace(/\r?\n$/, '').split(/\r\n|\r|\n/).length
 
-/** Whether the page asks before it pastes a text. It asks if the text has a line end, because a shell would run that line. */
+/** Whether the page asks before it pastes a text. A shell would run a line that has its end. */
 export const isAskedFor = (text: string): boolean => /[\r\n]/.test(text)

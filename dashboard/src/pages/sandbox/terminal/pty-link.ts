@@ -1,5 +1,5 @@
-// Connects one terminal on the page to its PTY session in the sandbox. The session runs on while no page is connected. If the
-// connection is lost, connects again by itself, with longer and longer waits, until the session has ended or no longer exists.
+// Connects one terminal on the page to its PTY session, which runs on without a page. After a lost connection, connects again, with
+// longer and longer waits, until the session has ended or no longer exists.
 import { readControl } from './control-message.ts'
 import { waitAfter } from './waits.ts'
 
@@ -19,10 +19,7 @@ export type LinkSocket = Pick<WebSocket, 'send' | 'close' | 'readyState' | 'buff
 }
 
 export type LinkParts = {
-  /**
-   * Makes the PTY session if it does not exist, and opens a WebSocket to it. Throws an error with a message for the user if this
-   * fails.
-   */
+  /** Opens a WebSocket to the PTY session, which it makes if necessary. A failure throws an error for the user. */
   open: () => Promise<LinkSocket>
   /**
    * Asks the server why the connection failed. Returns `gone` if the PTY session no longer exists, otherwise an error
@@ -30,18 +27,12 @@ export type LinkParts = {
    */
   ask: () => Promise<'gone' | string>
   onState: (state: LinkState) => void
-  /**
-   * Called when a connection begins. The server now sends all stored output, some of which the terminal already shows, so
-   * the terminal must be cleared.
-   */
+  /** Called when a connection begins. The terminal must be cleared, because the server sends all stored output again. */
   onBegin: () => void
   onOutput: (data: Uint8Array) => void
 }
 
-/**
- * When a connection has lasted at least this long, in ms, the number of failed attempts is set to zero. So the wait before the next
- * attempt is short.
- */
+/** After a connection of at least this many ms, the wait before the next attempt is short again. */
 const steadyMilliseconds = 10_000
 /** Maximum number of typed bytes that may wait for the network. */
 const longestUnsent = 4 * 1024 * 1024
@@ -79,10 +70,7 @@ export class PtyLink {
     this.#become({ name: 'held' })
   }
 
-  /**
-   * Sends typed text. Returns false if the terminal is not connected, or if more than `longestUnsent` bytes of typed text wait for
-   * the network.
-   */
+  /** Sends typed text. Returns false if the terminal is not connected, or if too much typed text waits for the network. */
   send(data: string | Uint8Array<ArrayBuffer>): boolean {
     const socket = this.#socket
     if (this.#state.name !== 'connected' || socket?.readyState !== openState) return false
@@ -134,10 +122,7 @@ export class PtyLink {
     }
   }
 
-  /**
-   * Called when an attempt to connect has failed, or when a connection was lost. Unless the PTY session no longer exists,
-   * connects again after a wait.
-   */
+  /** Called after a failed attempt or a lost connection. Connects again after a wait, unless the PTY session no longer exists. */
   async #failed(attempt: number, otherwise: string): Promise<void> {
     this.#failures += 1
     this.#become({ name: 'connecting' })

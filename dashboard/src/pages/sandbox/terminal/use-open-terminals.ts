@@ -1,10 +1,7 @@
 import { useEffect, useState } from 'react'
 import { loadTerminals, mostTerminals, newTerminal, type OpenTerminal, storeTerminals } from './open-terminals.ts'
 
-/**
- * The terminals of a sandbox that this page shows. The list is stored, so that the page shows them after a reload too. If the
- * stored list is empty when the page opens, the page begins with a new terminal.
- */
+/** The terminals that this page shows, also after a reload. If there are none when the page opens, it begins with a new one. */
 export const useOpenTerminals = (sandboxId: string) => {
   const [open, setOpen] = useState<OpenTerminal[]>(() => {
     const loaded = loadTerminals(sandboxId)
