@@ -40,7 +40,7 @@
 
 enum { failed = 125, path_limit = 4096 };
 
-// Directory of the new root in the private mount namespace. Every host has /sys, and the program needs no file of the host's /sys.
+// Place of the new root in the private mount namespace. Every host has /sys, and the program needs no file of it.
 static const char *const place = "/sys";
 
 static const char *current_word = "arguments";
@@ -118,8 +118,7 @@ static void write_file(const char *path, const char *text) {
   close(file);
 }
 
-// Shows a system directory of the host in the new root. On most hosts /lib and similar directories are links into /usr; for a
-// link, makes an equal link.
+// Shows a system directory of the host in the new root. On most hosts, /lib and others are links into /usr; a link stays a link.
 static void show_system(const char *path) {
   struct stat found;
   if (lstat(path, &found) < 0) return;
@@ -135,8 +134,7 @@ static void show_if_there(const char *path, unsigned long flags) {
   if (access(path, F_OK) == 0) show(path, path, 0, flags);
 }
 
-// Shows in /proc only the process itself and five files about the machine, such as /proc/meminfo: no other processes of this user,
-// and no kernel settings.
+// Shows the process itself and five files about the machine: no other processes of this user, and no kernel settings.
 static void show_own_process(void) {
   char own[32];
   snprintf(own, sizeof own, "/proc/%d", (int)getpid());
@@ -154,12 +152,10 @@ static void show_own_process(void) {
 static void make_view(char **arg) {
   (void)arg;
   if (unshare(CLONE_NEWNS) < 0) fail("a mount namespace");
-  // Make the mounts of this namespace private, so that the host does not see them. The namespace begins with copies of all
-  // mounts of the host. A file system stays in use while such a copy exists, even if the host has unmounted it. So the step
-  // `enter` removes the copies.
+  // Private mounts of this namespace are invisible to the host. The step `enter` removes the copies of the host's mounts, because a
+  // file system stays in use while such a copy exists.
   if (mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) < 0) fail("/");
-  // First mount an empty file system at `place`, the new root. The lines below make the directories in it that the program will
-  // see.
+  // The new root is an empty file system at `place`. The lines below make the directories that the program will see.
   mount_tmpfs(place, "mode=755,size=1m");
   for (const char *const *path = (const char *const[]){"/usr", "/bin", "/sbin", "/lib", "/lib64", NULL}; *path; path++)
     show_system(*path);
@@ -177,8 +173,8 @@ static void make_view(char **arg) {
   show_own_process();
 }
 
-// Shows the whole directory /etc. The host replaces files such as resolv.conf by renaming new files. If only such a file were
-// mounted, the program would continue to see its old contents.
+// Shows the whole directory /etc. The host replaces files such as resolv.conf by renames, which a mount of one file would not
+// follow.
 static void show_etc(char **arg) {
   (void)arg;
   show("/etc", "/etc", MS_REC, closed);

@@ -83,8 +83,7 @@ void delete_subvolume(char **arg) {
   close(parent);
 }
 
-// snapshot FROM TO: makes a subvolume with the present contents of another one. That takes no longer for a large subvolume than for
-// a small one.
+// snapshot FROM TO: makes a subvolume with the present contents of another one, at any size in the same time.
 void make_snapshot(char **arg) {
   const char *name;
   struct btrfs_ioctl_vol_args_v2 args;
@@ -116,15 +115,13 @@ static uid_t first_id, id_count;
 
 static int is_of_sandbox(uid_t id) { return id >= first_id && id - first_id < id_count; }
 
-// A capability of a file is valid only in user namespaces whose root is the user that the capability names (vfs_ns_cap_data). It
-// is harmless if this user belongs to the sandbox.
+// A capability is valid only in user namespaces whose root it names (vfs_ns_cap_data). It is harmless if the sandbox has this user.
 static int is_harmless_capability(const uint32_t *data, ssize_t size) {
   const uint32_t version = 3;
   return size == 6 * sizeof *data && le32toh(data[0]) >> 24 == version && is_of_sandbox(le32toh(data[5]));
 }
 
-// Whether the attribute in which an overlay records the earlier name of a renamed directory is harmless. Harmless values are one
-// name, or a path from the image's root without `.` and `..`.
+// Whether an overlay's record of a renamed directory is harmless: one name, or a path from the image's root without `.` and `..`.
 static int is_harmless_redirect(const char *value, ssize_t size) {
   int is_path = size > 0 && value[0] == '/';
   ssize_t begin = is_path;
@@ -154,8 +151,7 @@ static int disarm_one(const char *path, const struct stat *status, int type, str
   (void)type;
   uint32_t data[16];
   const char *name = path + walk->base;
-  // nftw makes the directory of each entry the current directory, so the last part of the path is enough. At the top of the tree,
-  // use the whole path.
+  // nftw changes into the directory of each entry, so the last part of the path is enough, except at the top of the tree.
   if (walk->level == 0) name = path;
   ssize_t size = lgetxattr(name, "security.capability", data, sizeof data);
   if ((size >= 0 && !is_harmless_capability(data, size)) || (size < 0 && errno == ERANGE)) {
@@ -174,9 +170,9 @@ static int disarm_one(const char *path, const struct stat *status, int type, str
   return 0;
 }
 
-// disarm PATH FIRST COUNT: removes from the directory PATH what a sandbox with the ids FIRST to FIRST + COUNT - 1 could not
-// have made: devices, set-id bits of other owners, capabilities of other users, and attributes that Alcove's overlays do not
-// set. Use it only if no other process can reach this directory.
+// disarm PATH FIRST COUNT: removes from PATH what a sandbox with the ids FIRST to FIRST + COUNT - 1 could not have made: devices,
+// set-id bits of other owners, capabilities of other users, and attributes that Alcove's overlays do not set. No other process may
+// reach PATH meanwhile.
 void disarm(char **arg) {
   first_id = (uid_t)number(arg[1], 10);
   id_count = (uid_t)number(arg[2], 10);

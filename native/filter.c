@@ -1,6 +1,6 @@
-// The system call filter of programs without privileges. It lists forbidden calls: parts of the kernel that a server or a
-// decompressor never needs, and that were often used to gain rights. For all other calls the kernel's usual checks suffice,
-// because the program's user has no capabilities.
+// The system call filter of programs without privileges. It forbids parts of the kernel that a server or a decompressor never
+// needs, and that were often used to gain rights. For other calls the kernel's checks suffice, because the user has no
+// capabilities.
 //
 //   SOCKETS    none: no socket at all. unix: unix sockets. internet: also IPv4, IPv6, and netlink to list interfaces.
 //   PROCESSES  alone: may start threads but no process, and signal only itself. many: may start processes and signal them.
@@ -53,8 +53,8 @@ static const int forbidden[] = {
     SYS_perf_event_open, SYS_fanotify_init, SYS_fanotify_mark, SYS_syslog, SYS_acct, SYS_lookup_dcookie,
     // Forbidden: key rings of the kernel.
     SYS_add_key, SYS_request_key, SYS_keyctl,
-    // Forbidden: userfaultfd, by which a program can stop the kernel in the middle of an access to memory, and io_uring, which
-    // makes system calls that this filter does not see.
+    // Forbidden: userfaultfd, which can stop the kernel during an access to memory, and io_uring, whose calls this filter does not
+    // see.
     SYS_userfaultfd, call_io_uring_setup, call_io_uring_enter, call_io_uring_register,
     // Forbidden: opening files without passing the directories above them, which may deny access.
     SYS_open_by_handle_at, SYS_name_to_handle_at,
@@ -86,8 +86,7 @@ static void if_equal_skip(unsigned value, unsigned char skipped) { add(BPF_JMP |
 static unsigned error(int number) { return SECCOMP_RET_ERRNO | (unsigned)number; }
 
 static void load_call(void) { load(offsetof(struct seccomp_data, nr)); }
-// Loads the lower half of an argument into the filter. That is enough: the kernel reads no more of an `int`, and the flags of
-// `clone` have no more bits.
+// The lower half of an argument is enough: an `int` and the flags of `clone` have no more bits.
 static void load_argument(unsigned index) { load(offsetof(struct seccomp_data, args) + 8 * index); }
 
 static void forbid(int call, int number) {
@@ -95,8 +94,8 @@ static void forbid(int call, int number) {
   answer(error(number));
 }
 
-// Allows a system call only if its argument with the index `argument` has one of these values. Otherwise the call fails with
-// the errno `otherwise`. The added instructions end by loading the number of the call again, because the next rule needs it.
+// Allows a call only with one of these values of an argument; otherwise it fails with the errno `otherwise`. At the end, loads the
+// number of the call again for the next rule.
 static void allow_only(int call, unsigned argument, const unsigned *values, unsigned char count, int otherwise) {
   unless_equal_skip((unsigned)call, (unsigned char)(count + 3));
   load_argument(argument);
@@ -105,8 +104,7 @@ static void allow_only(int call, unsigned argument, const unsigned *values, unsi
   load_call();
 }
 
-// Restricts the flags of the system call `clone`. If `refused_if_set` is 1, a call with one of the flags `bits` fails. If it is
-// 0, a call with none of these flags fails.
+// Restricts the flags of `clone`. `refused_if_set`: 1 refuses a call with one of `bits`, 0 a call with none of them.
 static void judge_clone(unsigned bits, int refused_if_set) {
   unless_equal_skip(SYS_clone, 4);
   load_argument(0);

@@ -1,5 +1,5 @@
-// Carries out the steps of one sandbox start, such as mounts, by calls to the kernel. Then becomes the OCI runtime. One process
-// does all steps, because every process that Node spawns takes more time than all of them.
+// Carries out the steps of one sandbox start, such as mounts, and then becomes the OCI runtime. One process does all steps, because
+// each process that Node spawns takes more time than all of them.
 //
 //   launch STEP ARGUMENTS… STEP ARGUMENTS… [exec PROGRAM ARGUMENTS…]
 //   launch serve [FILE]: see serve.c
@@ -7,8 +7,7 @@
 // Every step is safe to repeat. If a step fails, the program exits with 125 and one line on standard error that names the step.
 // `runner/launch.ts` is the only caller; no argument comes from inside a sandbox.
 //
-// disk.c has the steps about disks, mounts.c those about namespaces and mounts, volumes.c those about volumes, and this file the
-// table of all steps.
+// The steps are in disk.c, mounts.c, volumes.c and here. Their table is in this file.
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/close_range.h>
@@ -60,8 +59,8 @@ static void sync_to_disk(char **arg) {
   close(fd);
 }
 
-// directory PATH OWNER MODE: makes a directory. If it exists already, because an earlier start was interrupted, only sets owner
-// and mode. Only for a disk that no sandbox has used yet.
+// directory PATH OWNER MODE: makes a directory. An interrupted start may have made it already. Only for a disk that no sandbox has
+// used yet.
 static void make_directory(char **arg) {
   uid_t owner = (uid_t)number(arg[1], 10);
   mode_t mode = (mode_t)number(arg[2], 8);
@@ -82,8 +81,8 @@ static int is_as_wanted(const char *path, uid_t owner, const char *text, size_t 
   return is_so;
 }
 
-// file PATH OWNER TEXT: writes a file, unless it already has this owner and text, because writing is much slower than reading. PATH
-// is in a directory that no sandbox can reach.
+// file PATH OWNER TEXT: writes a file, unless it is right already: reading is much faster. No sandbox can reach the directory of
+// PATH.
 static void write_file(char **arg) {
   uid_t owner = (uid_t)number(arg[1], 10);
   size_t length = strlen(arg[2]);
@@ -101,9 +100,8 @@ static void write_new_file(char **arg) {
   if (stat(arg[0], &found) < 0 || found.st_size == 0) write_file(arg);
 }
 
-// listen PATH GID: opens the socket that the runtime passes on to PID 1 as descriptor 3. The socket accepts connections from now
-// on, so no client has to wait until PID 1 runs. The group GID may connect. PATH is in a directory where only root can write, so
-// nobody can replace the socket.
+// listen PATH GID: opens the socket that PID 1 gets as descriptor 3. It accepts connections from now on, so no client waits for PID
+// 1. The group GID may connect. Only root can write to PATH's directory, so nobody can replace the socket.
 static void listen_at(char **arg) {
   struct sockaddr_un address = {.sun_family = AF_UNIX};
   if (strlen(arg[0]) >= sizeof address.sun_path) refuse("the path of the socket is too long");
@@ -123,16 +121,15 @@ static void listen_at(char **arg) {
   }
 }
 
-// child-of PID: makes the kernel kill this process when the process PID, the runner, ends. That still holds after this process
-// has become the OCI runtime. Otherwise this start could continue while the next runner cleans up.
+// child-of PID: makes the kernel kill this process, even as the OCI runtime, when the runner ends. Otherwise this start could
+// continue while the next runner cleans up.
 static void die_with(char **arg) {
   if (prctl(PR_SET_PDEATHSIG, SIGKILL) < 0) fail("parent");
   if ((unsigned long long)getppid() != number(arg[0], 10)) refuse("the runner is gone");
 }
 
 // Raises a limit of timers or message queues. The kernel counts these for all sandboxes together, because their user namespaces
-// have the same creator. So with the usual limit, one sandbox could use up the limit of all sandboxes. Without CAP_SYS_RESOURCE
-// the limit rises only to this process's hard limit.
+// have one creator. So one sandbox could use up the usual limit. Without CAP_SYS_RESOURCE, raises only to the hard limit.
 static void raise_shared_limit(int resource) {
   struct rlimit most = {.rlim_cur = RLIM_INFINITY, .rlim_max = RLIM_INFINITY};
   if (setrlimit(resource, &most) == 0 || getrlimit(resource, &most) < 0) return;
@@ -140,9 +137,8 @@ static void raise_shared_limit(int resource) {
   (void)setrlimit(resource, &most);
 }
 
-// Raises the out-of-memory score of this process, which becomes the runtime and passes the score on to the sandbox's processes. So
-// a host without free memory kills processes of sandboxes before processes of the host. If this process has CAP_SYS_RESOURCE, the
-// kernel makes the new score a minimum: processes in the sandbox cannot lower it.
+// Makes a host without free memory kill processes of sandboxes before its own. The runtime and the sandbox inherit the score. With
+// CAP_SYS_RESOURCE it becomes a minimum, which processes in the sandbox cannot lower.
 static void stand_first_in_line(void) {
   const char score[] = "200";
   int fd = open("/proc/self/oom_score_adj", O_WRONLY | O_CLOEXEC);

@@ -43,16 +43,16 @@ static const struct {
     {"/dev/random", 1, 8}, {"/dev/urandom", 1, 9}, {"/dev/tty", 5, 0},
 };
 
-// Gives the sandbox the host's devices. Used on hosts where no process may make devices. The runtime, crun, tries to make the
-// sandbox's root the owner of standard input and output, which are /dev/null. The read-only mount of /dev/null prevents that.
+// Gives the sandbox the host's devices. Used on hosts where no process may make devices. crun tries to make the sandbox's root the
+// owner of /dev/null, and the read-only mount prevents that.
 static void keep_devices_of_host(void) {
   if (umount2("/dev", MNT_DETACH) < 0) fail("/dev");
   if (mount("/dev/null", "/dev/null", NULL, MS_BIND, NULL) < 0) fail("/dev/null");
   if (mount(NULL, "/dev/null", NULL, MS_REMOUNT | MS_BIND | MS_RDONLY | MS_NOSUID | MS_NOEXEC, NULL) < 0) fail("/dev/null");
 }
 
-// Makes separate devices for each sandbox. With shared device files, a sandbox could watch the accesses of other sandboxes, or
-// lock a file so that others cannot lock it. The mount is read-only, so that no sandbox can own a device.
+// Makes separate devices for each sandbox. Sandboxes with shared device files could watch or lock each other's. The mount is
+// read-only, so that no sandbox can own a device.
 static void make_devices(void) {
   const char *options = "mode=0755,size=64k,nr_inodes=16";
   if (mount("tmpfs", "/dev", "tmpfs", MS_NOSUID | MS_NOEXEC, options) < 0) fail("/dev");
@@ -95,17 +95,15 @@ void unshare_time(char **arg) {
   if (unshare(CLONE_NEWTIME) < 0 && errno != EINVAL) fail("time namespace");
 }
 
-// hide PATH: mounts an empty directory over the mount at PATH, because crun refuses a host with both cgroup versions. Files that
-// crun creates in the empty directory disappear with it. To unmount PATH instead would be slower, because the kernel then waits
-// for every processor.
+// hide PATH: covers the mount at PATH with an empty directory, because crun refuses a host with both cgroup versions. An unmount
+// would be slower, because the kernel then waits for every processor.
 void hide(char **arg) {
   const char *options = "mode=0700,size=64k,nr_inodes=64";
   if (mount("tmpfs", arg[0], "tmpfs", MS_NOSUID | MS_NODEV | MS_NOEXEC, options) < 0 && errno != ENOENT) fail(arg[0]);
 }
 
-// overlay OPTIONS PATH: mounts an overlay at PATH with nosuid. Some program files, such as Debian's ping, have capabilities that a
-// sandbox may not have, and the kernel would refuse to start them. With nosuid the kernel ignores the capabilities of files.
-// Nothing is lost, because processes of a sandbox cannot gain privileges anyway.
+// overlay OPTIONS PATH: mounts an overlay with nosuid, so that the kernel ignores capabilities of files. Otherwise it would refuse
+// programs such as Debian's ping, whose capabilities a sandbox may not have.
 void mount_overlay(char **arg) {
   if (mount("overlay", arg[1], "overlay", MS_NODEV | MS_NOSUID, arg[0]) < 0) fail(arg[1]);
 }
@@ -122,7 +120,7 @@ static void write_to(const char *path, const char *text) {
 }
 
 // ids MAP: sets how later `bind-mapped` steps map owners on the disk to owners in the sandbox. MAP has the form of uid_map
-// (user_namespaces(7)). The kernel accepts MAP only as part of a user namespace, so a child process makes such a namespace.
+// (user_namespaces(7)). The kernel takes it only from a user namespace, which a child process makes.
 void make_id_map(char **arg) {
   int until[2];
   if (pipe2(until, O_CLOEXEC) < 0) fail("pipe");
@@ -181,8 +179,8 @@ static int is_same_namespace(const char *one, const char *other) {
   return a.st_dev == b.st_dev && a.st_ino == b.st_ino;
 }
 
-// shm PID BYTES: sets the size of a sandbox's /dev/shm. PID is the sandbox's first process. Fails if /dev/shm contains more than
-// BYTES. Processes inside cannot mount anything, so /dev/shm is still what the runtime mounted.
+// shm PID BYTES: sets the size of a sandbox's /dev/shm. Fails if it contains more. PID is the sandbox's first process. Processes
+// inside cannot mount anything, so /dev/shm is still what the runtime mounted.
 void resize_shared_memory(char **arg) {
   const char *place = "/dev/shm";
   char namespace[64], options[64];

@@ -1,18 +1,17 @@
 // Starts programs and carries out steps for a runner. A large process such as Node needs milliseconds to start another one, and
-// can do nothing else meanwhile. This small process needs less than a millisecond. It reads questions of the runner
-// from descriptor 0, and writes answers to descriptor 1:
+// does nothing else meanwhile; this small one needs less than a millisecond. It reads questions of the runner from descriptor 0,
+// and writes answers to descriptor 1:
 //
 // question: length | id | flags | seconds | count, 32 bits each; then `count` arguments, each with its NUL; then the input
 // answer:   length | id | exit code, or minus the signal | length of output; then the output, then the error output
 //
-// `length` counts the bytes after it. Input and output are files in memory, so nothing here waits for a reader. A child's output
-// is what it had written when it ended; a child that writes too much gets an error.
+// `length` counts the bytes after it. Input and output are files in memory, so nothing here waits for a reader. A child's output is
+// what it had written when it ended; a child that writes too much gets an error.
 //
-// `serve FILE`: FILE is the cgroup.procs of the runner's cgroup. The kernel takes some milliseconds to move a process between
-// cgroups, but far less just after another move. So a helper process makes moves without effect: it moves itself again and again
-// into the cgroup in which it is. The helper does this for a short time after each question with the flag `moves_process`: the
-// child of this question will be moved. A question with the flag `moves_soon` starts no child and gets no answer. It only makes
-// the helper begin early, because a question with the flag `moves_process` will follow.
+// `serve FILE`: FILE is the cgroup.procs of the runner's cgroup. A move of a process between cgroups takes milliseconds, but far
+// less just after another move. So for a short time after a question with the flag `moves_process`, a helper process moves itself
+// again and again into the cgroup in which it is. A question with the flag `moves_soon` only makes the helper begin early: it
+// starts no child and gets no answer.
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -93,8 +92,8 @@ static _Noreturn void be_child(const struct question *question, char **arg, int 
   sigprocmask(SIG_SETMASK, &none, NULL);
   if (dup2(input, 0) < 0 || dup2(self->output, 1) < 0 || dup2(self->complaints, 2) < 0) _exit(failed);
   if (question->flags & are_steps) {
-    // Let the kernel kill this child when the server process ends, which ends when the runner ends. Otherwise the child would carry
-    // out further steps of a start while the next runner cleans up.
+    // The kernel must kill this child when the server ends with the runner. Otherwise the child would go on with a start while the
+    // next runner cleans up.
     if (prctl(PR_SET_PDEATHSIG, SIGKILL) < 0 || getppid() != server) _exit(failed);
     (void)close_range(3, ~0U, 0);
     run_steps((int)question->count, arg);
@@ -105,8 +104,7 @@ static _Noreturn void be_child(const struct question *question, char **arg, int 
   _exit(127);
 }
 
-// Returns the bytes that a child has written to the file. The child and this process share the file's offset, so the offset is the
-// number of these bytes.
+// Returns the bytes that a child has written. The child and this process share the file's offset, which is their number.
 static char *contents(int fd, uint32_t *length) {
   off_t end = lseek(fd, 0, SEEK_CUR);
   if (end < 0) give_up("output");
@@ -198,10 +196,9 @@ static void ask_child(char *body, size_t length, int warmer) {
   start_child(&question, arg, at, (size_t)(end - at));
 }
 
-// The helper process of `serve FILE` (see the head of this file), which makes the move of another process between cgroups fast.
-// FILE is the cgroup.procs of the cgroup in which the helper already is. `ask_child` writes a byte to the pipe `asked` for each
-// question with the flag `moves_process` or `moves_soon`. For `warm_for_ms` after each byte, the helper moves itself every
-// `warm_every_ms`, by writing `0` to FILE; `0` means the writing process.
+// The helper process of `serve FILE` (see the head of this file). A byte in the pipe `asked` stands for a question with the flag
+// `moves_process` or `moves_soon`. For `warm_for_ms` after it, the helper writes `0`, its own number, to FILE every
+// `warm_every_ms`.
 static _Noreturn void keep_warm(int asked, const char *path) {
   prctl(PR_SET_PDEATHSIG, SIGKILL);
   int file = open(path, O_WRONLY | O_CLOEXEC);

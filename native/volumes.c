@@ -10,16 +10,15 @@
 
 #include "launch.h"
 
-// Opens a directory below `directory`. Sandboxes can make links in a volume, so the kernel refuses a path that contains a link or
-// leads out of the volume.
+// Opens a directory below `directory`. Sandboxes can make links in a volume, so the kernel refuses links and ways out.
 static int open_below(int directory, const char *name) {
   struct open_how how = {.flags = O_RDONLY | O_DIRECTORY | O_CLOEXEC,
                          .resolve = RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS | RESOLVE_NO_XDEV};
   return (int)syscall(SYS_openat2, directory, name, &how, sizeof how);
 }
 
-// Gives a new directory to the sandboxes' root, and lets all users of the sandboxes write to it. Sets the owner last, so a
-// directory that still belongs to the host's root is new, or was left unfinished by an interrupted call.
+// Gives a new directory to the sandboxes' root, writable for all users. Sets the owner last: a directory that still belongs to the
+// host's root is new, or was left unfinished.
 static void finish_directory(int directory, uid_t owner, const char *about) {
   struct stat found;
   if (fstat(directory, &found) < 0) fail(about);
