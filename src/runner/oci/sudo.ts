@@ -60,8 +60,8 @@ const isDirectoryIn = (roots: readonly string[], directory: string): boolean => 
 }
 
 /**
- * Returns the path of the overlay layer for sudo. Undefined if the sandbox has the directories of no layer. `roots`: the sandbox's
- * own files and those of its image.
+ * Returns the path of the overlay layer for sudo. Undefined if no layer suits the sandbox. `roots`: the sandbox's own files and
+ * those of its image.
  */
 export const sudoLayerFor = (place: string, roots: readonly string[]): string | undefined => {
   const layer = layers.find(({ directories }) => directories.every((directory) => isDirectoryIn(roots, directory)))

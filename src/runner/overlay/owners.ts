@@ -31,7 +31,7 @@ export const canShowOwners = async (launcher: string, directory: string, mountPo
 type Trial = {
   launcher: string
   log: Logger
-  /** Directories of which `canMapOwners` makes idmapped mounts to test the kernel: one on each file system with images or disks. */
+  /** Directories for trial mounts: one on each file system with images or disks. */
   directories: readonly string[]
   mountPoints: { image: string; own: string }
 }

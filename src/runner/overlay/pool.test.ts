@@ -1,4 +1,4 @@
-// Tests a real pool in a btrfs image file, and its fallback without btrfs. Needs root; without root the suite is skipped.
+// Tests a real pool in a btrfs image file, and its fallback without btrfs. Skipped without root.
 import assert from 'node:assert/strict'
 import { type ChildProcess, execFileSync, spawn, spawnSync } from 'node:child_process'
 import { once } from 'node:events'

@@ -149,8 +149,7 @@ export class Subvolumes {
   async #settleNow(): Promise<void> {
     if (!this.areSubvolumes)
       return void (await runCommand(['sync', '--file-system', this.#directory], { timeoutMs: settleTimeoutMs }))
-    // Write only the names of the volumes to the storage device (fsync). The data of the copies and their changes are there
-    // already.
+    // Only the names of the volumes are still to be written: the data of the copies is on the storage device already.
     await runSteps(this.#launcher, [step.sync(this.#directory)])
   }
 

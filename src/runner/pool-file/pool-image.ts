@@ -50,10 +50,7 @@ const isMountPoint = async (place: string) => {
   return own !== parent
 }
 
-/**
- * Whether the file system is mounted anywhere, also inside a sandbox. The loop device of the file system exists until the last
- * unmount.
- */
+/** Whether the file system is mounted anywhere, even inside a sandbox: its loop device exists until the last unmount. */
 const isHeld = async (image: string) => (await runCommand(['losetup', '--associated', image])).trim() !== ''
 
 const roomFor = async (directory: string) =>

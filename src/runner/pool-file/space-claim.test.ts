@@ -1,4 +1,4 @@
-// Tests a pool on a host whose own disk fills up. Needs root; without root the suite is skipped.
+// Tests a pool on a host whose own disk fills up. Skipped without root.
 import assert from 'node:assert/strict'
 import { execFileSync } from 'node:child_process'
 import {
@@ -45,7 +45,7 @@ suite('`SpaceClaim` keeps a sparse pool from exceeding the host’s free space',
   afterEach(async () => {
     await spaceClaim.close()
     execFileSync('umount', [place])
-    // The unmount is lazy, because a sandbox of another test may have a copy of the mount for a moment while it starts.
+    // The unmount is lazy: a starting sandbox of another test may have a copy of the mount for a moment.
     execFileSync('umount', ['--lazy', directory])
     rmSync(directory, { recursive: true })
   })

@@ -32,7 +32,7 @@ export type SpaceClaimParts = {
   log: Logger
   /** The pool must be full while the host has this many free bytes left, for the pool's metadata. Default: 2 GiB. */
   keepFreeBytes?: number
-  /** What users notice when the host's disk is nearly full. The runner puts this text at the end of its warning about that. */
+  /** What users notice when the host's disk is nearly full: the end of the runner's warning. */
   consequence?: string
 }
 
@@ -98,7 +98,7 @@ export class SpaceClaim {
     else if (enough < held) await this.#give(enough)
   }
 
-  /** Makes the ballast larger by at most `more` bytes. If the file system cannot allocate that many, allocates smaller pieces. */
+  /** Enlarges the ballast by at most `more` bytes, in smaller pieces if the file system cannot allocate that many. */
   async #claim(held: number, more: number, hostFree: number) {
     const text = `the host has ${Math.round(hostFree / MiB)} MiB free: ${this.#parts.consequence}`
     if (held === 0) this.#parts.log.warn({ file: this.#parts.image, bytes: more }, text)

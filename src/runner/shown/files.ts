@@ -17,7 +17,7 @@ const textsOf = ({ memoryGiB, cpus, hostCpuinfo }: Shown, use: MemoryUse) => ({
   online: `${writeCpuList(cpus)}\n`,
 })
 
-// File calls are synchronous here: the files are in memory, so a call takes less time than passing it to Node's thread pool.
+// File calls are synchronous here: the files are in memory, so Node's thread pool would take longer.
 
 const makeEmpty = (directory: string) => {
   try {

@@ -1,5 +1,4 @@
-// Makes the `/proc/meminfo` (proc(5)) of a sandbox. It describes a machine that has as much memory as the sandbox's memory
-// limit.
+// Makes a sandbox's `/proc/meminfo` (proc(5)), which shows its memory limit as the memory of the machine.
 
 import { GiB } from '#src/runner/cgroup/sandbox-limits.ts'
 import type { MemoryUse } from '../cgroup/memory-use.ts'

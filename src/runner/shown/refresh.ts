@@ -30,7 +30,7 @@ export type RefresherListeners = {
 const intervalMs = 2_000
 /** A smaller change of the memory use does not update /proc/meminfo: most programs show whole MiB. */
 const worthShowingBytes = 1024 * 1024
-/** Number of sandboxes that are handled in one turn of the event loop, so that requests do not have to wait for long. */
+/** Number of sandboxes handled in one turn of the event loop, so that requests do not wait for long. */
 const atOnce = 50
 
 export class Refresher {

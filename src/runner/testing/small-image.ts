@@ -39,7 +39,7 @@ export const copyLibraries = (rootfs: string, programs: readonly string[]): void
   }
 }
 
-/** Makes the files of the image. `more`: paths of programs of this machine that the image contains besides the usual ones. */
+/** Makes the files of the image. `more`: paths of further programs of this machine. */
 export const makeSmallImage = (rootfs: string, more: readonly string[] = []): void => {
   for (const directory of ['bin', 'dev', 'etc', 'home/daytona', 'proc', 'root', 'run', 'sys', 'tmp', 'usr', 'var'])
     mkdirSync(join(rootfs, directory), { recursive: true })

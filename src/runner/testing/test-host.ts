@@ -28,7 +28,7 @@ import { makeSmallImage } from './small-image.ts'
 
 const code = resolve(import.meta.dirname, '../../..')
 
-/** Reason for skipping a test on a machine where all sandboxes share one range of user ids (see `TestHost.mapsOwners`). */
+/** Reason for skipping a test where all sandboxes share one range of user ids (`TestHost.mapsOwners`). */
 export const cannotMapOwners = 'needs Linux 5.19, and file systems whose owners can be mapped'
 
 const built = new Set<string>()
@@ -122,7 +122,7 @@ export class TestHost {
     this.#opened = await openTestHostIn(this.instance, this.directory, this.#parts)
   }
 
-  /** Makes this object use the host `opened`, which has the same directory as the host before. That host must be closed. */
+  /** Makes this object use the host `opened`, in the same directory. The host before must be closed. */
   use(opened: OpenedHost) {
     this.#opened = opened
   }
@@ -205,7 +205,7 @@ export class TestHost {
     return canMapOwners({ launcher: builtLauncher(), log: silentLog(), directories, mountPoints })
   }
 
-  /** Lists what exists of a sandbox on this machine: files, cgroups and mounts with the sandbox's id in their path. */
+  /** Lists the files, cgroups and mounts on this machine that have the sandbox's id in their path. */
   async tracesOf(sandboxId: string): Promise<string[]> {
     const below = (path: string) => (existsSync(path) ? readdirSync(path).map((name) => join(path, name)) : [])
     const run = runDirectoryOf(this.instance)

@@ -130,7 +130,7 @@ const sweep = async (machine: Machine, known: ReadonlySet<string>): Promise<stri
     try {
       await destroySandbox(machine, id, undefined, await journal.owesArchives(id))
     } catch (error) {
-      // The error is only logged. When a runner starts again, it tries again to remove what is left of the sandbox.
+      // The next start of a runner tries to remove the sandbox's remains again.
       machine.log.error({ err: error, id }, 'what no journal knows could not be removed')
     }
   })

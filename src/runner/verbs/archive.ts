@@ -53,7 +53,7 @@ export const identityOfBase = async (
   return await untilAborted(images.identityOf?.(base) ?? Promise.resolve(undefined), signal)
 }
 
-/** Throws if the sandbox has no disk on this host, or if an archive of its disk could not be restored later. */
+/** Throws if the sandbox has no disk on this host, or if an archive of the disk could not be restored. */
 export const checkCanReturn = async ({ pool }: Machine, { sandboxId, diskGiB }: Assignment): Promise<void> => {
   if (!(await pool.exists(sandboxId))) throw new NotRecoverable('The disk of the sandbox is gone.')
   checkReturns(await extentOf(pool.diskOf(sandboxId)), pool.hardDiskLimit ? diskGiB : undefined)
@@ -80,7 +80,7 @@ export const checkReturns = ({ bytesApart, directories }: Extent, diskGiB = Numb
   throw new ArchiveFailed('disk', reason)
 }
 
-/** Removes what a sandbox no longer needs when it is archived: its disk on this host, and its older archives. */
+/** Removes an archived sandbox's disk from this host, and its older archives from the store. */
 export const finishArchiving = async (machine: Machine, sandboxId: string, keep: string): Promise<void> => {
   await machine.pool.remove(sandboxId)
   await removeOlder(machine, sandboxId, keep)

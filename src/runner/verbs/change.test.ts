@@ -1,5 +1,4 @@
-// Tests new sizes (processors, memory, disk) for running, paused and stopped sandboxes. Needs root; without root the suite is
-// skipped.
+// Tests new sizes (processors, memory, disk) for running, paused and stopped sandboxes. Skipped without root.
 import assert from 'node:assert/strict'
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'

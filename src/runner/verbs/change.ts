@@ -23,7 +23,7 @@ export const changeSandbox = async (
   if (isDeepStrictEqual(assignment, wanted)) return spec
   const { sandboxId } = wanted
   const { network, organizationId } = wanted
-  // A claim of a warm sandbox changes its organization, which the firewall must know even if the network policy is unchanged.
+  // A claim changes the organization, which the firewall must know even if the network policy is unchanged.
   if (!isDeepStrictEqual(assignment.network, network) || assignment.organizationId !== organizationId)
     await machine.network.apply(slot, network, organizationId, sandboxId)
   const refused = await resize(machine, assignment, wanted, init)

@@ -6,7 +6,7 @@ import type { Machine } from '#src/runner/machine/machine.ts'
 import type { Slot } from '#src/runner/network/pool.ts'
 import { clearSandbox } from './clear.ts'
 
-/** Longest time in milliseconds that a destroy waits for the archive store, if the store is slow or fails. */
+/** Longest time in milliseconds that a destroy waits for a slow archive store. */
 const archivesGoWithinMs = 2_000
 
 /**

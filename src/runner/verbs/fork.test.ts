@@ -1,4 +1,4 @@
-// Tests forks of sandboxes, and snapshots that are made of sandboxes. Needs root; without root the suite is skipped.
+// Tests forks of sandboxes, and snapshots that are made of sandboxes. Skipped without root.
 import assert from 'node:assert/strict'
 import { rmSync } from 'node:fs'
 import { join } from 'node:path'

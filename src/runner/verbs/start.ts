@@ -41,7 +41,7 @@ const loginPath = readFileSync(new URL('../oci/login-path.sh', import.meta.url),
 /** PATH for an image and a sandbox that set none. The agent has an equal default (launch.c). */
 const defaultPath = '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin'
 
-/** Returns the PATH of a sandbox: the one that it sets, otherwise the one of its image, otherwise the default. */
+/** Returns the sandbox's own PATH, otherwise its image's, otherwise the default. */
 const ownPathOf = ({ images }: Pick<Machine, 'images'>, { env, unsetEnv = [] }: Assignment, base: string): string => {
   const inherited = unsetEnv.includes('PATH') ? undefined : images.configOf?.(base)?.env['PATH']
   return env['PATH'] ?? inherited ?? defaultPath
@@ -74,7 +74,7 @@ export const startSandbox = async (machine: Machine, assignment: Assignment, fro
       span('launch', {}, () => launch(machine, assignment, { slot, bundle, base, ids }, rootfs, makeDisk)),
       span('journal', {}, () => journal.writeSpec(sandboxId, { assignment, status: 'started' })),
       span('network policy', {}, () => network.apply(slot, assignment.network, assignment.organizationId, sandboxId)),
-      // If the sandbox's disk is a copy, the copy must be on the storage device before the start is reported.
+      // A copied disk must be on the storage device before the start is reported.
       ...(isCopied ? [span('disk settles', {}, () => machine.pool.settleDisks())] : []),
     ])
     const [init] = await allSettledOrThrow([
@@ -86,7 +86,7 @@ export const startSandbox = async (machine: Machine, assignment: Assignment, fro
     await journal.writeRun(sandboxId, { ...run, ...init })
     return { init, slot, isPaused: false }
   } catch (error) {
-    // The error of the start is thrown, even if this cleanup fails too. The next start or destroy then cleans up.
+    // The error of the start is thrown even if this cleanup fails. The next start or destroy then cleans up.
     const slot = await acquiring.catch(() => undefined)
     await clearSandbox(machine, sandboxId, slot).catch((err: unknown) =>
       machine.log.error({ err, sandboxId }, 'a failed start could not be cleared away'),
@@ -105,7 +105,7 @@ export type DiskFrom = Transfer & {
 type Disk = {
   /** The base image of the disk. */
   base: string
-  /** True if the disk does not exist yet. The launch then creates it as its first step, which takes no extra time. */
+  /** The disk does not exist yet. The launch creates it as its first step, which takes no extra time. */
   isMissing: boolean
   isCopied?: boolean
 }
@@ -226,7 +226,7 @@ const causedInside = {
   'File name too long': 'the name is too long',
 }
 
-/** Returns a sentence for the caller if the content of the sandbox's disk or of a volume prevents a mount. */
+/** Returns a sentence for the caller if the content of the disk or of a volume prevents a mount. */
 const sayMount = (complaint: string): string | undefined => {
   const [, step, answer = '', about] = /^(volume|mount-point): (.*) \((.*)\)$/s.exec(complaint) ?? []
   const why = causedInside[answer as keyof typeof causedInside]

@@ -55,15 +55,14 @@ export class SharedDirectory {
   }
 
   /**
-   * Opens the operator's directory. Throws `VolumeUnavailable` if the directory is missing or not mounted, or if its file server
-   * does not answer.
+   * Opens the operator's directory. Throws `VolumeUnavailable` if it is missing or not mounted, or its file server does not answer.
    */
   static async open(path: string): Promise<SharedDirectory> {
     const shared = new SharedDirectory(path)
     await shared.#checkMounted()
     if (!(await succeeds(['test', '-d', path]))) throw new VolumeUnavailable(`There is no directory ${path}.`)
     const own = join(path, ownName)
-    // Files in a volume may be readable for every user. Mode 700 of the directory above them keeps users of the host away.
+    // Files in a volume may be readable for every user. Mode 700 above them keeps users of the host away.
     if (!(await succeeds(['test', '-d', own]))) await succeeds(['mkdir', '--', own])
     if (!(await succeeds(['chmod', '700', '--', own]))) throw new VolumeUnavailable(`${own} cannot be made.`)
     return shared
@@ -79,7 +78,7 @@ export class SharedDirectory {
     return succeeds(['test', '-d', this.pathOf(volumeId)])
   }
 
-  /** Makes the directory of a volume. No error if it exists; another host may be making it at this moment. */
+  /** Makes the directory of a volume. It may exist, or another host may be making it at this moment. */
   async make(volumeId: string): Promise<void> {
     if (await this.exists(volumeId)) return
     if (await succeeds(['mkdir', '-m', '700', '--', this.pathOf(volumeId)])) return
@@ -98,7 +97,7 @@ export class SharedDirectory {
     if (await this.exists(volumeId)) throw new VolumeUnavailable('The volume could not be removed.')
   }
 
-  /** Throws if the directory is not mounted. Called before each operation, because the operator may unmount it at any time. */
+  /** Throws if the directory is not mounted. The operator may unmount it at any time. */
   async #checkMounted(): Promise<void> {
     if (!(await isMounted(this.#path)))
       throw new VolumeUnavailable('The directory of the volumes is not mounted on this host.')

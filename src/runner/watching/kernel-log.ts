@@ -4,7 +4,7 @@ import type { Init } from '#src/runner/machine/processes.ts'
 
 type KernelWord = 'out of memory' | 'crashed'
 
-/** Number of clock ticks per second in `/proc/{pid}/stat`. It is 100 on every Linux on which Alcove runs (proc(5), USER_HZ). */
+/** Clock ticks per second in `/proc/{pid}/stat`: 100 on every Linux on which Alcove runs (proc(5), USER_HZ). */
 const ticksPerSecond = 100
 
 /**
@@ -27,7 +27,7 @@ export const findKernelWord = (log: string, { pid, startTime }: Init): KernelWor
   return undefined
 }
 
-/** Searches the kernel log for the reason why a process ended. Undefined if the log contains none or cannot be read. */
+/** Finds in the kernel log why a process ended. Undefined if the log does not say so or cannot be read. */
 export const kernelWordOf = async (init: Init): Promise<KernelWord | undefined> => {
   try {
     return findKernelWord(await runCommand(['dmesg'], { timeoutMs: 5_000 }), init)

@@ -22,10 +22,7 @@ type Listeners = {
   holdStill: ExperimentParts['holdStill']
   /** Called if processes were killed because memory ran out. If it returns false, it is called again later. */
   onKills: (sandboxId: string, kills: number) => boolean
-  /**
-   * Called if new processes were refused because the limit of processes was reached. If it returns false, it is called again
-   * later.
-   */
+  /** Called if the limit of processes was reached and new ones were refused. If it returns false, it is called again later. */
   onRefusals: (sandboxId: string, refusals: number) => boolean
 }
 
@@ -83,9 +80,7 @@ export class Lookouts {
     this.#refusals.remove(sandboxId)
   }
 
-  /**
-   * Returns how many processes the kernel has killed for want of memory since the sandbox started, and the times of these kills.
-   */
+  /** Returns the number and the times of the kernel's kills for want of memory since the sandbox started. */
   memoryKills(sandboxId: string): MemoryKillsHere {
     const count = cgroupOf(this.#machine, sandboxId).outOfMemoryKills()
     this.#memoryKills.look(sandboxId, count)
