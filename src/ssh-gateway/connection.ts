@@ -8,21 +8,19 @@ import { Peer } from './peer.ts'
 import { SshSession } from './session.ts'
 import { ControlAway, type Opened, type Tokens } from './tokens.ts'
 
-/** Maximum number of sign-in attempts on one connection. The client OpenSSH makes one attempt for each of its keys. */
+/** Maximum number of sign-in attempts on one connection. OpenSSH makes one for each of its keys. */
 const mostTries = 20
 /** A wrong token is refused this many ms after it arrived, so that the delay reveals nothing about the token. */
 const refusedAfterMs = 500
 /** Maximum number of open channels of a connection. */
 const mostChannels = 100
-/** When the gateway closes a connection, the client has this many milliseconds to close it too. Then the connection is cut. */
+/** When the gateway closes a connection, the client has this many milliseconds to close it too. Then it is cut. */
 const leaveMs = 1000
 
 export type ConnectionParts = GateParts & {
   tokens: Pick<Tokens, 'find'>
   log: Logger
-  /**
-   * Called when the client has signed in. Returns false if the sandbox has too many connections; the client is then disconnected.
-   */
+  /** Called at the sign-in. Returns false if the sandbox has too many connections; the client is then disconnected. */
   onSignedIn: (sandboxId: string) => boolean
   onWrong: () => void
   /** Interval in ms at which the gateway asks control whether the client's token is still valid. */
@@ -45,7 +43,7 @@ export class ClientConnection {
     this.#peer = new Peer(client)
     client.on('error', (error) => {
       parts.log.debug({ cause: error.message }, 'an SSH client was cut off')
-      // Cut the connection: the library `ssh2` closes only its own direction, so a client that does not read would stay connected.
+      // `ssh2` closes only its own direction, so a client that does not read would stay connected.
       setTimeout(() => this.#peer.cut(), leaveMs).unref()
     })
     client.on('authentication', (context) => {
@@ -84,9 +82,7 @@ export class ClientConnection {
     return true
   }
 
-  /**
-   * Asks control at intervals whether the SSH token with which the client signed in is still valid, until the client disconnects.
-   */
+  /** Asks control at intervals whether the client's SSH token is still valid, until the client disconnects. */
   #watch(): void {
     const { log } = this.#parts
     const about = { sandboxId: this.#sandboxId, address: this.#peer.socket.remoteAddress }

@@ -9,7 +9,7 @@ import type { Peer } from './peer.ts'
 export const isLoopback = (host: string): boolean =>
   host === 'localhost' || host === '::1' || /^127(?:\.\d{1,3}){3}$/.test(host)
 
-/** Maximum number of bytes that wait to be sent to the gate. If more wait, the gateway reads nothing more from the client. */
+/** Maximum number of bytes that wait for the gate. Above it, nothing more is read from the client. */
 const aheadBytes = 256 * 1024
 
 export class Forward {

@@ -19,7 +19,7 @@ const messageOf = async (answer: IncomingMessage): Promise<string> => {
   try {
     const text = (await readWhole(answer, refusalBytes, () => new Error('too long'))).toString()
     const { message } = JSON.parse(text) as { message?: unknown }
-    // Remove the question at the end of the gate's message. SDKs search for this question, but a person does not need it.
+    // SDKs search for the question at the end of the gate's message. A person does not need it.
     if (typeof message === 'string') return message.replace(/ Is the Sandbox started\?$/, '')
   } catch {
     // The body of the gate's answer cannot be parsed. The sentence below then contains only its status.

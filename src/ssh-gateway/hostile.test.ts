@@ -27,10 +27,7 @@ const protocolOf = ({ client }: TestClient) => (client as unknown as { _protocol
 const socketOf = ({ client }: TestClient) => (client as unknown as { _sock: Socket })._sock
 const numberOf = (channel: ClientChannel) => (channel as unknown as { outgoing: { id: number } }).outgoing.id
 
-/**
- * Opens a connection from another loopback address, so that it does not use up the limit of the address of honest
- * clients.
- */
+/** Connects from another loopback address, so as not to use up the limit of the honest clients' address. */
 const stranger = (): Socket =>
   connect({ host: '127.0.0.1', port: gateway.port, localAddress: '127.0.0.2' }).on('error', () => undefined)
 

@@ -15,7 +15,7 @@ import { Tokens } from './tokens.ts'
 const signInMs = 20_000
 /** Maximum number of connections to one sandbox, so that one user cannot use up all connections. */
 const mostOfSandbox = 64
-/** Interval in ms at which the gateway asks control whether the token of a connected client is still valid. */
+/** Interval in ms at which control is asked whether a connected client's token is still valid. */
 const watchMs = 3000
 const keepaliveMs = 20_000
 const missedKeepalives = 6

@@ -48,7 +48,7 @@ export class SshSession {
   #terminal: CommandStart['terminal']
   #out: ChannelOut | undefined
   #socket: WebSocket | undefined
-  /** Messages that the client sends before the command has started, in their order. Undefined when the command has started. */
+  /** The client's messages before the start of the command, in order. Undefined after the start. */
   #early: ToCommand[] | undefined = []
   #credit = inputWindowBytes
   #pending: Buffer | undefined
@@ -125,7 +125,7 @@ export class SshSession {
 
   #say(message: ToCommand): void {
     if (this.#early !== undefined) {
-      // At most 64 messages wait for the start of the command. A client may send any number of signals before that.
+      // A client may send any number of signals before the start of the command.
       if (this.#early.length < 64) this.#early.push(message)
       return
     }

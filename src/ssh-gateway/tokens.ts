@@ -5,7 +5,7 @@ import { Pool } from 'undici'
 import { readWhole } from '#src/kit/read-whole.ts'
 import { sshToken } from '#src/wire/ssh.ts'
 
-/** The sandbox that a token gives access to now. `isOver`: the sandbox has ended, so its SSH sessions must end too. */
+/** The sandbox of a token. `isOver`: the sandbox has ended, so its SSH sessions must end too. */
 export type Opened = { sandboxId: string; expiresAt: number; isOver: boolean; state: string }
 
 const keptMs = 1000
