@@ -17,10 +17,7 @@ export type { AgentSession, CommandEvent, SessionCommand, Sessions } from './ses
 export { ListTooLong } from './sessions.ts'
 
 export interface Agent {
-  /**
-   * Starts a command. If `signal` is aborted before the command has started, no process is left. After the start `signal` has
-   * no effect.
-   */
+  /** Starts a command. If `signal` is aborted before the start, no process is left. Afterwards it has no effect. */
   exec(spec: CommandSpec, signal?: AbortSignal): Promise<RunningCommand>
   /**
    * Connects to a port of the sandbox: 127.0.0.1, or [::1] if that fails. The caller must close its half of the connection, too.

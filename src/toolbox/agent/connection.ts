@@ -43,7 +43,7 @@ export class AgentRefused extends Error {
 export const isRefused = (error: unknown, errno: string): boolean =>
   error instanceof AgentRefused && error.stage === 'job' && error.errno === errno
 
-// Some errnos have two names, such as EAGAIN and EWOULDBLOCK. The name that comes first in Node's list is used.
+// Some errnos have two names, such as EAGAIN and EWOULDBLOCK. Node's first name is used.
 const errnoNames = new Map(
   Object.entries(constants.errno)
     .reverse()
@@ -59,7 +59,7 @@ export const readRefusal = (payload: Buffer): AgentRefused => {
   return new AgentRefused(stage, errnoNames.get(errno) ?? `errno ${errno}`)
 }
 
-/** Timeout of the first answer in ms. It is needed because a frozen or broken sandbox accepts connections and never answers. */
+/** Timeout of the first answer in ms. A frozen or broken sandbox accepts connections and never answers. */
 export const answerTimeoutMs = 60_000
 
 /**
@@ -68,7 +68,7 @@ export const answerTimeoutMs = 60_000
  */
 const open = new Budget({ each: 1100 })
 
-/** Counts the new connection as open until it is closed. Throws `busy` if too many connections to the agent are open. */
+/** Counts a connection until it is closed. Throws `busy` if too many connections to the agent are open. */
 const counted = <T extends Socket>(socketPath: string, connectTo: () => T): T => {
   if (!open.take(socketPath)) throw new AgentRefused('busy', 'EAGAIN')
   return connectTo().once('close', () => open.give(socketPath))
@@ -210,7 +210,7 @@ export class Connection {
   }
 
   async nextOrEnd(): Promise<Frame | undefined> {
-    // Let other work run after `givenInARow` frames in a row. Otherwise a stream of small frames could block the event loop.
+    // Let other work run: a stream of small frames could block the event loop.
     if (++this.#given % givenInARow === 0) await new Promise(setImmediate)
     while (this.#frames.length === 0) {
       const chunk = await this.#chunk()
@@ -250,7 +250,7 @@ export class Connection {
     })
   }
 
-  /** Ends the direction from this program to the agent. The agent then reads the end of the input, and can still answer. */
+  /** Ends the direction to the agent, which can still answer. */
   sendNoMore(): void {
     if (this.#socket.writable) this.#socket.end()
   }
@@ -270,8 +270,8 @@ export class Connection {
 const longestRawAnswer = 64
 
 /**
- * Sends a request after whose OK frame raw bytes go in both directions; either can end first. Returns the fields of the OK, and the
- * socket at the first raw byte.
+ * Sends a request. After the agent's OK, raw bytes go in both directions, and either can end first. Returns the fields of the OK,
+ * and the socket at the first raw byte.
  */
 export const requestRaw = async (
   socketPath: string,

@@ -23,9 +23,7 @@ const shownLineOf = (argv: readonly string[]): Buffer => {
   return Buffer.from(cut + more)
 }
 
-/**
- * Starts the entrypoint once per start of the sandbox; later calls do nothing. A failed start is reported in the job's own log.
- */
+/** Starts the entrypoint once per start of the sandbox. The job's own log reports a failed start. */
 export const startEntrypoint = async (sandbox: Starting, argv: readonly string[], cwd?: string): Promise<void> => {
   try {
     await sandbox.agent.jobs.spawn({

@@ -31,7 +31,7 @@ export type Entry = {
 export type FileContents = {
   /** Size of the whole file, in bytes. */
   size: number
-  /** Number of bytes in `stream`. If the file becomes shorter while it is read, the stream ends with an error. */
+  /** Number of bytes in `stream`, which ends with an error if the file becomes shorter meanwhile. */
   length: number
   stream: Readable
 }
@@ -177,7 +177,7 @@ class Contents extends Readable {
     this.#isRead = false
     this.once('end', () => to.end())
     this.#passOn((bytes) => writeThrough(socket, bytes, () => this.#from.resume()))
-    // Call `resume`, so that this stream emits `end`. Nobody reads from the stream, because the bytes go directly to the socket.
+    // Nobody reads from this stream: the bytes go directly to the socket. `resume` makes the stream emit `end`.
     this.resume()
     return to
   }
@@ -229,8 +229,8 @@ const write = async (
   try {
     for await (const chunk of contents) {
       for (let at = 0; at < chunk.length && !isAnswered; at += maxPayloadBytes) {
-        // This always ends: the agent reads on even after a refusal. No `Promise.race` with `answer`: each chunk would leave a
-        // handler on `answer` in memory.
+        // This `await` always ends: the agent reads on even after a refusal. No `Promise.race` with `answer`: each chunk would
+        // leave a handler on `answer` in memory.
         await connection.sendWhole(kinds.stdin, chunk.subarray(at, at + maxPayloadBytes))
       }
       if (isAnswered) break
@@ -275,7 +275,7 @@ export const filesAt = (socketPath: string, user: string): Files => {
     }
   }
   return {
-    // Returns the user's home, because the agent serves each file call in a process whose working directory is the user's home.
+    // The agent serves each file call in a process whose working directory is the user's home.
     directory: async () => (await stat('/proc/self/cwd')).target?.toString('utf8') ?? '/',
     stat,
     list: (path, depth = 1) => entries(socketPath, kinds.fileList, as(path).u32(depth).done()),

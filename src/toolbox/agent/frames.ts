@@ -66,7 +66,7 @@ export const checkSize = (kind: number, payloadBytes: number, most = maxPayloadB
 
 export type Frame = { kind: number; payload: Buffer }
 
-/** Thrown if the agent sent bytes that are not a frame, or a frame that is not allowed at this point. */
+/** Thrown if the agent sent bytes that are not a frame, or a frame that is not allowed here. */
 export class BadFrame extends Error {
   override name = 'BadFrame'
 }

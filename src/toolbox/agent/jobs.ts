@@ -55,7 +55,7 @@ export type AttachOptions = {
   signal?: AbortSignal
 }
 
-/** Jobs of one sandbox. A call for a missing job, or for a job in the wrong state, throws `AgentRefused` with stage `job`. */
+/** Jobs of one sandbox. A call for a missing job, or one in the wrong state, throws `AgentRefused` with stage `job`. */
 export interface Jobs {
   /** Starts a job. Throws `StartFailed` like `exec`, or `AgentRefused` (job, EEXIST) if the id is in use. */
   spawn(spec: JobSpec): Promise<{ pid: number }>

@@ -1,4 +1,4 @@
-// Tests the agent as PID 1 of a real sandbox. The tests need root, and are skipped without it.
+// Tests the agent as PID 1 of a real sandbox. Skipped without root.
 import assert from 'node:assert/strict'
 import { existsSync, readFileSync } from 'node:fs'
 import { after, before, suite, test } from 'node:test'

@@ -44,7 +44,7 @@ const mostValues = 100_000
 const mostEscapes = 200_000
 const standardSeconds = 30
 
-/** The problem that callers get for each kind of refusal. The programs that send refusals are in the directory `inside/`. */
+/** The problem for each kind of refusal of the programs in `inside/`. */
 const refusals: Record<string, ProblemCode> = {
   bad: 'bad_request',
   failed: 'unprocessable',
@@ -127,7 +127,7 @@ export const ask = async <S extends TSchema>(
     using stdout = new BoundedOutput(sandbox.assignment.organizationId, answerBytes)
     using stderr = new BoundedOutput(sandbox.assignment.organizationId, complaintBytes)
     const spec = {
-      // The option -I isolates Python, so that no module in the working directory replaces a module of the standard library.
+      // -I isolates Python: no module in the working directory replaces one of the standard library.
       argv: ['python3', '-I', '-c', bootstrap],
       env: environmentOf(sandbox, { LC_ALL: 'C.UTF-8' }),
       cwd: '/',

@@ -13,7 +13,7 @@ const binaries = { sanitized: 'alcove-agent-sanitized', release: 'alcove-agent' 
 
 const built = new Set<string>()
 
-/** Builds the agent once per process. Test files run in parallel, so a lock lets only one process build at a time. */
+/** Builds the agent once per process. The lock makes parallel test files wait meanwhile. */
 const build = (kind: keyof typeof binaries): string => {
   const target = `build/${binaries[kind]}`
   if (!built.has(target)) {
