@@ -1,5 +1,6 @@
 // The proxy that puts secrets into requests. The runner starts it, without privileges, with the first sandbox that has
-// secrets. It recognizes a sandbox by its source address: the firewall lets no sandbox use the address of another one.
+// secrets. The proxy recognizes a sandbox by its source address: the firewall lets no sandbox use the address of another
+// one.
 import { type AddressInfo, createServer, type Socket } from 'node:net'
 import type { FromEgress, KnownSecret, ToEgress } from '#src/wire/secrets.ts'
 import { serveConnection } from './connection.ts'

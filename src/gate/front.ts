@@ -56,11 +56,9 @@ export type FrontParts = FrontBounds & {
   sandboxes: Pick<Sandboxes, 'linkTo'>
   inside: Pick<Inside, 'request'>
   toolbox: Answering
-  /** The gates of other hosts. */
   peers: Pick<Peers, 'isElsewhere' | 'destinationOf'>
   /** The socket of this host's runner, if it has one. */
   runnerSocket?: string | undefined
-  /** The id of this gate. */
   gateId?: string | undefined
   log: Logger
   /** The gate's own host name. A call to this name is for a preview only if its path begins with `/preview/`. */

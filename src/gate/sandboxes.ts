@@ -18,7 +18,7 @@ const mostRunners = 64
 const takenMs = 10_000
 /**
  * If control says that a sandbox is started, a call waits this many milliseconds until the runner says so too. The runner
- * reports to both at the same time, so a short wait suffices.
+ * reports to control and to the gate at the same time, so a short wait suffices.
  */
 const newsMs = 500
 /**

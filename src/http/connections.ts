@@ -183,7 +183,7 @@ export class Connections {
 
   /**
    * Returns the connection to close for a new connection. A sixteenth of all is reserved for clients without a credential.
-   * If they have more, their idle connections are closed first; otherwise idle connections with a credential.
+   * If these clients have more, their idle connections are closed first; otherwise idle connections with a credential.
    */
   #leastNeeded(newcomer: Connection): Connection {
     const unknown = this.#givesWay(this.#unknown, newcomer)

@@ -45,7 +45,7 @@ type Coming = {
 
 /**
  * Returns a function that makes reading the body fail with a Problem, which the client gets as the answer. If an answer was
- * sent already, or nobody reads the body, it closes the connection.
+ * sent already, or nobody reads the body, the function closes the connection.
  */
 const refuserOf = (connection: Socket, payload: RequestPayload, reply: FastifyReply) => (problem: Problem) => {
   if (reply.sent || payload.listenerCount('error') === 0) connection.destroy()

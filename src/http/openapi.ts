@@ -36,7 +36,6 @@ const problemSchema = {
   },
 }
 
-/** Returns the names of the parameters in the path of a route. */
 const namesIn = (path: string): string[] => [...path.matchAll(/:(\w+)/g)].map(([, name]) => name as string)
 
 const braced = (path: string): string => path.replaceAll(/:(\w+)/g, '{$1}')

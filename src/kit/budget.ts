@@ -1,5 +1,5 @@
-// A budget: an amount, for example of bytes, that several owners share. It limits what each owner holds, and what all hold
-// together.
+// A budget: an amount, for example of bytes, that several owners share. It can limit what each owner holds, and what all
+// hold together.
 
 type Limits = {
   /** Maximum amount that one owner may hold at a time. Default: no limit. */

@@ -25,7 +25,6 @@ const againAfterSeconds = 60
 
 const by = { kind: 'timer', id: 'warm-pool' } as const
 
-/** Type of the function that destroys a sandbox, warm or not. */
 type Destroy = (parts: RunningParts, row: SandboxRow, why: { by: By; reason: string }) => Promise<unknown>
 
 type FillParts = RunningParts & { destroy: Destroy }

@@ -16,7 +16,6 @@ import { ofPlace } from './headers.ts'
 import { Peer, type PeerBounds } from './peer.ts'
 
 type PeersParts = {
-  /** The id of this gate. */
   id: string | undefined
   /** The certificate of this gate. Absent: this gate cannot call other gates. */
   certificates: CertificateFiles | undefined

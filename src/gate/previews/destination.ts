@@ -170,7 +170,6 @@ export type Visit = {
   request: IncomingMessage
   address: PreviewAddress
   access: Access
-  /** The credentials of the call. */
   credentials: readonly Credential[]
   /** Cookies that the gate adds to the server's answer. */
   ownCookies?: readonly string[]

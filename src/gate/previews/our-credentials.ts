@@ -22,7 +22,8 @@ const decodedWords = (text: string): string =>
 
 /**
  * Returns a function that tells whether a text contains an API key, or one of the call's own credentials, `used`. A bearer
- * token counts only if it opened the preview, or if `isBearerOurs` is true. Otherwise it is for the server in the sandbox.
+ * token counts only if it opened the preview, or if `isBearerOurs` is true. Otherwise the token is for the server in the
+ * sandbox.
  */
 export const findOurs = (used: readonly Credential[], { openedBy, isBearerOurs }: Access): CarriesOurs => {
   const isOurs = ({ kind }: Credential) => kind !== 'bearer' || isBearerOurs || openedBy === 'bearer'

@@ -138,7 +138,6 @@ const onTheWay: readonly string[] = [
 
 const inWords = (state: string) => state.replaceAll('_', ' ')
 
-/** Returns the content of the page for a refusal. */
 const contentOf = (problem: Problem): Content => {
   const { status, message } = problem
   if (problem instanceof NothingListens) {
