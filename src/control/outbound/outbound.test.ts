@@ -278,7 +278,7 @@ suite('the URLs that outbound calls accept', () => {
     }
   })
 
-  test('a URL that is not http(s), has credentials or no host, or is too long is refused for outbound calls', () => {
+  test('an outbound call is refused if its URL is not http(s), has credentials or no host, or is too long', () => {
     const long = `https://example.com/${'x'.repeat(2048)}`
     for (const given of [
       '',
