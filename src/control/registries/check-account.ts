@@ -1,5 +1,5 @@
-// Checks the account of an image registry as `docker login` does: `GET /v2/`, then a request to the token service, if there is one.
-// The password is sent only to these two servers. Redirects are not followed, and errors do not quote the registry's answers.
+// Checks the account of an image registry as `docker login` does. The password is sent only to the registry and its token service.
+// Redirects are not followed, and errors do not quote the registry's answers.
 import { readChallenges, trustedRealm } from '#src/kit/registry-realm.ts'
 import { Problem } from '#src/problems.ts'
 import { OutboundError } from '../outbound/error.ts'
