@@ -53,7 +53,7 @@ suite('POST /organizations/{organizationId}/roles', () => {
     assert.equal(theirs.status, 201)
   })
 
-  test('if several calls make a role of one name at the same time, one call succeeds and the others get 409', async () => {
+  test('of several simultaneous calls that make a role of one name, one succeeds and the others get 409', async () => {
     await using app = await startControl()
     const replies = await Promise.all(Array.from({ length: 12 }, () => app.as('owner').post(roles, builder)))
     const statuses = replies.map(({ status }) => status).sort()
