@@ -94,8 +94,8 @@ export const applyImageReport = async (parts: RunningParts, runner: Runner, repo
 }
 
 /**
- * Stores how far a snapshot of a sandbox is: first the runner has copied the disk, later the copy is in the object
- * store. Returns true if this is new. The caller then assigns the next step: the upload, or the fetch by other runners.
+ * Stores how far a snapshot of a sandbox is: the disk is copied, or the copy is in the object store. Returns true if
+ * this is new; then the caller assigns the next step.
  */
 const noteCopy = async (
   transaction: Transaction,
