@@ -5,9 +5,8 @@ import type { RunningParts } from '../running.ts'
 import { silentBefore } from './leases.ts'
 
 /**
- * Stores since when control hears each region, and returns the ids of the regions that it hears now. Control hears a
- * region while at most half of its runners are silent. Lost runners are not counted. After a gap longer than
- * `leaseSeconds`, the time starts anew.
+ * Returns the regions that control hears now, and stores since when: those where at most half of the runners are
+ * silent. Lost runners are not counted. After a gap longer than `leaseSeconds`, the time starts anew.
  */
 export const hearRegions = async (
   sql: Sql,
