@@ -127,9 +127,8 @@ const between = (column: string, from: number | Date | null, to: number | Date |
 const fewStates = 4
 
 /**
- * Returns one SQL condition for each range of the index that PostgreSQL must read; every match is in exactly one range.
- * Filters that the caller left out are not in the SQL text. A term like `$1 is null or cpu >= $1` could make PostgreSQL
- * read the whole index.
+ * Returns one SQL condition for each range of the index to read. Every match is in exactly one range. Absent filters
+ * are not in the SQL text: `$1 is null or …` could make PostgreSQL read the whole index.
  */
 export const stretchesOf = (query: ListQuery): ((sql: Sql) => Piece)[] => {
   const size = (column: string, least: number | undefined, most: number | undefined) =>

@@ -1,6 +1,6 @@
 // The two listings of sandboxes: `GET /sandbox` with cursors, and the deprecated `GET /sandbox/paginated` with page numbers. A
-// query first reads the beginning of the index that has the order of the listing. If that does not fill the page, it sorts all
-// matches of the most selective filter. At worst, it reads all sandboxes of the organization that match one filter
+// query with a cursor first reads the beginning of the index in the order of the listing. If that does not fill the page, it sorts
+// all matches of the most selective filter. At worst, it reads all sandboxes of the organization that match one filter
 // (bench/listing.ts).
 
 import { readCursor, writeCursor } from '#src/control/cursor.ts'
@@ -38,9 +38,9 @@ const pageColumns: Record<(typeof pageSorts)[number], string> = {
 }
 
 /**
- * Runs `work` in a transaction in which PostgreSQL plans each query for the actual values: another plan may read far
- * too many rows. Sequential scans are off, because they take ten times as long as the worst index. `tablePage`: the
- * planner's cost of one page of the table; a page of an index costs 1.1.
+ * Runs `work` in a transaction that plans each query for its actual values: other plans may read far too many rows.
+ * Sequential scans take ten times as long as the worst index, so they are off. `tablePage`: the planner's cost of a
+ * table page; an index page costs 1.1.
  */
 const asking = <T>(
   { transaction }: Database,

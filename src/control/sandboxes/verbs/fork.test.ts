@@ -161,7 +161,7 @@ suite('the tree of forks', () => {
 })
 
 suite('POST /sandbox/:sandboxId/evict', () => {
-  test('POST /sandbox/:sandboxId/evict destroys a sandbox; for a day, its record with the time of eviction can be read by its id', async () => {
+  test('POST /sandbox/:sandboxId/evict destroys a sandbox; its record can be read by its id for a day', async () => {
     await using app = await startControl(waiting)
     await using runner = await connectRunner(app)
     const id = await create(app)

@@ -47,10 +47,8 @@ const intent = (sandbox: SandboxRow, move: Move): Partial<SandboxRow> => ({
 })
 
 /**
- * Makes the move of the verb from the state in `found`. Throws if the organization's quota would be exceeded.
- *
- * If the sandbox has changed meanwhile, decides again with the new row. A timer gives up instead: the next sweep
- * decides.
+ * Makes the move of the verb from the state in `found`. Throws if the organization's quota would be exceeded. If the
+ * sandbox has changed meanwhile, decides again with the new row; a timer leaves that to the next sweep.
  */
 export const moveSandbox = async (
   { database, clock, changes }: RunningParts,
