@@ -173,7 +173,7 @@ const untilWaiting = async (sql: Sql, first: number, count: number): Promise<voi
 }
 
 suite('concurrent writes of one snapshot', () => {
-  test('if two requests make the same move of a snapshot at the same time, only one changes the snapshot', async () => {
+  test('of two simultaneous requests for one move of a snapshot, only one changes the snapshot', async () => {
     await using opened = await openTestDatabase()
     const { database } = opened
     for (const on of events.filter((on) => on !== 'progress' && on !== 'lose-runner')) {
@@ -221,8 +221,8 @@ suite('concurrent writes of one snapshot', () => {
 })
 
 /**
- * Returns the state of a snapshot after two simultaneous events. `second` counts only if it has a move from `state`. It
- * then waits for `first`, and is applied to the state that `first` has written.
+ * Returns the state of a snapshot after two simultaneous events. If `second` has a move from `state`, it waits for
+ * `first`, and is applied to the state that `first` has written.
  */
 const afterBoth = (first: Event, second: Event, state: SnapshotState): string => {
   const led = (on: Event, from: SnapshotState) => {
