@@ -56,7 +56,7 @@ suite('GET /users/me/pending-sso-links', () => {
     assert.equal((await app.as('nobody').get(pending)).status, 401)
   })
 
-  test('if a person signs in by SSO again, the pending SSO link to a user does not change', async () => {
+  test('a second SSO sign-in of a person does not change the pending SSO link', async () => {
     await using sso = await startSso(provider)
     const id = await begin(sso)
     sso.app.clock.advance({ hours: 1 })

@@ -114,9 +114,9 @@ export const deleteLinksOf = async (sql: Sql, userId: string): Promise<void> => 
 type NewLink = { userId: string; email: string; state: 'pending' | 'linked'; createdAt: Date; expiresAt: Date }
 
 /**
- * Stores a link between an account and a user, in place of an earlier link of the account. A `linked` one stays, and so
- * does a valid pending one to this user if the new link is pending. Deletes pending links of the provider's other
- * accounts to this user, so that one provider cannot fill the user's list.
+ * Stores a link between an account and a user. It replaces an earlier link of the account, except a `linked` one, or a
+ * valid pending one to this user if the new link is pending. Deletes pending links of the provider's other accounts to
+ * this user, so that one provider cannot fill the user's list.
  */
 export const putLink = async (sql: Sql, { provider, subject }: Account, link: NewLink): Promise<void> => {
   const { userId, email, state, createdAt, expiresAt } = link
