@@ -23,9 +23,9 @@ type Asking = {
 
 export type Database = Asking & {
   /**
-   * A second pool, in which PostgreSQL plans each query only once per connection. Use it for queries that find rows by
-   * a key: planning takes longer than such a query. In the pool `sql`, PostgreSQL plans for the actual values, at least
-   * the first five times per connection.
+   * A second pool, where PostgreSQL plans each query only once per connection. Use it for queries that find rows by a
+   * key, because planning takes longer than they do. The pool `sql` plans for the actual values, at least the first
+   * five times per connection.
    */
   keyed: Asking
   listen: Listener['listen']

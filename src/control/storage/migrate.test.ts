@@ -104,7 +104,7 @@ suite('`migrate`', () => {
     assert.equal(tables.length, 0)
   })
 
-  test('a gap or a duplicate in the numbers of migrations is an error before any migration is applied', async () => {
+  test('a gap or a duplicate in the numbers of migrations throws before any migration is applied', async () => {
     await assert.rejects(
       directoryOf({ '0001_a.sql': '', '0003_c.sql': '' }).then(readMigrations),
       /Migration 2 is missing: found 0003_c\.sql/,
