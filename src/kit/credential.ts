@@ -21,7 +21,7 @@ export const showsCertificate = (controlUrl: URL, certificatesDirectory: string 
 
 /**
  * Returns the credential for calls to control: over HTTPS the certificate, if there is one; otherwise `key`. `controlName`: the
- * name that control's certificate must have, in place of the name in `controlUrl`.
+ * name that control's certificate must have.
  */
 export const credentialFor = (
   controlUrl: URL,

@@ -1,5 +1,5 @@
-// A connection that reads into the same buffer again and again. Node allocates new memory for each 64 KiB, which costs more
-// than forwarding these bytes. Listeners of the usual stream events get copies of the bytes.
+// A connection that reads into the same buffer again and again. New memory for each 64 KiB, as in Node, costs more than
+// forwarding these bytes.
 import type { ServerResponse } from 'node:http'
 import { type NetConnectOpts, Socket, type SocketConstructorOpts } from 'node:net'
 import { Duplex, type Writable } from 'node:stream'

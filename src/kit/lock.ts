@@ -1,5 +1,5 @@
-// Locks between processes, on a file that this process has open. The kernel frees the lock when the process ends. Node has no
-// flock(2), so flock(1) inherits the open file and locks it for this process.
+// Locks between processes, which the kernel frees when their process ends. Node has no flock(2), so flock(1) inherits the open
+// file and locks it.
 import { spawn, spawnSync } from 'node:child_process'
 import { once } from 'node:events'
 import { closeSync, openSync } from 'node:fs'

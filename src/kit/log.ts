@@ -21,8 +21,8 @@ const plainError = (error: unknown): unknown => {
 }
 
 /**
- * Makes the log of a program. Every line has the ids of the current trace, and no credential. `budget`: limits how often one
- * kind of line is written, except fatal ones. `destination`: replaces standard error.
+ * Makes the log of a program. Every line has the ids of the current trace, and no credential. `budget`: limits lines of one
+ * kind, except fatal ones.
  */
 export const createLog = (
   program: string,

@@ -1,5 +1,5 @@
-// Decides which addresses may be called on behalf of an organization: public ones, and those that the operator allows. For
-// IPv6, this file lists the public networks. For IPv4, it lists the networks that are not public.
+// Decides which addresses may be called on behalf of an organization: public ones, and those that the operator allows. An
+// unknown IPv6 network is not public.
 import { BlockList, isIPv4, isIPv6 } from 'node:net'
 
 export type Networks = Pick<BlockList, 'check'>

@@ -1,5 +1,5 @@
-// Pipes whose buffer is used for the next read as soon as its bytes are written. Node otherwise reads each 64 KiB into a new
-// buffer. Collecting these buffers as garbage takes more time than copying the bytes.
+// Pipes that use a buffer again as soon as its bytes are written. Node would otherwise collect the buffers as garbage, which
+// takes more time than copying the bytes.
 import { Socket } from 'node:net'
 import type { Readable, Writable } from 'node:stream'
 import { Inflow, writeThrough } from './inflow.ts'

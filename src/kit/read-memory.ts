@@ -1,5 +1,5 @@
-// The read buffer of one connection. It grows while the consumer processes bytes as fast as they come. All connections share a
-// budget for large buffers, so that many slow consumers cannot hold much memory.
+// The read buffer of one connection. It grows if the consumer is fast. A common budget for large buffers limits the memory of
+// many slow consumers.
 
 /** Free bytes before each piece of data. The consumer may write a header there, to send both without copying. */
 const headroomBytes = 16
@@ -34,10 +34,7 @@ export class ReadMemory {
     return this.#large ?? this.#small
   }
 
-  /**
-   * Adapts the size of the buffer, up to `mostBytes`, after a read of `size` bytes. The caller must no longer use the bytes
-   * that were read, because the buffer may be replaced.
-   */
+  /** Fits the buffer, up to `mostBytes`, to a read of `size` bytes. The caller must no longer use the bytes of that read. */
   fit(size: number, mostBytes: number): void {
     this.#littleReads = size > leastBytes ? 0 : this.#littleReads + 1
     if (size === this.bytes.length) this.#grow(mostBytes)

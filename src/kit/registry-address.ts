@@ -46,8 +46,7 @@ type Named = { registry: string; repository: string }
 const isBelow = (repository: string, project: string) => repository === project || repository.startsWith(`${project}/`)
 
 /**
- * Returns the account for an image: the one whose project is the longest beginning of the repository's name. If no project
- * fits, returns an account without a project, or else the first account.
+ * Returns the account whose project is the longest beginning of the repository's name. If none fits, prefers one without a project.
  */
 export const accountFor = <Account extends RegistryAccount>(
   { registry, repository }: Named,

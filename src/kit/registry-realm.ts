@@ -35,9 +35,8 @@ const domainOf = (hostname: string): string => {
 }
 
 /**
- * Returns the URL of a realm to which the registry's password may be sent; otherwise undefined. The realm must use HTTPS, and
- * be on the registry's host or in its domain. If the registry itself uses plain HTTP (`isPlain`), plain HTTP is accepted on its
- * own host.
+ * Returns the URL of a realm that may get the registry's password; otherwise undefined. It must be on the registry's host or in
+ * its domain, and use HTTPS. A registry with plain HTTP (`isPlain`) may have a realm with plain HTTP on its own host.
  */
 export const trustedRealm = (registry: string, realm: string, isPlain: boolean): URL | undefined => {
   const url = URL.canParse(realm) ? new URL(realm) : undefined

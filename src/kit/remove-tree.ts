@@ -1,5 +1,5 @@
-// Removes a directory tree that untrusted programs have written. Its paths may be too long for a system call (PATH_MAX). rm(1)
-// can remove the tree, because it enters one directory after the other.
+// Removes a directory tree that untrusted programs have written. Its paths may be too long for system calls, but rm(1) enters
+// one directory after the other.
 import { setTimeout as delay } from 'node:timers/promises'
 import { runCommand } from './run-command.ts'
 

@@ -18,9 +18,8 @@ const letOn = () => {
 }
 
 /**
- * Makes a caller wait after work that cannot be interrupted, such as parsing. After t ms of work, `goOn` is called after t ms.
- * The callers wait one after the other, so together they use at most half of the thread's time. A caller must not call this
- * again before its `goOn` was called.
+ * Makes a caller wait t ms after t ms of work that cannot be interrupted, such as parsing. The callers wait one after the
+ * other, so they use at most half of the thread's time. A caller must not call this again before its `goOn` was called.
  */
 export const goOnInTurn = (tookMs: number, goOn: () => void): void => {
   waiting.push({ tookMs, goOn })
@@ -39,8 +38,7 @@ export class EventLoopTurns {
   }
 
   /**
-   * Must be called between the short steps of long work. Every 10 ms it pauses, so that other work can run. Throws the signal's
-   * reason if the signal has aborted by the end of a pause.
+   * Call this between the short steps of long work. It pauses every 10 ms. It then throws the signal's reason if that has aborted.
    */
   async next(): Promise<void> {
     if (performance.now() < this.#over) return

@@ -1,5 +1,5 @@
-// Puts together the parts of OpenTelemetry's SDK that Alcove uses. No library is patched. A slow or failing receiver neither
-// delays a program nor makes its memory grow: what does not fit into the queues is dropped.
+// Puts together the parts of OpenTelemetry's SDK that Alcove uses. With a slow or failing receiver, data is dropped, but no
+// program is delayed.
 import { hostname } from 'node:os'
 import { setTimeout as pause } from 'node:timers/promises'
 import { DiagLogLevel, diag } from '@opentelemetry/api'

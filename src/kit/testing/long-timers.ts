@@ -1,5 +1,5 @@
-// A timer of a second or more runs only when the test advances the time. Shorter timers run as usual. Streams and libraries use
-// shorter timers. A test that controlled these could wait for ever on a busy machine.
+// A timer of a second or more runs only when the test advances the time. Streams and libraries need their shorter timers, which
+// run as usual.
 import { mock } from 'node:test'
 
 const longMs = 1000
