@@ -1,5 +1,5 @@
-// Ends the PostgreSQL processes that an earlier run of `up` has left. Two servers on one cluster destroy its data. The
-// processes are recognized by name and working directory. The kernel may have given a pid to another process.
+// Ends the PostgreSQL processes that an earlier run of `up` has left, because two servers on one cluster destroy its data.
+// Finds them by name and working directory. The kernel may have given a pid to another process.
 import { readdir, readFile, readlink, realpath, rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import { setTimeout as pause } from 'node:timers/promises'
