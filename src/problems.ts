@@ -81,7 +81,7 @@ const notOurs: ReadonlySet<ProblemCode> = new Set([
 
 /**
  * Returns the log level for a refused call: a warning only if Alcove has failed, which `cause` shows. A lack of free capacity
- * is no failure, because it may be due to what callers use.
+ * is no failure.
  */
 export const logLevelOf = ({
   code,
