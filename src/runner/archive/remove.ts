@@ -1,5 +1,5 @@
-// Removes objects that no archive needs. A manifest is removed before its chunks, so that every stored manifest has all of its
-// chunks. Must not run while the sandbox's disk is being packed. The runner runs only one verb per sandbox at a time.
+// Removes objects that no archive needs, a manifest before its chunks. So every stored manifest has all of its chunks. Must not
+// run while the sandbox's disk is being packed. The runner runs only one verb per sandbox at a time.
 import { inParallel } from '#src/kit/in-parallel.ts'
 import { ArchiveFailed } from './failed.ts'
 import { chunkKey, chunksOf, manifestKey, manifestsOf, type Owner, ownerOf, prefixOf } from './keys.ts'
