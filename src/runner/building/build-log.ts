@@ -1,5 +1,5 @@
-// The log of one build, which is sent in pieces. Its length is limited, so that endless output cannot fill the database. A log
-// that is too long keeps its beginning and its end, because the end usually shows why the build failed.
+// The log of one build, which is sent in pieces. Endless output must not fill the database, so a long log keeps only its
+// beginning and end.
 const everyMs = 300
 /** Maximum number of characters of the log's beginning. With `endCharacters`, it stays below the 1 MiB that control stores. */
 const mostCharacters = 900 * 1024

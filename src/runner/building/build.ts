@@ -1,5 +1,5 @@
-// Builds one definition. `survey.ts` finds the base image and the cached lines of each stage. Then the needed stages are built,
-// at the same time if they do not need each other.
+// Builds one definition: the needed stages, after `survey.ts` has found their base images and cached lines. Independent stages
+// are built at the same time.
 import { FairQueue } from '#src/kit/queue.ts'
 import type { CopySource } from '#src/runner/copying/source.ts'
 import { type BuildStep, type Origin, originsOf, type Stage } from '#src/runner/images/definition/plan.ts'

@@ -1,5 +1,5 @@
-// Builds the image of a definition. Each stage runs in a sandbox with the usual limits, and no program of a definition runs on
-// the host. The disk of the last stage becomes the top layer of the image.
+// Builds the image of a definition. Each stage runs in a sandbox with the usual limits. The last stage's disk becomes the top
+// layer of the image.
 import type { ContextStore } from '#src/runner/contexts/store.ts'
 import { ContextSource } from '#src/runner/copying/context-source.ts'
 import type { Plan } from '#src/runner/images/definition/plan.ts'

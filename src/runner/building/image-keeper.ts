@@ -165,10 +165,7 @@ export class ImageKeeper implements Disposable {
     }
   }
 
-  /**
-   * Fetches, builds or removes an image, and returns the report for control. Returns undefined if that cannot be done yet. The
-   * runner tries again when it next reads its list of images from control.
-   */
+  /** Brings an image to its assigned state, and returns the report for control. Undefined if the runner must try again later. */
   async #perform({ assignment }: Entry, signal: AbortSignal): Promise<ImageReport | undefined> {
     const { image, target, source } = assignment
     const { images, log, onText } = this.#parts

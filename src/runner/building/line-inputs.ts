@@ -15,9 +15,8 @@ export type InputParts = {
 }
 
 /**
- * Returns texts that identify the contents of a line's inputs. Undefined if the content of an input is unknown. A URL with a
- * checksum has no text, because the checksum is part of the line. `fetched`: digests of the downloads of an ADD without a
- * checksum.
+ * Returns texts that identify a line's inputs, or undefined if one is unknown. A URL with a checksum has no text, because the
+ * checksum is part of the line. `fetched`: digests of the downloads of an ADD without a checksum.
  */
 export const inputsOf = async (
   step: BuildStep,

@@ -1,6 +1,5 @@
-// Makes the mounts of one RUN line. A sandbox cannot mount anything, so the agent puts the files at the target before the
-// command runs. After the command, it puts back what was there. The files of cache mounts stay on the sandbox's disk between
-// lines.
+// Makes the mounts of one RUN line. A sandbox cannot mount anything, so the agent places the files at the target and restores
+// it after the command.
 import { createHash } from 'node:crypto'
 import { posix } from 'node:path'
 import { AgentRefused, type Files } from '#src/toolbox/agent/agent.ts'
