@@ -1,5 +1,4 @@
-// Counts the open uploads of this process: begun, and neither completed nor aborted. Each leaves objects in the object store,
-// even without data, so their number is limited. An abandoned upload counts until it is old enough to be removed.
+// Counts the open uploads of this process. Each leaves objects in the object store, even without data, so their number is limited.
 import { Budget } from '#src/kit/budget.ts'
 import { Problem } from '#src/problems.ts'
 import { type ContextName, partsOf } from './keys.ts'
