@@ -1,5 +1,5 @@
-// Delivers reports about sandboxes to control: over the link, or over HTTP if the link is down or lost. Sends a report again if
-// control's list shows that it is missing. Stores only the last report about each sandbox.
+// Delivers reports about sandboxes to control: over the link, or over HTTP if the link is down or lost. Repeats a report if
+// control's list shows that it is missing.
 import type { Logger } from '#src/kit/log.ts'
 import { FairQueue } from '#src/kit/queue.ts'
 import type { Report } from '#src/wire/runner-link.ts'
