@@ -1,6 +1,5 @@
-// Patterns of `.dockerignore` and `--exclude`. `*`, `?` and `[a-z]` match within one name, and `**` matches any number of
-// directories. A pattern that begins with `!` includes what earlier patterns exclude. A pattern for a directory also counts for
-// everything below it.
+// Patterns of `.dockerignore` and `--exclude`. `**` matches any number of directories, and `!` includes what earlier patterns
+// exclude. A pattern for a directory also counts for everything below it.
 import { ImageFailed } from '../images/image-failed.ts'
 import { isMatch, type Token, tokensOf } from './tree.ts'
 

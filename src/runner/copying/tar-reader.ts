@@ -1,5 +1,5 @@
-// Reads the entries of a tar stream (POSIX pax, and GNU tar's additions). The tar may be hostile, so no entry is written to
-// this host's file system. An entry that is not a file, a directory or a link is refused.
+// Reads the entries of a tar stream (POSIX pax, and GNU tar's additions). The tar may be hostile, so nothing is written to this
+// host's file system.
 //
 // Names are sequences of bytes, represented by one character per byte.
 import type { EventLoopTurns } from '#src/kit/yield.ts'
