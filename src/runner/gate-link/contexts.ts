@@ -1,5 +1,5 @@
-// Answers requests of a gate about contexts. The gate has checked the caller, and sends an end mark if the upload has the
-// length and hash that the caller has signed. An upload without an end mark is not stored.
+// Answers requests of a gate about contexts. An upload is stored only with the gate's end mark, which means that it is what the
+// caller has signed.
 import { Problem } from '#src/problems.ts'
 import type { GateRequest } from '#src/wire/gate-link.ts'
 import { ArchiveFailed } from '../archive/failed.ts'

@@ -1,6 +1,5 @@
 // Serves a unix socket for work that the gate requests from the runner, which is root (wire/gate-link.ts). Only root and the
-// gate's group can open it. This process stores what callers upload, or passes it to a program without privileges, but never
-// interprets it.
+// gate's group can open it. This process never interprets what callers upload.
 import { once } from 'node:events'
 import { chmod, chown, rm } from 'node:fs/promises'
 import { createServer, type Socket } from 'node:net'
