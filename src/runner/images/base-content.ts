@@ -27,10 +27,7 @@ export type BasePlace = { directory: string; tree: string }
 
 const contentName = 'content.json'
 
-/**
- * Writes `content.json` beside the files of an image. It contains the name of the tree, because a copy for another tree
- * contains this file too. The hash in such a copy is not the hash of the other tree.
- */
+/** Writes `content.json`. It names the tree, because a copy for another tree contains this file too, with a wrong hash. */
 export const writeContent = async ({ directory, tree }: BasePlace, content: BaseContent): Promise<void> => {
   const path = join(directory, contentName)
   await writeFile(`${path}.new`, JSON.stringify({ tree, ...content }), { mode: 0o600, flush: true })

@@ -1,5 +1,4 @@
-// Identifies the base images on this host, and finds or fetches those of disks from other hosts (docs/adr/0046). Files are
-// hashed when a disk on them is packed for the first time.
+// Identifies the base images on this host, and finds or fetches those of disks from other hosts (docs/adr/0046).
 import { randomBytes } from 'node:crypto'
 import { join } from 'node:path'
 import { FairQueue } from '#src/kit/queue.ts'

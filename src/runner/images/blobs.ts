@@ -1,5 +1,5 @@
-// Stores downloaded layers by origin and digest. They are only a cache: any layer may be removed at any time. A layer gets its
-// final name only after its digest was verified and root became its owner.
+// Stores downloaded layers by origin and digest. They are only a cache. A layer gets its final name after its digest was
+// verified and root owns it.
 import { createHash, randomUUID } from 'node:crypto'
 import { constants, existsSync, renameSync } from 'node:fs'
 import { chmod, chown, copyFile, link, lstat, mkdir, realpath, rename, rm, utimes } from 'node:fs/promises'
@@ -164,10 +164,7 @@ export class BlobsOfOrigin {
     }
   }
 
-  /**
-   * Moves the file for this digest from `from` to the stored layers. Throws if it does not match the digest. Must be called
-   * only after the program that wrote it has ended.
-   */
+  /** Moves the file for this digest from `from`, after its writer has ended. Throws if it does not match the digest. */
   async take(digest: string, from: string): Promise<void> {
     const kept = this.#path(digest)
     if ((await lstat(kept).catch(() => undefined)) !== undefined) return

@@ -1,5 +1,5 @@
-// Builds an image with mmdebstrap: a directory of files, and one compressed file (`target`) with the same content. mmdebstrap
-// is the first process of its own pid namespace, so a killed build leaves no process.
+// Builds an image with mmdebstrap, as a directory and as a compressed file (`target`). mmdebstrap is process 1 of its
+// namespace, so a killed build leaves no process.
 import { type ChildProcess, spawn } from 'node:child_process'
 import { mkdir, readFile, rename, rm } from 'node:fs/promises'
 import { createInterface } from 'node:readline'
