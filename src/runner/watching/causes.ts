@@ -9,8 +9,8 @@ import { kernelWordOf } from './kernel-log.ts'
 const limit = (memoryGiB: number) => `(limit ${memoryGiB} GiB)`
 
 /**
- * Finds out why a sandbox ended. Its own programs cannot kill PID 1: the kernel drops their signals, and the system call filter
- * does not let them set its limit of CPU time.
+ * Finds out why a sandbox ended. Its own programs cannot kill PID 1: the kernel drops their signals. The system call filter does
+ * not let them set a limit of CPU time for PID 1, at which the kernel would kill it.
  */
 export const causeOfEnd = async (machine: Machine, memoryGiB: number, run: Run | undefined): Promise<Cause> => {
   if (run === undefined || run.bootId !== machine.bootId) return { detail: 'The machine was restarted.' }

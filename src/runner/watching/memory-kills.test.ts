@@ -11,7 +11,7 @@ suite('times of out-of-memory kills in a sandbox', () => {
     kills.look('box', count)
   }
 
-  test('the time of an out-of-memory kill is given as the times of the counter readings before and after it', () => {
+  test('an out-of-memory kill is reported with the times of the counter readings before and after it', () => {
     lookAt(1000, 5)
     lookAt(3000, 5)
     lookAt(5000, 6)
