@@ -5,7 +5,7 @@
 const complaint =
   /\b(?:only|must|has to|needs to)\b[^\n]{0,40}\b(?:pid|process(?: (?:id|no\.?|number))?)\s*1\b|not been booted with systemd/i
 
-/** Number of bytes at the end of the output that are searched: a program ends soon after it has printed `complaint`. */
+/** Number of bytes at the end of the output that are searched: a program ends soon after a message that matches `complaint`. */
 export const complaintBytes = 4096
 
 export const notProcessOne =

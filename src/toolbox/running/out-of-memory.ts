@@ -42,8 +42,8 @@ export const watchMemory = (sandbox: Sandbox) => {
 type Ran = { createdAt: Date; endedAt: Date | null }
 
 /**
- * Tells whether the sandbox ran out of memory during commands for which `watchMemory` was not called. The time of a kill may be
- * wrong by 2 s, so it may also report one just before or after the command.
+ * Returns a function that tells whether the sandbox ran out of memory during a command, for which `watchMemory` was not called.
+ * The time of a kill may be wrong by 2 s, so the function may also report a kill just before or after the command.
  */
 export const lookBack = async (
   sandbox: Sandbox,
