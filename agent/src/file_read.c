@@ -109,9 +109,9 @@ static void serve_list(struct fields *request) {
 /* ---- reading a file ---- */
 
 /*
- * The beginning of the file, to find out its size. The size of `fstat` is too large in /sys and too small in /proc, and another
- * process may shorten the file. So `fstat` counts only if the file has CHUNK bytes, and `fstat` says so too. Otherwise the agent
- * reads the file to its end, and refuses it if it has more than WITHOUT_SIZE_MAX bytes.
+ * The beginning of the file. The size that `fstat` returns is too large in /sys and too small in /proc, and another process may
+ * shorten the file. So it is used only if the file has CHUNK bytes and `fstat` counts at least these. Otherwise the agent reads the
+ * file to its end, and refuses it above WITHOUT_SIZE_MAX bytes.
  */
 static uint8_t beginning[WITHOUT_SIZE_MAX + 1];
 

@@ -1,6 +1,6 @@
 /*
- * The list of jobs, and the functions that start, end and remove a job. Output is read even if no connection follows it, and stored
- * even after the first process has ended.
+ * The list of jobs, and the functions that start, end and remove a job. Output is stored even if no connection follows it, and even
+ * after the first process has ended.
  */
 #include "job.h"
 

@@ -1,6 +1,6 @@
 /*
- * A job is a process that continues after its connection has closed, and after the gate or the runner has ended. A ring on disk
- * (ring.h) stores the job's output until the job is removed.
+ * A job is a process that outlives its connection, the gate and the runner. A ring on disk (ring.h) stores the job's output until
+ * the job is removed.
  */
 #ifndef ALCOVE_JOB_H
 #define ALCOVE_JOB_H

@@ -28,9 +28,9 @@ bool streams_open(bool merge_output, int ours[3], int theirs[3]);
 void streams_close(int fds[3]);
 
 /*
- * Starts the program in a new process. A terminal among `streams` becomes its controlling terminal. `*report` is non-blocking: it
- * is at end of file if the program runs. If the start failed, it has five bytes (u8 stage, u32 errno). Returns -1 with errno if the
- * kernel refuses.
+ * Starts the program in a new process. A terminal among `streams` becomes its controlling terminal. `*report` is non-blocking: end
+ * of file if the program runs, or five bytes (u8 stage, u32 errno) if the start failed. Returns -1 with errno if the kernel
+ * refuses.
  */
 pid_t launch(const struct program *, const int streams[3], bool is_terminal, int *report);
 

@@ -1,6 +1,6 @@
 /*
- * The life of a command: it is queued, then handed to the shell with its own pipes. It ends when the shell reports its end, or ends
- * itself. Later output comes from background processes, and is still stored.
+ * The life of a command: it is queued, then handed to the shell with its own pipes. It ends when the shell reports the command's
+ * end, or when the shell ends. Later output comes from background processes, and is still stored.
  */
 #include <errno.h>
 #include <fcntl.h>

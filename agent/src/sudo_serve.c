@@ -1,6 +1,7 @@
 /*
- * The process between a sudo client (sudo_client.c) and its command. It is root. What the command leaves behind becomes its child,
- * and is killed if the client is killed. The command gets the client's descriptors, but a new terminal (sudo_terminal.h).
+ * The process between a sudo client (sudo_client.c) and the client's command. It is root. Processes that the command leaves behind
+ * become its children, and are killed if the client is killed. The command gets the client's descriptors, but a new terminal
+ * (sudo_terminal.h).
  */
 #include <errno.h>
 #include <poll.h>

@@ -1,5 +1,6 @@
 /*
- * Finds a user and the user's groups, and becomes that user. The groups are set first, because a user without root cannot set them.
+ * Finds a user and the user's groups, and becomes that user. The groups are set first, because the change of user loses the right
+ * to set them.
  */
 #include "user.h"
 
