@@ -1,6 +1,5 @@
-// The fastest possible client of an agent, for comparison. It runs a command in a sandbox over the agent's socket
-// (agent/PROTOCOL.md) and prints how many milliseconds each round takes. Usage: agent-client SOCKET ROUNDS USER PROGRAM
-// [ARGUMENT…]
+// The fastest possible client of an agent, for comparison. Runs a command over the agent's socket (agent/PROTOCOL.md), and prints
+// the milliseconds of each round. Usage: agent-client SOCKET ROUNDS USER PROGRAM [ARGUMENT…]
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
