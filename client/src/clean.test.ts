@@ -10,7 +10,7 @@ const hostile = 'a\u001b[31m\u001b]0;t\u0007\u009b2J\r\n\u202eb\u200b\u2028\ud80
 const unsafe = /[\p{Cc}\p{Cf}\p{Cs}\p{Zl}\p{Zp}]/u
 
 suite('text from a server, made safe for a terminal', () => {
-  test('`alcove` prints each character of a line that a terminal would interpret as a visible escape', () => {
+  test('`alcove` escapes each character of a line that a terminal would interpret', () => {
     assert.doesNotMatch(cleanLine(hostile), unsafe)
     assert.match(cleanLine(hostile), /^a\\u\{1b\}\[31m\\u\{1b\}\]0;t\\u\{7\}\\u\{9b\}2J\\u\{d\}\\u\{a\}\\u\{202e\}b/)
   })

@@ -4,7 +4,7 @@ import { exitCodes, Failure } from '../failure.ts'
 import { nameOf, readCopy, readPlace, splitTarget } from './place.ts'
 
 suite('the arguments of `alcove cp`', () => {
-  test('`alcove cp` reads SANDBOX:PATH as a path in a sandbox, but a path with a slash before `:` as local', () => {
+  test('`alcove cp` reads SANDBOX:PATH as a path in a sandbox, unless a slash comes before the colon', () => {
     assert.deepEqual(readPlace('box:/etc/x:y'), { sandbox: 'box', path: '/etc/x:y' })
     assert.deepEqual(readPlace('box:'), { sandbox: 'box', path: '.' })
     for (const path of ['./a:b', '/a:b', 'a/b:c', 'a', '..'])

@@ -55,7 +55,7 @@ suite('sandboxes of a server', () => {
     ])
   })
 
-  test('if a server other than Alcove answers the client’s call, the client’s error says so in one sentence', async () => {
+  test('if another server than Alcove answers, the client’s error says so in one sentence', async () => {
     const isFailure = (error: unknown) => error instanceof Failure && /Is it an Alcove server\?$/.test(error.message)
     for (const answer of [{}, [], { items: 5 }, { id: 1, name: {}, state: [] }]) {
       answers = [answer, answer, {}, {}]
@@ -77,14 +77,14 @@ suite('sandboxes of a server', () => {
     assert.match(asTable(['ID', 'STATE'], rows), /^ID {2}STATE\nid {2}started\n/)
   })
 
-  test('a command that waits for a sandbox (`settle`) asks the server until the wanted state is reached', async () => {
+  test('`settle` asks the server until the sandbox has reached the wanted state', async () => {
     answers = [sandbox('creating'), sandbox('started')]
     asked = []
     assert.equal((await settle(api, sandbox('pending_build'), ['started'])).state, 'started')
     assert.deepEqual(asked, ['GET /api/sandbox/id', 'GET /api/sandbox/id'])
   })
 
-  test('the wait for a sandbox (`settle`) throws if the sandbox fails or stays in a state that is not wanted', async () => {
+  test('`settle` throws if the sandbox fails or stays in a state that is not wanted', async () => {
     const isFailure = (sentence: RegExp, exitCode: number) => (error: unknown) =>
       error instanceof Failure && sentence.test(error.message) && error.exitCode === exitCode
     for (const state of ['error', 'build_failed']) {

@@ -60,7 +60,7 @@ suite('the server and the credential of a command', () => {
       assert.throws(() => findAccess({ ...home, ALCOVE_API_KEY: 'k', ALCOVE_API_URL: address }), isSilent, address)
   })
 
-  test('white space around an API key is removed, such as the line end of a file that contained the key', async () => {
+  test('white space around an API key, such as a line end, is removed', async () => {
     assert.deepEqual(await found({ ALCOVE_API_KEY: ' k\r\n' }), ['http://127.0.0.1:4600/api', 'k'])
   })
 

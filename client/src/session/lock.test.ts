@@ -12,7 +12,7 @@ suite('the lock of a session', () => {
   const scratch = mkdtempSync(join(tmpdir(), 'alcove-lock-'))
   after(() => rmSync(scratch, { recursive: true, force: true }))
 
-  test('of the processes that wait for a lock, only one has it at a time, and each gets it in the end', async () => {
+  test('only one process at a time has a lock, and each waiting process gets it in the end', async () => {
     const path = join(scratch, 'shared')
     let holders = 0
     let most = 0

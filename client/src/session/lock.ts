@@ -1,5 +1,5 @@
-// A lock between processes of one user, on any operating system: a file that only one process can create. It contains the process's
-// id. The next process removes a lock that is too old, or whose process has ended.
+// A lock between processes of one user, on any operating system: a file that only one process can create. The file contains the id
+// of that process. The next process removes a lock that is too old, or whose process has ended.
 import { randomUUID } from 'node:crypto'
 import { readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { hostname } from 'node:os'
