@@ -3,14 +3,14 @@ import { suite, test } from 'node:test'
 import { auditQuery, readAuditSearch, wordsOf } from './search.ts'
 
 suite('the filters of the audit log', () => {
-  test('the page of the audit log reads only known filters from its URL, and takes numbers there as texts', () => {
+  test('the audit log page reads only known filters from its URL, and reads numbers as texts', () => {
     assert.deepEqual(readAuditSearch({ action: 'create', targetId: 42, outcome: 'refused', server: true, x: 'y' }), {
       ...{ action: 'create', targetId: '42', outcome: 'refused', server: true },
     })
     assert.deepEqual(readAuditSearch({ action: '', actor: {}, outcome: 'toString', server: 'yes' }), {})
   })
 
-  test('a search of the audit log takes an actor with `@` as an e-mail address, and any other actor as an id', () => {
+  test('a search of the audit log reads an actor with `@` as an e-mail address, and others as an id', () => {
     assert.deepEqual(auditQuery({ actor: 'ann@example.com' }), { 'actorEmail[eq]': 'ann@example.com' })
     const id = '592943ff-d676-4772-a452-6bbf55ee16ae'
     assert.deepEqual(auditQuery({ actor: id }), { 'actorId[eq]': id })

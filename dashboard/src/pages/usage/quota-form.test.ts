@@ -15,7 +15,7 @@ suite('the form of quotas', () => {
     assert.deepEqual(changedOf(fields, before, { ...before, volumeQuota: ' 10 ' }), {})
   })
 
-  test('the form of an organization’s quotas sends 0 for an emptied limit; the API reads 0 as “no limit”', () => {
+  test('the form of quotas sends 0 for an emptied limit, which the API reads as “no limit”', () => {
     const limited = typedOf(fields, { volumeQuota: 10, authenticatedRateLimit: 5 })
     assert.deepEqual(changedOf(fields, limited, { ...limited, authenticatedRateLimit: '' }), {
       authenticatedRateLimit: 0,

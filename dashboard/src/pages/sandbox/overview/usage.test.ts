@@ -10,7 +10,7 @@ const points = (metricName: string, pairs: [minute: number, value: number][]): S
 })
 
 suite('the usage of a sandbox', () => {
-  test('a usage curve has a gap for the time when the sandbox did not run, but not when it was only idle', () => {
+  test('a usage curve has a gap while the sandbox did not run, but not while it was idle', () => {
     const series = [
       points(cpu.used, [
         [0, 10],
@@ -25,7 +25,7 @@ suite('the usage of a sandbox', () => {
     })
   })
 
-  test('a usage curve shows bytes as GiB, and each point also has the limit that was in force at its time', () => {
+  test('a usage curve shows bytes as GiB, and at each point the limit of that time', () => {
     const gib = 1024 ** 3
     const series = [
       points(memory.used, [

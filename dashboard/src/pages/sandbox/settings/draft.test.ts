@@ -3,7 +3,7 @@ import { suite, test } from 'node:test'
 import { edited, viewOf } from './draft.ts'
 
 suite('the form of a setting that several people may change', () => {
-  test('as long as the user has typed nothing, a settings form shows the saved value and has no changes', () => {
+  test('until the user types, a settings form shows the saved value and has no changes', () => {
     assert.deepEqual(viewOf({ minutes: 5 }, undefined), { value: { minutes: 5 }, isDirty: false, isStale: false })
   })
 

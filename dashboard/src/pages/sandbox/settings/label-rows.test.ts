@@ -8,7 +8,7 @@ suite('the rows of labels', () => {
     assert.deepEqual(Object.entries(labelsOf(rowsOf(labels))), Object.entries(labels))
   })
 
-  test('a new row in the form of labels gets a unique id, even after a row in the middle was removed', () => {
+  test('a new row in the form of labels gets a unique id, even after a row was removed', () => {
     const rows = addRow(addRow(addRow([])))
     const after = addRow(rows.filter(({ id }) => id !== 1))
     assert.equal(new Set(after.map(({ id }) => id)).size, 3)

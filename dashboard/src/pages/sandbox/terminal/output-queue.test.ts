@@ -38,7 +38,7 @@ test('the terminal draws all output in order, one piece after another (`OutputQu
   assert.ok(drawn.every(({ length }) => length <= 64 * 1024))
 })
 
-test('if more than 512 KiB wait, `OutputQueue` drops and counts the old output, and goes on with a new line', () => {
+test('above 512 KiB, `OutputQueue` drops and counts old output, and goes on with a new line', () => {
   const { queue, drawAll, dropped, text } = slowTerminal()
   queue.add(Buffer.from('first\n'))
   for (let i = 0; i < 100; i++) {
