@@ -1,4 +1,4 @@
-// Carries out the steps of its command line, which give up privileges, and then becomes the given program.
+// Gives up privileges by the steps of its command line, then becomes the given program.
 //
 //   confine STEP ARGUMENTS… STEP ARGUMENTS… exec PROGRAM ARGUMENTS…
 //

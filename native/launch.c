@@ -7,7 +7,7 @@
 // Every step is safe to repeat. If a step fails, the program exits with 125 and one line on standard error that names the step.
 // `runner/launch.ts` is the only caller; no argument comes from inside a sandbox.
 //
-// The steps are in disk.c, mounts.c, volumes.c and here. Their table is in this file.
+// The steps are in disk.c, mounts.c, volumes.c and this file, which has the table of all steps.
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/close_range.h>

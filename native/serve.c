@@ -197,7 +197,7 @@ static void ask_child(char *body, size_t length, int warmer) {
 }
 
 // The helper process of `serve FILE` (see the head of this file). A byte in the pipe `asked` stands for a question with the flag
-// `moves_process` or `moves_soon`. For `warm_for_ms` after it, the helper writes `0`, its own number, to FILE every
+// `moves_process` or `moves_soon`. For `warm_for_ms` after it, the helper writes `0`, the writing process, to FILE every
 // `warm_every_ms`.
 static _Noreturn void keep_warm(int asked, const char *path) {
   prctl(PR_SET_PDEATHSIG, SIGKILL);

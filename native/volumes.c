@@ -26,8 +26,8 @@ static void finish_directory(int directory, uid_t owner, const char *about) {
   if (fchmod(directory, 0777) < 0 || fchown(directory, owner, owner) < 0) fail(about);
 }
 
-// volume FROM SUBPATH OWNER TO: mounts the volume FROM at TO, or only its directory SUBPATH, which is made if it is missing.
-// An earlier step `ids` sets which user id of the host each owner on the disk has in the mount.
+// volume FROM SUBPATH OWNER TO: mounts the volume FROM at TO, or only its directory SUBPATH, which is made if it is missing. An
+// earlier step `ids` sets how owners on the disk map to owners in the mount.
 void mount_volume(char **arg) {
   uid_t owner = (uid_t)number(arg[2], 10);
   int directory = open(arg[0], O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
@@ -46,9 +46,8 @@ void mount_volume(char **arg) {
   close(directory);
 }
 
-// mount-point ROOT PATH: fails if PATH, where a volume will be mounted, is a file or leads through a symbolic link.
-// Through a link, the volume could cover the root directory and replace programs of the platform.
-// The runtime makes a missing PATH.
+// mount-point ROOT PATH: fails if PATH is a file or leads through a symbolic link. Through a link, a volume could cover programs of
+// the platform. The runtime makes a missing PATH.
 void check_mount_point(char **arg) {
   struct open_how how = {.flags = O_PATH | O_DIRECTORY | O_CLOEXEC,
                          .resolve = RESOLVE_IN_ROOT | RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS};
