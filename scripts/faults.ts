@@ -1,4 +1,5 @@
-// `./alcove test --faults`: runs only the tests that kill programs at random. Runs with the same `--seed` kill in the same order.
+// `./alcove test --faults`: runs only the tests that kill programs at random.
+// Runs with the same `--seed` kill programs in the same order.
 // With `--hosts`, whole machines lose power, and network connections are cut.
 // Example: node scripts/faults.ts --seed 7 --count 500
 import { mkdtempSync, rmSync } from 'node:fs'

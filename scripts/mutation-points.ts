@@ -84,7 +84,7 @@ export const mutationsOf = (source: string): Mutation[] => {
       return { start: index, end: index + found.length, text, what }
     }),
   )
-  /** Templates of the file that contain SQL queries. A mutation drops one condition (`clause`) of a query. */
+  /** Templates of the file that contain SQL queries. A mutation drops one condition (`clause`), which may contain `${…}`. */
   const queries = templates.filter(([start, end]) => isQuery(source.slice(start, end)))
   const inQueries = queries.flatMap(([start]) => {
     const end = source.indexOf('`', start)

@@ -1,12 +1,11 @@
 // `./alcove test`: runs all checks and tests. The last line is `N passed, N failed`.
 //   1 while packages are installed: format, lint, types and tests of pure code
-//   2 tests that may run at the same time: tests beside the code (real PostgreSQL, real C programs under sanitizers) and tests
-//     with real sandboxes. test-plan.ts has the order.
+//   2 tests that may run at the same time: beside the code, and with real sandboxes (test-plan.ts)
 //   3 tests that measure the host's memory or check a time, one after the other
-// Most test files run in a process of their own; those of `src/control` share processes (test-batches.ts).
-// A file that fails is run a second time alone, and both results are reported. So a race on a busy machine is visible, but
-// does not stop the run.
-// With paths, format, lint and types are skipped, and only what the files need is built and started (test-needs.ts).
+// Some test files share a process (test-batches.ts).
+// A file that fails runs a second time alone, and both results are reported.
+// So a race on a busy machine is visible, but does not stop the run.
+// With paths, only what the files need is built and started (test-needs.ts); format, lint and types are skipped.
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { existsSync, globSync, mkdirSync, mkdtempSync, rmSync } from 'node:fs'

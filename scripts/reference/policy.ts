@@ -8,7 +8,7 @@ import { braced } from './routes.ts'
 
 const isLetIn = (route: ControlRoute, caller: GridCaller) => ['yes', 'own'].includes(answerTo(route, caller))
 
-/** Returns the names of the callers in `many` who may call the route. All of them: the text `all`. Nobody: "none". */
+/** Returns the names of the callers in `many` who may call the route: `all` for all of them, "none" for nobody. */
 const openTo = <Caller extends GridCaller>(route: ControlRoute, many: readonly Caller[], all: string): string => {
   const some = many.filter((caller) => isLetIn(route, caller))
   return some.length === many.length ? all : some.length === 0 ? 'none' : some.join(', ')
