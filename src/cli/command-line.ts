@@ -41,8 +41,8 @@ const upSettings = async () => {
 }
 
 /**
- * Returns server and credential for a user's command: those of `--data`, else of the environment or the user's session.
- * If none of them exist, the server of the default data directory is used.
+ * Returns server and credential for a user's command. `--data` has priority over environment variables and the session.
+ * Without any of them, the server of the default data directory is used.
  */
 const connect = async ({ data }: { data?: string }): Promise<Access> => {
   const local = async (directory: string): Promise<Access> => {
