@@ -128,7 +128,10 @@ const tryCredential = async (
   }
 }
 
-/** Finds the sandbox whose port a call may reach without a credential, by its id if it is public, or by a signed URL's token. */
+/**
+ * Finds the sandbox whose port a call may reach without a credential.
+ * The call names a public sandbox, or the token of a signed URL.
+ */
 const findOpenPort = async (parts: RunningParts, question: AccessQuestion): Promise<OpenedPort | undefined> => {
   const { sql } = parts.database
   const { sandboxIdOrName, port } = question

@@ -24,7 +24,7 @@ const tokenLetters = 'abcdefghijklmnopqrstuvwxyz0123456789'
 
 const newToken = () => Array.from({ length: tokenLength }, () => tokenLetters[randomInt(tokenLetters.length)]).join('')
 
-/** Converts a text to a port number. Throws 400 if it is none, or for a reserved port, except the toolbox's. */
+/** Converts a text to a port number. Throws 400 for other texts, and for reserved ports except the toolbox's. */
 export const readPort = (text: string): number => {
   const port = /^\d{1,5}$/.test(text) ? Number(text) : 0
   if (port < 1 || port > 65_535) throw new Problem('bad_request', 'params.port must be a port from 1 to 65535')

@@ -108,7 +108,7 @@ const ensureKey = async (parts: TicketParts): Promise<Signing> =>
     return await makeKey(transaction, parts, now)
   })
 
-/** Whether the public key of a row can be read. If one cannot be read, a gate would refuse all keys. */
+/** Whether the public key of a row can be read. A gate refuses all keys if one cannot be read. */
 const hasPublicKey = ({ log }: Pick<TicketParts, 'log'>, { id, public_key }: Row): boolean => {
   try {
     publicKeyFrom(public_key)

@@ -493,7 +493,7 @@ suite('old audit rows', () => {
     await sql`analyze audit_log`
     const count = async (organizationId: string) =>
       (await sql`select from audit_log where organization_id = ${organizationId}`).count
-    // The sweep uses an estimate and a sample of the rows. With few rows the sample may be empty; a later sweep then deletes.
+    // The sweep uses an estimate and a sample of the rows. If the sample is empty, a later sweep deletes the rows.
     for (let sweep = 0; sweep < 10 && (await count(theirs)) === 18_000; sweep++) await sweepAudit(app.parts, 15_000)
     assert.deepEqual([await count(ours), await count(theirs)], [2_000, 13_000])
   })

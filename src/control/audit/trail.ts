@@ -32,7 +32,7 @@ export type Trail = {
 /** Calls that insert their audit row in their own transaction. After a rollback, the row is inserted again before the answer. */
 export const tellThemselves: ReadonlySet<string> = new Set(['POST /sandbox', 'POST /sandbox/:sandboxIdOrName/fork'])
 
-/** Calls that may read while their audit row is written. Before they write, they await `told`: the row is then written. */
+/** Calls that may read while their audit row is written. Before they change anything, they await `told`. */
 export const readFirst: ReadonlySet<string> = new Set([
   'POST /sandbox/:sandboxIdOrName/pause',
   'POST /sandbox/:sandboxIdOrName/start',

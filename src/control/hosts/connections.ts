@@ -64,7 +64,7 @@ export class HostConnections {
 
   /**
    * Finds the program at the other end of a connection. Undefined if it has shown no valid certificate.
-   * With the first call of a host, the token with which it has joined becomes invalid.
+   * The first call of a host with its certificate makes its token invalid.
    */
   async find(socket: TLSSocket): Promise<KnownHost | undefined> {
     const identity = identityOf(socket)

@@ -105,7 +105,7 @@ export const trade = async (parts: JoinParts, { token, version, keys: given }: J
 
 /**
  * Renews the certificates of a host. A caller with a certificate must send the public keys that control has stored.
- * Only the runner on the server's machine has no certificate at first. It may send new public keys.
+ * A caller without one must be the runner on the server's machine, and may send new keys.
  */
 export const renew = async (
   { database, clock, settings, authority }: JoinParts,

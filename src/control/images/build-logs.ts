@@ -44,7 +44,7 @@ export const dropOldBuildLogs = async (sql: Sql, now: Date): Promise<void> => {
       and not exists (select from images where images.name = build_logs.image and images.wanted)`
 }
 
-/** How many connections may follow build logs at a time: of one organization, in total, and of one organization in any case. */
+/** How many connections may follow build logs at a time. `sure`: an organization may have so many even if `all` is reached. */
 const followers = new Budget({ each: 50, all: 200, sure: 4 })
 
 const pieces = async function* (

@@ -146,8 +146,8 @@ export const findImageFor = async (sql: Sql, runner: Runner, name: string): Prom
 }
 
 /**
- * SQL condition: the runner need not get the source of the image. It has the image, and nothing waits for the image.
- * Control knows the configuration too. A copy of a sandbox's disk needs none.
+ * SQL condition: the runner has the image and needs no source. Nothing waits for the image, and its configuration is known.
+ * A copy of a sandbox's disk needs no configuration.
  */
 const isSettledOn = (sql: Sql, { id }: Runner) => sql`
   (images.name in (select unnest(runners.images) from runners where runners.id = ${id})

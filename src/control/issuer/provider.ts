@@ -21,8 +21,8 @@ const sessionCookie = 'alcove_session'
 const minute = 60
 const day = 24 * 60 * minute
 /**
- * Lifetime in seconds of a sign-in that is begun but not completed. It is equal for all, so the first to expire is the
- * oldest (records.ts).
+ * Lifetime in seconds of a sign-in that is begun but not completed.
+ * With one lifetime for all, the first to expire is the oldest (records.ts).
  */
 const begun = 15 * minute
 
@@ -77,8 +77,7 @@ export const createProvider = (parts: ProviderParts, keys: IssuerKeys): Provider
       const { name, email, emailVerified } = user
       return { accountId: id, claims: () => ({ sub: id, name, email, email_verified: emailVerified }) }
     },
-    // The only client is Alcove itself, so it gets everything without asking the user. A user confirms a device code
-    // elsewhere (`confirmPage`).
+    // The only client is Alcove itself, so users are not asked. They confirm only the code of a device (`confirmPage`).
     loadExistingGrant: async (ctx) => {
       const { client, session } = ctx.oidc
       if (client === undefined || session?.accountId === undefined) return undefined

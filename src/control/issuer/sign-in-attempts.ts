@@ -1,9 +1,8 @@
-// Limits wrong passwords. The limits never depend on whether an account exists, and attackers cannot lock out the owner
-// of an account:
+// Limits wrong passwords, whether or not an account exists. Attackers cannot lock out the owner of an account:
 // - A known browser has its own allowance, which nobody else can use up.
-// - All new browsers of one source (an IPv4 address or an IPv6 /64) share a limit, and so do all of one site (a /48).
+// - New browsers of one source (an IPv4 address or an IPv6 /64) share a limit, and so do those of one site (a /48).
 // - New browsers of one source have a lower limit for each name with which they sign in.
-// - While a name is attacked (many wrong passwords from anywhere), each source has fewer attempts for it, but always some.
+// - While a name is attacked from anywhere, each source has fewer attempts for it, but always some.
 import { createHmac } from 'node:crypto'
 import { networkOf } from '#src/kit/network-of.ts'
 import { createAddressKeys, siteGroups } from '../rate-limits/address-key.ts'

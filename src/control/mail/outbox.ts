@@ -1,6 +1,6 @@
 // Sends the mails of the outbox. A mail stays there until a mail server accepts it, so a crash loses no mail.
 // It is dropped if the server refuses it permanently, or after the last retry.
-// At worst a mail is sent twice, with the same Message-ID. Several processes may send at the same time.
+// At worst a mail is sent twice, with the same Message-ID.
 import { setTimeout as pause } from 'node:timers/promises'
 import { repeat } from '#src/kit/repeat.ts'
 import type { Parts } from '../parts.ts'
