@@ -3,10 +3,7 @@ import { asSize } from './limits.ts'
 
 type Download = { layers: number; bytes: number }
 
-/**
- * Returns a function that is called with the bytes and the number of layers downloaded so far. It returns a line for the log each
- * time another tenth of all bytes has arrived.
- */
+/** Returns a function that makes a line for the log whenever another tenth of all bytes has arrived. */
 export const createDownloadLines = ({ layers, bytes }: Download) => {
   let said = 0
   return (came: number, complete: number): string | undefined => {

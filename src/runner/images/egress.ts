@@ -1,6 +1,5 @@
-// The network for programs that download from addresses that callers choose. From this network, neither the host nor any
-// private or link-local address can be reached, even if a public name resolves to such an address. Downloads from registries
-// that the operator has named use the host's network instead.
+// The network for downloads from addresses that callers choose. It reaches neither the host nor a private or link-local address,
+// even if a public name resolves to one. Downloads from registries that the operator has named use the host's network.
 import { existsSync, realpathSync } from 'node:fs'
 import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'

@@ -1,5 +1,4 @@
-// Tests which networks the download of an image can reach. Runs in a network namespace with listeners that simulate the
-// Internet, a private network and a cloud's metadata service.
+// Tests which networks an image download can reach. Listeners simulate the Internet, a private network and cloud metadata.
 import assert from 'node:assert/strict'
 import { randomUUID } from 'node:crypto'
 import { mkdtemp, rm, writeFile } from 'node:fs/promises'
@@ -62,10 +61,7 @@ if (!isPrivateHost) {
       await rm(scratch, { recursive: true, force: true })
     })
 
-    /**
-     * Tries to fetch an image and returns the error. The listener of the test answers without TLS. An error about missing TLS
-     * therefore shows that the download has reached the listener.
-     */
+    /** Tries to fetch an image and returns the error. The listeners have no TLS; an error about that shows that one was reached. */
     const refusalOf = async (
       place: string,
       { seconds = 60, privateRegistries = [] as string[], isWebFile = false } = {},

@@ -1,5 +1,4 @@
-// Fetches the layers of an image: resolves the image's name to a digest, then downloads the layers that are not stored on this
-// host.
+// Fetches an image: resolves its name to a digest, then downloads the layers that this host does not have.
 import { createHash } from 'node:crypto'
 import { chown, lstat, mkdir, realpath } from 'node:fs/promises'
 import { join, sep } from 'node:path'
@@ -16,12 +15,9 @@ import type { Skopeo } from './skopeo.ts'
 
 /** An image of a registry, after its name was resolved to a digest. */
 export type Resolved = {
-  /** Digest to which the name refers now. It is the digest of a manifest, or of an index with a manifest for each platform. */
+  /** Digest to which the name refers now: of a manifest, or of an index that lists a manifest for each platform. */
   digest: string
-  /**
-   * Reference, with digest, of the image for this host's platform. The requested name may refer to an index, which lists an image
-   * for each platform. This is then the image that was chosen from the index.
-   */
+  /** Reference, with digest, of the image for this host's platform. It differs from `digest` if the name refers to an index. */
   image: Reference
   manifest: Manifest
   described: Described
@@ -84,10 +80,7 @@ export const resolveReference = async (skopeo: Skopeo, reference: Reference, fet
 const notWhatItsDigestSays = (name: Reference) =>
   new ImageFailed('corrupted', `The image ${formatReference(name)} is damaged: what came is not what its digest says.`)
 
-/**
- * Throws if the image does not have exactly one layer for each diff id of its configuration. This is checked here because umoci
- * ignores diff ids without a layer, and the files would be incomplete.
- */
+/** Throws if the numbers of layers and diff ids differ. umoci would ignore a diff id without a layer. */
 const checkLayersOf = ({ layers }: Manifest, { diffIds }: Described): void => {
   if (layers.length !== diffIds.length)
     throw new ImageFailed(
@@ -114,18 +107,14 @@ export const fetchFromRegistry = async (
     skopeo.download(image, work.directory, { ...askingFor(work, fetching), timeoutMs }),
   )
   const { config, ...fetched } = await adopt(blobs, work, fetching)
-  // The configuration contains the hash of each unpacked layer. If the digest of the configuration is right, umoci can therefore
-  // verify all layers by these hashes.
+  // The configuration has the hashes of the unpacked layers. If its digest is right, umoci can verify all layers.
   if (config.digest !== manifest.config.digest) throw notWhatItsDigestSays(image)
   return fetched
 }
 
 const mostAttempts = 3
 
-/**
- * Runs a download, and retries it if the connection breaks. Files that are complete in the download's directory are not
- * downloaded again. The time limit is for all attempts together.
- */
+/** Retries a download if the connection breaks. Files that are complete are not downloaded again. */
 const downloadPersistently = async (
   { limits, signal }: Fetching,
   download: (timeoutMs: number) => Promise<void>,
@@ -205,10 +194,7 @@ const askingFor = ({ directory, names }: Work, { scratch, mostBytes, limits, sig
   },
 })
 
-/**
- * Sizes of the files that this download has written so far. Leaves out files with several hard links: they are layers that were
- * stored before the download.
- */
+/** Sizes of the files that this download has written. A file with several hard links is a layer that was stored before. */
 const newSizesIn = async (directory: string): Promise<number[]> => {
   const names = await namesBelow(directory).catch(() => [])
   const sizes = names.map(async (name) => {

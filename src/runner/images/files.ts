@@ -20,10 +20,7 @@ export const readSmall = async (path: string, mostBytes: number): Promise<Buffer
   }
 }
 
-/**
- * Returns the first `count` bytes of a file, or the whole file if it is shorter. Use only for files that no other program can
- * change.
- */
+/** Returns the first `count` bytes of a file. Use only for files that no other program can change. */
 export const firstBytesOf = async (path: string, count: number): Promise<Buffer> => {
   const file = await open(path)
   try {
@@ -46,10 +43,7 @@ export const bytesBelow = async (directory: string): Promise<number> => {
   return Number.parseInt(await runCommand(argv, { timeoutMs: 300_000 }), 10)
 }
 
-/**
- * `owners`: ids of users and groups that own at least one of the files, without duplicates. Only ids from `firstOwner` on are
- * listed, and at most `mostOwners` of them.
- */
+/** `owners`: different ids of the files' users and groups, from `firstOwner` on. At most `mostOwners` ids are listed. */
 export type Measured = { bytes: number; files: number; owners: number[] }
 
 /** Counts the files below a directory, their bytes on the disk and their owners. A file with several hard links counts once. */

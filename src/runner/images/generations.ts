@@ -1,5 +1,5 @@
-// The versions ("generations") of the default image on this host: `default`, then `default.2`, `default.3`, … New sandboxes are
-// made from the newest complete generation. An older generation stays as long as any sandbox has a disk that was made from it.
+// Versions ("generations") of the default image: `default`, then `default.2`, `default.3`, … New sandboxes use the newest. An older
+// version stays while a disk needs it.
 import { readdirSync, readFileSync, statSync } from 'node:fs'
 import { rename, rm } from 'node:fs/promises'
 import { join } from 'node:path'
@@ -24,8 +24,8 @@ export const nextGeneration = (image: string | undefined): string =>
   image === undefined ? builtInImage : `${builtInImage}.${(numberOf(image) ?? 0) + 1}`
 
 /**
- * Minimum time in milliseconds for which an old version of the default image stays after a newer one is complete. A sandbox that
- * is just being created may use the old version, although no disk refers to it yet.
+ * Minimum time in milliseconds for which a replaced version of the default image stays. A sandbox that is being created may use it
+ * before any disk refers to it.
  */
 const replacedForMs = 3_600_000
 
@@ -73,8 +73,8 @@ export class Generations {
   }
 
   /**
-   * Returns `image` if that version of the default image is on this host, otherwise the newest version. A version can be missing if
-   * a disk comes from an archive that another runner has made.
+   * Returns `image` if this host has that version, otherwise the newest version. A disk from another runner's archive may name a
+   * version that this host lacks.
    */
   resolve(image: string): string | undefined {
     return this.read(image) === undefined ? this.current() : image
@@ -108,8 +108,7 @@ export class Generations {
       return now.getTime() - this.madeAt(next).getTime() >= replacedForMs
     })
     for (const image of unneeded) {
-      // The directory is renamed first, so that a half-removed directory is never mistaken for a complete version of the default
-      // image. If the runner is killed before the removal is complete, its next start removes the renamed directory.
+      // Renamed first, so that a half-removed directory never looks complete. After a kill, the next start removes it.
       const going = join(this.#images, `.old-${image}`)
       await rename(join(this.#images, image), going)
       await rm(going, { recursive: true, force: true, maxRetries: 10 })

@@ -35,13 +35,13 @@ export const failedAt = (place: string, error: unknown): unknown =>
     : error
 
 /**
- * Thrown if a server that a caller has named could not be reached. Neither the error nor its time may reveal whether a name
- * exists in the operator's network. Therefore all these errors have the same text, and callers get them only after `notBefore`.
+ * Thrown if a server that a caller has named could not be reached. All these errors have the same text and come at `notBefore`.
+ * They reveal no names of the operator's network.
  */
 export class Unreached extends ImageFailed {
   /**
-   * Earliest time at which callers get this error, as `performance.now()`: a multiple of a fixed span after the start of the job
-   * (`begun`). The span is longer than the timeout of one request. So all failures of one request are reported equally late.
+   * Earliest time at which callers get this error (`performance.now()`). It is rounded up, so all failures of one request come
+   * equally late.
    */
   readonly notBefore: number
 

@@ -1,5 +1,4 @@
-// Makes the files of an image from its source: an image of a registry, a file of the operator, an empty directory, or another
-// image on this host.
+// Makes the files of an image from an image of a registry, an operator's file, an empty directory, or another image.
 import type { Logger } from '#src/kit/log.ts'
 import { FairQueue } from '#src/kit/queue.ts'
 import { accountFor } from '#src/kit/registry-address.ts'
@@ -53,26 +52,19 @@ export type Said = { progress: Progress } | { line: string }
 export type Accounts = { organizationId?: string | undefined; logins?: readonly RegistryLogin[] | undefined }
 
 /**
- * `maxBytes`: maximum total bytes of the packed layers, and also of the unpacked files. `say` is called with the progress, and with
- * each line for the build log of the caller.
+ * `maxBytes` limits the packed layers and, separately, the unpacked files. `say` gets the progress and the lines of the build log.
  */
 export type Making = { maxBytes: number; signal: AbortSignal; say: (said: Said) => void; accounts?: Accounts }
 
-/**
- * The common origin of all image files in the operator's directory: a caller who may use one of these files may use all of them.
- */
+/** Common origin of all files in the operator's directory: a caller who may use one may use all. */
 const originOfFiles = 'files'
 const originOfNothing = 'scratch'
 /**
- * Origin of the base images of restored disks (`bringBelow`). A pulled image has another origin, its repository. So these base
- * images never give it the right to use a tree.
+ * Origin of the base images of restored disks (`bringBelow`). These base images never give a pulled image the right to use a tree.
  */
 const originOfBases = 'bases'
 
-/**
- * Returns the name of the tree to record for an image that uses the files of a built-in image. For example, `built-in.2` for
- * `default.2`.
- */
+/** Returns the tree's name for an image that uses a built-in image's files, such as `built-in.2` for `default.2`. */
 export const builtInTree = (image: string) => image.replace(builtInImage, 'built-in')
 export const builtInBelow = (tree: string) =>
   /^built-in(\.\d+)?$/.test(tree) ? tree.replace('built-in', builtInImage) : undefined
@@ -81,9 +73,7 @@ const nothingOf = (origin: string) => ({
   ...{ origin, sizeBytes: 0, layers: [] as string[], architecture: ownArchitecture, config: emptyConfig() },
 })
 
-/**
- * Called with the name of a directory of files (`tree`) or of a layer, to protect it from removal until the image has a record.
- */
+/** Protects a directory of files (`tree`) or a layer from removal until the image has a record. */
 export type Hold = { tree: (name: string) => void; layer: (name: string) => void }
 
 type MakerParts = {
@@ -107,10 +97,7 @@ export class ImageMaker {
   readonly #parts: MakerParts
   readonly #skopeo: Skopeo
   readonly #treeMaker: TreeMaker
-  /**
-   * Images are unpacked one after the other: unpacking keeps the disk busy, and two images at the same time could fill a disk
-   * that has space for one.
-   */
+  /** Images are unpacked one after the other. Two at once could fill a disk that has space for one. */
   readonly #unpacking = new FairQueue({ atOnce: 1 })
 
   constructor(parts: MakerParts) {
@@ -233,9 +220,8 @@ export class ImageMaker {
   }
 
   /**
-   * Resolves an image's name to a digest. Asks the mirrors one after the other, and the registry if no mirror has the image.
-   * The layers are fetched later from the server that resolved the name. Uses no mirror if the organization has credentials for
-   * the registry.
+   * Resolves an image's name to a digest, by the mirrors first and then by the registry. Mirrors are not used if the organization
+   * has credentials for the registry.
    */
   async resolve(reference: Reference, making: Making, scratch: string): Promise<Resolved> {
     const fetching = this.#fetching(scratch, making)

@@ -1,6 +1,5 @@
-// A btrfs file system on which images with common layers share disk space (docs/adr/0035). It is a sparse file in the runner's
-// directory, and is made when the first image is fetched. If this host does not support it, images share no layers, and the
-// runner logs that.
+// A btrfs file system on which images share the disk space of common layers (docs/adr/0035). It is a sparse file, made with the
+// first fetched image. A host that does not support it shares no layers, which is logged.
 import { existsSync } from 'node:fs'
 import { join } from 'node:path'
 import type { Logger } from '#src/kit/log.ts'
@@ -23,10 +22,7 @@ export class ImagePool {
     this.#place = join(parts.poolDir, 'image-pool')
   }
 
-  /**
-   * Mounts the file system if it exists. Throws if that fails: a runner without the mount would treat the images in it as
-   * missing.
-   */
+  /** Mounts the file system if it exists. Throws if that fails, because images on it would seem to be missing. */
   async openExisting(): Promise<SharingPlace | undefined> {
     return existsSync(this.#image) ? this.open() : undefined
   }
@@ -61,8 +57,5 @@ export class ImagePool {
   }
 }
 
-/**
- * For tests, which remove their data directory at the end: unmounts the file system of images. Must be called only when no
- * sandbox uses it.
- */
+/** For tests, before they remove their data directory: unmounts the file system of images. No sandbox may use it. */
 export const unmountImagePool = (poolDir: string): Promise<void> => unmountPoolImage(join(poolDir, 'image-pool'))

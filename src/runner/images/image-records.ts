@@ -1,5 +1,4 @@
-// Stores a small record for each image: where its files are, and its configuration. A record is written completely or not at
-// all, even if the power fails.
+// Stores a small record for each image: its configuration and where its files are. Even a power cut leaves no incomplete record.
 import { randomBytes } from 'node:crypto'
 import { readdirSync, readFileSync } from 'node:fs'
 import { mkdir, rename, rm, stat, utimes, writeFile } from 'node:fs/promises'
@@ -31,10 +30,7 @@ export type StoredImage = Brought & {
   layers: string[]
   /** User ids that the image needs and that are too large for the usual user id map of a sandbox (oci/ids.ts). Absent: none. */
   largeIds?: readonly number[]
-  /**
-   * Origin of the tree and the layers. Absent: an older version of the runner fetched the image, and none of its layers are
-   * kept.
-   */
+  /** Origin of the tree and the layers. Absent if an older version of the runner fetched the image; then no layers are kept. */
   origin?: string
 }
 

@@ -17,10 +17,7 @@ suite('a download that is interrupted', { skip: cannotRun }, () => {
   const asked = (digest: string) => room.registry.asked.filter((path) => path.endsWith(digest)).length
   const isHere = (digest: string) => below('image-downloads').filter((name) => name.endsWith(digest.slice(7))).length
 
-  /**
-   * Makes the registry cut the download of the image's last layer, at most `most` times. The registry first waits until the
-   * other two layers have been requested.
-   */
+  /** Makes the registry cut the download of the last layer, at most `most` times, after requests for the other two layers. */
   const lastIsCut = (most = Number.POSITIVE_INFINITY) => {
     let cuts = 0
     room.registry.onRequest = async (path, answer) => {

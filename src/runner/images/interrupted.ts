@@ -1,6 +1,5 @@
-// Saves the complete layers of an interrupted download, for at most a day. A download is interrupted by a broken connection, a
-// cancel or the end of the runner. The next download from the same repository then needs only the other layers. Layers are
-// stored by origin and digest.
+// Saves the complete layers of an interrupted download for at most a day. The next download from the same repository needs only the
+// other layers.
 import { readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { Blobs, type BlobsOfOrigin } from './blobs.ts'
@@ -22,10 +21,7 @@ export class Interrupted {
     this.#layers = new Blobs(directory)
   }
 
-  /**
-   * Saves the complete layers of downloads that ended because the runner was killed. Each download lists its layers in a file
-   * before it begins (`saving`). A damaged file is ignored.
-   */
+  /** Saves the complete layers of downloads that a kill of the runner has interrupted. A damaged list of layers is ignored. */
   async open(scratches: string, blobs: Blobs): Promise<void> {
     await this.#layers.open()
     for (const name of await namesBelow(scratches)) {
@@ -34,25 +30,19 @@ export class Interrupted {
         const { origin, layers } = JSON.parse(await readFile(join(scratch, noteName), 'utf8')) as Download
         const saved = this.#layers.of(origin)
         for (const digest of layers) {
-          // If the runner was killed while it unpacked the image, it had already moved the complete layers to the stored layers
-          // (`blobs`). From there they are linked into `saved`.
+          // If the image was already being unpacked, the complete layers are in `blobs`.
           await saved.linkFrom(blobs.of(origin), digest)
-          // skopeo, which downloads the layers, may write for another moment after the runner was killed. Its files are therefore
-          // copied into `saved` and not moved.
+          // Copied and not moved, because skopeo may still write for a moment after a kill of the runner.
           await saved.takeCopy(digest, downloadsTo(scratch))
         }
       } catch {}
     }
   }
 
-  /**
-   * Runs a download. Layers that an earlier failed download has saved need not be downloaded again. If this download fails, its
-   * complete layers are saved.
-   */
+  /** Runs a download with the layers that an earlier download has saved. If this download fails, saves its complete layers. */
   async saving<T>(scratch: string, { origin, layers }: Download, to: BlobsOfOrigin, run: () => Promise<T>): Promise<T> {
     const saved = this.#layers.of(origin)
-    // The list of layers is written before the download. If the runner is killed, the next runner reads in it which layers to
-    // save.
+    // If the runner is killed, the next runner reads here which layers to save.
     await writeFile(join(scratch, noteName), JSON.stringify({ origin, layers }))
     for (const digest of layers) await to.moveFrom(saved, digest)
     try {
@@ -68,8 +58,8 @@ export class Interrupted {
   }
 
   /**
-   * Removes layers that were saved more than a day ago. Then removes the least recently used layers until the remaining layers
-   * have at most `mostBytes`. Returns the total size in bytes of the remaining layers.
+   * Removes layers that were saved more than a day ago. Then removes the least recently used layers above `mostBytes`. Returns the
+   * bytes of the remaining layers.
    */
   sweep(mostBytes: number, givenBack: GivenBack): Promise<number> {
     return this.#layers.sweep(

@@ -24,8 +24,7 @@ const layer = (name: string) => tarOf([{ path: name, content: name }])
 
 /** Opens a registry and an empty library. */
 const openRoom = async () => {
-  // Uses a directory in memory if possible. On disk the test would be slow, because each image is synced and other tests use the
-  // disk.
+  // In memory if possible: on disk the test would be slow, because each image is synced.
   const directory = await mkdtemp(join(existsSync('/dev/shm') ? '/dev/shm' : tmpdir(), 'alcove-kept-'))
   const registry = await TestRegistry.start()
   const pool = (path: string) => join(directory, 'pool', path)
@@ -61,8 +60,7 @@ suite('which images share files and downloaded layers on a runner', { skip: cann
     await bring('theirs', put('theirs:1', theirs))
     registry.onRequest = (path, answer) =>
       path === `/v2/others/blobs/${theirs.layers[0]}` ? { ...answer, status: 404, body: Buffer.from('{}') } : answer
-    // Repository `others` belongs to an attacker, and its registry does not deliver the layer `secret`. The image `same` has only
-    // that layer; the image `more` has also a layer of the attacker.
+    // Repository `others` belongs to an attacker. Its registry does not deliver the layer `secret`, which both of its images name.
     const same = put('others:same', theirs)
     const more = put('others:more', makeImage({ layers: [layer('secret'), layer('own')] }))
     await assert.rejects(bring('same', same), ImageFailed)
@@ -163,8 +161,7 @@ suite('which images share files and downloaded layers on a runner', { skip: cann
     const { library, put, bring, below, pool } = room
     for (const name of ['one', 'two']) await bring(name, put(`x:${name}`, makeImage({ layers: [layer(name)] })))
     const tree = basename(dirname(room.rootfs('one')))
-    // The sweep that follows the removal of image `one` also removes this leftover directory with 30,000 files. Because that
-    // takes a while, the sweep is not over when image `two` is removed.
+    // The sweep after the removal of `one` also removes these 30,000 files, so it is not over when `two` is removed.
     const many = 'mkdir "$0" && cd "$0" && seq 30000 | xargs touch'
     execFileSync('sh', ['-c', many, pool('image-trees/.old-many')])
     const removing = library.remove('one')

@@ -4,9 +4,8 @@ import { join } from 'node:path'
 import { Generations } from './generations.ts'
 
 /**
- * Returns which program is missing in the default image, as the end of a sentence for the operator. Undefined if none is missing
- * or there is no image. Looks for the program in the image's files, because only the process that built the image knows about
- * errors of the build.
+ * Returns which program the default image lacks, as the end of a sentence. Looks in the image's files, because only the process
+ * that built the image knows the errors of the build.
  */
 export const lackOfDefault = (runnerDirectory: string): string | undefined => {
   const generations = new Generations(join(runnerDirectory, 'images'))

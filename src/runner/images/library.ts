@@ -1,5 +1,5 @@
-// Manages the images that were fetched to this runner. A small record per image names the directory of its files. The record is
-// written last and removed first, so a kill at any moment leaves an image complete or absent.
+// Manages the images that were fetched to this runner. An image's record is written last and removed first, so a kill leaves the
+// image complete or absent.
 import { createHash, randomBytes } from 'node:crypto'
 import { type FileHandle, mkdir, rm, statfs } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
@@ -38,10 +38,7 @@ import { PlainPlace } from './tree-place.ts'
 import { Trees } from './trees.ts'
 import { fetchWebFile, type Fetching as WebFetching, type WebFile } from './web-file.ts'
 
-/**
- * The base image of a definition that is being built. `list` omits it until the build calls `complete`. If the runner restarts
- * before that call, the image is removed.
- */
+/** Base image of a definition that is being built. Until `complete` is called, `list` omits it, and a restart removes it. */
 export type Base = {
   container: ContainerConfig
   digest?: string
@@ -51,16 +48,13 @@ export type Base = {
 }
 
 export type BringRequest = {
-  /**
-   * Name for the image. A name is never reused for another image, so if this host has an image with this name, it is the
-   * requested image.
-   */
+  /** Name for the image. A name is never reused, so an image that has this name is the requested one. */
   image: string
   source: LibrarySource
   maxGiB: number
   /**
-   * User ids that the definition names, for example with USER, and that are too large for the usual user id map of a sandbox
-   * (oci/ids.ts). All of them are ignored if the map has no space for them and for the ids that own the image's files.
+   * Large user ids that the definition names, for example with USER (oci/ids.ts). All are ignored if a sandbox's id map has no
+   * space for them.
    */
   largeIds?: readonly number[] | undefined
   /** The organization that the image belongs to. The images of one organization together may use only a share of the disk. */
@@ -103,8 +97,8 @@ const withIds = (own: readonly number[], wanted: readonly number[]): Pick<Stored
 }
 
 /**
- * Identifies the credentials of a request. Requests with different credentials never share a download: a registry may show an
- * image to one organization and hide it from another.
+ * Identifies the credentials of a request. Requests with different credentials share no download, because a registry may hide an
+ * image from one of them.
  */
 const keyOfAccounts = ({ organizationId, logins = [] }: Accounts): string =>
   logins.length === 0
@@ -120,9 +114,8 @@ const removeScratch = (scratch: string) =>
   rm(scratch, { recursive: true, force: true }).catch(() => removeTree(scratch))
 
 /**
- * Runs `work`, which fetches from a server that a caller has named. If the server cannot be reached, the error (`Unreached`) has
- * a time `notBefore`. The error is thrown only then, so that the caller learns nothing from the delay. During the delay, the next
- * image in the queue can be fetched.
+ * Runs `work`, which fetches from a server that a caller has named. Throws the error `Unreached` only at its `notBefore`, so that
+ * the delay reveals nothing.
  */
 const tellingEvenly = async <T>(signal: AbortSignal, work: () => Promise<T>): Promise<T> => {
   try {
@@ -192,10 +185,7 @@ export class Library {
     await this.#sweeper.sweep()
   }
 
-  /**
-   * Mounts the file system that contains the images' files, if it exists. Call this before a sandbox that uses one of these
-   * images starts.
-   */
+  /** Mounts the file system of the images' files, if it exists. Call this before any sandbox that uses these images starts. */
   async openTrees(): Promise<void> {
     const place = await this.#pool?.openExisting()
     if (place !== undefined) this.#trees.shareAt(place)
@@ -219,18 +209,12 @@ export class Library {
       )
   }
 
-  /**
-   * Total bytes of the files of all images on this host, base images of cached lines included, and of all downloaded layers that
-   * are kept. The last sweep has measured these numbers.
-   */
+  /** Total bytes of all images' files and of all kept layers, as measured by the last sweep. */
   stored(): Readonly<{ images: number; layers: number }> {
     return this.#sweeper.stored
   }
 
-  /**
-   * Removes downloaded layers that are kept for later downloads, if the host's disk fills or the layers are too old. Must be
-   * called every few seconds.
-   */
+  /** Removes kept layers if the disk fills or they are too old. Call this every few seconds. */
   relieve(): Promise<void> {
     return this.#sweeper.relieve()
   }
@@ -288,8 +272,8 @@ export class Library {
   }
 
   /**
-   * Makes a base image for restored disks, with the settings in `identity`. Its files are those of `tree`; without `tree` they
-   * are fetched from the object store. Lists of images do not contain the image. No error if it exists already.
+   * Makes a base image for restored disks. Its files are those of `tree`; without `tree` they come from the object store. `list`
+   * omits the image.
    */
   async bringBelow(
     identity: BaseIdentity,
@@ -318,10 +302,7 @@ export class Library {
     return this.#records.all().flatMap(({ tree }) => builtInBelow(tree) ?? [])
   }
 
-  /**
-   * Returns the user ids that own files of the image, or that its definition names, and that are too large for the usual user id
-   * map of a sandbox (oci/ids.ts).
-   */
+  /** Returns the large user ids that own files of the image or that its definition names (oci/ids.ts). */
   largeIdsOf(image: string): readonly number[] {
     return this.#records.read(image)?.largeIds ?? []
   }
@@ -344,10 +325,7 @@ export class Library {
     })
   }
 
-  /**
-   * Records the files of `source` under a second name, `image`, so that they stay if `source` is removed. Lists of images do not
-   * contain this name. No error if it is recorded already.
-   */
+  /** Records the files of `source` as `image`, so that they stay if `source` is removed. `list` omits `image`. */
   async keepBelowLines(image: string, source: { kind: 'image' | 'built-in'; image: string }): Promise<void> {
     await this.open()
     if (this.#records.read(image) !== undefined) return
@@ -415,8 +393,8 @@ export class Library {
   }
 
   /**
-   * Fetches the file at a URL and calls `use` with it. The file is removed afterwards. A private address is refused, unless the
-   * operator has named its host as a registry.
+   * Calls `use` with the file at a URL, then removes the file. A private address is refused, unless the operator has named its host
+   * as a registry.
    */
   async withWebFile<T>(request: WebFileRequest, use: (file: WebFile) => Promise<T>): Promise<T> {
     const { url, checksum } = request
@@ -424,8 +402,8 @@ export class Library {
   }
 
   /**
-   * Fetches a git repository and calls `use` with it. Its files are removed afterwards. A private address is refused, unless the
-   * operator has named its host as a registry.
+   * Calls `use` with the files of a git repository, then removes them. A private address is refused, unless the operator has named
+   * its host as a registry.
    */
   async withRepository<T>(request: RepositoryRequest, use: (file: RepositoryFile) => Promise<T>): Promise<T> {
     const { repository, checksum } = request
@@ -455,10 +433,7 @@ export class Library {
     }
   }
 
-  /**
-   * Removes an image. Must be called only when it is the base image of no sandbox. The files are removed if no other image uses
-   * them.
-   */
+  /** Removes an image, and its files if no other image uses them. No sandbox may use the image as its base. */
   async remove(image: string): Promise<void> {
     if (!imageNameShape.test(image)) return
     await this.open()
@@ -499,10 +474,7 @@ export class Library {
     for (const name of keptNamesOf(made)) this.#blobs.release(name)
   }
 
-  /**
-   * Throws if the images of an organization use more than its share of the disk. `more`: an image that is about to be added, and
-   * that counts too.
-   */
+  /** Throws if the organization's images exceed its share of the disk. `more`: an image that is about to be added. */
   async #checkShare(organizationId: string | undefined, more?: Pick<StoredImage, 'tree'>): Promise<void> {
     if (organizationId === undefined) return
     const { blocks, bsize } = await statfs(this.#parts.poolDir)
@@ -534,10 +506,7 @@ export class Library {
     return asBrought(this.#records.read(image) as StoredImage)
   }
 
-  /**
-   * Called when a definition has been built on the base image `image`. From then on the runner lists the image under this name,
-   * with the configuration `config`.
-   */
+  /** Called when a definition was built on the base image `image`. From then on, `list` contains this name. */
   async complete(image: string, config: ContainerConfig): Promise<void> {
     const { isUnfinished: _, ...record } = this.#records.read(image) as StoredImage
     await this.#records.replace({ ...record, isBuilt: true, config: imageConfigOf(config) })

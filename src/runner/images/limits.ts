@@ -11,8 +11,8 @@ export type ImageLimits = {
   /** Time limit in milliseconds of one download, and of unpacking one image. */
   timeoutMs: number
   /**
-   * Time limit in milliseconds of a small request to a registry. A failure to reach a registry is reported only after this
-   * time, whatever the cause is. So the time reveals nothing about the network.
+   * Time limit in milliseconds of a small request to a registry. A failure to reach a registry is reported only after this time. So
+   * the time reveals nothing about the network.
    */
   answerTimeoutMs: number
   /** Bytes that images must leave free on their disk for other uses of the host. */

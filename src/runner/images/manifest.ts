@@ -1,5 +1,5 @@
-// Parses the index, manifest and configuration of an image (OCI image-spec; Docker's schema 2 has equal fields). All of this
-// comes from registries that callers choose. Invalid values are refused, and unneeded fields are ignored.
+// Parses the index, manifest and configuration of an image (OCI, Docker schema 2). They come from registries that callers choose,
+// so invalid values are refused.
 import { type ImageConfig, imageConfigBounds } from '#src/wire/runner-link.ts'
 import { ImageFailed } from './image-failed.ts'
 import { digestShape } from './reference.ts'
@@ -97,10 +97,7 @@ const configKinds = [
   'application/octet-stream',
 ]
 
-/**
- * Throws for an artifact that is not an image, such as a chart, a signature or a model. The kind of its configuration shows
- * this.
- */
+/** Throws for an artifact that is no image, such as a chart, a signature or a model. */
 const checkIsImage = (fields: Fields) => {
   const config = isFields(fields['config']) ? fields['config'] : {}
   const kind = fields['artifactType'] ?? config['mediaType']
@@ -156,8 +153,8 @@ const wrongArchitecture = (offered: readonly Platform[]) =>
   )
 
 /**
- * Finds the index entry for this host's platform. An entry that names no platform is accepted here, because the image's
- * configuration names the platform and is checked later.
+ * Finds the index entry for this host's platform. An entry without a platform is accepted here: the platform in the image's
+ * configuration is checked later.
  */
 export const ourEntryOf = (index: readonly IndexEntry[]): Descriptor => {
   const images = index.filter(({ isArtifact }) => !isArtifact)

@@ -1,5 +1,4 @@
-// Computes the names of an image in the mirrors that the operator has set for its registry, such as a pull-through cache of
-// Docker Hub. The mirrors are asked in the order of the settings, and the registry itself only if no mirror has the image.
+// Computes the names of an image in the mirrors of its registry. The registry itself is asked only if no mirror has the image.
 import type { Mirror } from '#src/kit/registry-mirrors.ts'
 import type { Reference } from './reference.ts'
 

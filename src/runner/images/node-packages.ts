@@ -1,5 +1,5 @@
-// Copies Node, and the programs that come with it, from Alcove's own node_modules into the default image. npm has checked these
-// packages against the lock file, so the build of the image need not download them.
+// Copies Node and its programs from Alcove's own node_modules into the default image. npm has verified them already, so the build
+// need not download them.
 import { readFileSync } from 'node:fs'
 import { join, resolve } from 'node:path'
 
@@ -7,10 +7,7 @@ export const nodeModules = resolve(import.meta.dirname, '../../../node_modules')
 
 export type NodePackage = { name: string; version: string; integrity: string }
 
-/**
- * Directory of OpenSSL's headers for this architecture, which are part of Node's headers. Sandboxes need only this one; the
- * headers for all architectures have 65 MB.
- */
+/** Directory of OpenSSL's headers for this architecture. The headers for all architectures have 65 MB. */
 const opensslDirectory = process.arch === 'arm64' ? 'linux-aarch64' : 'linux-x86_64'
 
 const node = `node-linux-${process.arch}`

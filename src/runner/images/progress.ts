@@ -2,9 +2,8 @@
 import type { Progress } from '#src/wire/runner-link.ts'
 
 /**
- * A phase of the build. `says`: the phase begins with a line that contains this text. `step`: name of the phase for the operator.
- * `from` and `to`: the progress in percent at the start and the end of the phase. `steps`: number of printed lines (`Get:`,
- * `Unpacking`, `Setting up`) per package.
+ * A phase of the build. It begins with a line that contains `says`. `step`: its name for the operator. `from` and `to`: progress in
+ * percent. `steps`: printed lines per package.
  */
 type Phase = { says: string; step: string; from: number; to: number; steps: number }
 
@@ -18,10 +17,7 @@ const phases: readonly Phase[] = [
   { says: 'creating tarball', step: 'packing', from: 88, to: 95, steps: 0 },
 ]
 
-/**
- * Returns a function that is called with each printed line. It returns the progress, or undefined if the line shows none. The
- * progress never decreases.
- */
+/** Returns a function that turns a printed line into the progress. Undefined if the line shows none. */
 export const createProgressReader = (): ((line: string) => Progress | undefined) => {
   let phase: Phase | undefined
   let packages = 0

@@ -1,13 +1,10 @@
-// The recipe of the default image contains everything that determines the image's content. The name of the cached image file
-// contains the recipe's hash. Therefore each recipe is built once per host, and a changed recipe never uses an old file.
+// The recipe contains all that determines the default image. Its hash is in the cached image's file name, so a changed recipe never
+// uses an old file.
 import { createHash } from 'node:crypto'
 import { type AptSources, sourcesOfThisHost } from './apt-sources.ts'
 import { headersFor, type NodePackage, nodePackages, nodeSteps } from './node-packages.ts'
 
-/**
- * Number that is added to the user id and group id of each file when the image is made. In a sandbox it is subtracted: a file of
- * user 165536 belongs to root there.
- */
+/** Number that is added to each file's user id and group id when the image is made. A sandbox sees the ids without it. */
 export const ownerShift = 165_536
 
 export type ImageDescription = {
@@ -20,10 +17,7 @@ export type ImageDescription = {
 export type Recipe = {
   sources: AptSources
   packages: readonly string[]
-  /**
-   * Files that the build scripts (`steps`) copy from Alcove's node_modules into the image. They are listed here so that the
-   * recipe's hash changes with their content.
-   */
+  /** Files that `steps` copy from Alcove's node_modules. They are listed so that the recipe's hash changes with their content. */
   nodePackages: readonly NodePackage[]
   /** Scripts of the build, in the order in which they run. `$1` is the root directory of the image. */
   steps: readonly string[]
@@ -48,8 +42,7 @@ const packages = [
   ...basicPackages,
   // `python3-pylsp` is the language server of `createLspServer('python')`.
   ...['python-is-python3', 'python3-dev', 'python3-pylsp', 'python3-numpy', 'python3-pandas', 'python3-matplotlib'],
-  // Debian's Matplotlib needs one of two sets of packages for fonts. This is the smaller set: the other set includes SciPy, Boost
-  // and a compiler.
+  // Matplotlib needs one of two sets of font packages. The other set includes SciPy, Boost and a compiler.
   ...['python3-munkres', 'python3-defcon', 'python3-unicodedata2'],
   ...[
     'git-lfs',
@@ -82,10 +75,7 @@ export const uv = {
 /** Line that the build prints if uv is missing in the image. */
 export const withoutUv = 'the default image has no uv, because PyPI could not be reached'
 
-/**
- * The step that installs uv. If PyPI cannot be reached, although the Debian mirror can, the image gets no uv and the build
- * prints a line.
- */
+/** The step that installs uv. If PyPI cannot be reached, the build prints a line and the image has no uv. */
 export const uvStep = ({ version, sha256 }: typeof uv): string =>
   [
     `printf '%s' 'uv==${version}${sha256.map((sum) => ` --hash=sha256:${sum}`).join('')}' > "$1/tmp/uv.txt"`,
@@ -96,8 +86,8 @@ export const uvStep = ({ version, sha256 }: typeof uv): string =>
   ].join('; ')
 
 /**
- * Changes Debian's `.profile`, which puts the user's directories before the PATH that the caller chose. `~/bin` goes to the end
- * of PATH instead. `~/.local/bin` is already in the image's PATH.
+ * Debian's `.profile` puts the user's directories before the caller's PATH. This step moves `~/bin` to the end of PATH.
+ * `~/.local/bin` is in the image's PATH already.
  */
 export const keepPathStep =
   'sed -i -e \'/-d .$HOME\\/\\.local\\/bin/,/^fi/d\' -e \'s|=.$HOME/bin:$PATH.|="$PATH:$HOME/bin"|\' "$1/etc/skel/.profile"'
@@ -155,8 +145,8 @@ export const recipeHash = (recipe: Recipe): string =>
 const pythonTests = '/usr/lib/python3/dist-packages/*/tests/*'
 
 /**
- * Keeps Debian's packages from compiling their Python files during installation. A package would use only one processor for that,
- * and would look for test files that the image omits. `compilePython` compiles all files at the end, on all processors.
+ * Keeps Debian's packages from compiling their Python files. They would use one processor only, and look for test files that the
+ * image omits. `compilePython` compiles all files at the end.
  */
 const compileLater = [
   'chroot "$1" dpkg-divert --local --quiet --rename --divert /usr/bin/py3compile.later --add /usr/bin/py3compile',
@@ -164,8 +154,8 @@ const compileLater = [
 ].join(' && ')
 
 /**
- * Compiles the Python files of the image. Before that, undoes `compileLater` and stops leaving out Python test files
- * (`pythonTests`). Packages that a user installs in a sandbox are then compiled as usual and have their tests.
+ * Undoes `compileLater` and the omission of Python tests, then compiles all Python files. Packages that a user installs later are
+ * compiled as usual and have their tests.
  */
 const compilePython = [
   'rm "$1/usr/bin/py3compile" && chroot "$1" dpkg-divert --local --quiet --rename --remove /usr/bin/py3compile',
@@ -190,10 +180,7 @@ const mmdebstrapOptions = [
   ...compilePython.map((step) => `--customize-hook=${step}`),
 ]
 
-/**
- * Returns the command that builds the image and writes it as a tar stream to standard output. The user ids in the stream are
- * those that a sandbox sees: root is 0.
- */
+/** Returns the command that writes the image as a tar stream to standard output. In the stream, root is user 0. */
 export const mmdebstrapCommand = ({ sources, packages: wanted, steps }: Recipe): string[] => [
   'mmdebstrap',
   ...mmdebstrapOptions,

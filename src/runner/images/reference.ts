@@ -61,9 +61,8 @@ export const formatReference = ({ registry, repository, version }: Reference): s
 export const pinned = (reference: Reference, digest: string): Reference => ({ ...reference, version: { digest } })
 
 /**
- * Returns the origin of an image. Images share files and layers only if they have the same origin, because whoever may read one
- * of them may read the others. The origin is the repository. If an organization's credentials are used, the origin is the
- * repository and the organization: the registry may show other images to that organization than to others.
+ * Returns the origin of an image: its repository, and the organization if its credentials are used. A registry may show an
+ * organization other images than it shows others. Only images of one origin share files and layers.
  */
 export const originOf = ({ registry, repository }: Reference, accountOf?: string): string =>
   accountOf === undefined ? `${registry}/${repository}` : `${registry}/${repository} as shown to ${accountOf}`

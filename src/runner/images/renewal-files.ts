@@ -1,5 +1,4 @@
-// Files by which the command `alcove` and the runner exchange messages about renewals of the default image. The command writes a
-// request, and the runner writes the state of the renewal.
+// Files by which the command `alcove` requests a renewal of the default image, and the runner reports its state.
 import { randomBytes } from 'node:crypto'
 import { mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'

@@ -1,5 +1,5 @@
-// Renews the default image every 30 days, when its recipe has changed, and when the operator requests it. The old image stays in
-// use until the new one is complete. If the renewal fails, the old image stays in use.
+// Renews the default image every 30 days, when its recipe has changed, and on request. The old image stays in use until the new one
+// is complete.
 import { type FSWatcher, watch } from 'node:fs'
 import type { Logger } from '#src/kit/log.ts'
 import { repeat } from '#src/kit/repeat.ts'
@@ -11,10 +11,7 @@ const dayMs = 86_400_000
 const renewAfterMs = 30 * dayMs
 /** Time from a failed renewal of the default image to the next attempt. */
 const tryAgainMs = dayMs
-/**
- * If another runner of this host has built the image within this time, a renewal that nobody requested uses that image from the
- * host's cache instead of a new build.
- */
+/** A renewal that nobody requested uses the cached image, if another runner of this host built it within this time. */
 const sharedForMs = 7 * dayMs
 const lookEverySeconds = 3600
 

@@ -1,5 +1,5 @@
-// Fetches the git repository that an ADD names. git runs as a user without privileges, in the network for image downloads,
-// without hooks or configuration, and uses only HTTP. The result is one tar file, which is never unpacked on the host.
+// Fetches the git repository that an ADD names. git runs without privileges, hooks or configuration, and uses only HTTP. The result
+// is a tar file that the host never unpacks.
 import { constants } from 'node:fs'
 import { chown, type FileHandle, mkdir, open, readdir } from 'node:fs/promises'
 import { join } from 'node:path'
@@ -34,8 +34,8 @@ const environment = [
   ...['GIT_ALLOW_PROTOCOL=http:https', 'GIT_LFS_SKIP_SMUDGE=1'],
 ]
 
-// Arguments of the script: the repository's address, the ref, the directory, the names that tar omits, and a number. A repository
-// with that many files and directories or more is refused. `git ls-tree` counts them before they are on the disk.
+// Arguments: the repository's address, the ref, the directory, the names that tar omits, and the number of files and directories
+// that is refused.
 const script = `set -e
 umask 022
 mkdir /work/tree; cd /work/tree
@@ -54,16 +54,10 @@ tar --create --sort=name --format=pax --owner=0 --group=0 --numeric-owner --excl
 
 /** Maximum number of files and directories of a repository. COPY has an equal limit for its files. */
 const mostEntries = 200_000
-/**
- * git and tar together may write this many times the maximum size of the image, because they write git objects, files and the tar
- * file.
- */
+/** git and tar together may write this many times the image's maximum size: git objects, files and the tar file. */
 const shareOfJob = 4
 
-/**
- * Maximum number of git objects that a server may send. Each file and each directory is an object, and git needs memory for
- * each.
- */
+/** Maximum number of git objects that a server may send. git needs memory for each object. */
 const mostObjects = 2 * mostEntries
 
 const tooMany = (what: string, most: number, cause?: unknown) =>
@@ -95,8 +89,7 @@ export const fetchRepository = async (
 ): Promise<RepositoryFile> => {
   const { settings, limits, scratch, mostBytes, signal } = fetching
   const url = new URL(address)
-  // curl requests the address before git does. An unreachable server or an error status is then reported in the same way as for
-  // ADD of a file.
+  // curl asks first, so that an unreachable server or an error status is reported like for ADD of a file.
   const asked = join(scratch, 'asked')
   await mkdir(asked)
   const refs = `${address.replace(/\/$/, '')}/info/refs?service=git-upload-pack`
@@ -123,8 +116,7 @@ export const fetchRepository = async (
     },
   })
   const cause = lastWords(outcome.stderr)
-  // If git failed because the server sent too many objects, `checkObjects` throws an error that says so. `watch` (above) may have
-  // missed it, because it is called only at intervals.
+  // `watch` runs only at intervals, so it may have missed that the server sent too many objects.
   if (outcome.exitCode !== 0) await checkObjects(place)
   switch (outcome.exitCode) {
     case 0:

@@ -1,5 +1,4 @@
-// Tests that images with equal layers share the disk space of these layers. An image may share a layer only if its own registry
-// has delivered that layer.
+// Tests that images share the disk space of equal layers, but only of layers that their own registries have delivered.
 import assert from 'node:assert/strict'
 import { execFileSync, spawn } from 'node:child_process'
 import { randomBytes } from 'node:crypto'
@@ -26,8 +25,7 @@ suite('images that share layers', { skip: cannotRun || (isThere ? false : 'needs
     const [base, installed] = layersOfBase() as [Buffer, Buffer]
     const own = (name: string) => makeImage({ layers: [base, installed, layer(file(name), file('d/.wh.none', ''))] })
     await bring(library, 'one', from(room.registry.put('x:1', own('a'))))
-    // Images must be on another file system than the disks of sandboxes. Otherwise a file of a disk could have the inode number
-    // of a file of its image.
+    // On one file system, a file of a disk could have the inode number of a file of its image.
     assert.notEqual(statSync(join(room.directory, 'pool/image-pool')).dev, statSync(join(room.directory, 'pool')).dev)
     const afterOne = library.stored().images
     room.registry.asked.length = 0
@@ -102,8 +100,7 @@ suite('images that share layers', { skip: cannotRun || (isThere ? false : 'needs
       `import { existsSync, readdirSync } from 'node:fs'\n` +
       `const parts = ${JSON.stringify(parts())}\n` +
       `const library = new Library({ ...parts, sharesLayers: true, log: silentLog() })\n` +
-      // The process kills itself when the tree of the lowest layers has its final name. The next layer is being unpacked at that
-      // moment.
+      // The process kills itself when the tree of the lowest layers is complete. It is then unpacking the next layer.
       `const trees = parts.poolDir + '/image-pool/trees'\n` +
       `setInterval(() => existsSync(trees) && readdirSync(trees).some((name) => name[0] !== '.') && process.kill(process.pid, 'SIGKILL'), 1)\n` +
       `await library.bring({ image: 'one', source: { kind: 'registry', reference: '${reference}' }, maxGiB: 1 })`
@@ -145,8 +142,7 @@ suite('images that share layers', { skip: cannotRun || (isThere ? false : 'needs
       await library.close()
     } finally {
       await unmountImagePool(pool)
-      // The unmount is lazy, because another process may have a copy of the mount. Until that copy is gone, the loop device
-      // stays busy.
+      // Lazy, because a copy of the mount in another process keeps the loop device busy.
       execFileSync('umount', ['--lazy', pool])
     }
   })

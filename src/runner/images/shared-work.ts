@@ -1,5 +1,4 @@
-// Runs work once for all callers that request it at the same time. If one caller cancels, the work continues for the others. If
-// all callers have cancelled, the work is cancelled.
+// Runs work once for all callers that request it at the same time. It is cancelled when all of them have cancelled.
 import { untilAborted } from '#src/kit/until-aborted.ts'
 
 type Subscriber<Said> = { onSaid: (said: Said) => void; signal?: AbortSignal | undefined }
@@ -43,8 +42,7 @@ export class SharedWork<Said, Result> {
       if (--mine.wantedBy === 0) {
         mine.cancel.abort()
         if (this.#under.get(key) === mine) this.#under.delete(key)
-        // Waits until the cancelled work has ended. If `run` is called with this key meanwhile, it starts new work, because the
-        // cancelled work is no longer in `#under`, the list of running work.
+        // Waits for the end of the cancelled work. A call of `run` with this key meanwhile starts new work.
         await mine.result.then(release, () => {})
       }
     }

@@ -1,5 +1,5 @@
-// Raises every user and group id in a tar stream, and omits device nodes, because a sandbox gets its devices from the runtime.
-// The ids are changed before unpacking, because chown of an unpacked file would remove its setuid bit.
+// Raises all user and group ids in a tar stream, because chown after unpacking would remove setuid bits. Omits device nodes,
+// because the runtime gives a sandbox its devices.
 import { Transform } from 'node:stream'
 
 const blockSize = 512

@@ -1,8 +1,7 @@
-// Runs skopeo, as a user without privileges, to ask registries and to read image archives.
+// Runs skopeo, without privileges, to ask registries and to read image archives.
 //
-// Callers choose the registry, and a registry may redirect skopeo to any address. skopeo therefore runs in a network that cannot
-// reach the host, private or link-local addresses. Only for registries that the operator has named, it runs in the host's
-// network.
+// Callers choose the registry, and a registry may redirect skopeo to any address. Its network therefore cannot reach the host,
+// private or link-local addresses. It uses the host's network only for registries that the operator has named.
 import { readFile } from 'node:fs/promises'
 import { isIP } from 'node:net'
 import { users } from '#src/kit/confined.ts'
@@ -54,8 +53,8 @@ export const isOfOperator = (
 ): boolean => plainRegistries.includes(registry) || privateRegistries.includes(registry)
 
 /**
- * Whether the registry is this machine or is named by a private IP address. Other host names are not checked here: the network
- * namespace of the download blocks private addresses.
+ * Whether the registry is this machine or a private IP address. Host names are not checked here: the download's network blocks
+ * private addresses.
  */
 export const isPrivate = (reference: Pick<Reference, 'registry'>): boolean => {
   const { registry } = reference
@@ -82,9 +81,8 @@ export const checkIsPublic = (reference: Reference, settings: RegistrySettings):
 }
 
 /**
- * A script that prints the manifest and the configuration, separated by a zero byte, which JSON cannot contain. If skopeo
- * cannot get the configuration, only the manifest is printed. The caller then requests the configuration alone, to get the
- * error message.
+ * Prints the manifest and the configuration, separated by a zero byte. Without the configuration, the caller requests it again to
+ * get the error message.
  */
 const inspectTwice = `
 inspect() { skopeo --debug --insecure-policy inspect --raw "$@"; }
@@ -103,8 +101,8 @@ export class Skopeo {
   }
 
   /**
-   * Returns the exact bytes of a manifest and, if skopeo finds it, of the image configuration for this platform. The caller must
-   * check that the configuration belongs to the manifest.
+   * Returns the manifest's exact bytes and, if skopeo finds it, the configuration for this platform. The caller must check that
+   * both belong together.
    */
   async manifestAndConfig(reference: Reference, asking: Asking): Promise<{ manifest: Buffer; config?: Buffer }> {
     const argv = ['sh', '-c', inspectTwice, 'sh', ...this.#registryOptions(reference, '', asking), sourceOf(reference)]
@@ -156,9 +154,9 @@ export class Skopeo {
   }
 
   /**
-   * A registry may name another server to which skopeo must send the organization's password. This call asks the registry for
-   * that server, without the password. Throws if the server must not get the password (`kit/registry-realm.ts`). A registry that
-   * names another server to skopeo later gains nothing: it could have asked skopeo for the password itself.
+   * Asks the registry to which server skopeo must send the organization's password. Throws if that server must not get it
+   * (`kit/registry-realm.ts`). A registry gains nothing if it names another server to skopeo later: it could have asked for the
+   * password itself.
    */
   async checkRealm(reference: Reference, asking: Asking & { login: RegistryLogin }): Promise<void> {
     const { registry } = reference
@@ -192,8 +190,8 @@ export class Skopeo {
   }
 
   /**
-   * Returns the credentials file for skopeo, in the format of containers-auth.json(5). If an organization has credentials, the
-   * operator's credentials are not in the file.
+   * Returns skopeo's credentials file (containers-auth.json(5)). If an organization has credentials, the operator's credentials are
+   * not in the file.
    */
   async #credentialsFor({ reference, login, isOpen }: Running): Promise<Job['secret']> {
     const { authFile } = this.#settings
@@ -275,10 +273,7 @@ const mustWait = (host: string, options?: ErrorOptions) =>
     options,
   )
 
-/**
- * For each known output of skopeo, the sentence for the caller. skopeo's exit code is 1 for every error, so only its output
- * shows the cause.
- */
+/** The sentence for the caller for each known output of skopeo. Its exit code is 1 for every error. */
 const complaints: readonly Complaint[] = [
   [
     /manifest unknown|name unknown|not known to registry|status 404/,
@@ -314,8 +309,7 @@ const complaints: readonly Complaint[] = [
 const complaintOf = (outcome: Outcome, { reference, login }: Running): ImageFailed => {
   const lines = outcome.stderr.split('\n')
   const stderr = lines.filter((line) => !line.includes('level=debug') || saysToWait.test(line)).join('\n')
-  // An error of a registry may repeat the credentials that it received. If credentials were sent, the output of skopeo therefore
-  // does not go into the log.
+  // A registry's error may repeat the credentials that it received. If any were sent, skopeo's output is not logged.
   const told = login === undefined ? stderr.trim().slice(-2000) : 'skopeo failed; what it said is not kept'
   const cause = new Error(told || 'skopeo failed')
   const name = reference === undefined ? 'file' : formatReference(reference)

@@ -250,8 +250,7 @@ test('the real default image has the programs and files that a sandbox needs', {
 }, async () => {
   const pool = await mkdtemp(join(tmpdir(), 'alcove-default-'))
   try {
-    // The test uses this machine's real cache of built images, like `alcove up`. The image is therefore built only if the cache
-    // does not have it.
+    // Uses this machine's real cache of built images, so the image is built only if the cache lacks it.
     const store = openImageStore({
       poolDir: pool,
       cacheDir: '/var/cache/alcove',

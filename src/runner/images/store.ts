@@ -1,8 +1,7 @@
 // The images of one runner: directories below `<poolDir>/images`.
 //
-// An image is immutable, because its files are the lowest layer of sandboxes for their whole life. It is made under a temporary
-// name, and renamed when it is complete and synced. Therefore neither a kill nor a power cut leaves an incomplete image. The
-// built-in image is made in this file; `library.ts` handles fetched images.
+// An image never changes. It is made under a temporary name and renamed when it is synced, so a power cut leaves no incomplete
+// image. The built-in image is made here; `library.ts` handles fetched images.
 import { randomBytes } from 'node:crypto'
 import { mkdir, rename, rm, stat, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
@@ -27,10 +26,7 @@ import type { RegistrySettings } from './skopeo.ts'
 export type ImageStore = {
   /** Names of the complete images. */
   list(): string[]
-  /**
-   * Directory of the image's files; undefined if there is no such image. The owner of each file is the user id in the image plus
-   * `uidBase`.
-   */
+  /** Directory of the image's files. The owner of each file is the user id in the image plus `uidBase`. */
   rootfsOf(image: string): string | undefined
   describe(image: string): ImageDescription | undefined
   /** Mounts the file system of the fetched images' files, if it exists. Must be called before a sandbox starts. */
@@ -39,9 +35,8 @@ export type ImageStore = {
   /** Makes the built-in image unless it exists. Takes it from the machine's cache, or builds it. */
   ensureDefault(): Promise<void>
   /**
-   * Makes a new version of the built-in image, for new sandboxes. A file in the host's cache of built images is used if it is
-   * newer than `notBefore`. The current version stays in use until the new version is complete. If the new version cannot be
-   * made, the current one stays.
+   * Makes a new version of the built-in image. A cached file is used if it is newer than `notBefore`. The current version stays
+   * until the new one is complete.
    */
   renewDefault(notBefore: Date, onProgress: (progress: Progress) => void): Promise<void>
   /** When the newest built-in image was made, and whether it has the current recipe. Undefined if there is no built-in image. */
@@ -73,29 +68,15 @@ export type ImageStore = {
   withRepository: Library['withRepository']
   resolve: Library['resolve']
   listBelowLines: Library['listBelowLines']
-  /**
-   * Records the files of the image `of` under a second name, `image`, so that they stay if `of` is removed. Lists of images do
-   * not contain this name. No error if it is recorded already.
-   */
+  /** Records the files of `of` as `image`, so that they stay if `of` is removed. Lists of images omit `image`. */
   keepBelowLines(image: string, of: string): Promise<void>
-  /**
-   * Total bytes of the files of all images on this host, and of all downloaded layers that are kept, as the last sweep has
-   * measured them.
-   */
+  /** Total bytes of all images' files and of all kept layers, as measured by the last sweep. */
   stored: Library['stored']
-  /**
-   * Removes downloaded layers that are kept for later downloads, if the host's disk fills or the layers are too old. Must be
-   * called every few seconds.
-   */
+  /** Removes kept layers if the disk fills or they are too old. Call this every few seconds. */
   relieve: Library['relieve']
-  /**
-   * Called when a Dockerfile has been built on the base image that is stored here as `image`. From then on the runner lists the
-   * built image under that name, with the configuration `config`.
-   */
+  /** Called when a Dockerfile was built on the base image `image`. From then on, `list` contains this name. */
   complete(image: string, config: ContainerConfig): Promise<void>
-  /**
-   * Removes a fetched image. Must be called only when it is the base image of no sandbox. No error if the image does not exist.
-   */
+  /** Removes a fetched image. No sandbox may use it as its base. No error if the image does not exist. */
   remove(image: string): Promise<void>
 }
 
@@ -188,10 +169,7 @@ export const openImageStore = (options: ImageStoreOptions): ImageStore => {
   }
 
   const sizes = new Map<string, number>()
-  /**
-   * Measures the default image in the background. Until the result is known, its size is taken as 0 bytes in the sizes of
-   * images that are built on it.
-   */
+  /** Measures the default image in the background. Until then, images that are built on it count its size as 0. */
   const measureDefault = async () => {
     try {
       for (const image of generations.list())
@@ -309,8 +287,8 @@ type MakingDefault = {
 const cachedFile = (cacheDir: string, recipe: Recipe) => join(cacheDir, `${builtInImage}-${recipeHash(recipe)}.tar.zst`)
 
 /**
- * Removes files that a killed build of the default image left in `cacheDir`, the host's cache of built images. If another runner of
- * this host holds the lock of the build, returns immediately and removes the files when the lock is free.
+ * Removes files that a killed build of the default image left. If another runner holds the build's lock, removes them when the lock
+ * is free, without delaying the caller.
  */
 const removeLeftOfBuild = async ({ cacheDir, log }: ImageStoreOptions, recipe: Recipe) => {
   const cached = cachedFile(cacheDir, recipe)

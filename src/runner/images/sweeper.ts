@@ -1,5 +1,4 @@
-// Removes unpacked files that no image uses. When the host needs space, removes downloaded layers too, which are kept only to
-// save later downloads.
+// Removes unpacked files that no image uses. When the host needs space, removes kept layers too.
 import { freeBytes } from '#src/kit/file-system.ts'
 import type { Logger } from '#src/kit/log.ts'
 import { type Blobs, keptNameOf } from './blobs.ts'
@@ -56,10 +55,7 @@ export class Sweeper {
     return this.#running
   }
 
-  /**
-   * If downloaded layers are stored, starts a sweep when the host's disk is filling, or when the last sweep ended more than
-   * `sweepEveryMs` ago.
-   */
+  /** If layers are kept, starts a sweep when the disk is filling or the last sweep is older than `sweepEveryMs`. */
   async relieve(): Promise<void> {
     if (this.#stored.layers === 0) return
     const isDue = performance.now() - this.#sweptAt > sweepEveryMs
@@ -67,8 +63,8 @@ export class Sweeper {
   }
 
   /**
-   * Removes layers and trees that no image uses. If a sweep is running, another sweep follows it, because the running sweep may
-   * have missed files that became unused just before this call.
+   * Removes layers and trees that no image uses. If a sweep is running, another follows, because the running one may have missed
+   * newly unused files.
    */
   sweep(): Promise<void> {
     this.#mustSweep = true
@@ -87,10 +83,7 @@ export class Sweeper {
     this.#running = undefined
   }
 
-  /**
-   * Does one sweep. Files and layers of an image that is being fetched stay, because `hold` protects them until the image has a
-   * record.
-   */
+  /** Does one sweep. Files of an image that is being fetched stay, because `hold` protects them until the image has a record. */
   async #sweepNow() {
     const { records, trees, blobs, interrupted, limits } = this.#parts
     const unusedBytes = await trees.sweep(() => new Set(records.all().map(({ tree }) => tree)))
@@ -114,8 +107,8 @@ export class Sweeper {
   }
 
   /**
-   * Returns by how many bytes the stored downloaded layers may grow. A negative number says by how much they must shrink. Layers
-   * must leave more of the disk free than images do, because layers only save downloads.
+   * Returns by how many bytes the kept layers may grow. If negative, they must shrink. Layers leave more of the disk free than
+   * images do.
    */
   async #spareBytes(): Promise<number> {
     const { keepFreeBytes } = this.#parts.limits

@@ -1,5 +1,5 @@
-// Makes the directory of an image's files (its `tree`) from its layers. If this host has a tree of the lower layers, and the
-// image's origin may use it, the new tree begins as a copy of that tree (docs/adr/0035).
+// Makes the directory of an image's files (its `tree`) from its layers. It begins as a copy of a tree of the lower layers, if the
+// image's origin may use one (docs/adr/0035).
 import { chown, mkdir } from 'node:fs/promises'
 import { uidBase } from '../oci/ids.ts'
 import type { Blobs } from './blobs.ts'
@@ -28,10 +28,7 @@ type Named = { name: string; tree: Tree }
 
 export const treeOfNothing: Tree = { sizeBytes: 0, diffIds: [], layers: [] }
 
-/**
- * After each group of layers with at least this many packed bytes, a copy of the unfinished tree is kept. Later images with
- * these lower layers can begin with the copy.
- */
+/** After layers of this many packed bytes, a copy of the unfinished tree is kept. Later images can begin with the copy. */
 const segmentBytes = 8 * 1024 ** 2
 
 /**
@@ -70,8 +67,8 @@ export class TreeMaker {
   }
 
   /**
-   * Finds the tree of these layers, if images of `origin` may use it. First calls `hold` with the names of this tree and of the
-   * trees of its lowest 0, 1, 2, … layers, whether they exist or not. A sweep does not remove trees with these names.
+   * Finds the tree of these layers, if images of `origin` may use it. First protects this tree and those of its lowest layers from
+   * removal, whether they exist or not.
    */
   find(origin: string, diffIds: readonly string[], hold: (tree: string) => void): Named | undefined {
     const { trees } = this.#parts
@@ -87,10 +84,7 @@ export class TreeMaker {
     return undefined
   }
 
-  /**
-   * Makes the tree of these layers. If this host has trees of some of the lowest layers that images of `origin` may use, the new
-   * tree begins as a copy of the one with most layers. The remaining layers are unpacked over the copy.
-   */
+  /** Makes the tree of these layers. It begins as a copy of the tree of most of the lowest layers that `origin` may use. */
   async make({ origin, layers }: Delivered, making: Making): Promise<Named> {
     const { trees, blobs, limits } = this.#parts
     const { scratch, mostBytes, signal, onShare } = making
@@ -144,9 +138,8 @@ export class TreeMaker {
   }
 
   /**
-   * Returns, for each image of `origin` on this host, the diff ids of its layers. This host has downloaded these layers from
-   * `origin`, so other images of `origin` may use their trees. It is not enough that a manifest lists the diff ids, because they
-   * are not secret.
+   * Returns the diff ids of each image of `origin` on this host. This host has downloaded these layers from `origin`. A manifest
+   * that lists diff ids proves nothing, because they are not secret.
    */
   #layersOf(origin: string): (readonly string[])[] {
     const { records, trees } = this.#parts

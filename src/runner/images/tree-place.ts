@@ -1,8 +1,8 @@
-// Where the directories of images' files ("trees") are stored. A plain place is a directory on any file system. A sharing place
-// is on btrfs: there a tree is a subvolume, and a copy of a tree takes almost no time and space.
+// Where the directories of images' files ("trees") are stored. A plain place is a directory on any file system. A sharing place is
+// on btrfs: each tree is a subvolume, and a copy takes almost no time and space.
 //
-// The sharing place must not be on the file system of the sandboxes' disks. Files in two subvolumes can have equal inode
-// numbers. In an overlay of both, `cp` would mistake two files of a sandbox for one and refuse to copy.
+// The sharing place must not be on the file system of the sandboxes' disks. Files in two subvolumes can have equal inode numbers.
+// In an overlay of both, `cp` would mistake two files of a sandbox for one and refuse to copy.
 import { chmod, mkdir, mkdtemp, open, rmdir, stat } from 'node:fs/promises'
 import { join } from 'node:path'
 import { removeTree } from '#src/kit/remove-tree.ts'
@@ -13,8 +13,8 @@ export interface TreePlace {
   readonly directory: string
   make(path: string): Promise<void>
   /**
-   * Copies a directory that `make` or `copy` has made. When this resolves, a power cut cannot damage the copied files. Until
-   * `syncNames` is called, a power cut can still remove the whole copy.
+   * Copies a directory that `make` or `copy` has made. A power cut then cannot damage the copied files. Until `syncNames` is
+   * called, it can still remove the whole copy.
    */
   copy(from: string, path: string): Promise<void>
   /** Removes a directory. No error if the directory does not exist. */
@@ -32,10 +32,7 @@ export interface TreePlace {
 }
 
 const timeoutMs = 10 * 60_000
-/**
- * Maximum number of attempts to remove a directory. The first attempt may fail, because programs of a killed runner may still
- * write there for a moment.
- */
+/** Programs of a killed runner may still write for a moment, so removing a directory may fail at first. */
 const tries = 10
 
 /** Makes a directory that only root can enter, because the owners of image files may be users of this host (oci/ids.ts). */
@@ -75,10 +72,7 @@ export class PlainPlace implements TreePlace {
     await syncTree(path)
   }
 
-  /**
-   * Does nothing: trees and records of images are on one file system, which writes a tree's name before the record that is made
-   * later.
-   */
+  /** Does nothing: the file system of trees and records writes a tree's name before the later record. */
   async syncNames() {}
 
   filesMade(path: string) {
@@ -115,10 +109,7 @@ export class SharingPlace implements TreePlace {
     )
   }
 
-  /**
-   * Removes the files one by one and syncs. If the whole subvolume were deleted, the kernel would free its space only some 30 s
-   * later.
-   */
+  /** Removes the files one by one and syncs. The kernel would free a deleted subvolume's space only some 30 s later. */
   async removeAtOnce(path: string) {
     await removeTree(path, { tries })
     await syncTree(this.directory)
@@ -133,10 +124,7 @@ export class SharingPlace implements TreePlace {
     await directory.sync().finally(() => directory.close())
   }
 
-  /**
-   * Returns the inode number of a new file, because btrfs does not count inodes but numbers the inodes of a subvolume in
-   * ascending order.
-   */
+  /** Returns the inode number of a new file. btrfs does not count inodes, but numbers them in ascending order. */
   async filesMade(path: string) {
     const probe = await mkdtemp(join(path, 'probe-'))
     const { ino } = await stat(probe)

@@ -1,6 +1,5 @@
-// Stores the files of images by their layers: images with the same layers share one directory, called a tree. A tree is complete
-// or absent, and never changes. On a file system that shares blocks (`tree-place.ts`), a tree begins as a copy of the tree of
-// its lower layers. Only the files of its own layers then take space.
+// Stores the files of images: images with the same layers share one directory, a tree. A tree is complete or absent, and never
+// changes. Where blocks are shared (`tree-place.ts`), a tree begins as a copy of its lower layers' tree.
 import { createHash, randomBytes } from 'node:crypto'
 import { existsSync, readdirSync, readFileSync, renameSync } from 'node:fs'
 import { rename, writeFile } from 'node:fs/promises'
@@ -11,17 +10,14 @@ import type { TreePlace } from './tree-place.ts'
 const nameShape = /^[0-9a-f]{64}$/
 
 /**
- * Part of the name of every tree. To let new images use no older trees, for example because those may lack layers, increase this
- * number. Existing images keep their trees, because sandboxes use these trees as their lowest layer.
+ * Part of the name of every tree. Increase it to let new images use no older trees. Existing images keep their trees, because
+ * sandboxes use them.
  */
 const generation = 3
 
 export type Tree = {
   sizeBytes: number
-  /**
-   * User ids that own files of the tree and are too large for the usual user id map of a sandbox (oci/ids.ts). Absent in trees
-   * that an older version of the runner has made.
-   */
+  /** Large user ids that own files of the tree (oci/ids.ts). Absent in trees of older versions of the runner. */
   largeIds?: number[]
   /** Digests of the unpacked layers, the lowest layer first. Absent in trees that an older version of the runner has made. */
   diffIds?: readonly string[]
@@ -88,10 +84,7 @@ export class Trees {
     }
   }
 
-  /**
-   * Whether a new tree can begin as a copy of the tree `name`. Only trees on the file system where copies share blocks with the
-   * original (`#sharing`) can be copied.
-   */
+  /** Whether a new tree can begin as a copy of the tree `name`: only where copies share blocks. */
   canBeCopied(name: string): boolean {
     return this.#sharing !== undefined && existsSync(join(this.#sharing.directory, name))
   }
@@ -107,10 +100,7 @@ export class Trees {
     else this.#held.set(name, rest)
   }
 
-  /**
-   * Makes a tree: creates an empty directory, or a copy of the tree `below`, and calls `make` to fill it. If `make` fails, the
-   * directory is removed.
-   */
+  /** Makes an empty directory, or a copy of the tree `below`, which `make` fills. If `make` fails, the directory is removed. */
   async making<T>(below: string | undefined, make: (unfinished: Unfinished) => Promise<T>): Promise<T> {
     const place = this.#sharing ?? this.#plain
     const directory = join(place.directory, `.new-${randomBytes(4).toString('hex')}`)
@@ -128,10 +118,7 @@ export class Trees {
     return (this.#sharing ?? this.#plain).filesMade(tree.directory)
   }
 
-  /**
-   * Keeps a copy of an unfinished tree as a complete tree `name`, which has the layers that are unpacked so far. Only possible
-   * where trees share blocks.
-   */
+  /** Keeps a copy of an unfinished tree, with the layers so far, as the complete tree `name`. Only where trees share blocks. */
   async keepCopy({ directory }: Unfinished, name: string, tree: Tree): Promise<void> {
     const place = this.#sharing ?? this.#plain
     await writeFile(descriptionOf(directory), JSON.stringify(tree))
@@ -146,8 +133,7 @@ export class Trees {
     await writeFile(descriptionOf(directory), JSON.stringify(tree))
     await place.sync(directory)
     await this.#name(directory, name)
-    // The tree's name must be on the disk before an image's record, which is on another file system. Otherwise a power cut could
-    // leave a record without a tree.
+    // Without this, a power cut could leave an image's record without its tree, because records are on another file system.
     await place.syncNames()
     return tree
   }
@@ -162,8 +148,8 @@ export class Trees {
   }
 
   /**
-   * Removes unused trees, and returns how many bytes they had. A tree from which a used tree was copied stays. Between the check
-   * that a tree is unused and its renaming there is no `await`. So no caller can begin to use the tree in that time.
+   * Removes unused trees and returns how many bytes they had. The renaming follows the check without an `await`, so no caller can
+   * begin to use such a tree.
    */
   async sweep(used: () => ReadonlySet<string>): Promise<number> {
     const inUse = this.#withThoseBelow([...used(), ...this.#held.keys()])

@@ -13,10 +13,7 @@ import { type Layer, unpackLayers } from './unpack.ts'
 
 const began = Math.floor(Date.now() / 1000)
 
-/**
- * A script that prints each file with all its attributes. If no layer describes a directory, its time is the time of unpacking;
- * the script then prints `now`.
- */
+/** Prints each file with all its attributes. A time that no layer sets is the time of unpacking, printed as `now`. */
 const describe = `
 import hashlib, json, os, stat, sys
 root, began = sys.argv[1], float(sys.argv[2])

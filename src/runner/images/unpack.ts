@@ -1,9 +1,8 @@
-// Unpacks layers over a directory that may already have the files of lower layers. umoci runs as root of a user namespace that
-// maps its ids to the ids of files in the pool (`uidBase` and more). So it can make no device, and a hostile layer can reach only
-// that directory.
+// Unpacks layers over a directory that may have the files of lower layers. umoci runs as root of a user namespace, so a hostile
+// layer can make no device and can reach only that directory.
 //
-// umoci hashes each layer while it unpacks, and fails if the hash is not the diff id at the layer's position. The manifest and
-// the configuration for umoci are made here, so umoci reads only the given layers.
+// umoci verifies that each layer's hash is its diff id. The manifest and the configuration for umoci are made here, so it reads
+// only the given layers.
 import { createHash } from 'node:crypto'
 import { mkdir, readFile, stat, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
@@ -42,10 +41,7 @@ export type Unpacked = {
 
 const GiB = 1024 ** 3
 const capabilities = ['CAP_CHOWN', 'CAP_DAC_OVERRIDE', 'CAP_FOWNER', 'CAP_FSETID', 'CAP_SETFCAP']
-/**
- * The layers that one call of `unpackLayers` unpacks may contain this many times the maximum number of files of the image, because
- * a layer may replace files of lower layers.
- */
+/** Unpacking may make this many times the image's maximum number of files, because layers may replace files. */
 const replacedFiles = 4
 
 export const unpackLayers = async (blobs: BlobsOfOrigin, unpacking: Unpacking): Promise<Unpacked> => {
@@ -82,10 +78,7 @@ export const unpackLayers = async (blobs: BlobsOfOrigin, unpacking: Unpacking): 
   return { sizeBytes: bytes, largeIds: largeIdsOf(owners) }
 }
 
-/**
- * Maximum number of owners of files with ids that are too large for the usual user id map of a sandbox (oci/ids.ts). An image
- * with more such owners is refused.
- */
+/** An image whose files have this many different owners with large ids (oci/ids.ts) is refused. */
 const mostOwners = 10_000
 
 const largeIdsOf = (owners: readonly number[]): number[] => {
@@ -124,9 +117,8 @@ const makeLayout = async (
     const isPacked = (await firstBytesOf(join(names, nameOf(digest)), gzipMagic.length)).equals(gzipMagic)
     return { mediaType: kind(isPacked ? 'layer.v1.tar+gzip' : 'layer.v1.tar'), digest, size }
   }
-  // umoci, which unpacks this layout, would reset the owner and mode of the root directory. If some layers are already unpacked,
-  // the owner and mode that they have set must stay. So the layout then begins with a layer that contains only the root directory
-  // as it is now.
+  // umoci would reset the owner and mode that lower layers have set on the root directory. A first layer that contains only this
+  // directory keeps them.
   const below = presentBytes === undefined ? [] : [await add(await rootOf(rootfs, scratch), kind('layer.v1.tar'))]
   const diffIds = [...below.map(({ digest }) => digest), ...layers.map(({ diffId }) => diffId)]
   const described = { architecture: ownArchitecture, os: 'linux', rootfs: { type: 'layers', diff_ids: diffIds } }

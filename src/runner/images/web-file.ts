@@ -1,5 +1,5 @@
-// Downloads the file that an ADD names. curl runs as a user without privileges, in the network for image downloads. Therefore
-// neither the URL nor a redirect can lead to the host or into a private network.
+// Downloads the file that an ADD names. curl runs without privileges, in a network from which neither the URL nor a redirect leads
+// to the host or a private network.
 import { createHash } from 'node:crypto'
 import { constants } from 'node:fs'
 import { chown, type FileHandle, mkdir, open } from 'node:fs/promises'
@@ -25,10 +25,7 @@ export type Fetching = {
 }
 
 const mostRedirects = 10
-/**
- * Exit codes of curl if the server could not be reached: unknown name, no connection, timeout, an empty answer or an incomplete
- * answer (curl(1)).
- */
+/** Exit codes of curl for an unreachable server: unknown name, no connection, timeout, or no complete answer (curl(1)). */
 const exitsUnreached = [5, 6, 7, 28, 45, 52, 55, 56]
 const exitTooLarge = 63
 const exitRefused = 22

@@ -1,7 +1,6 @@
-// Runs one program of this host on data of a caller, such as an image, so that a fault in the program cannot harm the host. The
-// program runs in a user namespace without rights on the host, in the runtime that also confines sandboxes. It can read the
-// host's programs and the paths that it is given. Its time, memory and file sizes are limited. If this process dies, the
-// program is killed.
+// Runs one program of this host on a caller's data, so that a fault in the program cannot harm the host. The program runs in a user
+// namespace without rights on the host. It sees only the host's programs and the given paths. Its time, memory and file sizes are
+// limited. If this process dies, the program is killed.
 import { spawn } from 'node:child_process'
 import { randomBytes } from 'node:crypto'
 import { lstatSync } from 'node:fs'
@@ -21,12 +20,12 @@ export type Job = {
   argv: readonly string[]
   /** Directories and files that the job sees besides the programs of this host. All of them must exist. */
   views: readonly View[]
-  /** User ids of the job: id 0 of the job is the id `base` of the host, id 1 is `base` + 1, and so on up to `count` ids. */
+  /** User ids of the job: its id 0 is the host's id `base`, and so on for `count` ids. */
   ids: { base: number; count: number }
   capabilities?: readonly string[]
   /** The network of the job: the host's network, the network of a namespace, or none. */
   network: 'of the host' | { netnsPath: string } | 'none'
-  /** A file that only this job can read. Its text is in no argument list and on no disk, only in a tmpfs of the job. */
+  /** A file that only this job can read. Its text is only in a tmpfs, in no argument list and on no disk. */
   secret?: { at: string; text: string } | undefined
   largestFileBytes: number
   timeoutMs: number
@@ -48,13 +47,13 @@ const memoryLimitBytes = 8 * 1024 ** 3
 const watchEveryMs = 150
 const filterAt = '/confine'
 
-// A script that runs as root in namespaces of its own, and starts the job with crun. Its arguments:
+// Starts the job with crun, as root in namespaces of its own. Its arguments:
 // - the directory that `makeSkeleton` made
-// - the user id that owns the file with the job's secret (`Job.secret`); empty if the job has no secret
+// - the user id that owns the job's secret; empty if the job has none
 // - the number of mounts to remove, and these mounts
-// - the number of files and directories that the job sees (views), and their paths
-// The secret comes from standard input. The directory is moved to /mnt, because crun enters it as the user nobody, who cannot
-// enter the runner's directories. Each job waits for this script, so it starts few programs.
+// - the number of views, and their paths
+// The secret comes from standard input. The directory moves to /mnt, because crun enters it as the user nobody, who cannot enter
+// the runner's directories.
 const enter = `set -e
 place=$1; owner=$2; shift 2
 n=$1; shift; while [ "$n" -gt 0 ]; do umount -l -- "$1"; shift; n=$((n - 1)); done
@@ -71,10 +70,7 @@ mount --move "$place" /mnt
 cd /mnt
 exec nice -n 10 crun --root /mnt/state --cgroup-manager disabled run --bundle /mnt job`
 
-/**
- * Makes the root directory of a job below `place`. It has an empty file or directory at each path at which a file or directory of
- * the host (a view) or the job's secret is mounted later.
- */
+/** Makes the job's root directory below `place`, with an empty file or directory wherever something is mounted later. */
 const makeSkeleton = async (
   place: string,
   { views, links, secret }: { views: readonly View[]; links: readonly Link[]; secret: Job['secret'] },
@@ -171,8 +167,8 @@ const heard = (from: Readable, keep: 'first' | 'last') => {
 }
 
 /**
- * Runs the job and returns its result. Throws if this process had to end the job: because its timeout passed, because its
- * `AbortSignal` was aborted, or because `watch` threw. `scratch`: a directory that belongs to root, on any file system.
+ * Runs the job. Throws if this process had to end it: at its timeout, on abort, or because `watch` threw. `scratch`: a directory
+ * that belongs to root.
  */
 export const runJob = async (scratch: string, job: Job): Promise<Outcome> => {
   const system = systemDirectories()
@@ -201,8 +197,7 @@ const runWatched = (program: string, args: readonly string[], job: Job): Promise
   new Promise((resolve, reject) => {
     const { timeoutMs, tookTooLong, signal, watch, secret } = job
     const env = { PATH: '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin', LC_ALL: 'C.UTF-8' }
-    // Standard input and output must be pipes, because crun changes their owner to the job's user. If /dev/null were used, its
-    // owner would change on the host too.
+    // Pipes, because crun changes the owner of standard input and output. It would change the host's /dev/null, too.
     const child = spawn(program, args, { env, stdio: 'pipe' })
     child.stdin.on('error', () => {})
     child.stdin.end(secret?.text)

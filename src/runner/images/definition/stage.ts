@@ -201,8 +201,7 @@ type Verb = (instruction: Instruction, state: State) => void
 
 const copy: Verb = (instruction, state) => {
   const { line, name } = instruction
-  // `reading` contains a copy of all variables. It is made once per line here, because each flag and each file name of the line
-  // needs it.
+  // The copy of all variables in `reading` is made once per line, not once per flag or file name.
   const reading = readingIn(state, instruction)
   const step = copyIn(instruction, {
     wordsIn: (rest, splits) => words({ line, name, rest }, reading, splits),
@@ -219,10 +218,7 @@ const copy: Verb = (instruction, state) => {
   state.steps.push(step)
 }
 
-/**
- * Returns the command of a RUN line that may have here-documents. If the line consists only of a here-document, that document
- * is the script to run.
- */
+/** Returns the command of a RUN line. A line that is only a here-document runs that document as a script. */
 const withDocuments = ({ rest, documents }: Instruction, state: State): Pick<RunStep, 'argv' | 'script'> => {
   const [first] = documents
   if (first === undefined) return { argv: commandIn({ rest }, state) }

@@ -8,8 +8,8 @@ export type Reading = {
   variables: Variables
   escapedBy: string
   /**
-   * Number of characters that may still be inserted for variables. Each step of pattern matching counts as one character. The
-   * limit exists because each ARG may contain the ARG before it twice, so a few lines can become very long.
+   * Number of characters that variables may still insert. Each ARG may repeat the ARG before it, so a few lines can become very
+   * long. A step of pattern matching counts as one character.
    */
   allowance: { left: number }
   /** Value used for a variable that is not set. Default: empty. */
@@ -43,10 +43,7 @@ class WordReader {
     this.#reading = reading
   }
 
-  /**
-   * Reads from the current position up to the end, or up to an unquoted character in `ends` (a closing brace, inside `${…}`).
-   * `splits`: white space separates words. Otherwise the result is one word.
-   */
+  /** Reads up to the end, or up to an unquoted character in `ends`. If `splits` is true, white space separates words. */
   words(splits: boolean, ends = ''): string[] {
     const { escapedBy } = this.#reading
     const words: string[] = []
@@ -179,10 +176,7 @@ class WordReader {
   }
 }
 
-/**
- * Returns the words of a text or, with `splits: false`, the whole text as one word. Spaces inside the value of a variable do not
- * split words. Throws a WordError.
- */
+/** Returns the words of a text. Spaces inside the value of a variable do not split words. Throws a WordError. */
 export const wordsOf = (text: string, reading: Reading, splits = true): string[] =>
   new WordReader(text, reading).words(splits)
 

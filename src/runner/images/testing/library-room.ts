@@ -1,5 +1,4 @@
-// For tests: a library of images in a directory of its own, and a registry on loopback. Each test of a suite gets a new library
-// and a new registry.
+// For tests: a library of images and a registry on loopback, both new for each test.
 import assert from 'node:assert/strict'
 import { randomBytes } from 'node:crypto'
 import { existsSync, readdirSync, readFileSync } from 'node:fs'
@@ -83,8 +82,7 @@ class LibraryRoom {
 export const libraryRoom = (): LibraryRoom => {
   const room = new LibraryRoom()
   beforeEach(async () => {
-    // Uses a directory in memory if possible. On disk the tests would be slow, because each image is synced and other tests use
-    // the disk.
+    // In memory if possible: on disk the tests would be slow, because each image is synced.
     room.directory = await mkdtemp(join(existsSync('/dev/shm') ? '/dev/shm' : tmpdir(), 'alcove-library-'))
     await mkdir(join(room.directory, 'in'))
     room.registry = await TestRegistry.start()

@@ -22,7 +22,7 @@ export type TarEntry = {
 
 const octal = (value: number, length: number) => `${value.toString(8).padStart(length - 1, '0')}\0`
 
-/** The largest user id that fits into the header of a tar entry. A larger id is in an extended header before the entry. */
+/** Largest user id that fits into a tar header. A larger id is in an extended header before it. */
 const largestId = 0o7777777
 
 const header = (entry: TarEntry, size: number) => {

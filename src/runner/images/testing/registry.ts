@@ -42,10 +42,7 @@ export class TestRegistry {
     return `127.0.0.1:${address.port}`
   }
 
-  /**
-   * Stores an image, or an index and the images (`others`) that it lists. `name`: repository and tag, such as `x:1`. Returns the
-   * reference by which the image can be pulled.
-   */
+  /** Stores an image, or an index and its images (`others`), as `name`, such as `x:1`. Returns the reference to pull. */
   put(name: string, image: TestImage, ...others: TestImage[]): string {
     this.#names.set(name, image)
     for (const each of [image, ...others]) this.#images.set(each.digest, each)

@@ -1,5 +1,4 @@
-// Reads the typical Dockerfiles in `definitions.txt`. In that file, a line with a name comes before each Dockerfile. If the
-// Dockerfile has to be refused, the line also contains the expected error.
+// Reads the Dockerfiles in `definitions.txt`. A line before each has its name and, if it must be refused, the expected error.
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 
