@@ -1,4 +1,4 @@
-// Measures each verb for telemetry. Records a span in the trace of the request that caused the verb, and how long the verb took.
+// Measures each verb for telemetry: its duration, and a span in the trace of the request that caused it.
 import { duration, span } from '#src/kit/telemetry/telemetry.ts'
 import type { Assignment } from '#src/wire/runner-link.ts'
 

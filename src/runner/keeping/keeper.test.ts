@@ -81,8 +81,7 @@ suite('keeper: assignments are carried out', () => {
   test('a sandbox that is deleted during its first start is reported as destroyed only when it is removed', async () => {
     using kept = startKeeper()
     const { passed, open } = gate()
-    // The fake host behaves like a real one: it runs one verb per sandbox at a time, and lists a new sandbox only when it has
-    // started.
+    // Like a real host, the fake one runs one verb per sandbox at a time, and lists a new sandbox only once it has started.
     kept.host.before = async (verb) => {
       await passed
       while (verb === 'destroy' && kept.host.get('box') === undefined) await new Promise(setImmediate)

@@ -1,8 +1,7 @@
 // Brings the sandboxes of this host to the state that control assigns, and reports the results.
 //
-// Each assignment describes the wanted state. The keeper compares it with the host and acts on the difference, so repeated
-// assignments do no harm. For each sandbox, only the newest generation counts and only one verb runs at a time. Failed verbs are
-// retried.
+// The keeper compares each assignment with the host and acts on the difference, so repeated assignments do no harm. For each
+// sandbox, only the newest generation counts and only one verb runs at a time. Failed verbs are retried.
 import type { Logger } from '#src/kit/log.ts'
 import { isBuildId } from '#src/runner/building/image-builder.ts'
 import { idOf, isRead, type ListedSandbox, type UnreadableSandbox } from '#src/runner/control-link/assignment.ts'
@@ -27,8 +26,8 @@ export type KeeperParts = {
   log: Logger
   now?: () => number
   /**
-   * Pauses in milliseconds before the second, third and later attempts of a verb. A destroy is retried until it succeeds, with
-   * the last pause.
+   * Pauses in milliseconds before the second and later attempts of a verb. A destroy is retried with the last pause until it
+   * succeeds.
    */
   retryMs?: readonly number[]
   /** A sandbox of this host is removed when it has been missing in control's lists of sandboxes for this many milliseconds. */
@@ -49,19 +48,11 @@ type Entry = {
   progressAt: number
   attempts: number
   retry?: NodeJS.Timeout
-  /**
-   * True if control's list of this runner's sandboxes lacked the sandbox while it was being started here. Another runner starts it
-   * then, or it was deleted.
-   */
+  /** Control's list lacked the sandbox while it was being started here. Another runner starts it then, or it was deleted. */
   isLeft: boolean
-  /**
-   * True if this is a fork for which the host may already have a copy of the parent's disk. The host lists a fork only when it is
-   * complete.
-   */
+  /** The sandbox is a fork, and the host may have a copy of the parent's disk. The host lists a fork only when it is complete. */
   mayHaveCopy: boolean
-  /**
-   * True if a newer assignment came before the sandbox's first start had begun. This host may then have nothing of the sandbox.
-   */
+  /** A newer assignment came before the first start had begun. This host may then have nothing of the sandbox. */
   mayBeUnborn: boolean
 }
 
@@ -124,9 +115,7 @@ export class Keeper implements Disposable {
     for (const id of this.#strangers.due(new Set(unlisted.map(({ id }) => id)), this.#now())) this.#remove(id)
   }
 
-  /**
-   * Aborts the start of a sandbox that is no longer in control's list, so that it does not start here and on another runner, too.
-   */
+  /** Aborts the start of a sandbox that control no longer lists, because another runner may start it. */
   #leave(sandboxId: string, entry: Entry) {
     entry.isLeft = true
     this.#host.cutShort(sandboxId)
@@ -168,8 +157,8 @@ export class Keeper implements Disposable {
   }
 
   /**
-   * Compares the assignment with what the host has. Reports the state if nothing needs to be done, and otherwise queues a verb.
-   * `known`: the state that control's list shows for this sandbox, which need not be reported again.
+   * Reports the state if the host has what is assigned, and otherwise queues a verb. `known`: the state that control's list shows,
+   * which need not be reported again.
    */
   #reconcile(entry: Entry, known?: SandboxState): void {
     if (this.#isClosed || entry.settled || entry.retry) return
@@ -191,8 +180,7 @@ export class Keeper implements Disposable {
   #reached({ assignment, mayBeUnborn, verb, attempts, mayHaveCopy }: Entry, known?: SandboxState): Outcome | undefined {
     const { sandboxId, target, generation } = assignment
     const held = this.#host.get(sandboxId)
-    // If the host does not list a sandbox, parts of it may exist anyway: an archive, an unfinished copy, or what a failed
-    // removal left.
+    // The host may have parts of a sandbox that it does not list: an archive, an unfinished copy, or what a failed removal left.
     const mayHaveParts = assignment.archive !== undefined || verb !== undefined || attempts > 0 || mayHaveCopy
     if (target === 'destroyed') return held || mayHaveParts ? undefined : { state: 'destroyed' }
     if (!held) {
@@ -203,16 +191,14 @@ export class Keeper implements Disposable {
     }
     const { status, cause, refused, archive } = held
     const isThisGeneration = held.assignment.generation === generation
-    // A sandbox that ended by itself, perhaps while no runner ran, stays stopped until somebody requests a start. `isChanged`: the
-    // assignment changes a running sandbox and requests no start. (A warm sandbox is started again, because nobody has used it.)
-    // `wasReached`: the sandbox had reached `target` before it ended. If false, the assignment requests a start, and the sandbox is
-    // started now.
+    // A sandbox that ended by itself stays stopped until somebody requests a start. `isChanged`: the assignment changes a running
+    // sandbox and requests no start. (A warm sandbox is started again, because nobody has used it.) `wasReached`: the sandbox had
+    // reached `target` before it ended. If false, a start is requested.
     const isChanged = assignment.isRunning && !held.assignment.isWarm
     const wasReached = isThisGeneration || known === target || isChanged
     if (runs(target) && wasReached && status === 'stopped' && cause) return ended(cause)
     if (!isThisGeneration) return undefined
-    // The verb has failed, perhaps in an earlier runner. If control's list shows that error, the verb is not retried until a newer
-    // assignment arrives.
+    // The verb has failed, perhaps in an earlier runner. If control knows that, only a newer assignment retries the verb.
     if (status === 'error') return known === 'error' ? { state: 'error' } : undefined
     if (refused !== undefined) return { state: status, refused }
     if (status !== target) return undefined
@@ -280,8 +266,7 @@ export class Keeper implements Disposable {
     const reason = sentenceOf(error)
     const status = this.#host.get(assignment.sandboxId)?.status
     const recoverable = !(error instanceof NotRecoverable)
-    // A failed pause leaves the sandbox running, and a failed archive leaves its disk. In both cases the assignment is reported
-    // as refused, and the sandbox does not become an error.
+    // A failed pause leaves the sandbox running, and a failed archive leaves its disk. The sandbox is then not an error.
     const isWell = (verb === 'pause' && status === 'started') || (verb === 'archive' && status === 'stopped')
     if (recoverable && isWell) return { state: status, refused: reason }
     return { state: 'error', errorReason: reason, recoverable }
@@ -297,8 +282,7 @@ export class Keeper implements Disposable {
 
   #onExit(sandboxId: string, cause: Cause) {
     const entry = this.#entries.get(sandboxId)
-    // Nothing is reported here if a verb is running or queued, which will report its result, or if no process of the sandbox should
-    // run.
+    // A running or queued verb reports its own result. A target without processes needs no report.
     if (!entry || entry.verb !== undefined || !runs(entry.assignment.target)) return
     this.#settle(entry, ended(cause))
   }
@@ -324,18 +308,15 @@ export class Keeper implements Disposable {
 const runs = (target: Target) => target === 'started' || target === 'paused'
 
 /**
- * Returns the state of a sandbox that ended by itself. After a signal or a lack of memory, the state is `error`. Otherwise the
- * state is `stopped`, because programs in the sandbox may have wanted to end it.
+ * Returns the state of a sandbox that ended by itself: `stopped`, because its programs may have wanted that. After a signal or a
+ * lack of memory, it is `error`.
  */
 const ended = (cause: Cause): Outcome =>
   cause.oomKilled || cause.signal !== undefined
     ? { state: 'error', errorReason: cause.detail ?? 'It was killed.', recoverable: true, cause }
     : { state: 'stopped', cause }
 
-/**
- * Returns whether the assignment may interrupt the running verb. A destroy interrupts every other verb. A newer target interrupts
- * an archive, which may wait long for the store. A forced stop interrupts a stop that waits for processes.
- */
+/** Whether the assignment may interrupt the running verb. An archive may wait long for the store, and a stop for processes. */
 const overtakes = ({ verb, assignment: { target, signal } }: Entry) => {
   if (target === 'destroyed') return verb !== 'destroy'
   if (verb === 'archive') return target !== 'archived'

@@ -1,6 +1,5 @@
-// Saves the disks of stopped sandboxes in the background, as control's assignments request (docs/adr/0043-saved-at-stop.md).
-// Control's list of sandboxes requests a save until control has received the report about it. Therefore a runner need not record on
-// disk which saves it still has to make.
+// Saves the disks of stopped sandboxes in the background (docs/adr/0043-saved-at-stop.md). Control requests a save until it has
+// received the report. Therefore the runner need not record on disk which saves it owes.
 import type { Logger } from '#src/kit/log.ts'
 import { FairQueue } from '#src/kit/queue.ts'
 import { idOf, isRead, type ListedSandbox, type UnreadableSandbox } from '#src/runner/control-link/assignment.ts'
@@ -13,10 +12,7 @@ type SaverParts = {
   /** Called when the first attempt of a save fails. The failures of its retries are only logged. */
   onUnsaved: (unsaved: UnsavedDisk) => void
   log: Logger
-  /**
-   * Pauses in milliseconds before the first, second and later retries of a save. If there are more retries than pauses, the last
-   * pause is used again.
-   */
+  /** Pauses in milliseconds before the first and later retries of a save. The last pause is used for all further retries. */
   retryMs?: readonly number[]
 }
 

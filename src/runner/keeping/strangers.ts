@@ -1,6 +1,5 @@
-// Finds sandboxes on this host that control does not list ("strangers"). If control's database was restored from a backup, its
-// lists lack sandboxes, and the operator needs time to notice that. A stranger is therefore removed only after it was missing
-// from every list for a long time.
+// Finds sandboxes on this host that control does not list ("strangers"). A restored database may lack sandboxes, and the operator
+// needs time to notice that. A stranger is therefore removed only after a long time.
 import type { Logger } from '#src/kit/log.ts'
 
 export class Strangers {
@@ -14,8 +13,8 @@ export class Strangers {
   }
 
   /**
-   * Returns the sandboxes that have been missing in control's lists for longer than `graceMs`. `missing`: ids of all sandboxes of
-   * this host that control's newest list does not contain.
+   * Returns the sandboxes that control has not listed for `graceMs`. `missing`: the sandboxes of this host that its newest list
+   * lacks.
    */
   due(missing: ReadonlySet<string>, now: number): string[] {
     for (const id of this.#since.keys()) if (!missing.has(id)) this.#since.delete(id)

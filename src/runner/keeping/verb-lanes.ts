@@ -1,5 +1,5 @@
-// Decides when verbs run: how many run at the same time, and what must be done before a verb, such as the copy of a parent's disk
-// for a fork. A verb does not take a place in its lane until that is done.
+// Decides how many verbs run at once, and what must be done before a verb, such as copying a parent's disk for a fork. Until that
+// is done, the verb takes no place in its lane.
 import { FairQueue } from '#src/kit/queue.ts'
 import type { Assignment, Target } from '#src/wire/runner-link.ts'
 import type { Host } from '../host.ts'
@@ -15,9 +15,9 @@ export const verbTo = {
 export type Verb = (typeof verbTo)[Target]
 
 /**
- * Maximum numbers of verbs that run at the same time. `work` is the limit for starts and pauses and, separately, for destroys and
- * for the copies of disks for forks. `stops` is high because a stop mostly waits. `transfers` is the limit for archives and,
- * separately, for restores. Both move whole disks, so they must not delay other verbs, and archives must not delay restores.
+ * Maximum numbers of verbs that run at once. `work` limits starts with pauses, destroys, and copies of disks for forks, each
+ * separately. `stops` is high because a stop mostly waits. `transfers` limits archives and restores, each separately. Both move
+ * whole disks, and must not delay other verbs.
  */
 export type AtOnce = { work: number; stops: number; transfers: number }
 
@@ -25,10 +25,7 @@ export type AtOnce = { work: number; stops: number; transfers: number }
 export const isFork = (assignment: Assignment): assignment is Assignment & { forkOf: string } =>
   assignment.target === 'started' && assignment.isNew === true && assignment.forkOf !== undefined
 
-/**
- * Makes a lane that runs at most `atOnce` verbs. At most the part `share` of them may be of one organization, so that its slow
- * verbs do not delay verbs of other organizations.
- */
+/** Makes a lane for `atOnce` verbs. One organization gets at most the part `share`, so that its slow verbs delay no others. */
 const shared = (atOnce: number, share: number) => new FairQueue({ atOnce, ofOne: Math.ceil(atOnce * share) })
 
 type TurnsHost = Pick<Host, 'get' | 'copyParent' | 'stop' | 'cutShort'>
@@ -41,8 +38,8 @@ export class VerbLanes {
   readonly #archives: FairQueue
   readonly #restores: FairQueue
   /**
-   * The lane for copies of parents' disks, which are made before forks start. A copy that has a place in the lane may still wait
-   * until no verb of its parent runs. So that waiting copies of one parent cannot take all places, each parent has at most one.
+   * The lane for copies of parents' disks, before forks start. A copy in the lane may wait for a verb of its parent. Each parent
+   * has at most one place, so that its waiting copies do not fill the lane.
    */
   readonly #forks: FairQueue
   /** Running and queued copies of parents' disks, by the id of the parent. */
@@ -60,13 +57,11 @@ export class VerbLanes {
 
   /**
    * Queues `work`, which performs a verb and must not reject, in the lane of the verb. Before that, copies the parent's disk for a
-   * fork. For all other verbs, waits until this sandbox's disk was copied for the forks that were assigned earlier, and stops a
-   * sandbox that has to be archived. Neither copies nor stops if `isWanted` returns false by then. `work` runs in any case, so it
-   * must check by itself whether the verb is still wanted.
+   * fork, waits for earlier copies of this disk, and stops a sandbox that has to be archived. Copies and stops only if `isWanted`
+   * is then true. `work` runs in any case, so it must check that itself.
    */
   take(verb: Verb, assignment: Assignment, isWanted: () => boolean, work: () => Promise<void>): void {
-    // A destroy interrupts the running verb of its sandbox instead of waiting for it, because that verb may fill the lane that
-    // the destroy needs.
+    // A destroy interrupts the running verb, which may fill the lane that the destroy needs.
     if (verb === 'destroy') this.#host.cutShort(assignment.sandboxId)
     const begin = () => this.#lanesOf(verb, assignment).run(work, { owner: assignment.organizationId })
     const first = this.#comesFirst(verb, assignment, isWanted)
@@ -88,8 +83,8 @@ export class VerbLanes {
   }
 
   /**
-   * Starts what must be done before a verb, such as the copy of the parent's disk before a fork. Undefined if there is nothing to
-   * do. Never rejects: if a copy fails, the start of the fork tries to copy again, and reports the error if that fails, too.
+   * Starts what must be done before a verb. Undefined if there is nothing to do. Never rejects: if a copy fails, the start of the
+   * fork tries again and reports the error.
    */
   #comesFirst(verb: Verb, assignment: Assignment, isWanted: () => boolean): Promise<unknown> | undefined {
     const { sandboxId } = assignment

@@ -11,9 +11,8 @@ type VolumeKeeperParts = {
 }
 
 /**
- * Maximum number of removals at the same time, for each driver of volumes (`disk` and `directory`). It is small because removing
- * many files slows down the disk that sandboxes use. It is separate for each driver, so that a shared directory whose server is
- * down does not delay removals on the disk.
+ * Maximum number of removals at once, for each driver. Removing many files slows down the disk of the sandboxes. Drivers are
+ * separate, so that a shared directory whose server is down does not delay removals on the disk.
  */
 const atOnce = 2
 
@@ -62,10 +61,7 @@ export class VolumeKeeper implements Disposable {
     }
   }
 
-  /**
-   * Stops starting removals. A running removal continues. If the runner ends before the removal is complete, control requests it
-   * again from the next runner.
-   */
+  /** Stops starting removals. If a removal does not complete, control requests it from the next runner. */
   [Symbol.dispose]() {
     for (const waiting of Object.values(this.#waiting)) waiting.length = 0
   }
