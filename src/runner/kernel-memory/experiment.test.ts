@@ -6,8 +6,7 @@ import { Ledger } from './ledger.ts'
 const MiB = 1024 ** 2
 
 /**
- * Makes a fake host. `rates`: for each sandbox, the MiB of kernel memory that it adds per second while it is not frozen. The host
- * itself adds `host` MiB per second all the time.
+ * Makes a fake host. `rates`: MiB per second that each sandbox adds while it is not frozen. The host adds `host` MiB per second.
  */
 const hostWith = (rates: Record<string, number>, host = 0) => {
   const held = new Set<string>()

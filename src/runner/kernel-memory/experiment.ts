@@ -1,6 +1,6 @@
-// Finds the sandbox that makes uncharged memory grow, which is kernel memory that counts towards no sandbox's memory limit. First
-// all sandboxes that may be the cause ("suspects") are frozen. If memory grows while they are frozen, no suspect is the cause. Then
-// each suspect runs for a moment while the others are frozen. A suspect is the cause if memory grows each time that it runs.
+// Finds the sandbox that makes uncharged memory grow. First all sandboxes that may be the cause ("suspects") are frozen. If memory
+// grows meanwhile, no suspect is the cause. Then each suspect runs for a moment while the others are frozen. A suspect is the cause
+// if memory grows each time that it runs.
 //
 // There are few suspects, and each is frozen for some hundred milliseconds. The experiment runs only while uncharged memory grows.
 // Ordinary programs do not cause such growth.
@@ -21,14 +21,9 @@ export type ExperimentParts = {
 const tellingBytes = 8 * MiB
 const stepMs = 50
 const longestWindowMs = 2000
-/**
- * A sandbox is the cause if memory grows this many times while no other suspect runs. If it grew only once, that could be chance.
- */
+/** Memory must grow this many times while only one suspect runs. A single growth could be chance. */
 const timesToGrow = 3
-/**
- * Total time in milliseconds for which the suspects of one experiment may run, one after the other. If each needs long, fewer
- * suspects are examined.
- */
+/** Time in milliseconds that all suspects of an experiment share. If each needs long, fewer are examined. */
 const longestMs = 4000
 
 /**
@@ -44,10 +39,7 @@ const awaitGrowth = async ({ uncharged, delay }: ExperimentParts, windowMs: numb
   return undefined
 }
 
-/**
- * Waits `ms` milliseconds while all suspects are frozen. Returns the bytes of uncharged memory at the end. Undefined if uncharged
- * memory has grown during this time.
- */
+/** Waits while all suspects are frozen. Returns the bytes of uncharged memory, or undefined if they have grown. */
 const settle = async ({ uncharged, delay }: ExperimentParts, ms: number): Promise<number | undefined> => {
   const before = uncharged()
   await delay(ms)
@@ -56,8 +48,8 @@ const settle = async ({ uncharged, delay }: ExperimentParts, ms: number): Promis
 }
 
 /**
- * Returns the sandbox that makes uncharged memory grow, if the experiment finds one. `suspects`: the most suspected sandbox comes
- * first. A suspect that cannot be frozen now is left out.
+ * Returns the sandbox that makes uncharged memory grow, if there is one. `suspects`: the most suspected comes first. A suspect that
+ * cannot be frozen is left out.
  */
 export const findGrower = async (parts: ExperimentParts, suspects: readonly string[]): Promise<string | undefined> => {
   const growsInMs = await awaitGrowth(parts, longestWindowMs)
@@ -86,8 +78,7 @@ export const findGrower = async (parts: ExperimentParts, suspects: readonly stri
         const before = settled
         settled = await settle(parts, windowMs)
         if (settled === undefined) return undefined
-        // If less than half of `tellingBytes` stays after the sandbox was frozen, the sandbox is not the cause: its programs only
-        // allocate and free memory all the time.
+        // The sandbox does not keep the memory: its programs only allocate and free memory all the time.
         if (settled - before < tellingBytes / 2) break
       }
       if (timesGrown === timesToGrow) return sandboxId

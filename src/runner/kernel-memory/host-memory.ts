@@ -14,13 +14,11 @@ export type KernelMemory = {
 }
 
 /**
- * Parses `/proc/meminfo` (proc(5)). `unreclaimable` is all memory except free memory, caches and the pages of processes and
- * files. It is not computed as a sum of lines, because some kernel memory is in no line, such as tables of poll(2) and socket
- * buffers.
+ * Parses `/proc/meminfo` (proc(5)). `unreclaimable` is no sum of lines, because some kernel memory is in no line, such as tables of
+ * poll(2) and socket buffers.
  *
- * `unreclaimable` does not include compressed swap, which has a limit of its own, or memory that the hypervisor has taken back
- * (balloon). `atHandBytes`: bytes of free pages that each processor keeps for itself. They are free memory, but `MemFree` does
- * not contain them.
+ * It does not include compressed swap, which has a limit of its own, or memory that the hypervisor has taken back. `atHandBytes`:
+ * free pages that each processor keeps, and that `MemFree` does not contain.
  */
 export const parseKernelMemory = (
   meminfo: string,
@@ -65,8 +63,8 @@ export const parseSocketPages = (sockstat: string): number =>
   [...sockstat.matchAll(/^(?:TCP|UDP): .*\bmem (\d+)$/gm)].reduce((sum, [, pages]) => sum + Number(pages), 0)
 
 /**
- * Returns the bytes of data in all TCP and UDP sockets of this host, also in those of sandboxes. Most of the data is in sockets of
- * the host's own programs, whose clients read slowly.
+ * Returns the bytes of data in all TCP and UDP sockets of this host and its sandboxes. Most of it waits for slow clients of the
+ * host's own programs.
  */
 export const socketBytes = (): number => parseSocketPages(readFileSync('/proc/net/sockstat', 'utf8')) * pageBytes
 

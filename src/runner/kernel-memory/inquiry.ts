@@ -1,6 +1,6 @@
-// Finds the sandbox that makes uncharged memory (kernel memory that counts towards no memory limit) grow slowly, if sockets.ts and
-// experiment.ts have not found it. While memory grows, this inquiry makes a measurement from time to time, in which it freezes
-// sandboxes for a moment (trial.ts). It ends when a sandbox is found, when the growth stops, or when no sandbox is the cause.
+// Finds the sandbox that makes uncharged memory grow slowly, if sockets.ts and experiment.ts have not found it. From time to time
+// it freezes sandboxes for a measurement (trial.ts). It ends when it finds a sandbox, when the growth stops, or when no sandbox is
+// the cause.
 import { findGrownSlabs, sumSlabs } from './slabs.ts'
 import { Trial, type TrialParts } from './trial.ts'
 
@@ -33,10 +33,7 @@ export class Inquiry {
     this.#begun = { at: parts.now(), whole: parts.uncharged(), slabs: parts.slabs() }
   }
 
-  /**
-   * Makes the next measurement, if memory still grows. Wait some time before the first call and between calls, so that there is
-   * growth to measure.
-   */
+  /** Makes the next measurement, if memory still grows. Before each call, wait so that there is growth to measure. */
   async step(suspects: readonly string[]): Promise<Finding> {
     const seconds = (this.#parts.now() - this.#begun.at) / 1000
     this.#measured ??= this.#measure(seconds)
@@ -53,8 +50,8 @@ export class Inquiry {
   }
 
   /**
-   * Chooses what is measured. If certain kernel caches have grown, measures only these caches, because their growth can be
-   * measured more exactly than the growth of all memory.
+   * Measures only the kernel caches that have grown, if there are any. Their growth can be measured more exactly than that of all
+   * memory.
    */
   #measure(seconds: number) {
     const { uncharged, slabs } = this.#parts

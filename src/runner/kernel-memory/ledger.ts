@@ -1,13 +1,12 @@
-// Shows which sandboxes to examine first when uncharged memory grows (kernel memory that counts towards no limit). Each sandbox is
-// blamed for a part of the growth, in proportion to the CPU time that the kernel spent for it while memory grew.
+// Shows which sandboxes to examine first when uncharged memory grows. Each is blamed for a part of the growth, by the CPU time that
+// the kernel spent for it meanwhile.
 
 export class Ledger {
   readonly #seconds = new Map<string, number>()
   readonly #blame = new Map<string, number>()
 
   /**
-   * Blames each sandbox for a part of the memory growth since the last call. `secondsOf`: CPU time that the kernel has spent for
-   * each sandbox since its start.
+   * Blames sandboxes for the memory growth since the last call. `secondsOf`: CPU time that the kernel has spent for each sandbox.
    */
   note(grownBytes: number, secondsOf: ReadonlyMap<string, number>) {
     // A sandbox without a value in `#seconds` has started since the last call, so its whole CPU time counts.

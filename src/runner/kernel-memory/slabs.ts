@@ -1,11 +1,10 @@
-// Reads the sizes of the kernel's kmalloc(9) caches for objects that no control group is charged for. Since Linux 5.14, charged
-// objects have caches of their own (`kmalloc-cg-…`). Slow growth can be measured much more exactly in the uncharged caches than in
-// the host's total memory.
+// Reads the sizes of the kernel's kmalloc(9) caches for uncharged objects. Since Linux 5.14, charged objects have caches of their
+// own (`kmalloc-cg-…`). The uncharged caches show slow growth more exactly than the host's total memory.
 import { readFileSync } from 'node:fs'
 
 /**
- * Returns the bytes in use of each cache of uncharged objects. `slabinfo`: the text of `/proc/slabinfo` (slabinfo(5)). Empty if the
- * kernel has no `kmalloc-cg-…` caches, because charged and uncharged objects are then in the same caches.
+ * Returns the bytes in use of each cache of uncharged objects, from `/proc/slabinfo`. Empty if charged objects have no caches of
+ * their own (`kmalloc-cg-…`).
  */
 export const parseUnchargedSlabs = (slabinfo: string): Map<string, number> => {
   if (!/^kmalloc-cg-/m.test(slabinfo)) return new Map()
@@ -15,10 +14,7 @@ export const parseUnchargedSlabs = (slabinfo: string): Map<string, number> => {
 
 export const readUnchargedSlabs = (): Map<string, number> => parseUnchargedSlabs(readFileSync('/proc/slabinfo', 'utf8'))
 
-/**
- * A cache of the kernel is measured only if it has grown by at least this fraction of the growth of all uncharged memory. Other
- * caches would distort the result.
- */
+/** A cache is measured only if it has at least this fraction of the whole growth. Others would distort the result. */
 const leastPart = 1 / 8
 
 /** Returns the caches that together have grown by at least half of `expectedBytes`. Empty if there are none. */

@@ -1,6 +1,5 @@
-// Reads from the kernel's socket tables how much memory a sandbox's sockets use outside of every limit. Three kinds of sockets
-// use such memory: netlink sockets with unread messages, TCP connections that were not accepted, and unsent datagrams
-// (`MSG_MORE`).
+// Reads how much memory a sandbox's sockets use outside of every limit. These are netlink sockets with unread messages, TCP
+// connections that were not accepted, and unsent datagrams (`MSG_MORE`).
 import { open, readFile } from 'node:fs/promises'
 
 export type FullSockets = 'netlink sockets' | 'unaccepted connections' | 'unsent datagrams'
@@ -12,16 +11,14 @@ export const mostSocketBytes = 64 * 1024 ** 2
 const connectionBytes = 3 * 1024
 
 /**
- * If a sandbox has at most this many TCP and UDP sockets, their tables are not read, because that takes long and so few sockets
- * cannot use more than `mostSocketBytes`: at most about half of them are connections that no process has accepted, and each
- * connection uses at most 8 MiB (twice `net.core.rmem_max`).
+ * With at most this many TCP and UDP sockets, a sandbox cannot exceed `mostSocketBytes`, so their long tables are not read. At most
+ * about half of them are unaccepted connections, each of at most 8 MiB (twice `net.core.rmem_max`).
  */
 const fewSockets = 16
 
 /**
- * Parses a line of `net/netlink`. Returns the bytes of one socket: messages that nobody has read yet (`Rmem`), and data that was
- * sent and that the kernel still stores (`Wmem`), such as a long request whose answer nobody reads. The first line has the names of
- * the columns and counts as 0.
+ * Parses a line of `net/netlink`. Returns the bytes of unread messages (`Rmem`) and of sent data that the kernel still stores
+ * (`Wmem`). The line with the names of the columns counts as 0.
  */
 export const parseNetlinkBytes = (line: string): number => {
   const [, , , , received, sent] = line.trim().split(/\s+/)
@@ -49,9 +46,8 @@ const parseQueues = (line: string): Queues | undefined => {
 }
 
 /**
- * Parses a line of a TCP table. If the line is a connection that no process has accepted, returns the memory that it uses: its
- * data and `connectionBytes`. Otherwise returns 0. Such a connection's inode is 0, and its state is 01 (established) or 08 (closed
- * by the other side). No control group is charged for this memory until a process accepts the connection.
+ * Returns the bytes of a TCP connection that no process has accepted, which no control group is charged for. Its inode is 0, and
+ * its state is 01 (established) or 08 (closed by the other side). Returns 0 for other lines of the table.
  */
 export const parseUnacceptedBytes = (line: string): number => {
   const socket = parseQueues(line)
@@ -59,9 +55,7 @@ export const parseUnacceptedBytes = (line: string): number => {
   return connectionBytes + socket.sent + socket.received
 }
 
-/**
- * Parses the bytes that a UDP socket has not sent yet. Data that it has received is charged to its sandbox and does not count.
- */
+/** Parses the bytes that a UDP socket has not sent yet. Received data is charged to its sandbox. */
 export const parseUnsentBytes = (line: string): number => parseQueues(line)?.sent ?? 0
 
 /** Adds up the bytes of all lines of a file. Stops when the sum exceeds `most`, because the file may be long. */
@@ -75,10 +69,7 @@ const sumLines = async (path: string, most: number, bytesOf: (line: string) => n
   return bytes
 }
 
-/**
- * Returns the result of `read`. If the file that `read` reads does not exist, returns `none`: a kernel without IPv6 has no tables
- * for IPv6.
- */
+/** Returns the result of `read`, or `none` if there is no such file, as on a kernel without IPv6. */
 const ofIPv6 = async <T>(read: Promise<T>, none: T): Promise<T> =>
   read.catch((error: NodeJS.ErrnoException) => {
     if (error.code === 'ENOENT') return none
@@ -86,8 +77,8 @@ const ofIPv6 = async <T>(read: Promise<T>, none: T): Promise<T> =>
   })
 
 /**
- * Returns which kind of socket takes more than `most` bytes in a sandbox. Undefined if none does. `pid`: the sandbox's first
- * process. Throws if the sandbox has ended.
+ * Returns which kind of socket takes more than `most` bytes in a sandbox. `pid`: its first process. Throws if the sandbox has
+ * ended.
  */
 export const findFullSockets = async (pid: number, most = mostSocketBytes): Promise<FullSockets | undefined> => {
   const table = (name: string) => `/proc/${pid}/net/${name}`

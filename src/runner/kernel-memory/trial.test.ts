@@ -14,9 +14,8 @@ const chance = () => {
 }
 
 /**
- * Makes a fake host. `rates`: MiB of kernel memory that each sandbox leaks per second while it runs. The host itself adds `host`
- * MiB per second. Each sandbox uses `comesAndGoes` MiB more while it is not frozen. Each measurement is wrong by at most `noise`
- * MiB.
+ * Makes a fake host. `rates`: MiB per second that each running sandbox leaks. The host adds `host` MiB per second. Each sandbox
+ * uses `comesAndGoes` MiB more while it is not frozen. Each measurement is wrong by at most `noise` MiB.
  */
 const hostWith = (rates: Record<string, number>, { host = 0, comesAndGoes = 0, noise = 0.1, canHold = true } = {}) => {
   const held = new Set<string>()

@@ -1,9 +1,8 @@
-// Finds the sandbox that makes uncharged memory grow, if memory grows so slowly that the experiment (experiment.ts) finds nothing.
-// Makes many short measurements ("bouts") over several minutes. Sandboxes that may be the cause are called suspects.
+// Finds the sandbox that makes uncharged memory grow, if it grows too slowly for experiment.ts. Makes many short measurements
+// ("bouts") over several minutes. Sandboxes that may be the cause are called suspects.
 //
 // In a bout all suspects are frozen; then one group of them runs for a moment, and then another group. Only growth that remains
-// after all suspects are frozen again counts, because busy programs allocate and free memory all the time. The bouts answer three
-// questions:
+// after all are frozen again counts, because busy programs allocate and free memory all the time. The bouts answer three questions:
 //
 // 1. Does memory grow more while all suspects run than while none runs? If not, no sandbox is the cause.
 // 2. In each bout the suspects are split into two random halves. Which suspect is most often in the half that grows more?
@@ -18,24 +17,15 @@ export type TrialParts = ExperimentParts & {
 
 /** Pause in milliseconds before a measurement. The kernel frees some memory only after a delay. */
 const settleMs = 150
-/**
- * Maximum number of sandboxes that are frozen at the same time. If more sandboxes may be the cause, each measurement chooses some
- * at random.
- */
+/** Maximum number of sandboxes that are frozen at once. From more suspects, each measurement chooses some at random. */
 const mostHeld = 64
-/**
- * Standard error of a measurement, in bytes, that is assumed at least. If the first few results are nearly equal by chance, the
- * computed error is too small.
- */
+/** Least standard error, in bytes. A few results may be nearly equal by chance, and the computed error is then too small. */
 const leastError = 32 * 1024
 /**
  * If memory has grown as fast with frozen sandboxes as with running ones in this many measurements, no sandbox counts as the cause.
  */
 const boutsForAll = 12
-/**
- * Maximum number of measurements in which one certain sandbox runs alone. If they do not prove that this sandbox is the cause, all
- * results about it are dropped.
- */
+/** Maximum number of measurements in which one suspect runs alone. Without a proof by then, all results about it are dropped. */
 const boutsAlone = 30
 /** A sandbox counts as the cause only if at least this part of the growth of uncharged memory comes from it. */
 const leastShare = 1 / 3
@@ -45,10 +35,7 @@ const leastShare = 1 / 3
  */
 const mostTimesExpected = 8
 
-/**
- * Results of comparisons. Each result is the growth of memory in bytes while one group of sandboxes runs and the others are
- * frozen, minus the growth while another group runs.
- */
+/** Results of comparisons: the growth of memory in bytes while one group of sandboxes runs, minus the growth while another runs. */
 class Differences {
   count = 0
   #sum = 0
@@ -88,9 +75,8 @@ export class Trial {
   }
 
   /**
-   * Returns how certain it is that memory grows more while one group of sandboxes runs than while the other group runs: the mean of
-   * the measured differences divided by its standard error. The error is computed from the results of all sandboxes together,
-   * because one sandbox has too few results.
+   * Returns how certain a difference between two groups is: the mean divided by its standard error. The error comes from the
+   * results of all sandboxes, because one sandbox has too few.
    */
   #certaintyOf(differences: Differences): number {
     const { count, mean, scatter } = differences
@@ -162,9 +148,9 @@ export class Trial {
   }
 
   /**
-   * Lets the group `one` run, and then the group `other`. Calls `tell` with the growth of memory by `one` minus the growth by
-   * `other`, in bytes. Leaves out sandboxes that cannot be frozen now. Does not call `tell` if no sandbox of a group can be frozen,
-   * if a sandbox cannot be frozen again, or if the growth is too large to be caused by sandboxes.
+   * Lets the group `one` run, and then `other`. Calls `tell` with the bytes by which memory grew more with `one`. Leaves out
+   * sandboxes that cannot be frozen. Does not call `tell` if a group is then empty, if a sandbox cannot be frozen again, or if the
+   * growth is too large.
    */
   async #compare(
     all: readonly string[],
@@ -185,8 +171,8 @@ export class Trial {
       return sandboxIds.filter((_, index) => answers[index])
     }
     /**
-     * Lets these sandboxes run for a while and freezes them again. Returns how much more memory is in use than before. Undefined
-     * if not all of them could be frozen again.
+     * Lets these sandboxes run for a while and freezes them again. Returns how much memory they kept. Undefined if one could not be
+     * frozen.
      */
     const kept = async (sandboxIds: readonly string[]): Promise<number | undefined> => {
       const before = uncharged()
@@ -201,8 +187,7 @@ export class Trial {
       const groups = [one, other].map((group) => group.filter((sandboxId) => still.has(sandboxId)))
       if (groups[0]!.length === 0 || (other.length > 0 && groups[1]!.length === 0)) return
       await delay(settleMs)
-      // The order of the groups is random. If memory of the first group is freed late, the result of the second group is too small,
-      // so the same group must not always be second.
+      // Memory of the first group may be freed late, which makes the second result too small. So the order is random.
       const isReversed = random() < 0.5
       if (isReversed) groups.reverse()
       const [first, second] = [await kept(groups[0]!), await kept(groups[1]!)]

@@ -1,11 +1,9 @@
-// Finds a sandbox that fills uncharged memory, which is kernel memory that counts towards no sandbox's memory limit. The caller
-// then ends that sandbox before the host runs out of memory.
+// Finds a sandbox that fills uncharged memory. The caller ends that sandbox before the host runs out of memory.
 //
-// Twice a second two small files of the host are read, however many sandboxes there are. Sandboxes are examined only while
-// uncharged memory grows. First the memory of their sockets is read, which is exact (sockets.ts). Then an experiment is made
-// (experiment.ts). If neither finds the sandbox, an inquiry measures for minutes, more often if the host is short of memory
-// (inquiry.ts). A sandbox is ended only if one of the three has found it. docs/reference/kernel-memory.md describes other kinds of
-// kernel memory and their limits.
+// Twice a second two small files of the host are read. Sandboxes are examined only while uncharged memory grows. First the memory
+// of their sockets is read, which is exact (sockets.ts). Then an experiment is made (experiment.ts). If neither finds the sandbox,
+// an inquiry measures for minutes (inquiry.ts). A sandbox is ended only if one of the three has found it.
+// docs/reference/kernel-memory.md describes other kinds of kernel memory and their limits.
 import { setTimeout as delay } from 'node:timers/promises'
 import type { Logger } from '#src/kit/log.ts'
 import { repeat } from '#src/kit/repeat.ts'
@@ -37,24 +35,19 @@ const standardBounds = {
 }
 
 /**
- * Pause in milliseconds between two measurements of an inquiry, if the host is short of memory. Within this time, memory grows
- * enough to be measured.
+ * Pause in milliseconds between two measurements of an inquiry on a host that is short of memory. It is long enough for growth to
+ * be measured.
  */
 const shortPauseMs = 2000
 
-/**
- * Number of sandboxes that are examined in one turn of the event loop, so that requests to the runner need not wait for the rest.
- */
+/** Number of sandboxes that are examined in one turn of the event loop, so that other requests need not wait. */
 const atOnce = 50
 
 export type Evidence = FullSockets | 'growth'
 
 export type KernelMemoryWatchParts = Pick<ExperimentParts, 'holdStill'> & {
   layout: CgroupLayout
-  /**
-   * Called with a sandbox that uses too much kernel memory that counts towards no memory limit. Called again at each check that
-   * finds the sandbox again.
-   */
+  /** Called with a sandbox that uses too much uncharged memory, and again at each check that finds it again. */
   onTooMuch: (sandboxId: string, evidence: Evidence) => void
   log: Logger
   bounds?: Partial<typeof standardBounds>
@@ -163,8 +156,8 @@ export class KernelMemoryWatch {
   }
 
   /**
-   * Returns the uncharged memory without data in sockets. Data in sockets of the gate is left out, because it shows only that a
-   * client reads slowly. Data in sockets of sandboxes is left out, because it is limited or `#findFullSockets` checks it.
+   * Returns the uncharged memory without data in sockets. Data in the gate's sockets only waits for slow clients. Data in
+   * sandboxes' sockets is limited, or `#findFullSockets` checks it.
    */
   #ownUncharged() {
     return this.#uncharged() - socketBytes()
