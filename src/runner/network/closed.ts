@@ -9,8 +9,8 @@ export const closedRanges = notPublicIpv4
 type Closed = readonly (typeof notPublicIpv4)[number][]
 
 /**
- * Networks that are closed to sandboxes on every host, such as loopback and link-local addresses. Sandboxes use no DNS resolver
- * with such an address (resolvers.ts).
+ * Networks that are closed to sandboxes on every host, such as loopback and link-local. Sandboxes use no DNS resolver in them
+ * (resolvers.ts).
  */
 export const ofNoHost = [
   '0.0.0.0/8',
@@ -21,8 +21,8 @@ export const ofNoHost = [
 ] as const satisfies Closed
 
 /**
- * Networks that stay closed to sandboxes even if the operator opens a larger network that contains them. 168.63.129.16 serves
- * Azure's metadata, as 169.254.169.254 does in other clouds.
+ * Networks that stay closed even if the operator opens a larger network. 168.63.129.16 serves Azure's metadata, as 169.254.169.254
+ * does elsewhere.
  */
 export const neverOpened = [...ofNoHost, '168.63.129.16/32'] as const satisfies Closed
 
@@ -31,8 +31,8 @@ const blocksOf = (texts: readonly string[]) => texts.map(parseCidr).filter((bloc
 type Reachable = { range: Range; opened: readonly string[]; ofHost: readonly string[] }
 
 /**
- * Whether DNS answers may contain this address. Addresses in closed networks are removed from DNS answers. In addition, the
- * firewall rules check every packet. They also block the host's own addresses in a network that the operator has opened.
+ * Whether DNS answers may contain this address. In addition, the firewall checks every packet, and blocks the host's own addresses
+ * in opened networks.
  */
 export const isOpenable = (text: string, { range, opened, ofHost }: Reachable): boolean => {
   const address = parseCidr(text)

@@ -262,8 +262,8 @@ if (!isPrivateHost) {
       await isOpen(slot, web.api)
       assert.deepEqual(await ask(slot.name, dns, 'other.test'), [web.other])
       await isOpen(slot, web.other)
-      // A runner remembers only in memory which DNS name an opened address belongs to. After the restart the address of `api` has
-      // no name, so a new list of domains closes it until the sandbox asks for `api` again.
+      // A runner remembers names of opened addresses only in memory. After the restart, the address of `api` has none, so a new
+      // list of domains closes it.
       await pool.apply(slot, named('other.test'))
       await isOpen(slot, web.other)
       await isClosed(slot, web.api)

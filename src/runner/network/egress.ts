@@ -1,6 +1,5 @@
-// Runs the proxy that puts secrets into requests of sandboxes (src/egress). The proxy is started when the first sandbox with
-// secrets needs it. For each sandbox with secrets, the runner sends the proxy the sandbox's address, its secrets and its
-// organization.
+// Runs the proxy that puts secrets into requests of sandboxes (src/egress). It is started when the first sandbox with secrets needs
+// it. The runner sends it each such sandbox's address, secrets and organization.
 import { confined, users } from '#src/kit/confined.ts'
 import type { Logger } from '#src/kit/log.ts'
 import { nodeCommand, ownCode } from '#src/kit/own-code.ts'
@@ -24,9 +23,8 @@ type SandboxWithSecrets = { sandboxId: string; owner: string }
 
 const heapMiB = 512
 /**
- * Limit in bytes of the writable memory of the proxy for secrets, heap included. If the proxy exceeds this limit or the limit of
- * its heap (`heapMiB`), it ends and is started again. 2 GiB are enough for all connections that the proxy accepts (TLS needs about
- * 100 KB for each side of a connection). Node reserves another 512 MiB for machine code, of which it uses a small part.
+ * Limit in bytes of the proxy's writable memory, heap included. If it is exceeded, the proxy ends and is started again. 2 GiB are
+ * enough for all connections that the proxy accepts. Node reserves another 512 MiB for machine code.
  */
 const dataBytes = 2.5 * 1024 ** 3
 
@@ -49,10 +47,7 @@ export class Egress {
   readonly #secrets = new SecretStore()
   /** The sandboxes with secrets, by the sandbox's network address. */
   readonly #sandboxes = new Map<string, SandboxWithSecrets>()
-  /**
-   * The last message about each sandbox that was sent to the proxy, by the sandbox's network address. An equal message is
-   * not sent again.
-   */
+  /** The last message to the proxy about each sandbox, by network address. An equal message is not sent again. */
   readonly #told = new Map<string, string>()
 
   constructor(parts: EgressParts) {
@@ -85,8 +80,8 @@ export class Egress {
   }
 
   /**
-   * Stores secrets that control has sent. If `askedAt` is given, `news` is control's list of all secrets of this runner's
-   * sandboxes, which the runner requested at that time.
+   * Stores secrets that control has sent. If `askedAt` is given, `news` has all secrets of this runner's sandboxes, as requested at
+   * that time.
    */
   learn(news: SecretsOfRunner, askedAt?: number): void {
     this.#secrets.take(news, askedAt)
@@ -114,8 +109,8 @@ export class Egress {
   }
 
   /**
-   * Returns the message for the proxy for secrets about the sandbox at this address, and stores it as sent. Undefined if the last
-   * message to the proxy about this address was equal.
+   * Returns the message for the proxy about the sandbox at this address, and stores it as sent. Undefined if the last message was
+   * equal.
    */
   #newsAbout(address: string): ToEgress | undefined {
     const sandbox = this.#sandboxes.get(address)

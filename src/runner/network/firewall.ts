@@ -1,5 +1,5 @@
-// Manages the nft table of one instance, with the rules of each slot. The kernel keeps the table when the runner restarts. The
-// runner has a copy of the rules. The copy shows what a change has to replace, and is loaded if somebody deletes the table.
+// Manages the nft table of one instance, with the rules of each slot. The table outlives the runner. The runner's copy of the rules
+// shows what a change has to replace, and is loaded if somebody deletes the table.
 import { createHash } from 'node:crypto'
 import { readFile } from 'node:fs/promises'
 import type { Logger } from '#src/kit/log.ts'
@@ -44,8 +44,8 @@ export type Firewall = {
   open: (slots: readonly number[]) => Promise<void>
   apply: (slot: number, policy: NetworkPolicy) => Promise<void>
   /**
-   * Makes a slot's connections count towards the connection limit of this organization. For a new slot, this holds when the promise
-   * resolves. When a warm sandbox is claimed, it holds a moment later.
+   * Makes a slot's connections count towards this organization's limit: for a new slot when this resolves, for a claimed warm
+   * sandbox a moment later.
    */
   assign: (slot: number, organizationId: string | undefined) => Promise<void>
   forget: (slots: readonly number[]) => Promise<void>
@@ -87,8 +87,8 @@ export const openFirewall = async (parts: RulesetParts, log: Logger, time = open
   const rules = await readRules(instance, range)
   const organizations = await readOrganizations(instance)
   /**
-   * New slots that no sandbox has yet. For each, the nft table already contains a guess: the organization whose sandbox got a slot
-   * last. If the guess is right, `assign` need not change the table, which saves time.
+   * New slots without a sandbox, for which the nft table guesses the organization that got a slot last. A right guess saves
+   * `assign` a change of the table.
    */
   const guessed = new Set<number>()
   let likely: number | undefined
@@ -110,8 +110,8 @@ export const openFirewall = async (parts: RulesetParts, log: Logger, time = open
     mark === undefined ? [] : [`${verb} element inet ${table} organizations { ${keyOf(slot)} : ${mark} }`]
 
   /**
-   * Returns commands that close those opened addresses of a slot whose DNS names are not in the new list `domains`. Addresses
-   * that were opened before this process started are closed too, because their DNS names are unknown.
+   * Returns commands that close opened addresses whose DNS names `domains` does not allow. Addresses from before this process are
+   * closed too, because their names are unknown.
    */
   const shorten = async (slot: number, domains: readonly string[]): Promise<string[]> => {
     opened.get(slot)?.keepOnly(domains)
@@ -125,8 +125,8 @@ export const openFirewall = async (parts: RulesetParts, log: Logger, time = open
   const changeOf = async (slot: number, now: Rule | undefined, next: Rule | undefined): Promise<string[]> => {
     const before = domainsOf(now)
     const after = domainsOf(next)
-    // `before` and `after`: the allowed domains of the slot's old and new rule. After a restart of the runner, `before` is
-    // undefined, because the kernel does not store domains. Opened addresses then stay open, because the domains may be unchanged.
+    // The kernel does not store domains, so `before` is undefined after a restart of the runner. Opened addresses then stay open,
+    // because the domains may be unchanged.
     const isShorter = now?.verdict === 'named' && after !== undefined && before !== undefined
     return [
       ...(next?.verdict === 'named' ? namedText(instance, slot) : []),
@@ -189,8 +189,8 @@ export const openFirewall = async (parts: RulesetParts, log: Logger, time = open
     }
   }
 
-  // Changes of the nft table run one after the other. If a change fails, somebody else has probably changed the table. Then the
-  // whole table is loaded again from the runner's copy (`rules`), and the change is retried.
+  // Changes of the nft table run one after the other. If one fails, somebody else has probably changed the table. Then the runner's
+  // copy is loaded, and the change is retried.
   let last: Promise<unknown> = Promise.resolve()
   const inTurn = <T>(run: () => Promise<T>): Promise<T> => {
     const turn = last.then(run)
@@ -224,9 +224,8 @@ export const openFirewall = async (parts: RulesetParts, log: Logger, time = open
     }
   }
 
-  // Requests to open addresses that come while the nft table is being changed are collected, and then carried out in one
-  // transaction. If that fails, each request is carried out by itself, so that a slot with too many open addresses does not
-  // affect other slots.
+  // Openings that come while the nft table is being changed are made in one transaction. If it fails, each is made by itself, so
+  // that a slot with too many addresses does not affect others.
   const waiting: { opening: Opening; opened: PromiseWithResolvers<void> }[] = []
   const openWaiting = async () => {
     const batch = waiting.splice(0)
@@ -306,22 +305,13 @@ export const openFirewall = async (parts: RulesetParts, log: Logger, time = open
 
 export const removeFirewall = (instance: string) => load(removalText(instance))
 
-/**
- * Whether a slot's DNS questions go to Alcove's resolver. If all traffic of a slot is blocked, the resolver refuses each
- * question of the slot immediately.
- */
+/** Whether DNS questions of a slot go to Alcove's resolver. If all traffic is blocked, the resolver refuses them at once. */
 const asksOurs = ({ verdict }: Rule) => verdict === 'named' || verdict === 'drop'
 
-/**
- * Returns the number that stands for an organization in the nft table, whose rules count connections per organization. It is
- * never 0, because 0 means no organization.
- */
+/** Returns the number of an organization in the nft table. It is never 0, which means no organization. */
 const markOf = (organizationId: string) => createHash('sha256').update(organizationId).digest().readUInt32BE(0) || 1
 
-/**
- * Returns how many connections the kernel's connection table can contain. The kernel shows this number only while it tracks
- * connections. Otherwise the usual default is returned.
- */
+/** Returns the size of the kernel's connection table. The kernel shows it only while it tracks connections. */
 const connectionTableSize = async () =>
   Number(await readFile('/proc/sys/net/netfilter/nf_conntrack_max', 'utf8').catch(() => '262144'))
 

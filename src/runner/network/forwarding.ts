@@ -1,7 +1,6 @@
-// Turns on packet forwarding of the host, which sandboxes need to reach the outside. Turns it off again when Alcove's network is
-// removed, if it was off before. Docker, ufw and other programs may have nft chains that drop forwarded packets by default (policy
-// `drop`). No rule in Alcove's own table can override that. Two rules that accept the packets of sandboxes are therefore added to
-// each such chain. Their comment is the name of Alcove's table.
+// Turns on packet forwarding of the host. If it was off before, it is turned off again when Alcove's network is removed. Chains of
+// other programs, such as Docker and ufw, may drop forwarded packets by default. No rule in Alcove's own table can override that.
+// So rules that accept packets of sandboxes are added to each such chain, with the name of Alcove's table as comment.
 import { readFile, writeFile } from 'node:fs/promises'
 import type { Logger } from '#src/kit/log.ts'
 import { runCommand } from '#src/kit/run-command.ts'
@@ -10,10 +9,7 @@ import { notesOfOthers, readNotes, writeNotes } from './notes.ts'
 
 const setting = '/proc/sys/net/ipv4/ip_forward'
 
-/**
- * Turns packet forwarding on, and records whether it was off before. If another Alcove server on this host has turned it on, it
- * counts as having been off.
- */
+/** Turns packet forwarding on, and records whether it was off before any Alcove server of this host turned it on. */
 export const openForwarding = async (instance: string) => {
   const isOff = (await readFile(setting, 'utf8')).trim() === '0'
   const notes = await readNotes(instance)
@@ -50,10 +46,7 @@ const ourRules = async (instance: string, { family, table, name }: ForeignChain)
     .filter((rule) => rule?.comment === tableOf(instance))
     .map((rule) => rule?.handle as number)
 
-/**
- * Adds rules that accept packets from and to sandboxes to every forward chain that drops packets by default, unless the chain has
- * these rules.
- */
+/** Adds rules that accept packets of sandboxes to every forward chain that drops packets by default. */
 export const passForeignChains = async (instance: string, log: Logger) => {
   for (const chain of await closedForwardChains()) {
     const { family, table, name } = chain

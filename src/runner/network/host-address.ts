@@ -1,4 +1,4 @@
-// Adds an address of the sandboxes' range to the host, so that a program of Alcove can listen on it, or removes the address.
+// Adds or removes a host address in the sandboxes' range, on which a program of Alcove can listen.
 import { runCommand } from '#src/kit/run-command.ts'
 
 export const addHostAddress = (address: string) => runCommand(['ip', 'addr', 'replace', `${address}/32`, 'dev', 'lo'])

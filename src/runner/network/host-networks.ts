@@ -1,6 +1,5 @@
-// Finds the host's gateways and the networks to which the host belongs, in all of its routing tables and addresses. Sandboxes
-// cannot reach these networks, even if their addresses are public. They are read when the runner starts, and after each change of
-// routes or addresses.
+// Finds the host's gateways and networks, in all routing tables and addresses. Sandboxes cannot reach them, even if their addresses
+// are public.
 import { type ChildProcess, spawn } from 'node:child_process'
 import { createInterface } from 'node:readline'
 import type { Logger } from '#src/kit/log.ts'
@@ -12,13 +11,13 @@ type Route = Hop & { type?: string; dst: string; nexthops?: Hop[] }
 type Address = { ifname: string; addr_info?: { local?: string; address?: string; prefixlen?: number }[] }
 
 /**
- * A route to a network with a shorter prefix than this counts as a default route. For example, a VPN replaces the default route by
- * two routes, each to one half of all addresses.
+ * A route with a shorter prefix than this counts as a default route. A VPN, for example, uses two routes, each to one half of all
+ * addresses.
  */
 const shortestNetwork = 8
 /**
- * Maximum number of closed networks, for a host that has the routes of the whole Internet. If there are more, the gateways and
- * the networks of the host's addresses are kept, and some of the other networks are left out.
+ * Maximum number of closed networks, for a host with the routes of the whole Internet. Gateways and the networks of the host's
+ * addresses come first.
  */
 const mostNetworks = 4096
 const restMs = 50
@@ -33,8 +32,11 @@ const hopsOf = (route: Route): Hop[] => [route, ...(route.nexthops ?? [])]
 const gatewaysOf = (route: Route) => hopsOf(route).flatMap(({ gateway, via }) => [gateway ?? via?.host ?? []].flat())
 
 /**
- * Returns the networks that must be closed to sandboxes: (1) all gateways; (2) the networks of the host's addresses; (3)
- * networks to which a route leads without a gateway; (4) networks behind a device that has no default route, such as a VPN.
+ * Returns the networks that must be closed to sandboxes:
+ * - all gateways
+ * - the networks of the host's addresses
+ * - networks to which a route leads without a gateway
+ * - networks behind a device that has no default route, such as a VPN
  */
 export const networksOfHost = (routes: readonly Route[], addresses: readonly Address[]): string[] => {
   const unicast = routes.filter(({ type = 'unicast', dev }) => type === 'unicast' && !isOurLink(dev))

@@ -1,5 +1,5 @@
-// Runs a helper of the runner in a process of its own: the resolver, or the proxy for secrets. The process has no privileges.
-// The runner starts it when a sandbox first needs it, and starts it again if it ends.
+// Runs a helper of the runner in a process without privileges: the resolver, or the proxy for secrets. The process is started when
+// a sandbox first needs it, and again if it ends.
 import { type ChildProcess, spawn } from 'node:child_process'
 import type { Logger } from '#src/kit/log.ts'
 
@@ -10,17 +10,11 @@ type LastingProgramParts<To, From extends { type: string }> = {
   name: string
   command: () => readonly string[]
   env?: Record<string, string>
-  /**
-   * Called each time before the program is started. For example, it adds to the host the network address on which the program will
-   * listen.
-   */
+  /** Called before each start of the program. For example, it adds the address on which the program will listen. */
   prepare: () => Promise<unknown>
   /** Returns the messages that each new process of the program gets first, such as the domain lists of all sandboxes. */
   begin: () => Iterable<To>
-  /**
-   * Called with the message `serving`, which the process sends when it accepts connections. `LastingProgram.serve` resolves only
-   * after the promise that `onServing` returns has resolved.
-   */
+  /** Called when the process accepts connections. `LastingProgram.serve` waits for the returned promise. */
   onServing: (word: Extract<From, Serving>) => Promise<void>
   /** Called for every message of the process, except the message `serving`. */
   onWord: (word: Exclude<From, Serving>) => void
@@ -50,10 +44,7 @@ export class LastingProgram<To extends object, From extends { type: string }> {
     return this.#serving
   }
 
-  /**
-   * Sends a message to the process. If the process has just ended, the message is lost. The next process then gets the messages
-   * that `begin` in `LastingProgramParts` returns.
-   */
+  /** Sends a message to the process. If the process has just ended, the next process gets the messages of `begin` instead. */
   say(word: To): void {
     if (this.#child?.connected) this.#child.send(word, () => {})
   }

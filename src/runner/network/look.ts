@@ -24,8 +24,8 @@ export const lookForSlots = async (instance: string): Promise<SlotsOnHost> => {
 }
 
 /**
- * Returns the packet size (MTU) of the host's default route. The network interfaces of sandboxes get this size too, so that their
- * packets need no fragmentation.
+ * Returns the packet size (MTU) of the host's default route. Interfaces of sandboxes get it too, so that packets need no
+ * fragmentation.
  */
 export const mtuOfWayOut = async (): Promise<number> => {
   const routes = JSON.parse(await runCommand(['ip', '-j', '-4', 'route', 'show', 'default'])) as { dev?: string }[]

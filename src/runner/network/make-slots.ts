@@ -1,7 +1,6 @@
-// Makes and deletes slots. A slot is a network namespace with its own settings, and a pair of connected network interfaces
-// (veth): one in the namespace, one on the host. One start of the program `ip` makes or deletes many slots. Each interface has a
-// fixed hardware address and knows the address of the other. Sandboxes therefore share no broadcast domain and cannot impersonate
-// each other.
+// Makes and deletes slots, many by one start of the program `ip`. A slot is a network namespace and a pair of connected interfaces
+// (veth). Each interface has a fixed hardware address and knows the other's. Sandboxes therefore share no broadcast domain and
+// cannot impersonate each other.
 import { randomUUID } from 'node:crypto'
 import { runCommand } from '#src/kit/run-command.ts'
 import { addressOf, gatewayOf, hardwareAddress, linkName, netnsDir, netnsName, type Range } from './names.ts'
@@ -11,10 +10,7 @@ type Where = {
   instance: string
   range: Range
   mtu: number
-  /**
-   * A random name of this runner, which `becomeMaker` has written into the lock file of the instance. A runner makes slots only
-   * while the file contains its own name.
-   */
+  /** Random name of this runner. A runner makes slots only while its own name is in the lock file (`becomeMaker`). */
   maker: string
 }
 
@@ -30,23 +26,20 @@ const outside = ({ instance, range, mtu }: Where, n: number) => {
   ]
 }
 
-// Commands that change settings of a new namespace. Root in a sandbox has no privileges over the sandbox's network namespace,
-// so low ports and ping are allowed for every user.
+// Settings of a new namespace. Root in a sandbox has no privileges over it, so low ports and ping are allowed for every user.
 const settings = [
   '[ ! -e /proc/sys/net/ipv6/conf/all/disable_ipv6 ] || echo 1 > /proc/sys/net/ipv6/conf/all/disable_ipv6',
   'echo 0 > /proc/sys/net/ipv4/ip_unprivileged_port_start',
   'echo "0 2147483647" > /proc/sys/net/ipv4/ping_group_range',
-  // This setting refuses send timestamps to unprivileged programs. With timestamps, a socket could keep packets in its queue
-  // after they were sent, in memory that counts towards no sandbox's memory limit.
+  // Refuses send timestamps. With them, a socket could keep sent packets in its queue, in uncharged memory.
   '[ ! -e /proc/sys/net/core/tstamp_allow_data ] || echo 0 > /proc/sys/net/core/tstamp_allow_data',
-  // Memory for socket options does not count towards any sandbox's memory limit. The default would allow 128 KiB for each socket,
-  // so the limit is lowered.
+  // Memory for socket options is uncharged. The default would allow 128 KiB for each socket.
   '[ ! -e /proc/sys/net/core/optmem_max ] || echo 8192 > /proc/sys/net/core/optmem_max',
 ].join('; ')
 
 /**
- * Limits incoming ping replies. Replies that a program does not read take memory that counts towards no sandbox's memory limit,
- * and the kernel does not show how much. A few small replies per second always pass. All other replies together may take 8 MB.
+ * Limits incoming ping replies. Unread replies take uncharged memory, and the kernel does not show how much. A few small replies
+ * per second always pass. All others together may take 8 MB.
  */
 const echoes = `table ip alcove {
   chain arriving {
@@ -65,8 +58,8 @@ const inside = ({ instance, range }: Where, n: number) => {
   const batch = [
     'link set lo up',
     `addr add ${addressOf(range, n)}/32 dev eth0`,
-    // ARP is off, so that no sandbox can fill the kernel's neighbour table, which the host and all sandboxes share. With ARP,
-    // entries of a sandbox would stay in a full table for seconds; without ARP, they are evicted.
+    // Without ARP, no sandbox can fill the kernel's neighbour table, which the host and all sandboxes share. A full table keeps
+    // entries with ARP for seconds, and evicts those without.
     'link set eth0 arp off up',
     `neigh replace ${gateway} lladdr ${hardwareAddress(instance, n, 'host')} dev eth0 nud permanent`,
     `route add ${gateway} dev eth0 scope link`,
@@ -91,9 +84,8 @@ export const makeSlots = async (where: Where, numbers: readonly number[], backgr
     '',
   ]
   try {
-    // The process that makes slots holds the lock itself, because it may go on for a moment after its runner was killed. The next
-    // runner waits for the lock and writes a new name (`maker`) into the lock file. Processes of the killed runner that come later
-    // find a name that is not theirs, and make nothing.
+    // The process that makes slots holds the lock itself, because it may outlive a killed runner. The next runner waits for the
+    // lock and writes a new name (`maker`). Later processes of the killed runner find that name and make nothing.
     await runCommand(['flock', lockFile(where.instance), 'sh', '-s'], { input: script.join('\n'), background })
   } catch (error) {
     await deleteSlots(where.instance, numbers)
@@ -102,8 +94,8 @@ export const makeSlots = async (where: Where, numbers: readonly number[], backgr
 }
 
 /**
- * Makes this runner the only one that makes slots of the instance. Waits until processes of an earlier runner have finished the
- * slots that they are making; after that they can make no others. Returns the name (`maker`) that `makeSlots` needs.
+ * Makes this runner the only one that makes slots of the instance, when processes of earlier runners have finished theirs. Returns
+ * its name (`maker`).
  */
 export const becomeMaker = async (instance: string): Promise<string> => {
   const maker = randomUUID()
@@ -112,10 +104,7 @@ export const becomeMaker = async (instance: string): Promise<string> => {
   return maker
 }
 
-/**
- * Deletes slots. The network interfaces of the slots are deleted first, so that processes in their namespaces lose the network
- * immediately. An interface or namespace that is missing is no error.
- */
+/** Deletes slots: interfaces first, so that processes in the namespaces lose the network at once. Missing parts are no error. */
 export const deleteSlots = async (instance: string, numbers: readonly number[]) => {
   if (numbers.length === 0) return
   const input = [

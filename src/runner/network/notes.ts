@@ -1,5 +1,5 @@
-// Stores what an Alcove server has to remember about the host's network until the next boot: its address range, and whether
-// packet forwarding was off before. The file is in /run, because a reboot also removes everything that it describes.
+// Stores an Alcove server's address range, and whether packet forwarding was off before. The file is in /run, because a reboot also
+// removes what it describes.
 import { mkdir, readdir, readFile, rename, rm, rmdir, writeFile } from 'node:fs/promises'
 import type { Range } from './names.ts'
 

@@ -1,6 +1,5 @@
-// Records the addresses that DNS answers have opened for one slot: for each address its DNS name, and the time until which it
-// stays open. The kernel keeps an address open longer if a connection uses it. If the slot's list of domains changes, this record
-// shows which addresses may stay open.
+// Records the addresses that DNS answers have opened for one slot, with DNS name and end time. If the slot's domains change, the
+// record shows which addresses may stay open. The kernel keeps an address open longer while a connection uses it.
 import { isListed } from './dns/domains.ts'
 
 /** Maximum number of addresses that DNS answers may keep open for one slot. */

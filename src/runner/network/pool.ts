@@ -1,8 +1,7 @@
-// The network namespaces ("slots") of this runner's sandboxes. Some slots are made before a sandbox needs them, so that its start
-// need not wait.
+// The network namespaces ("slots") of this runner's sandboxes. Some are made ahead, so that a start need not wait.
 //
-// Guarantees: a used slot is deleted and never given to another sandbox. Slots survive the end of the runner, and the next
-// runner finds them. No slot reaches the host, another sandbox, link-local or private addresses (see README.md).
+// A used slot is deleted and never given to another sandbox. Slots survive the end of the runner, and the next runner finds them.
+// No slot reaches the host, another sandbox, link-local or private addresses (see README.md).
 import type { Logger } from '#src/kit/log.ts'
 import type { NetworkPolicy } from '#src/wire/runner-link.ts'
 import type { SecretsOfRunner } from '#src/wire/secrets.ts'
@@ -37,14 +36,13 @@ export type NetworkPool = {
   /** Takes over a slot that an earlier runner made. Undefined if any part of the slot is missing. */
   adopt(name: string): Slot | undefined
   /**
-   * Applies a policy to a slot. When this resolves, the policy is in force, also for open connections. Throws RangeError if the
-   * policy has an invalid CIDR block or domain. `organizationId`: organization for whose limit the connections count.
-   * `sandboxId`: the sandbox whose secrets these connections may use, if the policy allows secrets.
+   * Applies a policy to a slot. When this resolves, it is in force, also for open connections. Throws RangeError for an invalid
+   * CIDR block or domain. The connections count for `organizationId`, and may use the secrets of `sandboxId`.
    */
   apply(slot: Slot, policy: NetworkPolicy, organizationId?: string, sandboxId?: string): Promise<void>
   /**
-   * Passes secrets from control to the proxy for secrets. If `askedAt` is given, `news` is control's list of all secrets of this
-   * runner's sandboxes, which the runner requested at that time.
+   * Passes secrets from control to the proxy for secrets. If `askedAt` is given, `news` has all secrets of this runner's sandboxes,
+   * as requested at that time.
    */
   learnSecrets(news: SecretsOfRunner, askedAt?: number): void
   /** Deletes the slot. A second call does nothing. */
@@ -71,10 +69,7 @@ export type NetworkPoolOptions = {
   resolvers?: readonly string[]
   /** Number of connections that the kernel's connection table can contain. Default: read from the kernel. */
   connectionTableSize?: number
-  /**
-   * How long an address from a DNS answer stays open. Default: the TTL of the answer or one minute, whichever is longer, plus
-   * one minute.
-   */
+  /** How long an address from a DNS answer stays open. Default: its TTL, but at least one minute, plus one minute. */
   openTime?: OpenTime
   /** Called if the proxy for secrets could not serve a connection of a sandbox. The sentence is for the sandbox's owner. */
   onTrouble?: (sandboxId: string, sentence: string) => void
@@ -204,8 +199,8 @@ class SlotPool implements NetworkPool {
     }
     const domains = policy.blockAll ? [] : (policy.domains ?? null)
     const serving = domains === null ? undefined : resolver.serve()
-    // Wait until Alcove's DNS resolver runs, because without it a program in the sandbox would wait seconds for each DNS answer. A
-    // policy with `blockAll` is applied even if the resolver cannot start: the firewall can block everything without it.
+    // Without Alcove's resolver, a program in the sandbox would wait seconds for each DNS answer. The firewall can block everything
+    // without it, so `blockAll` does not need it.
     await (policy.blockAll ? serving?.catch(() => {}) : serving)
     await firewall.apply(n, policy)
     await firewall.assign(n, organizationId)
@@ -258,8 +253,8 @@ class SlotPool implements NetworkPool {
   }
 
   /**
-   * Starts making slots after a short delay, so that the start of a sandbox that has just got its slot is not slowed down, and
-   * several slots are made in one batch.
+   * Makes slots after a short delay, so that the start that has just taken a slot is not slowed down. Several slots are then made
+   * in one batch.
    */
   #refillSoon() {
     this.#soon ??= setTimeout(() => {
@@ -312,8 +307,8 @@ class SlotPool implements NetworkPool {
   }
 
   /**
-   * Chooses free slot numbers in ascending order, and starts again at the lowest number after the highest. The number of a
-   * deleted slot is thus reused as late as possible.
+   * Chooses free slot numbers in ascending order, beginning again after the highest. The number of a deleted slot is reused as late
+   * as possible.
    */
   #freeNumbers(count: number): number[] {
     const taken = new Set([...this.#found, ...this.#used, ...this.#spare, ...this.#beingMade])

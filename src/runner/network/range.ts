@@ -1,6 +1,5 @@
-// Reserves a range of addresses for the sandboxes of an instance: a /20 of 10.0.0.0/8 that this host does not use. To reserve it,
-// the runner adds a blackhole route. The kernel refuses a second route to that range, so two runners cannot reserve the same range.
-// The route also drops packets to addresses of the range that no sandbox has.
+// Reserves addresses for the sandboxes of an instance: a /20 of 10.0.0.0/8 that this host does not use. A blackhole route reserves
+// it, because the kernel refuses a second route to the range. The route also drops packets to addresses that no sandbox has.
 import type { Logger } from '#src/kit/log.ts'
 import { CommandFailed, runCommand } from '#src/kit/run-command.ts'
 import { type Cidr, overlap, parseCidr } from './cidr.ts'
@@ -39,10 +38,7 @@ const firstFree = (instance: string, taken: readonly Cidr[]) => {
 const route = (verb: 'add' | 'replace' | 'del', range: Range) =>
   runCommand(['ip', 'route', verb, 'blackhole', rangeText(range)])
 
-/**
- * Returns the address range of this runner: the range that an earlier runner of the same instance recorded or, if there is none,
- * a new one.
- */
+/** Returns the address range that an earlier runner of this instance recorded, or reserves a new one. */
 export const claimRange = async (instance: string, log: Logger): Promise<Range> => {
   const notes = await readNotes(instance)
   if (notes.range !== undefined) {

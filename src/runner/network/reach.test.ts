@@ -25,10 +25,7 @@ const everything: NetworkPolicy = { blockAll: false, allowList: null }
 const nothing: NetworkPolicy = { blockAll: true, allowList: null }
 const only = (...allowList: string[]): NetworkPolicy => ({ blockAll: false, allowList })
 
-/**
- * Tries to open a connection. The timeout is long, because the tests expect success and the machine may be busy. `isClosed` has
- * a short timeout.
- */
+/** Tries to open a connection. The timeout is long, because the tests expect success and the machine may be busy. */
 const open = (from: string | undefined, to: string, port = 80) => reaches(from, to, port, 15)
 const isOpen = async (from: Slot, to: string, port = 80) =>
   assert.ok(await open(from.name, to, port), `${to}:${port} is open`)

@@ -1,6 +1,5 @@
-// Chooses the DNS resolvers for sandboxes. A resolver on the host's loopback (systemd-resolved, dnsmasq) cannot be reached from
-// sandboxes, so the resolvers that it asks are used instead. A resolver with a link-local address is never used, because these
-// addresses are always closed to sandboxes: at 169.254.169.254 clouds serve credentials.
+// Chooses the DNS resolvers for sandboxes. Sandboxes cannot reach a resolver on the host's loopback, so they use the resolvers
+// behind it. A link-local resolver is never used: at 169.254.169.254 clouds serve credentials.
 import { readFileSync } from 'node:fs'
 import { type Cidr, overlap, parseCidr } from './cidr.ts'
 import { ofNoHost } from './closed.ts'

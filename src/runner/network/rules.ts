@@ -13,10 +13,7 @@ import { namedOf } from './ruleset.ts'
 export type Rule = (
   | { verdict: 'drop' | 'open' }
   | { verdict: 'listed'; cidrs: readonly string[] }
-  /**
-   * `domains`: the names that the sandbox may reach. Undefined if the rule was read from the kernel, because the kernel does
-   * not store these names.
-   */
+  /** `domains`: the names that the sandbox may reach. Undefined after a restart, because the kernel does not store names. */
   | { verdict: 'named'; cidrs: readonly string[]; domains: readonly string[] | undefined }
 ) & {
   /** Whether connections to port 443 go through the process that puts secrets into requests (src/egress). */
@@ -117,10 +114,7 @@ export const readOrganizations = async (instance: string): Promise<Map<number, n
   return new Map(known.filter((entry): entry is readonly [number, number] => entry[0] !== undefined))
 }
 
-/**
- * Reads which addresses a slot may reach because DNS answers for allowed domains contained them. For each address, returns the
- * number of seconds for which it may still be reached.
- */
+/** Reads the addresses that DNS answers have opened for a slot, each with the seconds for which it stays open. */
 export const readOpened = async (instance: string, slot: number): Promise<Map<string, number>> => {
   const elements = await elementsOf<{ elem: { val: string; expires?: number } }>(
     'set',

@@ -1,6 +1,5 @@
-// Writes, as nft text, the firewall rules that all sandboxes of an instance share. The text replaces such rules of an earlier
-// runner in one transaction, so rules are in force at every moment of a restart. The kernel keeps what belongs to single sandboxes:
-// elements of sets such as `slots`, and the chains of slots with a list of domains.
+// Writes, as nft text, the firewall rules that all sandboxes of an instance share. The text replaces an earlier runner's rules in
+// one transaction, so rules are in force at every moment. The kernel keeps the elements and chains of single sandboxes.
 import { users } from '#src/kit/confined.ts'
 import { closedRanges, neverOpened } from './closed.ts'
 import { gatewayOf, linksOf, type Range, rangeText, tableOf } from './names.ts'
@@ -34,9 +33,8 @@ export type ConnectionBounds = { sandbox: number; organization: number }
 export const mostConnections = 16_384
 
 /**
- * Computes the maximum numbers of tracked connections. The host and all sandboxes share the kernel's connection table
- * (`nf_conntrack_max`, usually 262144), and when it is full, the kernel drops new connections. One organization may therefore use
- * at most an eighth of the table.
+ * Computes the maximum numbers of tracked connections. The host and all sandboxes share the kernel's connection table, and a full
+ * table drops new connections. So one organization may use at most an eighth of it.
  */
 export const connectionBounds = (tableSize: number): ConnectionBounds => {
   const organization = Math.max(64, Math.floor(tableSize / 8))
@@ -44,24 +42,18 @@ export const connectionBounds = (tableSize: number): ConnectionBounds => {
 }
 
 /**
- * Limit of packet fragments from one organization. Fragments wait in memory that the host and all sandboxes share (4 MiB, for 30
- * seconds). Network interfaces of sandboxes have the MTU of the host's default route, so programs hardly ever send fragments.
+ * Limit of packet fragments from one organization. They wait in memory that the host and all sandboxes share (4 MiB, for 30 s).
+ * Programs hardly ever send fragments, because sandboxes have the host's MTU.
  */
 const fragments = 'limit rate over 10/second burst 64 packets'
 
-/**
- * Limit of refusals that are sent to one sandbox as answers to its packets. Above this rate, forbidden packets are dropped
- * without an answer.
- */
+/** Limit of refusals that are sent to one sandbox. Above it, forbidden packets are dropped without an answer. */
 const refusals = 'limit rate over 100/second burst 200 packets'
 
 /** Maximum number of addresses in a set of the instance's nft table. A runner has at most this many addresses for sandboxes. */
 const mostAddresses = 4_096
 
-/**
- * Maximum number of organizations in a set of the nft table: one for each slot, and others that have no slot any more but whose
- * last connections the kernel still tracks.
- */
+/** Maximum number of organizations in a set: one for each slot, and those whose last connections the kernel still tracks. */
 const mostOrganizations = 16_384
 
 const port53 = 'meta l4proto { tcp, udp } th dport 53'
@@ -101,8 +93,8 @@ export const rulesetText = ({ instance, range, resolvers, opened }: RulesetParts
   const table = tableOf(instance)
   const links = linksOf(instance)
   const dns = `ip daddr @resolvers ${port53}`
-  // Rules that limit tracked connections. To count the connections of an organization, the rules set the connection's mark to the
-  // organization's number, let the kernel count connections with this mark, and set the mark to 0 again.
+  // These rules limit tracked connections. A connection's mark is the organization's number only while the kernel counts
+  // connections with this mark.
   const tooMany = [
     `iifname ${links} ct state new add @connections { ip saddr ct count over ${connections.sandbox} } drop`,
     `iifname ${links} ct state new ct mark set iifname . ip saddr map @organizations`,
@@ -127,10 +119,9 @@ export const rulesetText = ({ instance, range, resolvers, opened }: RulesetParts
     `add map inet ${table} slots { type ifname . ipv4_addr : verdict; }`,
 
     'add chain inet $T refuse',
-    // The chain first refuses packets to the host, to other sandboxes and to addresses that even the operator cannot open. Packets
-    // to networks that the operator has opened then go on to the other rules of the sandbox's policy. Packets to all other closed
-    // networks are refused. The chain sees the original destination address, because it runs before rules of other programs that
-    // replace the destination, such as Docker's rules for published ports.
+    // Refuses packets to the host, to other sandboxes, to `neverOpened`, and to closed networks that the operator has not opened.
+    // It sees the original destination, because it runs before rules that replace the destination, such as Docker's rules for
+    // published ports.
     ...chainOf('guard', '', [
       'fib daddr type { broadcast, multicast, anycast } drop',
       'fib daddr type != unicast goto refuse',
@@ -159,8 +150,8 @@ export const rulesetText = ({ instance, range, resolvers, opened }: RulesetParts
       `add @fragments { meta mark ${fragments} } drop`,
       'meta mark set 0',
     ]),
-    // Checks every packet that leaves a sandbox, also packets of open connections, so that a stricter policy cuts them
-    // immediately. The rules match network interface and source address together, so a forged source address matches nothing.
+    // Checks every packet that leaves a sandbox, so that a stricter policy also cuts open connections. Interface and source address
+    // are matched together, so a forged address matches nothing.
     ...chainOf('leaving', '{ type filter hook prerouting priority mangle; policy accept; }', [
       `iifname != ${links} return`,
       'meta nfproto != ipv4 drop',
@@ -168,8 +159,8 @@ export const rulesetText = ({ instance, range, resolvers, opened }: RulesetParts
       'drop',
     ]),
     ...chainOf('arriving', '{ type filter hook forward priority filter; policy accept; }', [
-      // A sandbox with a list of allowed domains may send DNS questions only to Alcove's resolver. Before it got the list, it may
-      // have opened a connection to another resolver, which is still open. The rule drops the packets of that connection, too.
+      // Before a sandbox got its list of domains, it may have opened a connection to another resolver. This drops the packets of
+      // that connection.
       `iifname . ip saddr @askers ${port53} drop`,
       `oifname ${links} iifname ${links} drop`,
       `oifname ${links} ct state established,related accept`,
@@ -177,21 +168,20 @@ export const rulesetText = ({ instance, range, resolvers, opened }: RulesetParts
       ...tooMany,
       `iifname ${links} tcp flags syn tcp option maxseg size set rt mtu`,
     ]),
-    // All DNS questions of a sandbox with a list of domains, or with all traffic blocked, are redirected to Alcove's resolver,
-    // whichever resolver the sandbox asks. If Alcove's resolver does not run, the questions are dropped.
+    // Redirects DNS questions of sandboxes with a list of domains, or with all traffic blocked, to Alcove's resolver. While it does
+    // not run, the questions are dropped.
     ...chainOf('ask', '{ type nat hook prerouting priority dstnat - 1; policy accept; }', [
       ...(resolverPorts === undefined ? [] : askRules(range, resolverPorts)),
       `iifname . ip saddr @askers ${port53} drop`,
     ]),
-    // Connections of a sandbox with secrets to port 443 of any server are redirected to the proxy for secrets. Before that, the
-    // sandbox's policy has checked the original destination address.
+    // Redirects connections of sandboxes with secrets to port 443 to the proxy for secrets. Before that, the sandbox's policy has
+    // checked the original destination.
     ...chainOf(
       'to_egress',
       '{ type nat hook prerouting priority dstnat - 1; policy accept; }',
       egressRules(range, egressPort),
     ),
-    // Rules for packets to the host itself. A sandbox may reach only Alcove's resolver, the proxy for secrets, and the host's
-    // own resolver if that listens on an address of the host.
+    // Packets to the host itself. A sandbox may reach only Alcove's resolver, the proxy for secrets, and the host's own resolver.
     ...chainOf('to_host', '{ type filter hook input priority filter; policy accept; }', [
       `iifname != ${links} ip daddr ${gatewayOf(range)} drop`,
       `iifname != ${links} return`,
@@ -208,15 +198,14 @@ export const rulesetText = ({ instance, range, resolvers, opened }: RulesetParts
       'ct state established,related accept',
       'drop',
     ]),
-    // Limits what Alcove's resolver can reach, because it reads input of hostile programs. It may answer sandboxes and ask other
-    // resolvers, and can reach nothing else, not even loopback. Each rule applies only to packets of the resolver's user, so
-    // other packets of the host pass.
+    // Alcove's resolver reads input of hostile programs. It may only answer sandboxes and ask other resolvers. The rules apply only
+    // to packets of its user.
     ...chainOf('from_resolver', '{ type filter hook output priority filter; policy accept; }', [
       `meta skuid ${users.resolver} ct direction original meta l4proto != { tcp, udp } drop`,
       `meta skuid ${users.resolver} ct direction original meta l4proto { tcp, udp } th dport != 53 drop`,
     ]),
-    // Limits what the proxy for secrets can reach, because it reads input of hostile programs and servers. It may answer
-    // sandboxes, and connect to port 443 of other hosts.
+    // The proxy for secrets reads input of hostile programs and servers. It may only answer sandboxes and connect to port 443 of
+    // other hosts.
     ...chainOf('from_egress', '{ type filter hook output priority filter; policy accept; }', [
       `meta skuid ${users.egress} ct direction original oifname "lo" drop`,
       `meta skuid ${users.egress} ct direction original meta l4proto != tcp drop`,
@@ -256,7 +245,7 @@ export const egressText = (instance: string, range: Range, port: number): string
   return [`flush chain ${chain}`, ...egressRules(range, port).map((rule) => `add rule ${chain} ${rule}`)].join('\n')
 }
 
-/** Returns the name of the chain of a slot with a list of domains. The slot's set of opened addresses has the same name. */
+/** Name of the chain of a slot with a list of domains, and of its set of opened addresses. */
 export const namedOf = (slot: number) => `named${slot}`
 
 /**
@@ -265,16 +254,12 @@ export const namedOf = (slot: number) => `named${slot}`
  */
 const namedSize = 65_536
 
-/**
- * An address that a DNS answer has opened stays open for at least this many seconds after the last packet to it on an open
- * connection, even if the time of the DNS answer is over.
- */
+/** After the last packet on an open connection, an opened address stays open for at least this many seconds. */
 const inUseSeconds = 600
 
 /**
- * Returns the nft text for the chain of a slot with a list of domains, and for its set of opened addresses. The kernel removes an
- * address from the set when its time is over, unless a connection uses it. If the text is loaded again, the set keeps its
- * addresses.
+ * Returns the nft text for the chain and the set of opened addresses of a slot with a list of domains. The kernel removes expired
+ * addresses that no connection uses. If the text is loaded again, the set keeps its addresses.
  */
 export const namedText = (instance: string, slot: number): string[] => {
   const table = tableOf(instance)
@@ -299,8 +284,8 @@ export const namedRemovalText = (instance: string, slot: number): string[] =>
   ['flush chain', 'delete chain', 'delete set'].map((verb) => `${verb} inet ${tableOf(instance)} ${namedOf(slot)}`)
 
 /**
- * Returns the nft text that opens addresses for at least `seconds`. Each address is added, deleted and added once more: old kernels
- * do not change the timeout of an address that is already in the set.
+ * Returns the nft text that opens addresses for at least `seconds`. Each is added, deleted and added again, because old kernels do
+ * not change the timeout of an address in the set.
  */
 export const openingText = (instance: string, slot: number, addresses: readonly string[], seconds: number): string => {
   const set = `inet ${tableOf(instance)} ${namedOf(slot)}`

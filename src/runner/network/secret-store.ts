@@ -1,5 +1,4 @@
-// Stores the secrets of this host's sandboxes, with their values. They are in memory only, so after a restart the runner
-// requests them from control again.
+// Stores the secrets of this host's sandboxes, in memory only. After a restart the runner requests them again.
 import type { KnownSecret, SecretsOfRunner } from '#src/wire/secrets.ts'
 
 type Versioned = SecretsOfRunner['secrets'][number]
@@ -10,10 +9,9 @@ export class SecretStore {
   readonly #uses = new Map<string, Use>()
 
   /**
-   * Stores secrets that control has sent. Ignores a secret with an older version than the stored one, and a sandbox with an older
-   * generation. If `askedAt` is given, the message is control's list of all secrets of this runner's sandboxes, which was
-   * requested at that time. Sandboxes that are missing in that list lose their secrets, unless control has sent these after the
-   * request.
+   * Stores secrets that control has sent. Ignores older versions of secrets and older generations of sandboxes. If `askedAt` is
+   * given, the message lists all secrets, as requested at that time. Sandboxes that are missing there lose their secrets, unless
+   * control has sent them since.
    */
   take({ secrets, sandboxes }: SecretsOfRunner, askedAt?: number, now = Date.now()): void {
     for (const secret of secrets) {
@@ -25,8 +23,7 @@ export class SecretStore {
       const known = this.#uses.get(use.sandboxId)
       if (known !== undefined && known.generation > use.generation) continue
       this.#uses.set(use.sandboxId, { ...use, toldAt: now })
-      // Control has not sent the value of a secret that the sandbox uses, because the secret was deleted or may not be used now.
-      // Delete the stored value.
+      // Control sends no value for a secret that was deleted or may not be used now. Delete the stored value.
       for (const id of use.secretIds) if (!told.has(id)) this.#secrets.delete(id)
     }
     if (askedAt !== undefined) this.#keepOnly(new Set(sandboxes.map(({ sandboxId }) => sandboxId)), askedAt)

@@ -1,5 +1,5 @@
-// Reads DNS questions and writes answers with addresses (RFC 1035 §4), for Alcove's own resolver. The questions come from
-// sandboxes, so they are untrusted. Answers of other resolvers are not read here: Node's library c-ares reads them.
+// Reads DNS questions and writes answers (RFC 1035 §4), for Alcove's own resolver. The questions come from sandboxes, so they are
+// untrusted. Node's library c-ares reads the answers of other resolvers.
 
 export const types = { A: 1 } as const
 export const codes = { ok: 0, formatError: 1, serverFailure: 2, noSuchName: 3, notImplemented: 4, refused: 5 } as const
@@ -24,8 +24,8 @@ export const mostQuestionBytes = 1232
 type Name = { end: number; name: string | undefined }
 
 /**
- * Reads the domain name after the header of a DNS message, label by label, up to the root label. A compression pointer is an
- * error: it refers to an earlier name in the message, and a question has no name before it.
+ * Reads the name after the header of a DNS message. A compression pointer is an error, because a question has no earlier name to
+ * which it could point.
  */
 const readName = (message: Buffer): Name | undefined => {
   const labels: string[] = []
@@ -36,9 +36,8 @@ const readName = (message: Buffer): Name | undefined => {
     const end = at + 1 + length
     if (end > message.length || end - headerBytes > mostNameBytes) return undefined
     if (length === 0) {
-      // The domains that a caller allows for a sandbox have only these characters in their labels. If the name in the question
-      // has any other character, `name` is undefined, so it matches no allowed domain. Otherwise a dot inside a label, for example,
-      // would look like the end of the label.
+      // A name with any other character matches no allowed domain. A dot inside a label, for example, would look like the end of
+      // the label.
       const isPlain = labels.length > 0 && labels.every((label) => /^[a-z0-9_-]+$/.test(label))
       return { end, name: isPlain ? labels.join('.') : undefined }
     }
@@ -50,10 +49,7 @@ const readName = (message: Buffer): Name | undefined => {
 const isQuery = (message: Buffer) =>
   message.length >= headerBytes && message.length <= mostQuestionBytes && (message.readUInt8(2) & 0x80) === 0
 
-/**
- * Reads the question of a message. If the message contains no question that can be answered, returns the error code for the answer.
- * Undefined: no answer may be sent, because the message is itself an answer, or is too short or too long.
- */
+/** Reads the question of a message, or returns the error code for the answer. Undefined if no answer may be sent. */
 export const readQuestion = (message: Buffer): Question | Code | undefined => {
   if (!isQuery(message)) return undefined
   if (((message.readUInt8(2) >> 3) & 15) !== 0) return codes.notImplemented
@@ -65,10 +61,7 @@ export const readQuestion = (message: Buffer): Question | Code | undefined => {
   return { asked: message.subarray(0, read.end + 4), type, name: read.name }
 }
 
-/**
- * Makes the header of an answer. The header repeats the id and the flag "recursion desired" of the message, and contains the
- * numbers of questions and answers.
- */
+/** Makes the header of an answer. It repeats the id and the flag "recursion desired" of the message. */
 const headerOf = (message: Buffer, code: Code, isCut: boolean, questions: 0 | 1, answers: number) => {
   const header = Buffer.alloc(headerBytes)
   message.copy(header, 0, 0, 2)
@@ -82,8 +75,7 @@ const headerOf = (message: Buffer, code: Code, isCut: boolean, questions: 0 | 1,
 /** Makes the answer to a message whose question could not be read. The answer contains only the error code. */
 export const writeCode = (message: Buffer, code: Code): Buffer => headerOf(message, code, false, 0, 0)
 
-// Makes the record of a DNS answer that contains one address. The record's name is a compression pointer to the name in the
-// question.
+// Makes a DNS record with one address. Its name is a pointer to the name in the question.
 const addressRecord = (address: string, seconds: number) => {
   const record = Buffer.from([
     0xc0,
@@ -106,10 +98,7 @@ const addressRecord = (address: string, seconds: number) => {
 
 export type Answer = { code: Code; addresses: readonly string[]; seconds: number }
 
-/**
- * Makes an answer of at most `limit` bytes. If the addresses do not fit, the answer is marked as truncated, and the client asks
- * again over TCP.
- */
+/** Makes an answer of at most `limit` bytes. If the addresses do not fit, the client asks again over TCP. */
 export const writeAnswer = ({ asked }: Question, { code, addresses, seconds }: Answer, limit: number): Buffer => {
   const records = Buffer.concat(addresses.map((address) => addressRecord(address, seconds)))
   const isCut = asked.length + records.length > limit

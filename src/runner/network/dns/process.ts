@@ -1,5 +1,5 @@
-// Main program of Alcove's DNS resolver. It is a process of its own without privileges, because it reads untrusted input from
-// sandboxes. If it crashes or gets too many questions, sandboxes that use it get no DNS answers for a moment. Nothing else stops.
+// Main program of Alcove's DNS resolver, a process without privileges, because it reads untrusted input. If it crashes, its
+// sandboxes only get no DNS answers for a moment.
 import { Resolver } from 'node:dns/promises'
 import { startDnsServer } from './server.ts'
 import type { FromResolver, ToResolver } from './words.ts'

@@ -1,5 +1,5 @@
-// Starts Alcove's DNS resolver, a process of its own, when the first sandbox needs it: one with a list of allowed domains, or one
-// whose traffic is all blocked. Opens addresses in the firewall when the resolver requests that.
+// Starts Alcove's DNS resolver when a sandbox first needs it: one with allowed domains, or with all traffic blocked. Opens
+// addresses in the firewall on its request.
 import { isIPv4 } from 'node:net'
 import { confined, users } from '#src/kit/confined.ts'
 import type { Logger } from '#src/kit/log.ts'
@@ -15,10 +15,7 @@ type ResolverParts = {
   upstreams: readonly string[]
   /** Redirects the DNS questions of sandboxes with a list of domains, or with all traffic blocked, to the resolver's ports. */
   lead: (ports: Ports) => Promise<void>
-  /**
-   * Opens addresses in the firewall for a sandbox, if its policy allows them and they are not closed to all sandboxes. Returns
-   * the opened addresses.
-   */
+  /** Opens those addresses in the firewall that the sandbox's policy allows and that are not closed. Returns them. */
   open: (sandbox: string, name: string, addresses: readonly string[], seconds: number) => Promise<readonly string[]>
   log: Logger
 }

@@ -26,10 +26,7 @@ const serve = async (parts: Partial<DnsServerParts> = {}): Promise<DnsServer & D
   return { ...server, [Symbol.dispose]: server.close }
 }
 
-/**
- * Sends these datagrams and returns the answer to the last one. The answer is recognized by its id; the datagrams before it have
- * other ids.
- */
+/** Sends these datagrams and returns the answer to the last one, which has an id of its own. */
 const askUdp = async ({ udp }: DnsServer, ...messages: Buffer[]): Promise<Buffer> => {
   const socket = createSocket('udp4')
   try {
@@ -47,10 +44,7 @@ const askUdp = async ({ udp }: DnsServer, ...messages: Buffer[]): Promise<Buffer
 /** Resolves when the socket is closed, also if the other side has broken the connection. */
 const closed = (socket: Socket) => new Promise((resolve) => socket.once('close', resolve))
 
-/**
- * Sends `chunks` over one TCP connection, and closes it after `answers` answers. Returns the answers that arrived, also if the
- * server closed the connection earlier.
- */
+/** Sends `chunks` over one TCP connection. Returns the answers that come before the server closes it, at most `answers`. */
 const askTcp = async ({ tcp }: DnsServer, chunks: readonly Buffer[], answers: number): Promise<Buffer[]> => {
   const socket = connect(tcp, address)
   socket.on('error', () => {})
@@ -128,8 +122,7 @@ suite('the resolver for sandboxes with a list of domains', () => {
       },
     })
     const many = Array.from({ length: 64 }, () => framed(question('api.example.com')))
-    // A TCP connection has only one question at a time, and a sandbox may have only 8 connections. So the test sends 64 questions
-    // over UDP.
+    // Over TCP, a sandbox could only ask 8 questions at a time, one on each connection.
     const socket = createSocket('udp4')
     for (const message of many) socket.send(message.subarray(2), server.udp, address)
     await full

@@ -1,6 +1,5 @@
-// The DNS server for sandboxes with a list of domains. It answers only for listed names, and only with addresses that were
-// opened in the firewall for the sandbox first. It identifies a sandbox by its source address; the firewall rules drop forged
-// addresses.
+// The DNS server for sandboxes with allowed domains. It answers only for listed names, with addresses that were first opened in the
+// firewall. It knows a sandbox by its source address; the firewall drops forged addresses.
 import { createSocket } from 'node:dgram'
 import { once } from 'node:events'
 import { type AddressInfo, createServer, type Socket } from 'node:net'
@@ -26,28 +25,24 @@ export type DnsServerParts = {
 export type DnsServer = { udp: number; tcp: number; close: () => void }
 
 /**
- * Maximum size in bytes of an answer over UDP. A longer answer is marked as truncated, and the client then asks again over TCP.
- * Larger UDP answers would need EDNS, which this server does not support.
+ * Maximum size in bytes of an answer over UDP. After a truncated answer, the client asks again over TCP. Larger answers would need
+ * EDNS.
  */
 const mostUdpBytes = 512
 const mostTcpBytes = 65_535
 const mostAddresses = 64
-/**
- * Maximum time in seconds for which a client may store an answer. The firewall keeps an address open for longer than that, so it
- * is still open when the client asks again.
- */
+/** Maximum seconds for which a client may store an answer. The firewall keeps the address open for longer. */
 const mostSeconds = 300
 /**
- * Maximum numbers of questions that are being answered at the same time. `each`: of one sandbox. `all`: of all sandboxes
- * together. `sure`: of one sandbox, when other sandboxes have used up `all`.
+ * Maximum numbers of questions that are being answered: `each` of one sandbox, `all` together. When `all` is used up, each sandbox
+ * still gets `sure`.
  */
 const mostAtOnce = { each: 64, all: 2048, sure: 4 }
 const mostConnections = { each: 8, all: 1024, sure: 1 }
 const idleMs = 10_000
 
 /**
- * The code of an answer for a name that is not listed. After NXDOMAIN, every client stops asking. After REFUSED, musl would wait
- * for its timeout, and glibc would ask the next server.
+ * After NXDOMAIN, every client stops asking. After REFUSED, musl would wait for its timeout, and glibc would ask the next server.
  */
 const notListed = codes.noSuchName
 
@@ -85,8 +80,7 @@ export const startDnsServer = async (parts: DnsServerParts): Promise<DnsServer> 
     if (typeof question === 'number') return writeCode(message, question)
     const { name, type } = question
     if (name === undefined || !isListed(domains, name)) return writeAnswer(question, empty(notListed), limit)
-    // Questions for other types than A get an empty answer. Sandboxes have no IPv6, and HTTPS, SRV or TXT records could contain
-    // addresses and ports that the firewall has not opened.
+    // Sandboxes have no IPv6. HTTPS, SRV or TXT records could contain addresses and ports that the firewall has not opened.
     if (type !== types.A) return writeAnswer(question, empty(codes.ok), limit)
     if (!underWay.take(sandbox)) return undefined
     try {

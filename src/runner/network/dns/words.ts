@@ -8,8 +8,8 @@ export type ToResolver =
    */
   | { type: 'sandbox'; sandbox: string; domains: readonly string[] | null }
   /**
-   * The runner's answer to the resolver's request `open` with this `id`: the addresses that the runner has opened in the
-   * firewall. The resolver's answer to the sandbox contains only these addresses. `null`: no address could be opened.
+   * The addresses that the runner has opened in the firewall for the request `open` with this `id`. Only these go to the sandbox.
+   * `null`: none could be opened.
    */
   | { type: 'opened'; id: number; addresses: readonly string[] | null }
 

@@ -1,5 +1,4 @@
-// The program that lasting-program.test.ts runs. It obeys messages of the test: it sends a text back, ends, or takes memory
-// outside of its heap.
+// The program that lasting-program.test.ts runs. On request it sends a text back, ends, or takes memory outside of its heap.
 type Word = { type: 'echo'; text: string } | { type: 'end' } | { type: 'take'; bytes: number }
 
 const taken: Buffer[] = []

@@ -64,10 +64,7 @@ const bashIn = (netns: string | undefined, script: string, seconds: number) => {
   return runCommand([...enter, 'timeout', String(seconds), 'bash', '-c', script])
 }
 
-/**
- * Whether a TCP connection gets the text that a listener sends first. `seconds`: how long to wait for it; long if the test
- * expects success.
- */
+/** Whether a TCP connection gets the listener's first text within `seconds`. Use a long time if success is expected. */
 export const reaches = (from: string | undefined, address: string, port: number, seconds: number): Promise<boolean> =>
   bashIn(from, `exec 3<>/dev/tcp/${address}/${port} && read -r line <&3 && [ "$line" = hello ]`, seconds).then(
     () => true,

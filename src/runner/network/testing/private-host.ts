@@ -1,5 +1,4 @@
-// For tests that change the host's network: runs the test file again in network and mount namespaces of its own. Changes affect
-// only these namespaces, which end with the process.
+// For tests that change the host's network: runs the test file again in network and mount namespaces that end with the process.
 import { execFile } from 'node:child_process'
 import { mkdir, readFile } from 'node:fs/promises'
 import { runCommand } from '#src/kit/run-command.ts'
@@ -12,16 +11,15 @@ export const isPrivateHost = process.argv.includes(marker)
 export const runOnPrivateHost = (file: string, timeoutMs = 300_000) =>
   new Promise<void>((resolve, reject) => {
     const argv = ['--net', '--mount', '--propagation', 'private', process.execPath, file, marker]
-    // Node's test runner sets NODE_TEST_CONTEXT for a process that reports to it. The new process must print its results as text
-    // instead, so the variable is removed.
+    // With NODE_TEST_CONTEXT, the new process would not print its results as text.
     const { NODE_TEST_CONTEXT: _, ...env } = process.env
     execFile('unshare', argv, { env, timeout: timeoutMs, killSignal: 'SIGKILL' }, (error, stdout, stderr) =>
       error === null ? resolve() : reject(new Error(`${error.message}\n${stdout}\n${stderr}`)),
     )
   })
 
-// Unmounts all mounts of loop devices, which this mount namespace has copied from the host. Otherwise a server on the host could
-// not release its pool's disk image, because a copy still uses the device.
+// Unmounts loop devices, whose mounts this mount namespace has copied from the host. Otherwise a server on the host could not
+// release its pool's disk image.
 const letGoOfLoopDevices = async () => {
   const findMounts = async () =>
     (await readFile('/proc/self/mountinfo', 'utf8'))
@@ -30,8 +28,8 @@ const letGoOfLoopDevices = async () => {
       .map((line) => line.split(' ')[4] ?? '')
   for (const place of (await findMounts()).reverse()) {
     await runCommand(['umount', '--lazy', place]).catch(async (error) => {
-      // An unmount may fail because the mount is already gone: when a directory is removed on the host, the kernel unmounts what
-      // is mounted on it in other mount namespaces.
+      // The mount may be gone already: when a directory is removed on the host, the kernel unmounts what is on it in other
+      // namespaces.
       if ((await findMounts()).includes(place)) throw error
     })
   }
