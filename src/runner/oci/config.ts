@@ -1,5 +1,4 @@
-// Makes the configuration with which the OCI runtime starts a sandbox (runtime-spec: config.json). It is a pure function, so
-// tests can check the configuration without starting a sandbox.
+// Makes the configuration of a sandbox for the OCI runtime (config.json). It is a pure function, so tests need not start a sandbox.
 
 import {
   cpuLimit,
@@ -15,10 +14,7 @@ import type { IdRange } from './ids.ts'
 import { makeVolumeFilter } from './seccomp/arguments.ts'
 import type { SeccompProfile } from './seccomp/profile.ts'
 
-/**
- * The system call filter, in a form that the runtime accepts. For crun it is compiled, which makes a start 13 ms faster. For
- * other runtimes it is a profile.
- */
+/** The system call filter. For crun it is compiled, which makes a start 13 ms faster; other runtimes need a profile. */
 export type Filter = { kind: 'compiled'; base64: string } | { kind: 'profile'; profile: SeccompProfile }
 
 export type SandboxConfig = {
@@ -26,8 +22,8 @@ export type SandboxConfig = {
   /** Path at which the launcher mounts the root file system, in the launcher's own mount namespace. */
   rootfs: string
   /**
-   * Directory of files that are mounted over files of the image. They are the agent's program, the files that describe the
-   * machine, and the sandbox's own hostname, hosts, resolv.conf and machine-id.
+   * Directory of files that are mounted over files of the image: the agent's program, files about the machine, and the sandbox's
+   * own hostname, hosts, resolv.conf and machine-id.
    */
   own: string
   /** Name of the file in the directory `own` (see above) that is the agent's program. */
@@ -58,13 +54,10 @@ export type SandboxConfig = {
   sudo: SudoPolicy | undefined
 }
 
-/** `user`: name of the user who may use sudo besides root, or `*` for every user. `path`: the PATH of commands that sudo runs. */
+/** `user`: the user who may use sudo besides root, or `*` for every user. `path`: the PATH of sudo's commands. */
 export type SudoPolicy = { user: string; path: string }
 
-/**
- * Files that show the sandbox's own memory and processors (shown/). `inside`: the kernel's file in the sandbox over which such a
- * file is mounted.
- */
+/** Files that show the sandbox's own memory and processors (shown/). `inside`: the kernel's file over which each is mounted. */
 const shownFiles = [
   { name: 'meminfo', inside: '/proc/meminfo' },
   { name: 'cpuinfo', inside: '/proc/cpuinfo' },
@@ -73,29 +66,23 @@ const shownFiles = [
 ] as const
 
 /**
- * Name of the script that sets the sandbox's PATH in login shells. `/etc/profile` sets another PATH first, and then runs scripts
- * in alphabetical order, so this script runs last.
+ * Script that sets PATH in login shells. `/etc/profile` sets another PATH and then runs scripts in alphabetical order, so this
+ * script runs last.
  */
 export const loginPathScript = 'zz-alcove-path.sh'
 
-/**
- * Files that are mounted in `/etc` over the files of the image: the name of each in the directory `own`, and its path below
- * `/etc`.
- */
+/** Files that are mounted over files of the image: the name of each in `own`, and its path below `/etc`. */
 const ownEtcFiles = [
   ...['hostname', 'hosts', 'resolv.conf', 'machine-id'].map((name) => [name, name] as const),
   [loginPathScript, `profile.d/${loginPathScript}`],
 ] as const
 
 /**
- * Maximum number of terminals in a sandbox. All sandboxes share the kernel's own limit, and buffers of terminals count towards
- * no sandbox's memory limit.
+ * Maximum number of terminals in a sandbox. All sandboxes share the kernel's limit, and buffers of terminals are uncharged memory.
  */
 export const terminals = 256
 
-/**
- * Path of the agent's program in the sandbox. It is in /dev and not on the sandbox's disk, so no file on the disk can hide it.
- */
+/** Path of the agent's program in the sandbox. No file on the sandbox's disk can hide it in /dev. */
 export const agentPathInside = '/dev/.alcove/agent'
 const sudoSocketInside = '/dev/.alcove/sudo'
 
@@ -117,8 +104,8 @@ const capabilities = [
 ]
 
 /**
- * Paths that are read-only in the sandbox. `/proc/1` belongs to the agent. If it were writable, root of the sandbox could change,
- * for example, when the agent is killed for want of memory (`oom_score_adj`).
+ * Paths that are read-only in the sandbox. `/proc/1` belongs to the agent. Root of the sandbox could otherwise change when the
+ * agent is killed for want of memory (`oom_score_adj`).
  */
 const readonlyPaths = ['/proc/1', '/proc/bus', '/proc/irq', '/proc/sys', '/proc/sysrq-trigger']
 
@@ -130,8 +117,7 @@ const mount = (destination: string, type: string, source: string, ...options: st
 })
 
 const mounts = ({ agent, own, sys, memoryGiB, cgroupVersion, volumes }: SandboxConfig) => [
-  // Volumes are mounted before everything else. If a symbolic link in the sandbox leads the mount of a volume to /proc, /sys or
-  // /dev, the real /proc, /sys and /dev are then mounted over the volume.
+  // Volumes are mounted first. If a symbolic link leads a volume to /proc, /sys or /dev, the real one is mounted over the volume.
   ...volumes.map(({ from, mountPath }) => mount(mountPath, 'bind', from, 'bind', 'nosuid', 'nodev')),
   mount('/proc', 'proc', 'proc', 'nosuid', 'noexec', 'nodev'),
   mount('/dev', 'tmpfs', 'tmpfs', 'nosuid', 'strictatime', 'mode=755', 'size=1m', `nr_inodes=${memoryFiles.dev}`),
@@ -184,8 +170,8 @@ const blockIO = ({ major, minor, bytesPerSecond: rate }: DiskSpeed) => ({
 })
 
 /**
- * Returns the compiled filter of system calls for a sandbox. `base64` is the filter that every sandbox has. For a sandbox with
- * volumes, a second filter is put before it. Filters can be joined, because their jumps are relative.
+ * Returns the compiled filter for a sandbox. With volumes, a second filter is put before `base64`. Filters can be joined, because
+ * their jumps are relative.
  */
 const filterFor = (base64: string, { volumes }: SandboxConfig): string =>
   volumes.length === 0 ? base64 : Buffer.concat([makeVolumeFilter(), Buffer.from(base64, 'base64')]).toString('base64')
@@ -206,8 +192,7 @@ export const makeConfig = (sandbox: SandboxConfig) => {
       terminal: false,
       user: { uid: 0, gid: 0 },
       args: agentArguments(sandbox),
-      // HOME is set so that the runtime does not read the sandbox's /etc/passwd. If that file were a FIFO, reading it would block
-      // forever.
+      // With HOME, the runtime does not read the sandbox's /etc/passwd, which could be a FIFO that blocks it forever.
       env: ['PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin', 'HOME=/'],
       cwd: '/',
       capabilities: { bounding: capabilities, effective: capabilities, permitted: capabilities },

@@ -1,6 +1,6 @@
-// The user ids of sandboxes on the host. On disks and in images, the owner of each file is the id in the sandbox plus a constant
-// (`uidBase`), so one sandbox's disk can be copied for another without changes. A running sandbox has host ids of its own, and its
-// idmapped mounts replace the ids on the disk by these host ids. Group ids are treated like user ids.
+// The user ids of sandboxes on the host; group ids are treated alike. On disks and in images, a file's owner is the id in the
+// sandbox plus `uidBase`, so disks can be copied between sandboxes. A running sandbox has host ids of its own, by which its
+// idmapped mounts replace the ids on the disk.
 
 import { diskIds, moreRunningIds, runningIds } from '#src/kit/sandbox-ids.ts'
 
@@ -8,35 +8,30 @@ import { diskIds, moreRunningIds, runningIds } from '#src/kit/sandbox-ids.ts'
 export const uidBase = diskIds.first
 export const uidCount = diskIds.count
 
-/**
- * Files of a sandbox may have user ids from 0 up to this number (exclusive), as the sandbox sees them. On disks `uidBase` is added
- * to each id, and larger sums would not be valid ids.
- */
+/** Files of a sandbox have ids below this number, as the sandbox sees them. With `uidBase` added, larger ids would be invalid. */
 export const mostIds = 2 ** 32 - 1 - uidBase
 
 /** A range of user ids: `inside` is its first id in the sandbox, `outside` its first id on the host. */
 export type IdRange = { inside: number; outside: number; count: number }
 
 /**
- * Number of ids at the end of a sandbox's second range of host ids (`ownIds`). They stand for the large ids of its image: those
- * from `commonIds` on.
+ * Number of ids at the end of a sandbox's second range of host ids (`ownIds`) for the large ids of its image, from `commonIds` on.
  */
 const largeCount = 4096
 /** Every sandbox has all ids that are smaller than this number. */
 export const commonIds = uidCount + moreRunningIds.count - largeCount
 
 /**
- * Maximum number of ranges into which the large ids of an image are combined. An id is large if it is not smaller than `commonIds`.
- * The kernel accepts a map of user ids of 4 KiB (user_namespaces(7)), and the line of a range has up to 29 characters, so there is
- * room for 128 ranges.
+ * Maximum number of ranges for the large ids of an image. The kernel accepts an id map of 4 KiB (user_namespaces(7)), and a line
+ * has up to 29 characters.
  */
 const mostGroups = 128
 
 export type IdGroup = { first: number; count: number }
 
 /**
- * Combines large ids into at most `mostGroups` ranges. If there are more, the ranges with the smallest gaps are joined, and then
- * include the ids in the gaps. Undefined if the ranges together have more than `largeCount` ids.
+ * Combines large ids into at most `mostGroups` ranges, joining those with the smallest gaps. Undefined if the ranges have more than
+ * `largeCount` ids together.
  */
 export const groupLargeIds = (ids: Iterable<number>): IdGroup[] | undefined => {
   const large = [...new Set(ids)].filter((id) => id >= commonIds && id < mostIds).sort((a, b) => a - b)
@@ -60,14 +55,14 @@ const numberOf = (address: string) => {
 }
 
 /**
- * The user ids of every sandbox on a host without idmapped mounts, and of every sandbox with a volume that cannot be mounted so.
- * All these sandboxes have the host ids that their files have on disks.
+ * The ids of all sandboxes on a host without idmapped mounts, and of sandboxes with a volume that cannot be mounted so. They have
+ * the host ids that their files have on disks.
  */
 export const sharedIds: readonly IdRange[] = [{ inside: 0, outside: uidBase, count: uidCount }]
 
 /**
- * Returns the ranges of ids for the sandbox with the network address `address`, `10.x.y.z`. No two running sandboxes of one
- * runner have the same ranges, but sandboxes of two runners on one host may.
+ * Returns the ranges of ids for the sandbox with this network address. No two running sandboxes of one runner share them, but
+ * sandboxes of two runners on one host may.
  */
 export const ownIds = (address: string, large: readonly IdGroup[] = []): IdRange[] => {
   const number = numberOf(address)
@@ -86,9 +81,8 @@ export const ownIds = (address: string, large: readonly IdGroup[] = []): IdRange
 }
 
 /**
- * Makes a map from ids on disks to ids on the host, in the format of uid_map (user_namespaces(7)), for the idmapped mounts of a
- * running sandbox. Files that belong to root of the host on the disk, such as the overlay's own directories, also belong to root
- * of the host in the mount.
+ * Makes the id map for idmapped mounts, from ids on disks to ids on the host (user_namespaces(7)). The host's root stays root,
+ * because the overlay's own directories belong to it.
  */
 export const mapToOwn = (ranges: readonly IdRange[]): string =>
   [{ inside: -uidBase, outside: 0, count: 1 }, ...ranges]
@@ -104,10 +98,7 @@ export const idsIn = (user: string): number[] =>
 
 const mostNamed = 100
 
-/**
- * Returns the numbers in a Dockerfile that are at least `commonIds`. They may be user ids, either in USER or in a command such as
- * `chown`.
- */
+/** Returns the numbers in a Dockerfile from `commonIds` on. They may be user ids, in USER or in a command such as `chown`. */
 export const idsNamedIn = (definition: string): number[] =>
   [...new Set([...definition.matchAll(/(?<![\w.])\d{6,10}(?![\w.])/g)].map(([text]) => Number(text)))]
     .filter((id) => id >= commonIds && id < mostIds)

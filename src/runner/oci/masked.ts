@@ -1,7 +1,6 @@
-// Paths in /proc and /sys that would show how much each disk and network of the host is used, and by whom. They are hidden in
-// sandboxes. Each hidden path costs a mount per start, so paths that reveal little stay visible. `/proc/cgroups` contains the
-// number of cgroups, and Java reads it. `/proc/stat`, `/proc/vmstat` and `/sys/devices/system/node` contain only sums of the
-// whole machine, and programs such as `ps` need them.
+// Paths in /proc and /sys that would show how the host's disks and networks are used, and by whom. They are hidden in sandboxes.
+// Each hidden path costs a mount per start, so paths that reveal little stay visible. Java reads `/proc/cgroups`. `/proc/stat`,
+// `/proc/vmstat` and `/sys/devices/system/node` have only sums of the machine, which programs such as `ps` need.
 import { readdirSync, realpathSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 
@@ -50,10 +49,7 @@ const entriesOf = (directory: string) => {
   }
 }
 
-/**
- * Returns the directory that contains the target of a symbolic link. Empty if the link no longer exists, which is normal for
- * network interfaces of sandboxes.
- */
+/** Returns the directory of a link's target. Empty if the link is gone, which is normal for sandboxes' interfaces. */
 const directoryOf = (link: string) => {
   try {
     return [dirname(realpathSync(link))]
@@ -65,10 +61,7 @@ const directoryOf = (link: string) => {
 /** Returns the paths that describe the disks and network cards of this host. */
 const ofThisMachine = () => ['/sys/block', '/sys/class/net'].flatMap(entriesOf).flatMap(directoryOf)
 
-/**
- * Returns the paths to hide in sandboxes. Called once, when the runner starts, so a device that is added later is hidden only after
- * the runner's next start.
- */
+/** Returns the paths to hide in sandboxes. A device that is added later is hidden only after the runner's next start. */
 export const findMaskedPaths = (): readonly string[] => {
   const isBelow = (path: string) => always.some((above) => path === above || path.startsWith(`${above}/`))
   return [...always, ...new Set(ofThisMachine().filter((path) => !isBelow(path)))]

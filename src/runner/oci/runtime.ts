@@ -9,9 +9,8 @@ export type Runtime = {
   readonly name: string
   readonly version: string
   /**
-   * Returns the launcher's steps that start the sandbox described in `bundle`. The agent's socket becomes descriptor 3. They must
-   * be the last steps of a launch, after the launch has entered a mount namespace of its own. The runtime writes errors to a log in
-   * the bundle.
+   * Returns the launcher's steps that start the sandbox described in `bundle`. They must be the last steps of a launch, in a mount
+   * namespace of its own. The agent's socket becomes descriptor 3. Errors go to a log in the bundle.
    */
   stepsToRun(sandboxId: string, bundle: string): Step[]
   /** Returns the runtime's error message after a failed start, as text for users. Undefined if there is none. */
@@ -42,9 +41,8 @@ export const openCrun = async ({ launcher, root, hiddenMounts, mountPoint }: Run
   const said = await runCommand(['crun', '--version'])
   const version = /crun version (\S+)/.exec(said)?.[1] ?? 'unknown'
   const program = await pathOfProgram('crun')
-  // A container must not be able to write to the program that starts it. If crun was not started from a read-only mount, it makes
-  // such a mount of its own program and starts itself a second time from there, which is slow. These steps therefore make the
-  // read-only mount before crun starts.
+  // A container must not be able to write to crun's program. Without this read-only mount, crun would make one itself and start a
+  // second time, which is slow.
   const exec = (...args: string[]) => [
     step.bind(program, mountPoint),
     step.readOnly(mountPoint),
@@ -70,8 +68,7 @@ export const openCrun = async ({ launcher, root, hiddenMounts, mountPoint }: Run
       try {
         await runSteps(launcher, [...hideMounts(hiddenMounts), ...exec('delete', '--force', sandboxId)])
       } catch (error) {
-        // crun may fail because its files about the sandbox are incomplete. The processes of the sandbox have ended, so it is
-        // enough to remove the directory of these files.
+        // crun's files about the sandbox may be incomplete. The processes have ended, so removing the files is enough.
         if (!(error instanceof LaunchFailed)) throw error
       }
       await rm(state, { recursive: true, force: true })

@@ -1,9 +1,8 @@
-// Lists system calls that are refused only if they have certain arguments, each with the reason. Makes the filter program that
-// refuses them. The kernel runs this program first, and then the compiled seccomp profile (profile.ts).
+// Lists system calls that are refused only with certain arguments, and why. Makes the filter program that refuses them, which the
+// kernel runs before the compiled profile (profile.ts).
 //
-// The profile does not contain these checks, because libseccomp compares whole arguments. The kernel uses only the lower half of an
-// `int` argument. A caller could therefore pass such a check by setting a bit of the upper half. The filter program compares only
-// the lower half.
+// libseccomp compares whole arguments, but the kernel uses only the lower half of an `int`. A caller could pass a check of the
+// profile by setting a bit of the upper half. This program compares only the lower half.
 import { assemble, type Forbidden, forbid, onlyFor } from './program.ts'
 import { systemCalls32 } from './syscalls-32.ts'
 
@@ -40,10 +39,7 @@ const flag = (call: string, argument: number, bit: number, errno: number): Forbi
   errno,
 })
 
-/**
- * Maximum size in bytes of an extended attribute that a program may set. An access control list (acl(5)) with 125 entries has this
- * size.
- */
+/** Maximum bytes of an extended attribute that a program may set: an access control list (acl(5)) with 125 entries. */
 const mostAttributeBytes = 1004
 /** Maximum number of file descriptors for which one call may wait. */
 const mostPolled = 2048
@@ -186,8 +182,7 @@ export const reasons: readonly Reason[] = [
           errno: errnos.EPERM,
         }),
       ),
-      // Calls that affect all processes of a user. The agent is a process of the sandbox's root, so such a call of root would
-      // affect the agent.
+      // Calls that affect all processes of a user. The agent belongs to the sandbox's root, so a call of root would affect it.
       { calls: ['setpriority'], when: [{ argument: 0, is: 2 }], errno: errnos.EPERM },
       { calls: ['ioprio_set'], when: [{ argument: 0, is: 3 }], errno: errnos.EPERM },
     ],
@@ -197,8 +192,8 @@ export const reasons: readonly Reason[] = [
 export const forbiddenArguments: readonly Forbidden[] = reasons.flatMap(({ forbidden }) => forbidden)
 
 /**
- * System calls that are refused only in sandboxes with volumes. They make a file share the blocks of another file, without a check
- * of the volume's size limit, so a volume could exceed its limit. When such a call is refused, programs copy the bytes instead.
+ * Calls that make files share blocks, without a check of a volume's size limit. They are refused only in sandboxes with volumes.
+ * Programs then copy the bytes.
  */
 const sharedCopies: readonly Forbidden[] = [
   ...[ficlone, ficlonerange].map(
@@ -235,8 +230,8 @@ export const numbers: Record<string, { x64: number; arm64?: number }> = {
 }
 
 /**
- * Makes the program that refuses forbidden arguments. For every other call, the kernel continues with the next filter. That
- * filter also refuses calls of other architectures.
+ * Makes the program that refuses forbidden arguments. All other calls go on to the next filter, which refuses calls of other
+ * architectures.
  */
 export const makeArgumentFilter = (arch: string = process.arch): Buffer => {
   if (arch !== 'x64' && arch !== 'arm64') throw new Error(`There is no system call filter for ${arch}.`)
@@ -246,10 +241,7 @@ export const makeArgumentFilter = (arch: string = process.arch): Buffer => {
 /** The kernel's numbers of processor architectures (`AUDIT_ARCH_*` of `linux/audit.h`). */
 const architectures = { x64: 0xc000003e, arm64: 0xc00000b7, i386: 0x40000003 }
 
-/**
- * Makes the filter that refuses calls by which files share disk blocks (`sharedCopies`). In a sandbox with volumes, it is put
- * before the other filters.
- */
+/** Makes the filter that refuses `sharedCopies`. In a sandbox with volumes, it comes before the other filters. */
 export const makeVolumeFilter = (arch: string = process.arch): Buffer => {
   if (arch !== 'x64' && arch !== 'arm64') throw new Error(`There is no system call filter for ${arch}.`)
   const of32Bits = onlyFor(

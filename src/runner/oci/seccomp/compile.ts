@@ -1,8 +1,8 @@
-// Compiles the seccomp profile into the program that the kernel runs, and stores that program. Without this, crun would compile the
-// profile at each start of a sandbox, for 13 of 20 ms.
+// Compiles the seccomp profile once and stores the program. Otherwise crun would compile it at each start of a sandbox, for 13 of
+// 20 ms.
 //
-// crun compiles a profile when it creates a container, and stores the result in its directory of the container. The runner
-// therefore creates one container for this purpose, never starts it, and deletes it.
+// crun compiles a profile when it creates a container, and stores the result. So the runner creates a container, never starts it,
+// and deletes it.
 import { createHash } from 'node:crypto'
 import { copyFile, mkdir, readFile, rename, rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
@@ -25,10 +25,7 @@ const instructionBytes = 8
 
 const isFilter = (bytes: Buffer) => bytes.length > 0 && bytes.length % instructionBytes === 0
 
-/**
- * Returns the whole filter: first the filter for 32-bit programs, then the filter of arguments, then the compiled profile. All
- * jumps are relative, so the three programs can be joined unchanged.
- */
+/** Returns the whole filter. All jumps are relative, so the three programs can be joined unchanged. */
 export const compiledFilter = async (parts: CompileParts, profile: SeccompProfile): Promise<string> =>
   Buffer.concat([makeFilterOf32Bits(), makeArgumentFilter(), await compiledProfile(parts, profile)]).toString('base64')
 

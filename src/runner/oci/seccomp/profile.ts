@@ -1,7 +1,7 @@
 // Makes the seccomp profile of every sandbox, in the format of the OCI runtime specification (`linux.seccomp`).
 //
-// An unknown call fails with ENOSYS, not with EPERM. After ENOSYS ("not implemented") a C library that has tried a newer call
-// uses an older one instead. After EPERM ("not permitted") it gives up.
+// An unknown call fails with ENOSYS ("not implemented"). A C library then tries an older call. After EPERM ("not permitted") it
+// gives up.
 import { conditional, refusals } from './refused-calls.ts'
 import { systemCalls } from './syscalls.ts'
 
@@ -29,10 +29,7 @@ const errnos = { EPERM: 1, ENOSYS: 38, EPROTONOSUPPORT: 93, EAFNOSUPPORT: 97 } a
 /** Flags `CLONE_NEW…` of `linux/sched.h` for time, mount, cgroup, uts, ipc, user, pid and network namespaces. */
 export const namespaceFlags = [0x80, 0x00020000, 0x02000000, 0x04000000, 0x08000000, 0x10000000, 0x20000000, 0x40000000]
 
-/**
- * The flags for namespaces in the first argument of the call `clone`. The flag of the time namespace (0x80) is missing, because the
- * lowest 8 bits of that argument are a signal number.
- */
+/** Namespace flags of `clone`. The time namespace (0x80) has none there, because the lowest 8 bits are a signal number. */
 export const cloneFlags = namespaceFlags.filter((flag) => flag > 0xff)
 
 const sum = (flags: readonly number[]) => flags.reduce((all, flag) => all + flag, 0)
@@ -54,22 +51,19 @@ const withoutFlags = (name: string, flags: readonly number[]): Rule[] => [
 ]
 
 /**
- * Allowed address families of sockets: unix, IPv4 and IPv6. All others are refused, for example vsock (to the hypervisor), kernel
- * crypto and raw packets.
+ * Allowed address families of sockets: unix, IPv4 and IPv6. Among the refused ones are vsock (to the hypervisor), kernel crypto and
+ * raw packets.
  */
 export const addressFamilies = [1, 2, 10]
 
 export const netlink = 16
 
-/**
- * Allowed netlink protocols: addresses and routes (0), and lists of sockets (4). `ip`, `ss` and C libraries use them. Protocol
- * 15 is missing, because it would report devices of the host.
- */
+/** Allowed netlink protocols: addresses and routes (0), and lists of sockets (4). Protocol 15 would report devices of the host. */
 export const netlinkProtocols = [0, 4]
 
 /**
- * Rules for netlink sockets. Protocols that are not allowed fail with EPROTONOSUPPORT, as on a kernel without them. Programs such
- * as `useradd`, which would log to the kernel's audit system, then go on without it.
+ * Refused netlink protocols fail with EPROTONOSUPPORT, as on a kernel without them. `useradd`, for example, then goes on without
+ * the kernel's audit log.
  */
 const withNetlink = (): Rule[] => {
   const rule = (protocol: number, op: Argument['op'], decision: Pick<Rule, 'action' | 'errnoRet'>): Rule => ({
@@ -92,8 +86,8 @@ const withNetlink = (): Rule[] => {
 }
 
 /**
- * Personalities that a program may set (personality(2)): Linux; 32-bit; the old version number; 32-bit with the old version
- * number; no address randomization, for debuggers. The last value only reads the current personality.
+ * Allowed personalities (personality(2)): Linux, 32-bit, each also with the old version number, and no address randomization for
+ * debuggers. The last value only reads.
  */
 export const personalities = [0x0, 0x8, 0x20000, 0x20008, 0x40000, 0xffffffff]
 

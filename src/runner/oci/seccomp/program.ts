@@ -1,5 +1,5 @@
-// Makes filter programs, which the kernel runs at every system call (`struct sock_filter`). Jumps only go forward and are
-// relative to the next instruction, so programs can be joined.
+// Makes filter programs, which the kernel runs at every system call. Jumps are relative and only go forward, so programs can be
+// joined.
 
 type Condition = { argument: number; bits?: number } & ({ is: number } | { isNot: number } | { above: number })
 /** System calls that fail with `errno` if all conditions in `when` are true. */
@@ -51,10 +51,7 @@ export const forbid = (
   })
 }
 
-/**
- * System calls with the numbers from `from` to the `from` of the next range (exclusive). They fail with `errno`. If `errno` is 0,
- * they are allowed.
- */
+/** System calls from number `from` up to the next range. They fail with `errno`; 0 allows them. */
 export type Range = { from: number; errno: number }
 
 /** Makes a program that allows or refuses each call by its number. `ranges` must be sorted, and must begin at 0. */

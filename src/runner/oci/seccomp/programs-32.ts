@@ -1,9 +1,7 @@
-// Makes the filter for 32-bit programs (i386) on x86-64. They have a table of system calls of their own, which 64-bit programs can
-// use too (`int 0x80`). The filter refuses what the profile refuses for 64-bit programs. It also refuses calls whose arguments are
-// in memory, because a filter cannot read memory.
+// Makes the filter for the 32-bit (i386) table of system calls on x86-64, which 64-bit programs can use too (`int 0x80`). It
+// refuses what the profile refuses, and calls whose arguments are in memory, which a filter cannot read.
 //
-// libseccomp is not used for this table. It would turn a rule that allows one kind of socket into a rule that allows every socket
-// by `socketcall`.
+// libseccomp is not used for this table: it would turn a rule for one kind of socket into a rule for every socket by `socketcall`.
 import { forbiddenArguments } from './arguments.ts'
 import { addressFamilies, cloneFlags, namespaceFlags, netlink, netlinkProtocols, personalities } from './profile.ts'
 import { answerByNumber, assemble, type Forbidden, forbid, onlyFor, type Range } from './program.ts'
@@ -66,9 +64,8 @@ const socketCalls = { socket: 1, socketpair: 8, setsockopt: 14 } as const
 const shmget = 23
 
 /**
- * System calls whose first argument chooses one of several operations. `socketcall` is refused for making sockets and for setting
- * options, because the filter cannot read its other arguments, which are in memory. 32-bit programs that use glibc or Go
- * therefore cannot make sockets. musl uses the call `socket`.
+ * Calls whose first argument chooses an operation. `socketcall` may not make sockets or set options, because its other arguments
+ * are in memory. 32-bit programs with glibc or Go therefore cannot make sockets. musl uses the call `socket`.
  */
 const multiplexed: readonly Forbidden[] = [
   ...Object.values(socketCalls).map(
@@ -88,10 +85,7 @@ const withForms = (row: Forbidden): Forbidden => ({ ...row, calls: row.calls.fla
 
 export const forbidden32: readonly Forbidden[] = [...forbiddenArguments.map(withForms), ...conditional, ...multiplexed]
 
-/**
- * Returns the answer of the filter to each 32-bit call whose answer does not depend on its arguments. 0: the call is allowed;
- * otherwise it fails with this error number.
- */
+/** Returns the filter's answer to each 32-bit call by its name alone: an error number, or 0 if the call is allowed. */
 const errnoOf = (): ReadonlyMap<string, number> => {
   const refused = [
     ...refusals.map(({ calls, answer }) => ({ calls, errno: answer === 'EPERM' ? EPERM : ENOSYS })),
@@ -110,8 +104,7 @@ const ranges = (): Range[] => {
 }
 
 /**
- * Makes the part of a sandbox's seccomp filter that decides about every system call in the 32-bit table, also if a 64-bit program
- * makes it. 64-bit calls skip this part, and the next part of the filter decides about them. Empty on an architecture without
+ * Makes the part of a sandbox's filter for the 32-bit table. 64-bit calls go on to the next part. Empty on an architecture without
  * 32-bit programs.
  */
 export const makeFilterOf32Bits = (arch: string = process.arch): Buffer => {

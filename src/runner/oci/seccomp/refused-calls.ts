@@ -1,7 +1,6 @@
-// System calls that are refused in every sandbox, with the reasons. Some act on parts of the kernel that all sandboxes share;
-// others have often been used to break out of containers. All other known system calls (syscalls.ts) are allowed, some of them
-// only with certain arguments: the user namespace and the eleven capabilities of a sandbox limit what they can do. Unknown system
-// calls fail with ENOSYS.
+// System calls that are refused in every sandbox, with the reasons. Some act on parts of the kernel that all sandboxes share.
+// Others have often been used to break out of containers. All other known calls (syscalls.ts) are allowed, some only with certain
+// arguments. The user namespace and the eleven capabilities of a sandbox limit what they can do. Unknown calls fail with ENOSYS.
 
 export type Refusal = { reason: string; calls: readonly string[]; answer: 'EPERM' | 'ENOSYS' }
 

@@ -1,9 +1,6 @@
 // The kernel's system calls for 32-bit programs (i386; `asm/unistd_32.h`), by their numbers.
 
-/**
- * Names of the system calls in the order of their numbers, which begin at 0. A number in this text is the number of the call
- * after it.
- */
+/** System calls in the order of their numbers, from 0. A number in this text is the number of the next call. */
 const table = `
   restart_syscall exit fork read write open close waitpid creat link unlink execve chdir time mknod chmod lchown
   break oldstat lseek getpid mount umount setuid getuid stime ptrace alarm oldfstat pause utime stty gtty access

@@ -1,10 +1,7 @@
 // For tests: runs a filter program as the kernel would run it.
 import assert from 'node:assert/strict'
 
-/**
- * Returns the error with which the program refuses the call, or 0 if it allows the call. Undefined if the program leaves the
- * decision to the next filter.
- */
+/** Returns the error of the call, or 0 if the program allows it. Undefined if the next filter decides. */
 export const answerOf = (
   program: Buffer,
   call: number,

@@ -1,5 +1,4 @@
-// For tests: calls that the filter of arguments must refuse, with the expected errors. Tests compare it with `reasons`, the list
-// from which the filter is made. They fail if a row of `reasons` has no call here, or if a call here is not refused.
+// For tests: calls that the filter of arguments must refuse, with the errors. A test fails if a row of `reasons` has no call here.
 import { constants } from 'node:os'
 
 const { EPERM, EAFNOSUPPORT, EPROTONOSUPPORT, EINVAL, ENOMEM, ENOPROTOOPT, ENOSPC, ENOTTY } = constants.errno
