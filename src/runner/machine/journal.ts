@@ -2,8 +2,8 @@
 // runner has begun.
 //
 // `spec.json` must survive a power cut, so it is on the disk before the sandbox is reported. `run.json` is valid only until the
-// machine restarts. It is replaced atomically, but the runner does not wait until it is on the disk. A directory without a readable
-// `spec.json` belongs to a sandbox that was never reported.
+// machine restarts, so the runner does not wait for the disk. A directory without a readable `spec.json` belongs to a sandbox that
+// was never reported.
 import { mkdir, readdir, readFile, rename, rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { syncPath } from '#src/kit/sync-path.ts'
@@ -13,25 +13,19 @@ import type { Assignment, Cause } from '#src/wire/runner-link.ts'
 
 export type Spec = {
   assignment: Assignment
-  /**
-   * Status of the sandbox when the spec was written. If the sandbox ends by itself while no runner runs, this is still
-   * `started`. The next runner finds out from `run.json` and the host that it has ended.
-   */
+  /** Status of the sandbox when the spec was written. It stays `started` if the sandbox ends while no runner runs. */
   status: 'started' | 'stopped' | 'archived' | 'error'
   errorReason?: string
   cause?: Cause
-  /**
-   * The archive that contains the sandbox's disk. If it is set, the sandbox needs no disk on this host, and a disk that is still
-   * there is removed.
-   */
+  /** The archive with the sandbox's disk. If it is set, a disk that is still on this host is removed. */
   archive?: Archive
   /** The newest save of the sandbox's disk. Absent if there is none or the disk may have changed since. */
   saved?: Archive
   /** The base image of the sandbox's disk, if that disk is archived. */
   base?: string
   /**
-   * Why the runner refused what the assignment changes. Absent if it refused nothing. If it refused new sizes, the sandbox keeps
-   * all of its sizes, but other changes of the assignment are made.
+   * Why the runner refused a part of the assignment. If it refused new sizes, the sandbox keeps all of its sizes, but gets the
+   * other changes.
    */
   refused?: string
 }
@@ -108,9 +102,8 @@ export class Journal {
   }
 
   /**
-   * Begins to replace the spec, and returns before it is on the disk. If a kill of the runner or a power cut loses the write,
-   * control sends the assignment again. Later writes of this sandbox's spec wait for this write. `onFailed` is called if the write
-   * fails; the old spec then stays.
+   * Begins to replace the spec, and returns before it is on the disk. If the write is lost, control sends the assignment again. If
+   * it fails, the old spec stays and `onFailed` is called.
    */
   rewriteSpecLate(sandboxId: string, spec: Spec, onFailed: (error: unknown) => void): void {
     const writing = this.rewriteSpec(sandboxId, spec)

@@ -1,5 +1,4 @@
-// The parts of this host that every verb uses: storage pool, network, journal, OCI runtime and others. All are opened once, when
-// the runner starts.
+// The parts of this host that every verb uses. All are opened once, when the runner starts.
 import type { Logger } from '#src/kit/log.ts'
 import type { ObjectStore } from '#src/runner/archive/store.ts'
 import { type Cgroup, cgroupAt } from '#src/runner/cgroup/cgroup.ts'
@@ -25,8 +24,8 @@ export type AgentLink = Pick<Agent, 'info' | 'shutdown' | 'exec' | 'files'> & { 
 
 export type Images = {
   /**
-   * Returns the directory with an image's unpacked files. Undefined if the image is not on this host. The owner of each file is the
-   * user id in the sandbox plus a constant (oci/ids.ts).
+   * Returns the directory with an image's unpacked files. Their owners are shifted: the user id in the sandbox plus `uidBase`
+   * (oci/ids.ts).
    */
   rootfsOf(image: string): string | undefined
   /** Returns the base image for a new disk: `image` itself or, for the default image, its newest version. */
@@ -36,14 +35,11 @@ export type Images = {
   /** Returns the user ids that the image needs in addition to those of every sandbox (oci/ids.ts). */
   largeIdsOf?(image: string): readonly number[]
   /**
-   * Returns the identity of the files of an image, which an archive of a disk names if the disk needs this image. If other hosts
-   * may need the files from the object store, first puts them there.
+   * Returns the identity of an image's files, for the archive of a disk that needs them. First puts the files into the object store
+   * if other hosts may need them.
    */
   identityOf?: ImageStore['identityOf']
-  /**
-   * Finds the image on this host that has the files of a base, and calls `use` with it. If there is none, fetches the files from
-   * the object store first.
-   */
+  /** Calls `use` with this host's image that has the files of a base. If there is none, fetches the files from the object store. */
   withBase?: ImageStore['withBase']
 }
 
@@ -99,10 +95,7 @@ export class NotRecoverable extends Error {
   override readonly name = 'NotRecoverable'
 }
 
-/**
- * Thrown if the files on a sandbox's disk or volume make a verb fail. A retry would fail too, until somebody changes those files.
- * The runner is not at fault, so it logs no warning.
- */
+/** Thrown if the files on a sandbox's disk or volume make a verb fail. A retry would fail too, and the runner is not at fault. */
 export class FaultInside extends Error {
   override readonly name = 'FaultInside'
 }

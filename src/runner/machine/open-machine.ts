@@ -136,8 +136,7 @@ export const openMachine = async (parts: HostParts): Promise<Machine> => {
     runtime,
     filter: { kind: 'compiled', base64 },
     maskedPaths: findMaskedPaths(),
-    // The layers with sudo are made in the directory that also contains the images, because all lower layers of an overlay have to
-    // be on one file system.
+    // All lower layers of an overlay have to be on one file system, so the layers with sudo are beside the images.
     sudoLayers: parts.offersSudo === false ? undefined : await makeSudoLayers(join(parts.directory, 'sudo-layers')),
     pool,
     volumes,
@@ -163,10 +162,7 @@ export const capabilitiesOf = ({ pool, runtime, volumes }: Machine): RunnerCapab
   ...(volumes.driver === undefined ? {} : { volumes: volumes.driver }),
 })
 
-/**
- * Makes root the owner of the host's /dev/null again. Old versions of the runner let crun give it to the user of a sandbox or of
- * the resolver.
- */
+/** Makes root the owner of the host's /dev/null again. Old versions of the runner let crun give it to an unprivileged user. */
 const takeBackNull = async (): Promise<void> => {
   const { uid } = await stat('/dev/null')
   if (uid !== uidBase && uid !== users.resolver) return

@@ -1,5 +1,4 @@
-// Paths of the files and directories of one runner. Files that must survive a reboot are in the runner's directory. All other
-// files are below /run.
+// Paths of one runner's files. Files that must survive a reboot are in the runner's directory, all others below /run.
 import { chmod, chown, mkdir, readdir, readFile, rename, rm, statfs, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { users } from '#src/kit/confined.ts'
@@ -23,8 +22,8 @@ export type Places = {
    */
   shown: string
   /**
-   * Where the launcher mounts a sandbox's file systems. Each launch has a mount namespace of its own, so all sandboxes can use
-   * the same directories.
+   * Where the launcher mounts a sandbox's file systems. All launches share these paths, because each has a mount namespace of its
+   * own.
    */
   mountPoints: {
     image: string
@@ -80,8 +79,8 @@ export const makePlaces = async (places: Places): Promise<void> => {
 }
 
 /**
- * Makes the directories of the agents' sockets. The gate may connect to sockets in them but may neither list nor change them.
- * Moves the sockets of running sandboxes there from the directory of earlier versions.
+ * Makes the directories of the agents' sockets. The gate may connect to the sockets but neither list nor change them. Moves sockets
+ * of running sandboxes from the directory of earlier versions.
  */
 const makeSockets = async ({ sockets, formerSockets }: Pick<Places, 'sockets' | 'formerSockets'>): Promise<void> => {
   await mkdir(allAgentSockets, { recursive: true, mode: 0o711 })
@@ -100,29 +99,20 @@ const makeSockets = async ({ sockets, formerSockets }: Pick<Places, 'sockets' | 
 /** The type that statfs(2) returns for a tmpfs. */
 const tmpfsMagic = 0x01021994
 
-/**
- * Mounts a tmpfs at the directory if `/run` is on a disk, because the files in the directory are written often. On most hosts
- * `/run` itself is in memory.
- */
+/** Mounts a tmpfs at the directory if `/run` is on a disk, because its files are written often. */
 const keepInMemory = async (directory: string): Promise<void> => {
   if ((await statfs(directory)).type === tmpfsMagic) return
   const options = 'mode=755,size=256m,nosuid,nodev,noexec'
   await runCommand(['mount', '-t', 'tmpfs', '-o', options, 'tmpfs', directory], { timeoutMs: 10_000 })
 }
 
-/**
- * For tests: unmounts the tmpfs that `keepInMemory` has mounted. The command `purge` does not need this; it finds the tmpfs in
- * the list of mounts.
- */
+/** For tests: unmounts the tmpfs of `keepInMemory`. The command `purge` finds that tmpfs by itself. */
 export const unmountMemory = async ({ shown }: Pick<Places, 'shown'>): Promise<void> => {
   const mounts = await readFile('/proc/self/mountinfo', 'utf8')
   if (mounts.includes(` ${shown} `)) await runCommand(['umount', shown], { timeoutMs: 10_000 })
 }
 
-/**
- * Throws if an id has characters that are not allowed, such as a slash. Ids of sandboxes become parts of file names, of cgroups and
- * of containers' names.
- */
+/** Throws if an id has characters that names of files, cgroups and containers must not have, such as a slash. */
 export const checkSandboxId = (id: string): void => {
   if (!/^[A-Za-z0-9][A-Za-z0-9_-]{0,63}$/.test(id))
     throw new Error('The id of the sandbox has characters that no id has.')
@@ -132,10 +122,7 @@ export const socketOf = (places: Places, sandboxId: string) => join(places.socke
 
 export const shownOf = (places: Places, sandboxId: string) => join(places.shown, sandboxId)
 
-/**
- * Returns the directory at which the launcher mounts volume number `at` of a sandbox. The runtime then bind-mounts that directory
- * at the volume's path in the sandbox.
- */
+/** Returns where the launcher mounts volume number `at` of a sandbox. The runtime bind-mounts it into the sandbox. */
 export const volumePointOf = ({ mountPoints }: Pick<Places, 'mountPoints'>, at: number) =>
   join(mountPoints.volumes, String(at))
 

@@ -1,6 +1,5 @@
-// Raises kernel limits that all sandboxes share. The kernel applies them to the whole host, or to a user of the host. The kernel
-// counts all sandboxes as one user: as root, who makes their user namespaces, or as the owner of their common range of ids
-// (oci/ids.ts).
+// Raises kernel limits that all sandboxes share. The kernel counts all sandboxes as one user: as root, who makes their user
+// namespaces, or as the owner of their common range of ids (oci/ids.ts).
 //
 // With the default of 128 inotify instances, one sandbox could take all of them from other sandboxes and from the host's services.
 // It could also take all open files and epoll watches. A few sandboxes together could take all process ids, threads and terminals.
@@ -19,9 +18,8 @@ const wanted = {
   '/proc/sys/fs/epoll/max_user_watches': 1_000_000_000,
   '/proc/sys/fs/pipe-user-pages-soft': 16_777_216,
   '/proc/sys/net/ipv4/tcp_max_orphans': 16_777_216,
-  // The host and all network namespaces share one neighbour (ARP) table. Network interfaces of sandboxes add nothing to it
-  // (network/make-slots.ts), but each interface that an older version of the runner made adds entries. With the default limit of
-  // 1024 entries, these could fill the table, and the host could not reach its gateway.
+  // The host and all sandboxes share one neighbour (ARP) table. Interfaces that older versions of the runner made could fill the
+  // default of 1024 entries. The host could then not reach its gateway.
   '/proc/sys/net/ipv4/neigh/default/gc_thresh1': 16_384,
   '/proc/sys/net/ipv4/neigh/default/gc_thresh2': 32_768,
   '/proc/sys/net/ipv4/neigh/default/gc_thresh3': 65_536,
@@ -38,20 +36,20 @@ const pagesOfMemory = Math.ceil(totalmem() / 4096)
 const mayBeWithout = '/proc/sys/fs/pipe-user-pages-soft'
 
 /**
- * Limits, in pages, of the memory of all TCP and all UDP socket buffers. Used only with cgroup v2, where the buffers also count
- * towards the sandbox's memory. With v1 they do not, so the kernel's low default has to protect the host's memory.
+ * Limits, in pages, of all TCP and all UDP socket buffers. With cgroup v2 the buffers count towards the sandbox's memory. With v1
+ * they do not, so the kernel's low default stays.
  */
 const wantedOfV2 = { '/proc/sys/net/ipv4/tcp_mem': pagesOfMemory, '/proc/sys/net/ipv4/udp_mem': pagesOfMemory } as const
 
 /**
- * A setting that earlier versions of the runner raised to `ours`; `usual` is the kernel's default. Sandboxes cannot create
- * asynchronous I/O contexts any more, so they do not need the raised limit.
+ * A setting that earlier versions raised to `ours`; `usual` is the kernel's default. It limits asynchronous I/O, which sandboxes
+ * can no longer use.
  */
 const givenBack = { path: '/proc/sys/fs/aio-max-nr', ours: 268_435_456, usual: 65_536 } as const
 
 /**
- * Resets a limit to the kernel's default, if an earlier version of the runner raised it. With the higher limit, any process of
- * the host could use gigabytes of kernel memory that counts towards no memory limit.
+ * Resets a limit that an earlier version of the runner raised. With the raised limit, any process could use gigabytes of uncharged
+ * memory.
  */
 export const giveBackSharedLimits = async (log: Logger): Promise<void> => {
   const { path, ours, usual } = givenBack
