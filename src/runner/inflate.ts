@@ -1,6 +1,6 @@
-// Decompresses untrusted data. The programs that decompress are written in C, and a fault in them could give the sender of the
-// data the rights of the runner, which is root. Each of them therefore runs as a process without privileges and sockets. It
-// cannot write files, and has limited memory and processor time. The caller has to limit the size of the output.
+// Decompresses untrusted data. A fault in a decompressing program, written in C, could give the sender the rights of the runner.
+// Each of these programs therefore runs without privileges or sockets, and cannot write files. Its memory and processor time are
+// limited. The caller limits the size of the output.
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { Readable } from 'node:stream'
@@ -11,8 +11,7 @@ type Compression = 'gzip' | 'zstd' | 'bzip2' | 'xz'
 
 const commands = {
   gzip: ['gzip', '-dcq'],
-  // `--memory` limits the window, the memory that `zstd` needs to decompress. The window's size is part of the compressed data, so
-  // a hostile file could ask for much memory. The limit is the default of `zstd`, and more than Alcove's own archives need.
+  // The data says how much memory `zstd` needs, so a hostile file could ask for much. The limit is the default of `zstd`.
   zstd: ['zstd', '-dcq', '--memory=128MB'],
   bzip2: ['bzip2', '-dcq'],
   // `xz` may use as much memory as `zstd` above. That is enough: data from `xz -9` needs 65 MiB.
@@ -21,10 +20,7 @@ const commands = {
 
 const limits = { memory: 1024 ** 3, cpu: 2 * 3600, files: 16, filesize: 0 }
 
-/**
- * Returns whether the exit code of the decompressing program means success. gzip exits with 2 if other bytes follow the compressed
- * data. They are ignored, as `tar` ignores them.
- */
+/** Whether the exit code means success. gzip exits with 2 if other bytes follow the data, which are ignored. */
 const isFine = (compression: Compression, code: number | null) => code === 0 || (compression === 'gzip' && code === 2)
 
 export class Damaged extends Error {
@@ -39,10 +35,7 @@ const commandOf = (compression: Compression): string[] => {
   return process.getuid?.() === 0 ? confined({ command, uid: users.unpacker, sockets: 'none', limits }) : [...command]
 }
 
-/**
- * Decompresses `packed`. Throws the errors of `packed`, and `Damaged` if the data is damaged or in another format. If the caller
- * stops reading, the decompressing process is killed.
- */
+/** Decompresses `packed`, and throws its errors. Throws `Damaged` if the data is damaged or in another format. */
 export async function* inflate(packed: AsyncIterable<Buffer>, compression: Compression): AsyncGenerator<Buffer> {
   const [program = '', ...args] = commandOf(compression)
   const child = spawn(program, args, { stdio: ['pipe', 'pipe', 'ignore'], env: { PATH: '/usr/bin:/bin' } })
@@ -50,8 +43,7 @@ export async function* inflate(packed: AsyncIterable<Buffer>, compression: Compr
   ended.catch(() => {})
   let cause: unknown
   const fed = pipeline(Readable.from(packed), child.stdin).catch((error: NodeJS.ErrnoException) => {
-    // These errors mean that the child process has stopped reading, because it has all data that it needs or because it failed. Its
-    // exit code shows whether it failed (`isFine`).
+    // The child has stopped reading, because it needs no more data or has failed. Its exit code shows which.
     if (error.code === 'EPIPE' || error.code === 'ERR_STREAM_PREMATURE_CLOSE') return
     cause = error
     child.kill('SIGKILL')

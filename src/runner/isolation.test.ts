@@ -1,5 +1,4 @@
-// Tests what a sandbox must not be able to do, by trying it inside real sandboxes. Needs root; without root the suite is
-// skipped.
+// Tests, inside real sandboxes, what a sandbox must not be able to do. Skipped without root.
 import assert from 'node:assert/strict'
 import { execFileSync } from 'node:child_process'
 import { readFileSync, statSync } from 'node:fs'
@@ -251,8 +250,7 @@ suite('the isolation of a sandbox', { skip: needsRoot }, () => {
   test('a sandbox cannot read the use of the host’s disks and network cards', async () => {
     const files = ['diskstats', 'partitions', 'zoneinfo', 'softirqs', 'buddyinfo']
     assert.equal((await box.run(id, `cat ${files.map((name) => `/proc/${name}`).join(' ')}`)).output, '')
-    // The kernel shows each disk and network card in /sys/block and /sys/class/net, and a second time below the bus to which it is
-    // attached.
+    // The kernel shows each disk and network card here, and a second time below its bus.
     const devices = execFileSync('sh', ['-c', 'readlink -f /sys/block/* /sys/class/net/*'], { encoding: 'utf8' })
     const directories = ['/proc/fs', '/proc/pressure', '/sys/class/bdi', '/sys/devices/virtual/bdi', '/sys/fs/ext4']
     const paths = [...directories.map((path) => `${path}/*`), ...devices.trim().split('\n')]

@@ -153,8 +153,7 @@ const launcherSuite = (kindOfProcess: string, open: (launcher: string) => Dispos
       const note = join(directory, 'pid')
       const running = runSteps(launcher, [
         step.listen(socket, 0),
-        // The shell stops itself when it has loaded its libraries, so that its open descriptors can be counted. While it loads
-        // libraries, it has more.
+        // The shell stops itself, so that its open descriptors can be counted. It has more of them while it loads its libraries.
         step.exec(['sh', '-c', `echo $$ > ${note}; kill -STOP $$`]),
       ])
       const ended = assert.rejects(running, LaunchFailed)

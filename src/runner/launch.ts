@@ -41,15 +41,12 @@ export const step = {
   hide: (path: string): Step => ['hide', path],
   overlay: (options: string, path: string): Step => ['overlay', options, path],
   bind: (from: string, to: string): Step => ['bind', from, to],
-  /**
-   * Sets the id map for later steps `bindMapped`. It says for each user id on the disk which user id the mount shows as owner.
-   * Format: user_namespaces(7).
-   */
+  /** Sets the map from user ids on the disk to the owners that later steps `bindMapped` show (user_namespaces(7)). */
   ids: (map: string): Step => ['ids', map],
   bindMapped: (from: string, to: string): Step => ['bind-mapped', from, to],
   /**
-   * Mounts a volume, or its directory `subpath`, which is made if it does not exist. New directories belong to `owner`. If a step
-   * `ids` came before, the mount shows the owners of the id map.
+   * Mounts a volume, or its directory `subpath`. Missing directories are made and belong to `owner`. After a step `ids`, the mount
+   * shows the owners of that map.
    */
   volume: (from: string, subpath: string, owner: number, to: string): Step => [
     'volume',
@@ -61,8 +58,8 @@ export const step = {
   /** Fails if `path` below `root` is a file or a symbolic link, or leads through a symbolic link. `path` need not exist. */
   mountPoint: (root: string, path: string): Step => ['mount-point', root, path],
   /**
-   * Sets the size of /dev/shm of the sandbox whose first process is `pid`. Must be the last step, because it enters the sandbox's
-   * mount namespace, in which later steps would act.
+   * Sets the size of a sandbox's /dev/shm. `pid`: its first process. Must be the last step, because it enters the sandbox's mount
+   * namespace.
    */
   sharedMemory: (pid: number, bytes: number): Step => ['shm', String(pid), String(bytes)],
   readOnly: (path: string): Step => ['read-only', path],
@@ -78,10 +75,9 @@ export class LaunchFailed extends Error {
 const timeoutMs = 60_000
 
 /**
- * Starts one launcher process (native/serve.c), which then starts every command that this process runs. `ownCgroup`: path of the
- * file cgroup.procs of the runner's cgroup. At each start, the first process of a sandbox is moved into another cgroup. The kernel
- * does that fast only shortly after another such move. So a helper process of the launcher first moves itself into the cgroup in
- * which it already is, by a write to `ownCgroup`.
+ * Starts one launcher process (native/serve.c), which starts every command of this process. `ownCgroup`: path of the runner's
+ * cgroup.procs. The kernel moves a process into another cgroup fast only shortly after another move. So before each start of a
+ * sandbox, a helper moves itself into the cgroup in which it already is.
  */
 export const serveCommands = (launcher: string, ownCgroup: string | undefined): Disposable =>
   haveCommandsStartedBy([launcher, 'serve', ...(ownCgroup === undefined ? [] : [ownCgroup])])

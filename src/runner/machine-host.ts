@@ -1,5 +1,5 @@
-// Carries out the verbs (start, stop, pause and others) for the sandboxes of this host. After `close`, all sandboxes keep
-// running, and the next runner adopts them.
+// Carries out the verbs (start, stop, pause and others) for the sandboxes of this host. After `close`, the sandboxes keep running,
+// and the next runner adopts them.
 import { isAlive } from '#src/kit/process-identity.ts'
 import { untilAborted } from '#src/kit/until-aborted.ts'
 import type {
@@ -51,8 +51,8 @@ export const openHost = async (parts: HostParts): Promise<Host> => {
 const owedEveryMs = 10 * 60_000
 
 /**
- * Maximum time in milliseconds that a destroy waits for the sandbox's running verb, before it interrupts that verb. A measurement
- * of kernel memory (kernel-memory/) waits as long for that verb, and then leaves the sandbox out.
+ * Maximum time in milliseconds that a destroy waits for the running verb before interrupting that verb. A measurement of kernel
+ * memory waits as long, and then leaves the sandbox out.
  */
 const patienceMs = 1000
 
@@ -61,7 +61,7 @@ class MachineHost implements Host {
   readonly capabilities: RunnerCapabilities
   readonly #machine: Machine
   readonly #held: Map<string, Adopted>
-  /** Name of the base image of each running sandbox, by sandbox id. A name is read from the disk when it is first needed. */
+  /** Base image of each running sandbox, by sandbox id. Read from the disk when first needed. */
   readonly #images = new Map<string, string>()
   readonly #verbs = new VerbQueue()
   readonly #listeners: ((sandboxId: string, cause: Cause) => void)[] = []
@@ -113,8 +113,7 @@ class MachineHost implements Host {
   copyParent(assignment: Assignment) {
     const { sandboxId, forkOf } = assignment
     checkSandboxId(sandboxId)
-    // The copy is queued like a verb of both sandboxes: here for the fork, and in `#forkDisk` for the parent. So no verb of either
-    // runs while the disk is being copied.
+    // No verb of either sandbox runs during the copy: it is queued here for the fork, and in `#forkDisk` for the parent.
     return this.#verbs.run(sandboxId, async () => {
       if (forkOf !== undefined) await this.#forkDisk(assignment, forkOf)
     })
@@ -232,10 +231,7 @@ class MachineHost implements Host {
       .finally(() => clearInterval(waiting))
   }
 
-  /**
-   * Kills all processes of a sandbox, without waiting for the verb that is running: that verb may be waiting for a process in
-   * the sandbox that never answers.
-   */
+  /** Kills all processes of a sandbox at once. The running verb may be waiting for one of them that never answers. */
   #killAll(sandboxId: string) {
     cgroupOf(this.#machine, sandboxId)
       .kill()
@@ -366,10 +362,7 @@ class MachineHost implements Host {
     await this.#rest(assignment, spec)
   }
 
-  /**
-   * Applies an assignment to a sandbox that does not run: sets the size limit of its disk, and writes the assignment to the
-   * journal.
-   */
+  /** Applies an assignment to a sandbox that does not run: sets the size limit of its disk, and writes the journal. */
   async #rest(assignment: Assignment, { assignment: before, cause }: Spec) {
     const { pool } = this.#machine
     const { sandboxId, diskGiB } = assignment
@@ -403,10 +396,7 @@ class MachineHost implements Host {
     )
   }
 
-  /**
-   * Copies the parent's disk for a fork, and returns the name of the base image of the copy. Meanwhile no verb runs for the
-   * parent or for the fork.
-   */
+  /** Copies the parent's disk for a fork, and returns the base image of the copy. No verb of either sandbox runs meanwhile. */
   async #forkDisk(assignment: Assignment, parentId: string): Promise<string> {
     const { sandboxId, image } = assignment
     if (parentId === sandboxId) throw new NotRecoverable('A sandbox cannot be forked from itself.')
@@ -438,10 +428,7 @@ class MachineHost implements Host {
     this.#killAll(sandboxId)
   }
 
-  /**
-   * Freezes a sandbox, and returns true when it is frozen. When `release` aborts, the sandbox runs again; until then its verbs
-   * wait. If a verb is running and takes longer than `patienceMs`, returns false and freezes nothing.
-   */
+  /** Freezes a sandbox until `release` aborts; its verbs wait. Returns false if a running verb takes longer than `patienceMs`. */
   #holdStill(sandboxId: string, release: AbortSignal): Promise<boolean> {
     return new Promise((resolve) => {
       const late = AbortSignal.any([release, AbortSignal.timeout(patienceMs)])
@@ -491,8 +478,8 @@ class MachineHost implements Host {
   }
 
   /**
-   * Returns whether the sandbox has ended by itself and must not be started again. If so, writes the assignment to the journal.
-   * False for a warm sandbox, which is started again.
+   * If the sandbox has ended by itself and must stay stopped, writes the journal and returns true. False for a warm sandbox, which
+   * is started again.
    */
   async #hasEnded(assignment: Assignment): Promise<boolean> {
     const { sandboxId, isRunning } = assignment
@@ -505,10 +492,7 @@ class MachineHost implements Host {
     return true
   }
 
-  /**
-   * Handles the end of a sandbox's first process. If a verb of the sandbox is running, waits until the verb has ended, because a
-   * stop, for example, ends that process on purpose.
-   */
+  /** Handles the end of a sandbox's first process. Waits for a running verb first, because a stop ends that process on purpose. */
   async #ended(sandboxId: string) {
     const { spec, running } = this.#held.get(sandboxId) ?? {}
     if (!spec || !running || isAlive(running.init)) return
@@ -530,9 +514,6 @@ class MachineHost implements Host {
   }
 }
 
-/**
- * Returns the archive that control names. If control names none, returns the archive that the journal records, because the report
- * about that archive may have been lost.
- */
+/** Returns the archive that control names, or else the one in the journal, because the report about it may be lost. */
 const archiveOf = ({ archive }: Assignment, spec: Spec | undefined): ArchiveRef | undefined =>
   archive?.sha256 !== undefined || spec?.status !== 'archived' ? archive : spec.archive

@@ -1,5 +1,4 @@
-// Starts the runner. First it adopts the sandboxes on this host, so that they can be reached immediately. Then it connects to
-// control, and makes the default image.
+// Starts the runner. It first adopts the sandboxes on this host, then connects to control, and makes the default image.
 import { mkdir } from 'node:fs/promises'
 import { dirname, resolve } from 'node:path'
 import { credentialFor } from '#src/kit/credential.ts'
@@ -60,10 +59,7 @@ type Runner = {
 /** Callbacks into the program that has started the runner. */
 type RunnerListener = {
   onProgress: (progress: Progress) => void
-  /**
-   * Called when control has refused the runner's key for a while, and when control accepts it again. The runner keeps running in
-   * both cases.
-   */
+  /** Called when control has refused the runner's key for a while, and when it accepts the key again. */
   onRefused: (isRefused: boolean) => void
 }
 

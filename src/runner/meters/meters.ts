@@ -1,6 +1,5 @@
-// Measures how much of its processors, memory and disk each sandbox uses. Processors and memory are read from its cgroup, and
-// disks from the kernel's quota counters. All values are the sandbox's own and not the host's. No process in the sandbox takes
-// part, so a paused sandbox can be measured like any other.
+// Measures the processors, memory and disk that each sandbox uses, from its cgroup and the kernel's quota counters. No process in
+// the sandbox takes part, so a paused sandbox can be measured, too.
 import { setTimeout as pause, setImmediate } from 'node:timers/promises'
 import { GiB } from '#src/runner/cgroup/sandbox-limits.ts'
 import { cgroupOf, type Machine } from '#src/runner/machine/machine.ts'
@@ -25,8 +24,8 @@ export class Meters {
   }
 
   /**
-   * Stores how much processor time the sandbox has used until now, if nothing is stored yet. The next call of `measureAll` returns
-   * the use since this moment.
+   * Stores the processor time that the sandbox has used, if none is stored yet. The next call of `measureAll` returns the use since
+   * then.
    */
   begin(sandboxId: string) {
     const now = this.#marks.has(sandboxId) ? undefined : this.#mark(sandboxId)

@@ -1,5 +1,5 @@
-// Reports the resource use of sandboxes to control at intervals, for their history of use. One pass reads all sandboxes. A
-// sandbox whose use has not changed is reported only every five minutes, so thousands of idle sandboxes cause little traffic.
+// Reports the resource use of sandboxes to control at intervals. Unchanged use is reported only every five minutes, so idle
+// sandboxes cause little traffic.
 import type { Logger } from '#src/kit/log.ts'
 import { repeat } from '#src/kit/repeat.ts'
 import { type MeterReading, type MeterSample, mostSamples } from '#src/wire/meter-reading.ts'
@@ -48,8 +48,7 @@ export class Sampler implements Disposable {
     const { measureAll, say, everySeconds } = this.#parts
     const readings = await measureAll()
     const at = this.#now()
-    // Even without a change, a sandbox's sample is sent `quietMs` after its last one. If that time is nearer to now than to the
-    // next reading, the sample is sent now.
+    // An unchanged sample is sent again after about `quietMs`, at the reading that is nearest to that time.
     const dueBefore = at - quietMs + (everySeconds * 1000) / 2
     for (const sandboxId of this.#told.keys()) if (!readings.has(sandboxId)) this.#told.delete(sandboxId)
     const news = [...readings].filter(([sandboxId, reading]) => {
