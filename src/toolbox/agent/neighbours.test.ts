@@ -53,7 +53,6 @@ const drained = async (agent: Agent): Promise<void> => {
   for await (const _ of command);
 }
 
-/** Makes one call of each kind that the gate uses: command, version, port, file. */
 const askAll = (agent: Agent): Promise<unknown>[] => [
   drained(agent),
   agent.info(),

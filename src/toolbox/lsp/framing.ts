@@ -1,5 +1,4 @@
-// Reads and writes messages of the Language Server Protocol: a header with the length, an empty line, and JSON. All output of a
-// server is untrusted.
+// Reads and writes messages of the Language Server Protocol. All output of a server is untrusted.
 import { findTooMuch } from '#src/http/json-text.ts'
 
 /** Maximum size of one message, in bytes. A list of 10,000 completions has about 2 MiB. */

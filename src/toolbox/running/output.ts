@@ -101,7 +101,6 @@ export class BoundedOutput {
     return Math.min(more, this.#block.length - this.#length)
   }
 
-  /** Returns the stored end of the output, shortened at its start so that its JSON text fits. */
   #endBytes(): Buffer {
     const kept = this.#end?.bytes() ?? Buffer.alloc(0)
     return kept.subarray(kept.length - endThatFitsIntoJson(kept, this.#endLimit * inJsonAtMost))
