@@ -3,10 +3,7 @@ import { buildConnector } from 'undici'
 import { CertificateFiles } from './certificate-files.ts'
 
 export type Credential = {
-  /**
-   * Headers that the program sends to control with each request. They contain the program's key, unless the program
-   * shows a certificate.
-   */
+  /** Headers of each request to control. They contain the program's key, unless the program shows a certificate. */
   headers: Record<string, string>
   /**
    * Options for a new TLS connection. They are read for each connection, because another program renews the certificate. Throws

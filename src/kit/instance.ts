@@ -7,10 +7,7 @@ import { realpathSync } from 'node:fs'
 export const instanceOf = (dataDirectory: string): string =>
   createHash('sha256').update(realpathSync(dataDirectory)).digest('hex').slice(0, 6)
 
-/**
- * Returns the directory for a server's sockets and other things that exist only while the host runs. A reboot removes
- * it.
- */
+/** Returns the directory for a server's sockets and other things that a reboot removes. */
 export const runDirectoryOf = (instance: string): string => `/run/alcove-${instance}`
 
 /** The sockets of all agents on this host. It must contain nothing else, because every gate sees all of it. */

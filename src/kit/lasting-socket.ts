@@ -23,7 +23,7 @@ export type LastingSocketParts = {
 }
 
 const messageBytes = 8 * 1024 * 1024
-/** If more bytes than this wait to be sent, the server does not read them, and the connection counts as lost. */
+/** If more bytes than this wait to be sent, the connection counts as lost. */
 const unsentBytes = 16 * 1024 * 1024
 const defaultBeatSeconds = 10
 

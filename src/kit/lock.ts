@@ -42,7 +42,7 @@ type WaitOptions = {
   timeoutMs: number
 }
 
-/** Waits until this process gets the lock. Throws if it does not get it in time, or if the file cannot be opened. */
+/** Waits until this process gets the lock. Throws if it does not get it in time. */
 export const waitForLock = async (path: string, { onWait, timeoutMs }: WaitOptions): Promise<Lock> => {
   const file = open(path)
   try {

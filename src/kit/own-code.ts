@@ -1,4 +1,4 @@
-// Returns which files of this checkout a confined Node program must see so that it can run, and how to start it.
+// Returns what a confined Node program must see of this checkout to run, and how to start it.
 import { lstatSync, realpathSync } from 'node:fs'
 import { join, resolve } from 'node:path'
 import type { Shown } from './confined.ts'

@@ -7,10 +7,7 @@ import { Inflow, writeThrough } from './inflow.ts'
 /** Minimum size of a buffer that is freed immediately. A smaller one usually shares its memory with other buffers. */
 const leastBytes = 4096
 
-/**
- * Frees the memory of bytes that nobody uses any more, unless it is shared with other buffers. After this, the array is
- * empty.
- */
+/** Frees the memory of bytes that nobody uses any more, unless other buffers share it. The array is then empty. */
 export const giveBack = ({ buffer, byteLength }: Uint8Array): void => {
   if (byteLength >= leastBytes && byteLength === buffer.byteLength && buffer instanceof ArrayBuffer) buffer.transfer(0)
 }

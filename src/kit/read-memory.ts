@@ -6,10 +6,7 @@ const headroomBytes = 16
 
 const leastBytes = 16 * 1024
 
-/**
- * Maximum number of bytes of all large buffers of this program together. The small buffer that each connection has is
- * not counted.
- */
+/** Maximum number of bytes of all large buffers of this program together, without each connection's small buffer. */
 const budgetBytes = 8 * 1024 * 1024
 /**
  * A connection gets at most an eighth of the free budget for its buffer, so that later connections get a large buffer

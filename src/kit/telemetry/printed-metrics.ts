@@ -20,7 +20,7 @@ const textOf = (labels: Readonly<Record<string, unknown>>, without?: string): La
     Object.entries(labels).flatMap(([name, value]) => (name === without ? [] : [[name, String(value)]])),
   )
 
-/** Returns the unit of a metric (UCUM). The library prom-client has the unit only as a part of the metric's name. */
+/** Returns the unit of a metric (UCUM), which prom-client has only as a part of the metric's name. */
 const unitOf = (name: string): string =>
   /_seconds(?:_total)?$/.test(name) ? 's' : /_bytes(?:_total)?$/.test(name) ? 'By' : ''
 

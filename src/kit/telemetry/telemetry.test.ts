@@ -9,7 +9,7 @@ const program = resolve(import.meta.dirname, 'testing/program.ts')
 
 type Ended = { code: number | null; outgoing: Record<string, string>; loaded: number; lines: Record<string, unknown>[] }
 
-/** Settings with short export intervals, so that tests do not have to wait for the export at the end of the program. */
+/** Short export intervals, so that tests need not wait for the export at the end of the program. */
 const often = {
   OTEL_BSP_SCHEDULE_DELAY: '50',
   OTEL_BLRP_SCHEDULE_DELAY: '50',

@@ -44,7 +44,7 @@ export type Metering = {
   adopt: (source: MetricSource) => void
 }
 
-/** A metric as the library prom-client returns it in JSON. With this type, the code of telemetry need not import prom-client. */
+/** A metric of the library prom-client in JSON. With this type, the code of telemetry need not import prom-client. */
 export type PrintedMetric = {
   name: string
   help: string
