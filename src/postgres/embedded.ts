@@ -40,8 +40,7 @@ export type Postgres = {
 const role = 'alcove'
 const readySeconds = 60
 
-// Settings of PostgreSQL. They let it use little memory: the database has only some megabytes, and the sandboxes need
-// the machine's memory.
+// With these settings, PostgreSQL uses little memory: the database is small, and the sandboxes need the memory.
 const settings = {
   listen_addresses: '',
   unix_socket_permissions: '0777',
@@ -69,10 +68,7 @@ const settings = {
 
 type Identity = { uid?: number; gid?: number }
 
-/**
- * Starts the PostgreSQL whose data is in `directory`, and resolves when it accepts connections. The first start creates
- * the data (the cluster).
- */
+/** Starts the PostgreSQL with the data in `directory`. Resolves when it accepts connections. The first start creates the data. */
 export const startPostgres = async (parts: PostgresParts): Promise<Postgres> => {
   const { directory, socketDirectory, log } = parts
   const identity: Identity = process.getuid?.() === 0 ? { uid: parts.uid, gid: parts.gid } : {}

@@ -5,10 +5,7 @@ import { join } from 'node:path'
 import { setTimeout as pause } from 'node:timers/promises'
 import type { Logger } from '#src/kit/log.ts'
 
-/**
- * Returns the path of PostgreSQL's socket. Beside the socket, PostgreSQL has a lock file, which contains the pid of the
- * process that listens.
- */
+/** Returns the path of PostgreSQL's socket. A lock file beside it contains the pid of the process that listens. */
 export const socketPath = (socketDirectory: string): string => join(socketDirectory, '.s.PGSQL.5432')
 
 const readPid = async (cluster: string) => {
