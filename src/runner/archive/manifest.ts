@@ -6,7 +6,7 @@ import { maxChunkBytes } from './chunk-borders.ts'
 import { ArchiveFailed } from './failed.ts'
 import { type Owner, ownerOf } from './keys.ts'
 
-/** A piece of the tar stream. The piece is stored compressed, and its key contains the hash of its content (`sha256`). */
+/** A piece of the tar stream, stored compressed. Its key contains the hash of its content (`sha256`). */
 export type Chunk = { sha256: string; bytes: number; storedBytes: number }
 
 export type Manifest = Owner & {
@@ -18,7 +18,7 @@ export type Manifest = Owner & {
   sha256: string
   /** Chunks in the order of the tar stream. A chunk may occur several times. */
   chunks: readonly Chunk[]
-  /** The base image of the disk. Absent in archives of base images, and in archives that older versions of the runner made. */
+  /** The base image of the disk. Absent in archives of base images, and in old archives. */
   base?: BaseIdentity
 }
 

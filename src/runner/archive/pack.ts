@@ -31,11 +31,11 @@ type PackParts = Owner & {
   disk: Packable
   /** The base image of the disk. */
   base?: BaseIdentity | undefined
-  /** Hash that the tar stream must have. If the stream has another hash, packing fails and no archive is made. */
+  /** Hash that the tar stream must have. Otherwise packing fails and no archive is made. */
   expected?: string
   /** Maximum number of chunks that are compressed and stored at the same time. Default: 3. Each takes the memory of two copies. */
   chunksAtOnce?: number
-  /** Chunks that earlier archives have stored and verified. They are not stored again, and not read back to verify them. */
+  /** Chunks that earlier archives have stored and verified. They are neither stored again nor read back. */
   kept?: KeptChunks
   /** Called after each stored chunk. `bytes`: how much of the disk's tar stream is stored. `storedBytes`: its compressed size. */
   onProgress?: (safe: { bytes: number; storedBytes: number }) => void
@@ -45,7 +45,7 @@ type PackParts = Owner & {
 export const packDisk = async (parts: PackParts): Promise<Archive> => {
   const { store, archiveId, disk, base, expected, chunksAtOnce = 3, kept, onProgress, signal } = parts
   const owner = ownerOf(parts)
-  // Before any work is done, this call throws if one of the ids cannot be a part of a key.
+  // Throws before any work if one of the ids cannot be a part of a key.
   manifestKey(owner, archiveId)
   const whole = createHash('sha256')
   const chunks: Chunk[] = []
@@ -120,7 +120,7 @@ const isOfSame = (content: Buffer, manifest: Manifest): boolean => {
   }
 }
 
-/** Finds a complete archive with this id. Used only by tests: a runner does not look for archives but packs the disk again. */
+/** Finds a complete archive with this id. Used only by tests. */
 export const findArchive = async (
   store: ObjectStore,
   sandboxId: string,

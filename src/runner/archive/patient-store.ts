@@ -3,13 +3,11 @@ import { setTimeout as wait } from 'node:timers/promises'
 import { ArchiveFailed } from './failed.ts'
 import type { ObjectStore } from './store.ts'
 
-/** Pauses between attempts, in milliseconds. Each attempt has a timeout too, so it may take minutes until the error is thrown. */
+/** Pauses between attempts, in milliseconds. Each attempt may take long too, until its timeout. */
 const standardWaitsMs = [200, 1_000, 3_000, 8_000]
 
 export const patient = (store: ObjectStore, waitsMs: readonly number[] = standardWaitsMs): ObjectStore => {
-  /**
-   * If the error is temporary and attempts are left, waits before the next attempt. Otherwise throws the error for the caller.
-   */
+  /** Waits before the next attempt. Throws the error if it is not temporary, or if no attempt is left. */
   const beforeAnother = async (error: unknown, tried: number, signal: AbortSignal | undefined) => {
     signal?.throwIfAborted()
     if (!(error instanceof ArchiveFailed) || error.why !== 'store down') throw error

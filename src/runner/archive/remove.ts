@@ -16,7 +16,7 @@ type RemoveParts = Owner & {
 const atOnce = 8
 const batchSize = 256
 
-/** Removes the archives of a sandbox or an image, except `keep`. If the runner is killed meanwhile, the call can be repeated. */
+/** Removes the archives of a sandbox or an image, except `keep`. An interrupted call can be repeated. */
 export const removeArchives = async ({ store, keep, signal, ...parts }: RemoveParts): Promise<void> => {
   const owner = ownerOf(parts)
   const needed = keep === undefined ? new Set<string>() : await keysOf(store, owner, keep, signal)

@@ -34,9 +34,7 @@ type UnpackParts = Owner & {
 type Streaming = Owner & Pick<UnpackParts, 'store' | 'onProgress' | 'signal'>
 
 const chunksAhead = 3
-/**
- * Name of a directory beside `upper` and `etc`. The disk is unpacked there and, when it is complete, moved to `upper` and `etc`.
- */
+/** Name of a directory beside `upper` and `etc`, where the disk is unpacked until it is complete. */
 const unfinished = 'unpacking'
 
 export const unpackDisk = async (parts: UnpackParts): Promise<void> => {
@@ -109,8 +107,7 @@ const unpackInto = async (
     await mkdir(place, { mode: 0o700 })
     await writeDisk(pieces, place, signal)
     const move = await check(place)
-    // Removes devices, setuid bits and capabilities that no sandbox may set. Only archives of older versions of the runner may
-    // contain them.
+    // Removes devices, setuid bits and capabilities that no sandbox may set. Only archives of older runners may contain them.
     await runCommand([launcher, ...step.disarm(place, uidBase, mostIds)], { background: true, timeoutMs: 600_000 })
     signal?.throwIfAborted()
     // Synced first, so that a disk with its final name is complete, even after a power cut.
@@ -137,7 +134,7 @@ const nameBase = async (place: string, image: string) => {
   await writeFile(path, image, { flag: 'wx', mode: 0o644 })
 }
 
-/** Name of a file in a disk's directory `etc`. The content of the file is the name of the disk's base image. */
+/** Name of the file in a disk's directory `etc` that contains the name of the disk's base image. */
 const nameOfBaseFile = 'image'
 /** Maximum size in KiB of the file `etc/image`, which the runner reads into memory. */
 const mostKiBOfName = 4
@@ -225,7 +222,7 @@ async function* storedChunks(parts: Streaming, { chunks }: Manifest): AsyncGener
   }
 }
 
-/** Yields the tar stream. The manifest and the hash of each chunk were verified, so the stream is complete and unchanged. */
+/** Yields the tar stream, which is complete and unchanged: the manifest and the chunks were verified. */
 async function* stream(parts: Streaming, manifest: Manifest) {
   let bytes = 0
   for await (const content of contentsOf(storedChunks(parts, manifest), manifest.chunks)) {

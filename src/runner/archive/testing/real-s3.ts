@@ -8,7 +8,7 @@ import { AwsV4Signer } from 'aws4fetch'
 import { request } from 'undici'
 import type { S3Address } from '#src/kit/store-address.ts'
 
-/** Why the tests with S3 cannot run on this machine. False if they can. `./alcove test` installs the package that they need. */
+/** Why the tests with S3 cannot run here, or false. `./alcove test` installs the package that they need. */
 export const withoutS3 = existsSync('/usr/lib/python3/dist-packages/swift/__init__.py') ? false : 'needs python3-swift'
 
 const accessKey = 'alcove:tests'
