@@ -205,7 +205,7 @@ export class AllImages {
       return true
     }
     if (template !== undefined) {
-      // Sandboxes that were made from this template have complete copies of its disk, so they do not need the template.
+      // Sandboxes that were made from this template have complete copies of its disk.
       await this.#removeTemplate(image, template)
       return true
     }

@@ -51,7 +51,7 @@ export class BuildLog implements Disposable {
     this.#waiting = ''
   }
 
-  /** Sends the rest of the log: the text that was not sent yet and, if the log was too long, its end. */
+  /** Sends what was not sent yet and, if the log was too long, its end. */
   [Symbol.dispose]() {
     this.#shortenEnd()
     const gap = this.#leftOut === 0 ? '' : `\n[log truncated: ${this.#leftOut} characters were left out here]\n`

@@ -16,7 +16,7 @@ import { type BuildAgent, type BuildHost, Workplace } from './workplace.ts'
 const GiB = 1024 ** 3
 /** Maximum number of lines of the Dockerfile that one build runs at the same time. */
 const linesAtOnce = 2
-/** Maximum size of the disks of all stages of a build together, as a multiple of the maximum size of the image. */
+/** Maximum size of the disks of all stages together, as a multiple of the image's maximum size. */
 const shareOfStages = 3
 
 export type BuildParts = {
@@ -262,7 +262,7 @@ export class Build {
     return opening
   }
 
-  /** Makes a sandbox from an image from which only files are copied. No line of the Dockerfile runs in this sandbox. */
+  /** Makes a sandbox from an image from which only files are copied. No line runs in it. */
   async #openImage(named: string): Promise<void> {
     const { bases } = this.#survey
     const name = stageName(this.#request.image, `from-${bases.length}`)
@@ -312,7 +312,7 @@ export class Build {
   }
 }
 
-/** Runs all steps one after the other. If some fail, the others still run, and then the first error is thrown. */
+/** Runs all steps one after the other, even after a failure. Then throws the first error. */
 const runAll = async (steps: readonly (() => Promise<void>)[]): Promise<void> => {
   const failures: unknown[] = []
   for (const step of steps) await step().catch((error: unknown) => failures.push(error))

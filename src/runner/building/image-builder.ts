@@ -33,10 +33,7 @@ export type BuildRequest = {
   onText?: (text: string) => void
   /** Images on this runner that FROM and `--from` may use. The keys are the names that the definition uses. */
   snapshots?: Definition['snapshots'] | undefined
-  /**
-   * Organization in whose line cache the build finds cached lines, and stores its own. Absent: the build neither uses nor caches
-   * lines.
-   */
+  /** Organization whose line cache the build uses. Absent: the build neither uses nor caches lines. */
   organizationId?: string | undefined
   /** Fetches the base image of a stage, or an image from which only files are copied. `files`: text that identifies its files. */
   bringBase: (image: string, source: BaseSource) => Promise<{ container: ContainerConfig; files: string }>

@@ -34,10 +34,7 @@ const standardLanes = {
   long: 3,
   /** Maximum number of images that are fetched or built at the same time for one organization. */
   longOfOne: 2,
-  /**
-   * Maximum number of quick tasks at the same time: snapshots of sandboxes, removals of images, and reports about images that
-   * are present.
-   */
+  /** Maximum number of quick tasks at a time: snapshots, removals, and reports about images that are present. */
   short: 4,
   /** Maximum number of images that are put into the object store at the same time. */
   storing: 1,
@@ -89,7 +86,7 @@ export class ImageKeeper implements Disposable {
     for (const [image, { working }] of this.#entries) if (!working && !names.has(image)) this.#entries.delete(image)
   }
 
-  /** Puts an image into the object store, if control asks for it. Control repeats its request until it gets the report. */
+  /** Puts an image into the object store, if control asks for it. Control asks again until it gets the report. */
   #store({ image, target, toStore, organizationId: owner }: ImageAssignment) {
     const { images, report, log, now } = this.#parts
     if (target === 'absent') this.#stores.get(image)?.aborter.abort()
@@ -150,8 +147,7 @@ export class ImageKeeper implements Disposable {
   }
 
   #ended(entry: Entry, working: AbortController, report: ImageReport | undefined) {
-    // While this work was running, a newer assignment may have replaced `entry` in `#entries`. Begin the work for the newer
-    // assignment now.
+    // Meanwhile, a newer assignment may have replaced `entry`. Begin the work for that one now.
     const latest = this.#entries.get(entry.assignment.image)
     if (latest?.working === working) delete latest.working
     delete entry.working
@@ -177,8 +173,8 @@ export class ImageKeeper implements Disposable {
         // The base image must be here first. It has an assignment of its own.
         if (images.find(image) === undefined && source && !images.hasBaseOf(source)) return undefined
         const known = images.find(image) ?? (source && (await images.bring({ ...assignment, source }, bringing)))
-        // If an assignment has no source, control assumes that the image is on this runner. After the report `absent`, control
-        // sends the source.
+        // An assignment without a source is for an image that control believes to be here. After `absent`, control sends the
+        // source.
         return known === undefined ? { image, state: 'absent' } : { image, state: 'present', ...known }
       }
       await this.#stores.get(image)?.done

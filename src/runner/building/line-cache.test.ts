@@ -105,10 +105,7 @@ suite('a line of a Dockerfile that has not changed', { skip }, () => {
     })
     return log
   }
-  /**
-   * Builds a definition. Returns the numbers of the lines that were cached, and the output of `command` in a sandbox of the
-   * image.
-   */
+  /** Builds a definition. Returns the numbers of the cached lines, and the output of `command` in a sandbox of the image. */
   const build = async (definition: string[], command = 'true', asked: Asked = {}) => {
     const wanted = await wantedOf(definition, { organizationId: 'one', ...asked })
     const log = await bring(wanted)

@@ -7,7 +7,7 @@ import { copyOf } from './mounts.ts'
 export type InputParts = {
   /** The files that the caller sent with the definition. */
   files: CopySource | undefined
-  /** Returns the cache key of the disk after the last line of a stage of the Dockerfile. Undefined if the key is unknown. */
+  /** Returns the cache key of the disk after a stage's last line. Undefined if the key is unknown. */
   keyOfStage: (index: number) => string | undefined
   /** Returns text that identifies an image: its digest, or the name of an image that never changes. */
   identityOf: (image: string) => Promise<string>
@@ -28,9 +28,7 @@ export const inputsOf = async (
   return known.length === inputs.length ? known : undefined
 }
 
-/**
- * Returns whether a line of a Dockerfile downloads a file or a repository whose content may differ from one build to the next.
- */
+/** Whether a line downloads a file or a repository whose content may differ from one build to the next. */
 export const mayChange = (step: BuildStep): boolean =>
   'copy' in step &&
   (step.copy.urls.length > 0 || step.copy.repository !== undefined) &&

@@ -49,7 +49,7 @@ const mountOne = async (each: Placed, index: number, mounting: Mounting): Promis
   else await copyTo(target, each, mounting)
   if (each.type === 'cache') await files.move(cache, target)
   return async () => {
-    // Moves the files of the cache mount back to `cache`, where the next line with this cache mount finds them.
+    // Moves the files back to `cache`, where the next line with this cache mount finds them.
     if (each.type === 'cache') await files.move(target, cache).catch((error: unknown) => refuseRemoved(target, error))
     else await remove(files, target)
     if (wasThere) await files.move(aside, target)
@@ -73,10 +73,7 @@ const missingAbove = async (files: Files, target: string): Promise<string[]> => 
   return missing
 }
 
-/**
- * Moves what is at the target to `aside`. If the disk cannot rename a directory of the image (EXDEV), copies the directory
- * instead.
- */
+/** Moves what is at the target to `aside`. A directory of the image that cannot be renamed (EXDEV) is copied instead. */
 const moveAside = async (target: string, aside: string, mounting: Mounting): Promise<boolean> => {
   const { files, signal, mostBytes } = mounting
   const there = await find(files, target)

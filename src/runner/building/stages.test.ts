@@ -364,8 +364,7 @@ suite('a definition with several stages', { skip }, () => {
       return path.startsWith('/files/') ? { status: 200, type: 'text/plain', body: content } : answer
     }
     const web = `http://${registry.host}`
-    // Makes 1500 nested directories. The unpacking must not look up each path from the root directory, because that would take
-    // minutes.
+    // 1500 nested directories: looking up each path from the root directory would take minutes.
     const deep = Array.from({ length: 1500 }, (_, at) => ({ path: 'd/'.repeat(at + 1), type: '5' as const }))
     const packed = tarOf([{ path: 'inner/file', content: 'packed\n' }, ...deep])
     const archive = execFileSync('xz', ['-c'], { input: packed })

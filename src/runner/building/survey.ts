@@ -12,7 +12,7 @@ import { keyAfter, keyOfBase } from './line-keys.ts'
 const GiB = 1024 ** 3
 
 const stageMark = '.stage-'
-/** Returns whether this is the name of an image or template that exists only during the build of a definition. */
+/** Whether an image or template of this name exists only during the build of a definition. */
 export const isStageName = (image: string): boolean => image.includes(stageMark)
 export const stageName = (image: string, of: string | number): string => `${image}${stageMark}${of}`
 
@@ -24,9 +24,7 @@ export type Looked = {
   stage: Stage
   steps: readonly BuildStep[]
   config: ContainerConfig
-  /**
-   * Image or template from which the stage's sandbox is made. Undefined: it is made from the disk of the stage that FROM names.
-   */
+  /** Image or template of the stage's sandbox. Undefined: the sandbox is made from the disk of the stage that FROM names. */
   from: string | undefined
   /** The base image of the disk of the stage, and text that identifies the files of that image. */
   base: { image: string; files: string }
@@ -50,9 +48,7 @@ type SurveyParts = {
   /** The files that the caller sent with the definition. */
   files: CopySource | undefined
   signal: AbortSignal
-  /**
-   * Called once for each stage of the Dockerfile that has cached lines. `looked`: the stage, and which of its lines are cached.
-   */
+  /** Called once for each stage that has cached lines. `looked`: the stage, and which of its lines are cached. */
   onKept: (looked: Looked) => void
 }
 
@@ -77,7 +73,7 @@ export class Survey {
     this.#onKept = onKept
   }
 
-  /** Returns what is known about a stage of the Dockerfile. Must be called only after `look` has resolved for that stage. */
+  /** Returns what is known about a stage. Must be called only after `look` has resolved for it. */
   get(index: number): Looked {
     return this.#looked.get(index) as Looked
   }
@@ -264,7 +260,7 @@ export class Survey {
     return index === root.index ? image : stageName(image, index)
   }
 
-  /** Returns the source of the base image of a stage of the Dockerfile. Undefined if the stage is built on another stage. */
+  /** Returns the source of a stage's base image. Undefined if the stage is built on another stage. */
   sourceOf({ from }: Stage): BaseSource | undefined {
     if (from === 'scratch') return { kind: 'scratch' }
     return 'stage' in from ? undefined : this.sourceNamed(from.image)
