@@ -67,7 +67,7 @@ const settleIntervalMs = 25
 const until = async (isSo: () => Promise<boolean>, otherwise: string) => {
   for (let attempt = 0; attempt < settleAttempts; attempt++) {
     if (await isSo()) return
-    // The first ten checks have no pause between them, because the kernel has usually killed or frozen the processes by then.
+    // The first ten checks have no pause between them, because the kernel is usually done by then.
     if (attempt >= 10) await delay(attempt < 20 ? 1 : settleIntervalMs)
   }
   throw new Error(otherwise)

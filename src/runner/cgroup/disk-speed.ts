@@ -12,10 +12,7 @@ import type { CgroupLayout } from './layout.ts'
 export type Device = { major: number; minor: number }
 export type DiskSpeed = Device & { bytesPerSecond: number }
 
-/**
- * Returns the block device of a file system. For a partition this is the whole disk, because the kernel cannot limit a
- * partition.
- */
+/** Returns the block device of a file system: the whole disk, because the kernel cannot limit a partition. */
 const deviceBelow = async (directory: string): Promise<Device> => {
   const source = await runCommand(['findmnt', '--noheadings', '--output', 'SOURCE', '--target', directory])
   // For a btrfs subvolume, findmnt prints the device and the name of the subvolume in brackets.

@@ -25,7 +25,7 @@ export const readNowIfThere = (path: string): string | undefined => {
   }
 }
 
-/** Writes to an existing file. If the cgroup is gone, this is an error, and no plain file is created in its place. */
+/** Writes to an existing file. Throws if the cgroup is gone, and creates no plain file in its place. */
 export const write = (path: string, value: string | number) => writeFile(path, String(value), { flag: 'r+' })
 
 /** Parses the lines `key value` of files such as `memory.events` and `cpu.stat`. */
