@@ -4,7 +4,7 @@ import { mostParts } from '#src/wire/contexts.ts'
 export type ContextLimits = {
   /** Maximum size in bytes of a context, in the form in which the caller sends it. */
   largestBytes: number
-  /** Maximum size in bytes of all contexts of one organization together, in the compressed form in which they are stored. */
+  /** Maximum size in bytes of all contexts of one organization together, compressed. */
   bytesOfOrganization: number
   contextsOfOrganization: number
   partsOfUpload: number

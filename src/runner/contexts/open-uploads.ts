@@ -8,10 +8,7 @@ export class OpenUploads {
   readonly #keptMs: number
   readonly #now: () => number
   readonly #bound: Budget
-  /**
-   * Open uploads. Key: `partsOf(name, id)`. The most recently used upload is last. Uploads that an earlier process began are not
-   * in this map.
-   */
+  /** Open uploads that this process began. Key: `partsOf(name, id)`. The most recently used upload is last. */
   readonly #open = new Map<string, { organizationId: string; at: number }>()
 
   constructor({ uploadsOfOrganization, uploads, uploadKeptMs }: ContextLimits, now: () => number) {

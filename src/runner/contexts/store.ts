@@ -76,7 +76,7 @@ export class ContextStore {
   }
 
   async #hashesOf(organizationId: string, beginning: string): Promise<string[]> {
-    // Most callers pass the whole hash of one context. In that case, no list from the object store is needed.
+    // Most callers pass the whole hash of one context, for which no list is needed.
     if (isContextName({ organizationId, hash: beginning })) return [beginning]
     const { hashes } = await this.#usageOf(organizationId)
     return [...hashes].filter((hash) => hash.startsWith(beginning)).sort()
