@@ -175,10 +175,7 @@ const ContextsInUseShape = Compile(UsedContexts)
 
 export const isContextsInUse = (value: unknown): value is ContextsInUse => ContextsInUseShape.Check(value)
 
-/**
- * An entry of control's list of this runner's sandboxes: a sandbox's assignment, and the state that control has recorded for the
- * sandbox.
- */
+/** An entry of control's list of sandboxes: the assignment, and the state that control has recorded. */
 export type ListedSandbox = { assignment: Assignment; state: SandboxState }
 
 /** An entry of control's list in which only the id is valid. The runner leaves that sandbox alone: it is no stranger. */

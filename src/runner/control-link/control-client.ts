@@ -127,7 +127,7 @@ export class ControlClient implements AsyncDisposable {
     return JSON.parse(text)
   }
 
-  /** Sends a report to control. Throws if control could not be reached or answered that it could not process the report now. */
+  /** Sends a report to control. Throws if control could not be reached, or cannot process the report now. */
   async tell({ sandboxId, ...report }: Report): Promise<Delivery> {
     const { statusCode, body } = await this.#request({
       method: 'PUT',
