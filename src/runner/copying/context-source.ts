@@ -28,7 +28,7 @@ export class ContextSource implements CopySource {
     this.#parts = parts
   }
 
-  /** Opens the files that came with a definition. Throws before the build begins if one of them is not in the object store. */
+  /** Opens the files that came with a definition. Throws if one of them is not in the object store. */
   static async open(parts: Parts): Promise<ContextSource> {
     const source = new ContextSource(parts)
     const { contexts, of } = parts

@@ -140,7 +140,7 @@ async function* archiveRecords(
   }
 }
 
-/** Reads the first bytes of a stream, which are needed to recognize an archive. The pieces of the stream may have any size. */
+/** Reads the first bytes of a stream, by which an archive is recognized. Pieces may have any size. */
 const headOf = async (pieces: AsyncIterator<Buffer>): Promise<Buffer> => {
   let head: Buffer = Buffer.alloc(0)
   while (head.length < headBytes) {

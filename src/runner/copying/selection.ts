@@ -68,10 +68,7 @@ export class WantedFiles {
 }
 
 export type Selection = {
-  /**
-   * Directories and symbolic links to create. All directories come before the links, and each directory before the directories in
-   * it.
-   */
+  /** Directories and links to create. Directories come first, each before the directories in it. */
   made: readonly CreatedEntry[]
   files: WantedFiles
   /**
@@ -98,10 +95,7 @@ export const asBytes = (text: string) => Buffer.from(text, 'utf8').toString('lat
 /** A file or directory that a source matches. `below`: the parent directories for `COPY --parents`, with a slash at the end. */
 type SourceMatch = { node: TreeNode; name: string; below: string }
 
-/**
- * Returns the part of a source's path before `/./`. `COPY --parents` does not create the directories of this part at the
- * destination.
- */
+/** Returns the part of a source's path before `/./`, which `COPY --parents` does not create at the destination. */
 const pivotOf = (source: string): string => {
   const at = source.indexOf('/./')
   return posix.resolve('/', at < 0 ? '' : asBytes(source.slice(0, at)))
@@ -113,7 +107,7 @@ const findAll = async (
   keepsParents: boolean,
   turns: EventLoopTurns,
 ): Promise<SourceMatch[]> => {
-  // `..` in a path cannot lead out of the files from which COPY copies: at their root, `..` has no effect.
+  // At the root of the files from which COPY copies, `..` has no effect.
   const path = posix.resolve('/', asBytes(source))
   if (path.length > longestPath) throw new NothingThere(source.slice(0, 100))
   const paths = isPattern(path) && tree.find(path) === undefined ? await tree.match(path, turns) : [path]

@@ -20,10 +20,7 @@ export type TarEntry = {
 type Unpacking = { entry: TarEntry; contents: AsyncIterable<Buffer> }
 
 const blockBytes = 512
-/**
- * Maximum size in bytes of all extended headers before an entry. A header without content counts too, because reading it takes
- * time.
- */
+/** Maximum size in bytes of all extended headers before an entry. Even an empty header counts, because reading it takes time. */
 const largestExtension = 1024 * 1024
 
 export const damagedTar = (why: string) => new ImageFailed('corrupted', `The files cannot be unpacked: ${why}.`)

@@ -44,10 +44,7 @@ export class Tree {
   readonly #keepsOwners: boolean
   #entries = 0
 
-  /**
-   * `keepsOwners`: files keep the owners that the tar entries name. Otherwise they get the owner that the COPY line names, or
-   * root.
-   */
+  /** `keepsOwners`: files keep the owners in the tar. Otherwise they get the owner that the COPY line names, or root. */
   constructor({ keepsOwners = false } = {}) {
     this.#keepsOwners = keepsOwners
   }
