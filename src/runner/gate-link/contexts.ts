@@ -26,7 +26,7 @@ const askOf = (contexts: ContextStore, request: GateRequest, body: Body): Promis
   }
 }
 
-/** Answers one request about contexts. If the object store fails, the error for the caller does not reveal where the store is. */
+/** Answers one request about contexts. No error for the caller reveals where the object store is. */
 export const askContexts = async (contexts: ContextStore, request: GateRequest, body: Body): Promise<unknown> => {
   try {
     return await askOf(contexts, request, body)
