@@ -11,10 +11,7 @@ const keyrings = /^\/usr\/share\/keyrings\/(debian|ubuntu)-archive-keyring\.(gpg
 
 const fallback: Distribution = { id: 'debian', codename: 'bookworm' }
 
-/**
- * Returns the distribution of the default image. A Debian or Ubuntu host gets an image of its own release, any other host
- * Debian.
- */
+/** Returns the distribution of the default image: the host's own release of Debian or Ubuntu, otherwise Debian. */
 export const distributionIn = (osRelease: string): Distribution => {
   const value = (name: string) => new RegExp(`^${name}="?([a-z0-9.-]+)"?$`, 'm').exec(osRelease)?.[1]
   const [id, codename] = [value('ID'), value('VERSION_CODENAME')]

@@ -38,10 +38,7 @@ export class Blobs {
     return new BlobsOfOrigin(this.#directory, origin, onUse)
   }
 
-  /**
-   * Protects a layer from removal until `release` has been called once for each call of `hold`. The layer need not be stored
-   * yet.
-   */
+  /** Protects a layer from removal until each call of `hold` had its `release`. The layer need not be stored yet. */
   hold(name: string): void {
     this.#held.set(name, (this.#held.get(name) ?? 0) + 1)
   }
@@ -69,7 +66,7 @@ export class Blobs {
     const all = (await this.#list()).sort((a, b) => a.usedAt - b.usedAt)
     const removed: string[] = []
     let bytes = all.reduce((sum, { size }) => sum + size, 0)
-    // The check for protection and the renaming happen in one turn of the event loop, so `hold` cannot be called between them.
+    // Check and renaming happen in one turn of the event loop, so `hold` cannot be called between them.
     const remove = (stored: Stored, why: 'unwanted' | 'surplus') => {
       const path = join(this.#directory, `.old-${randomUUID()}`)
       renameSync(stored.path, path)
