@@ -1,5 +1,4 @@
-// Tests the life of real sandboxes on this machine: start, stop, destroy and failures. Needs root; without root the suite is
-// skipped.
+// Tests the life of real sandboxes on this machine: start, stop, destroy and failures. Needs root.
 import assert from 'node:assert/strict'
 import { execFileSync } from 'node:child_process'
 import { mkdirSync, rmSync, truncateSync, writeFileSync } from 'node:fs'
