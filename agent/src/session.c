@@ -70,7 +70,9 @@ void session_release(struct session *session) {
 
 /* ---- writing to the shell, and reading its answers ---- */
 
-/* The descriptor on which the shell answers the agent. Bash scripts hardly use 251; a plain sh knows only one digit. */
+/*
+ * The descriptor on which the shell answers the agent. Bash scripts hardly use 251. A plain sh has only descriptors of one digit.
+ */
 int session_answer_fd(const struct session *session) { return session->flags & SESSION_BASH ? 251 : 9; }
 
 static void write_line(struct session *session) {
