@@ -98,7 +98,7 @@ export class Floors {
     return numbers(await runCommand(['nsenter', net, process.execPath, '-e', directClient(port, rounds)]))
   }
 
-  /** Copies a file through two `cat`s. Returns the ms until both have ended, and until the copy is synced. */
+  /** Copies a file through two `cat`s. Returns the ms until both `cat`s have ended, and until the copy is synced. */
   async cat(served: Served, sandbox: Sandbox, from: string, to: string): Promise<{ ended: number; synced: number }> {
     const [ended, synced] = numbers(await served.execute(sandbox, `python3 -c '${cats}' ${from} ${to}`))
     return { ended: ended!, synced: synced! }

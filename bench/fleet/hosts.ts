@@ -1,5 +1,5 @@
-// Simulates many hosts in one process. Each has a link to control, sends heartbeats and the use of its sandboxes, and reports each
-// assignment as done. `fleet.ts` starts this process, and reads its counters by messages.
+// Simulates many hosts in one process. Each has a link to control, reads its list of sandboxes, sends heartbeats and use, and
+// reports each assignment as done. `fleet.ts` starts this process, and reads its counters by messages.
 import { WebSocket } from 'ws'
 import { mostSamples } from '#src/wire/meter-reading.ts'
 import type { Assignment, FromRunner, ToRunner } from '#src/wire/runner-link.ts'
