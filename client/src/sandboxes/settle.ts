@@ -21,7 +21,7 @@ const failureOf = ({ name, state, errorReason }: Sandbox, wanted: readonly strin
   return new Failure(sentence, exitCodes.refused)
 }
 
-/** Fetches the sandbox until it is in one of the wanted states. Throws a Failure if it is in another state that lasts. */
+/** Fetches the sandbox until it is in one of the wanted states. Throws a Failure if it has failed, or stays in another state. */
 export const settle = async (
   api: Api,
   sandbox: Sandbox,
