@@ -83,7 +83,7 @@ void delete_subvolume(char **arg) {
   close(parent);
 }
 
-// snapshot FROM TO: makes a subvolume with the present contents of another one, at any size in the same time.
+// snapshot FROM TO: makes a subvolume with the present contents of another one. The time does not depend on its size.
 void make_snapshot(char **arg) {
   const char *name;
   struct btrfs_ioctl_vol_args_v2 args;
