@@ -1,5 +1,5 @@
-// Use of a sandbox keeps it from being stopped as idle (docs/reference/activity.md). Each kind of use has its own
-// sandbox. All run at the same time, for longer than the auto-stop interval of one minute.
+// Use of a sandbox keeps it from being stopped as idle (docs/reference/activity.md). All kinds of use run at once, each in a
+// sandbox of its own, for longer than the auto-stop interval.
 import assert from 'node:assert/strict'
 import { once } from 'node:events'
 import { type IncomingMessage, request } from 'node:http'
@@ -9,10 +9,7 @@ import { WebSocket } from 'ws'
 import { type Box, createBox, until } from './box.ts'
 import { type Platform, platform } from './harness.ts'
 
-/**
- * A server in the sandbox. It answers each request with only the head of a response, or with an upgrade to a WebSocket, and then
- * sends nothing more.
- */
+/** Answers each request with only the head of a response, or with an upgrade to a WebSocket, and then sends nothing more. */
 const silentServer = `
 import socket, threading
 def serve(connection):
@@ -33,8 +30,8 @@ while True:
 `
 
 /**
- * Begins to use a sandbox in one way, for example by a call that stays open, and resolves when this use has begun. The use should
- * last until `signal` is aborted. If it ends earlier, `over` is called with the reason.
+ * Resolves when a kind of use, for example an open call, has begun. It should last until `signal` is aborted. If it ends earlier,
+ * `over` is called with the reason.
  */
 type Use = (box: Box, signal: AbortSignal, over: (why: string) => void) => Promise<unknown>
 
@@ -50,9 +47,7 @@ suite('what counts as activity', { timeout: 420_000 }, () => {
   const urlOf = ({ id, record }: Box, path: string) => `${record['toolboxProxyUrl']}/${id}${path}`
   const bearer = () => ({ authorization: `Bearer ${alcove.key}` })
 
-  /**
-   * Returns a `Use` that makes one call to `path` and keeps it open. The sandbox must not answer this call before the test ends.
-   */
+  /** Returns a `Use` that keeps one call to `path` open. The sandbox must not answer it before the test ends. */
   const held =
     (path: string, body: object): Use =>
     async (box, signal, over) => {
@@ -221,8 +216,7 @@ suite('what counts as activity', { timeout: 420_000 }, () => {
           return { title, box }
         }),
       )
-      // The idle sandbox is created last. All other sandboxes are older, so if they still run when the idle sandbox is stopped, it
-      // is because they were used.
+      // The idle sandbox is the newest. If the others still run when it is stopped, it is because they were used.
       const idle = await create()
       await useWithoutCounting(idle, signal)
       await until(

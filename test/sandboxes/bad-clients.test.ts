@@ -22,10 +22,7 @@ after(async () => {
 const readers = 100
 const mostGrowthBytes = 50_000_000
 const measured = ['runner', 'gate'] as const
-/**
- * How many seconds each command runs. It writes 1 MB per second. The buffers between the command and its client cannot hold that
- * much output, so a client that does not read makes them full.
- */
+/** How many seconds each command writes 1 MB per second: more than all buffers on the way to its client can hold. */
 const secondsBusy = 6
 const busy = `for i in $(seq ${secondsBusy}); do head -c 1000000 /dev/zero; sleep 1; done`
 
@@ -38,10 +35,7 @@ suite('readers that are slower than the output', () => {
     return String(body['cmdId'])
   }
 
-  /**
-   * Opens a WebSocket that follows a command's log, and returns its TCP socket without reading from it. A WebSocket library is not
-   * used, because it would read everything.
-   */
+  /** Follows a command's log by a WebSocket, and returns the TCP socket unread. A WebSocket library would read everything. */
   const follow = async (session: string, commandId: string): Promise<Socket> => {
     const { hostname, port, pathname } = new URL(String(box.record['toolboxProxyUrl']))
     const socket = connect(Number(port), hostname)
@@ -96,10 +90,7 @@ suite('readers that are slower than the output', () => {
 const programs = ['control', 'gate', 'runner', 'postgres', 'ssh-gateway'] as const
 const warning = 40
 
-/**
- * Two servers in the sandbox that break HTTP: one answers with bytes that are not HTTP, the other closes each connection without an
- * answer.
- */
+/** Two servers in the sandbox: one answers with bytes that are not HTTP, the other closes each connection without an answer. */
 const badServers = `python3 - <<'END' >/dev/null 2>&1 &
 import socket, threading
 def serve(port, answer):
@@ -128,15 +119,14 @@ suite('the logs of the programs', () => {
   })
 
   test('no mistake of a client causes a warning, or more than five lines, in the logs of the programs', async () => {
-    // The first call to the server's OpenID issuer logs a warning that this version of Node has no long-term support. No
-    // client caused that warning, so the test makes this call before it checks the logs.
+    // The server's first OpenID call logs a warning about this version of Node. No client caused that, so make this call first.
     await fetch(`${alcove.url}/oidc/.well-known/openid-configuration`)
     const wrong: string[] = []
     let from = sizes()
     const faults = faultsOf(alcove, box)
     /**
-     * Checks the lines that the programs have logged since the last check, when the test made the mistake `what`. A line that is
-     * logged too late for this check is checked with the next mistake.
+     * Checks the lines logged since the last check, during the mistake `what`. A line that comes too late counts for the next
+     * mistake.
      */
     const look = (what: string, most = 5) => {
       for (const [index, program] of programs.entries()) {
@@ -150,8 +140,7 @@ suite('the logs of the programs', () => {
       await commit()
       look(what)
     }
-    // The server must still answer. Then `look` checks the logs one more time, because lines about the last mistake may have been
-    // logged late.
+    // The server must still answer. Lines about the last mistake may have come late, so look at the logs again.
     assert.equal((await alcove.api('GET', '/sandbox')).status, 200)
     await until('the sandbox answers', async () => (await box.toolbox('GET', '/user-home-dir')).status === 200)
     look('the end')

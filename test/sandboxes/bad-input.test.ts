@@ -30,8 +30,7 @@ suite('bad input', () => {
     const body = JSON.stringify({ command: 'x'.repeat(10_000_000), name: 'y' })
     for (const url of [`${alcove.url}/api/sandbox`, `${box.record['toolboxProxyUrl']}/${box.id}/process/execute`]) {
       const reply = await raw(url, body).catch((error) => error as Error)
-      // The server may answer and close the connection before it has read the whole body. A client that still sends the body then
-      // gets an error instead of the answer.
+      // The server may answer and close the connection early. A client that still sends its body then gets an error.
       if (!(reply instanceof Error)) assert.equal(reply.status, 413, url)
     }
     assert.equal(await box.run('echo up'), 'up')

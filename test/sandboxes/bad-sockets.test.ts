@@ -1,5 +1,5 @@
-// Mistakes that clients make with the WebSockets of the toolbox. The calls go through the gate to a real sandbox. Each
-// mistake gets the documented answer, and other clients notice nothing.
+// Mistakes of clients with the toolbox's WebSockets, through the gate to a real sandbox. Each gets the documented answer, and other
+// clients notice nothing.
 import assert from 'node:assert/strict'
 import { after, before, suite, test } from 'node:test'
 import type { Daytona, Sandbox } from '@daytona/sdk'

@@ -1,5 +1,4 @@
-// A real browser for tests of previews: Debian's Chromium. It opens previews below a domain name that only the tests have, through
-// a reverse proxy with TLS.
+// Debian's Chromium for tests of previews. It opens them through a reverse proxy with TLS, below a domain that only the tests have.
 import { execFileSync } from 'node:child_process'
 import { once } from 'node:events'
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
@@ -11,9 +10,7 @@ import { join } from 'node:path'
 import type { Duplex } from 'node:stream'
 import { type Browser, chromium } from 'playwright-core'
 
-/**
- * The domain of the previews. The browser gets the address of this domain as an option when it starts, so it asks no DNS server.
- */
+/** The domain of the previews. The browser gets its address as an option, so it asks no DNS server. */
 export const domain = 'preview.example.test'
 /** Host name of a web site that does not belong to Alcove. Its pages show previews in frames. */
 export const foreign = 'foreign.example.net'
@@ -41,8 +38,8 @@ const makeCertificate = () => {
 }
 
 /**
- * Starts a TLS proxy for every host name. Calls to `foreign` are answered with a page that contains a frame. The query parameter
- * `frame` is the URL in the frame. All other calls go to the gate.
+ * Starts a TLS proxy for every host name. `foreign` answers with a page that shows the URL of the query parameter `frame` in a
+ * frame. All other calls go to the gate.
  */
 const startTls = async (proxy: URL) => {
   const server = createServer(makeCertificate())

@@ -5,10 +5,7 @@ import { makeImage, type TarEntry, tarOf } from '#src/runner/images/testing/oci-
 const busybox = '/bin/busybox'
 const applets = ['sh', 'cat', 'ls', 'echo', 'mkdir', 'stat', 'md5sum', 'readlink', 'sleep']
 
-/**
- * The reason to skip a test if this machine cannot make the image, because busybox is not installed. False if it can make the
- * image.
- */
+/** The reason to skip a test if this machine has no busybox for the image, and otherwise false. */
 export const noBusybox = existsSync(busybox) ? false : 'needs busybox-static'
 
 export const makeBusyboxImage = (config: Record<string, unknown> = {}) => {

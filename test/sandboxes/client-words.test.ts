@@ -1,15 +1,12 @@
-// Some packages that use the SDK search error messages for certain words. These tests check that the errors of a real server have
-// the words for which `@computesdk/daytona` 1.7.32, `@mastra/daytona` 0.4.1 and `@langchain/daytona` 0.1.2 search.
-// guide-frameworks.test.ts runs the packages themselves.
+// Some packages that use the SDK search error messages for words. The errors of a real server must have the words of
+// `@computesdk/daytona` 1.7.32, `@mastra/daytona` 0.4.1 and `@langchain/daytona` 0.1.2. guide-frameworks.test.ts runs the packages
+// themselves.
 import assert from 'node:assert/strict'
 import { after, before, suite, test } from 'node:test'
 import { Daytona, type Sandbox } from '@daytona/sdk'
 import { type Platform, platform } from './harness.ts'
 
-/**
- * Returns the kind of failure that a framework, such as Mastra, recognizes by words in the error's message. Undefined if the
- * framework recognizes none.
- */
+/** Returns the kind of failure that a framework, such as Mastra, recognizes by words in the error's message. */
 type Reading = (error: Error) => string | undefined
 
 const includes = (error: Error, ...words: string[]) => words.some((word) => error.message.includes(word))

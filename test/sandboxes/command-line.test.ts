@@ -1,5 +1,4 @@
-// Tests the bundled program of the npm package `client` with a real server. It runs as a child process, without a terminal
-// except in the tests that make a terminal with script(1).
+// Tests the bundled program of the npm package `client` with a real server. Only some tests give it a terminal, by script(1).
 import assert from 'node:assert/strict'
 import { execFileSync } from 'node:child_process'
 import { once } from 'node:events'
@@ -450,10 +449,7 @@ suite('the package of the command line', () => {
     }).ended
   }
   const isRecent = (path: string) => existsSync(path) && /^v[2-9]\d/.test(execFileSync(path, ['--version']).toString())
-  /**
-   * Path of a Node that is installed on this machine, if it has at least version 20. Otherwise, path of the Node of this
-   * checkout.
-   */
+  /** A Node of this machine with at least version 20, or else the Node of this checkout. */
   const otherNode = ['/usr/bin/node', '/usr/local/bin/node'].find(isRecent) ?? process.execPath
 
   test('the npm package of the command line needs no other packages, and runs with the machine’s Node', async () => {

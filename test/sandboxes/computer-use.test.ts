@@ -1,5 +1,5 @@
-// Tests computer use with the public SDK, in sandboxes of the built-in snapshot `desktop`. The image of this snapshot
-// is built once for this file, from packages of Debian's mirror.
+// Tests computer use with the public SDK, in the built-in snapshot `desktop`. Its image is built once for this file, from Debian's
+// mirror.
 import assert from 'node:assert/strict'
 import { execFileSync } from 'node:child_process'
 import { lookup } from 'node:dns/promises'
@@ -44,8 +44,7 @@ suite('computerUse of the SDK', () => {
   let sandbox: Sandbox
   const desk = mkdtempSync(join(tmpdir(), 'alcove-desktop-'))
   before(async () => {
-    // Allows sandboxes to connect to the mirror of Debian's packages. The mirror may be in a private network, and by default
-    // sandboxes cannot connect to private networks.
+    // Allow sandboxes to connect to Debian's mirror. It may be in a private network, which is forbidden by default.
     const mirror = await lookup('deb.debian.org', { all: true, family: 4 })
     const env = { ALCOVE_OPEN_NETWORKS: mirror.map(({ address }) => address).join(',') }
     alcove = await platform({ own: true, env })
@@ -218,8 +217,8 @@ Gtk.main()
   test('a browser shows a sandbox’s desktop (noVNC) at a signed preview URL, and not at an unsigned URL', async () => {
     const { url, token } = await sandbox.getSignedPreviewUrl(6080, 600)
     const at = new URL(url)
-    // Browsers connect to this machine for every name below `localhost`, but Node does not on every machine. So the test connects
-    // to 127.0.0.1, and sends the name in the header `Host`.
+    // Not every Node connects to this machine for names below `localhost`, as browsers do. So the name is only in the header
+    // `Host`.
     const answer = await once(get(`http://127.0.0.1:${at.port}/vnc.html`, { headers: { host: at.host } }), 'response')
     const page = answer[0] as IncomingMessage
     assert.deepEqual([page.statusCode, (await page.toArray()).join('').includes('noVNC')], [200, true])
@@ -260,8 +259,7 @@ Gtk.main()
     const find = async () => (await computerUse.accessibility.findNodes({ scope: 'all', name: 'Send' })).matches ?? []
     await until('accessibility works on the new display', async () => {
       if ((await find()).length > 0) return true
-      // `findNodes` finds the form (form.py) only if the form was started after the accessibility bus. So the test restarts the
-      // form until it is found.
+      // `findNodes` finds the form (form.py) only if the accessibility bus was there first. So restart the form until it is found.
       await run('pkill -f form.py; python3 /tmp/form.py >/dev/null 2>&1 &')
       await new Promise((resolve) => setTimeout(resolve, 1500))
       return false

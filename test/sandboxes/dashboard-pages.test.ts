@@ -1,6 +1,6 @@
-// Opens every page of the dashboard in Chromium, with the light and the dark theme, on a wide and a narrow screen. axe, a program
-// that checks accessibility, must find no violations of WCAG AA. No page may be wider than the screen, and the browser must report
-// no errors. The test stores a picture of each page in `.alcove/pictures`, for people to look at.
+// Opens every page of the dashboard in Chromium, in both themes, on a wide and a narrow screen. axe, a program that checks
+// accessibility, must find no violations of WCAG AA. No page may be wider than the screen or report errors. Pictures of all pages
+// are in `.alcove/pictures`, for people to look at.
 import assert from 'node:assert/strict'
 import { mkdirSync, readFileSync } from 'node:fs'
 import { createRequire } from 'node:module'
@@ -20,10 +20,7 @@ const pages = [
   ...['sandboxes', 'snapshots', 'warm-pools', 'volumes', 'secrets', 'registries', 'keys', 'members', 'usage'],
   ...['webhooks', 'audit', 'identity-providers', 'organization', 'regions', 'account', 'api'],
 ]
-/**
- * Maximum number of times that axe, a program that checks accessibility, checks a page. Only the violations that the last check
- * finds fail the test.
- */
+/** How many times, at most, axe checks a page for accessibility. Only violations in the last check fail the test. */
 const mostLooks = 6
 const tabs = ['overview', 'terminal', 'files', 'logs', 'ports', 'forks', 'settings']
 
@@ -62,8 +59,8 @@ suite('the pages of the dashboard', () => {
   }
 
   /**
-   * Returns the accessibility violations of the page. If there are some, checks the page again, because the terminal and
-   * Swagger UI take the colours of a new theme a little later than the page.
+   * Returns the page's lasting accessibility violations. Checks again, because the terminal and Swagger UI take a new theme's
+   * colours late.
    */
   const listLastingBarriers = async (): Promise<string[]> => {
     for (let look = 1; ; look += 1) {

@@ -1,4 +1,4 @@
-// Tests the page of one sandbox in Chromium, with a real sandbox: its files, its logs, and names and output of a hostile sandbox.
+// Tests the dashboard's page of a real sandbox in Chromium: its files, its logs, and names and output of a hostile sandbox.
 import assert from 'node:assert/strict'
 import { after, before, suite, test } from 'node:test'
 import type { Browser } from 'playwright-core'

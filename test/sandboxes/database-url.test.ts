@@ -50,9 +50,8 @@ suite('a server with an external PostgreSQL and without sudo', () => {
     await database?.stop()
   })
 
-  // Must be the first test. It compares what is on the host before it makes its sandboxes and after it has deleted them. After
-  // earlier tests, the comparison would be wrong, because the server keeps the network namespaces of deleted sandboxes for new
-  // ones.
+  // Must be the first test, because it compares the host before and after its sandboxes. The server keeps network namespaces of
+  // earlier tests' sandboxes for new ones.
   test('a sandbox in any of the 21 states can be deleted within ten seconds, and leaves nothing on the host', async () => {
     const data = dataDirectoryAt(alcove.data)
     const store = join(alcove.data, 'archive')
@@ -63,8 +62,7 @@ suite('a server with an external PostgreSQL and without sudo', () => {
     for (let at = 0; at < states.length; at += 3) await Promise.all(states.slice(at, at + 3).map(create))
     await Promise.all([...boxes].map(([state, box]) => reach(alcove, box, state)))
     assert.ok(filesBelow(store).length > 0 && listUnnamedTraces(data).length > before.length)
-    // API calls have brought sandboxes into the states in `ways`. The test writes the other states into the database, because most
-    // of them last only for a short time, or follow a fault.
+    // API calls have made the states in `ways`. The others go into the database, because most are short or follow a fault.
     for (const [state, { id }] of boxes) {
       if (ways[state] === undefined)
         await db.sql`
@@ -85,8 +83,7 @@ suite('a server with an external PostgreSQL and without sudo', () => {
     }
     assert.deepEqual(await alcove.leftovers(), [])
     assert.deepEqual(filesBelow(store), [])
-    // btrfs removes the limits of a deleted disk only when it next writes its changes to the device. This command makes it write
-    // them now.
+    // btrfs removes the limits of a deleted disk only at its next write to the device, which this causes.
     execFileSync('btrfs', ['filesystem', 'sync', join(data.runner, 'pool')])
     const left = () => listUnnamedTraces(data).filter((line) => !before.includes(line))
     await until('no limit and no rule is left', () => left().length === 0, goneWithinSeconds).catch((error) => {
@@ -115,8 +112,7 @@ suite('a server with an external PostgreSQL and without sudo', () => {
       return status === 200
     })
 
-    // A runner must refuse to start with a database in which its sandboxes are missing. Control would not list these sandboxes
-    // then, and the runner would remove them after a day.
+    // A runner must not start with a database without its sandboxes: after a day, it would remove those that control does not list.
     const other = await startTestPostgres()
     try {
       await alcove.stop()

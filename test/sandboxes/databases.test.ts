@@ -1,5 +1,5 @@
-// Databases in a sandbox must keep all committed rows after each verb that stops the sandbox or copies its disk. After that verb,
-// the databases must start.
+// Databases in a sandbox must keep all committed rows after each verb that stops the sandbox or copies its disk, and must then
+// start.
 import assert from 'node:assert/strict'
 import { after, before, suite, test } from 'node:test'
 import { type Box, boxOf, createBox, until } from './box.ts'

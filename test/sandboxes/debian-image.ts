@@ -18,10 +18,7 @@ import { endWithUs } from '#src/runner/images/end-with-us.ts'
 import { defaultRecipe, mmdebstrapCommand } from '#src/runner/images/recipe.ts'
 import { makeImage } from '#src/runner/images/testing/oci-image.ts'
 
-/**
- * The directory in which test runs store the files of the image for later test runs. The files are made anew each month, so that
- * they contain the current packages of the distribution.
- */
+/** The image's files for later test runs. They are made anew each month, to contain the distribution's current packages. */
 const stored = '/var/cache/alcove-tests'
 
 const pathOf = (command: readonly string[]) => {
@@ -55,9 +52,6 @@ const filesOf = async (packages: readonly string[]): Promise<Buffer> => {
   return stdout
 }
 
-/**
- * Makes an image of a minimal Debian or Ubuntu with these packages. This takes about 30 seconds if no earlier test run has stored
- * its files.
- */
+/** Makes an image of a minimal Debian or Ubuntu with these packages. Without stored files, this takes about 30 seconds. */
 export const makeDebianImage = async (packages: readonly string[]) =>
   makeImage({ layers: [await filesOf(packages)], layerKind: 'layer.v1.tar+zstd', config: { Cmd: ['bash'] } })

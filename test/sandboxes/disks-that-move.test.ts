@@ -1,6 +1,5 @@
-// Archive, restore, fork and snapshot all copy the disk of a sandbox. These tests make the copy fail: the runner's pool
-// is full, or the archive store is unreachable, full or damaged. Some tests have a second runner on the server, and
-// move a sandbox from one runner to the other.
+// Archive, restore, fork and snapshot copy a sandbox's disk. These tests make the copy fail: the runner's pool is full, or the
+// archive store is unreachable, full or damaged. Some move a sandbox to a second runner.
 import assert from 'node:assert/strict'
 import { execFileSync } from 'node:child_process'
 import {
@@ -31,12 +30,10 @@ let joining: Promise<JoinedRunner> | undefined
 before(async () => {
   place = mkdtempSync(join(tmpdir(), 'alcove-store-'))
   store = join(place, 'store')
-  // The runner's pool is small, so that a test can fill it. With this overcommit, control places more sandboxes on the runner than
-  // its disk space allows.
+  // A test can fill the small pool. This overcommit lets control place more sandboxes on the runner than its disk space allows.
   const env = { ...storeIn(store), ALCOVE_OVERCOMMIT: '64,8,10000' }
   alcove = await platform({ own: true, image: 'small', env, prepare: prepareSmallPool })
-  // Writes the file `made-on` into the default image of the first runner. A test reads this file in a sandbox that has moved, to
-  // see which runner's image is the base of its disk.
+  // Marks the first runner's default image. In a sandbox that has moved, the file `made-on` shows whose image is below its disk.
   writeFileSync(join(alcove.data, 'runner/images/default/rootfs/etc/made-on'), 'local')
   joining = joinRunner(alcove, 'second', storeIn(store))
   joining.catch(() => {})
@@ -69,14 +66,10 @@ const ask = async (box: Box, verb: string, state: string) => {
   if (verb === 'start') await new Promise((resolve) => setTimeout(resolve, 1100))
 }
 
-/**
- * Lists the complete files in the store. A file that is still being written is not in the list, because it has no name
- * yet.
- */
+/** Lists the complete files in the store. A file that is still being written has no name yet. */
 const filesInStore = () =>
   (existsSync(store) ? execFileSync('find', [store, '-type', 'f'], { encoding: 'utf8' }).split('\n') : [])
-    // Files named `base-…` are left out, because the store keeps the default image of a runner as long as the runner has this
-    // image.
+    // The store keeps a runner's default image (`base-…`) as long as the runner has this image.
     .filter((path) => path !== '' && !path.includes('/images/base-'))
 const isEmptyStore = () => filesInStore().length === 0
 
@@ -98,8 +91,7 @@ const hasItsFile = async (box: Box) => {
 }
 
 /**
- * Calls a verb that the API accepts, but that then fails on the runner. Waits until the sandbox is back in the state `rests`.
- * Returns the reason of the failure.
+ * Calls a verb that the API accepts but that fails on the runner. Returns the reason when the sandbox is back in the state `rests`.
  */
 const askInVain = async (box: Box, verb: string, rests: string) => {
   assert.equal((await alcove.api('POST', `/sandbox/${box.id}/${verb}`)).status, 200)

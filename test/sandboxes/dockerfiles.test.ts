@@ -1,5 +1,5 @@
-// Builds the ten Dockerfiles of docs/reference/dockerfiles.md. Their base images come from a registry on loopback: a
-// Debian system that mmdebstrap makes, and an image with busybox.
+// Builds the ten Dockerfiles of docs/reference/dockerfiles.md. Their base images, a Debian system from mmdebstrap and one with
+// busybox, come from a registry on loopback.
 import assert from 'node:assert/strict'
 import { execFileSync } from 'node:child_process'
 import { after, before, suite, test } from 'node:test'
@@ -34,8 +34,8 @@ const files: TarEntry[] = [
 type Pattern = { name: string; lines: string[]; command: string; says: string }
 
 /**
- * Returns Dockerfiles, each with a command to run in the image and the output that it must print. `base` is the image of the
- * Debian system, `tool` is an image with busybox.
+ * Returns Dockerfiles, each with a command for the image and the output that it must print. `base`: the Debian system. `tool`: an
+ * image with busybox.
  */
 const patternsOn = ({ base, tool }: { base: string; tool: string }): Pattern[] => [
   {

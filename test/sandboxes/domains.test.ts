@@ -1,5 +1,5 @@
-// Tests a sandbox's list of allowed domains on a real server, with the public SDK. The server runs in a network
-// namespace with a simulated Internet, which has its own names and addresses.
+// Tests a sandbox's allowed domains with the public SDK. The server runs in a network namespace with a simulated Internet of its
+// own names and addresses.
 import assert from 'node:assert/strict'
 import { mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'

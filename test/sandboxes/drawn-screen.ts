@@ -1,12 +1,8 @@
-// Computes from a program's output what a terminal shows, so that a test can check what a person would see. Supports only those
-// escape sequences of xterm (ECMA-48) that the tested programs use. Any other sequence fails the test, because the computed screen
-// would be wrong.
+// Computes from a program's output what a person would see on a terminal. Supports only the escape sequences of xterm (ECMA-48)
+// that the tested programs use. Any other sequence fails the test, because the screen would be wrong.
 import assert from 'node:assert/strict'
 
-/**
- * Matches one escape sequence: ESC, and then a CSI sequence, an OSC or DCS text up to its end, the choice of a
- * character set, or another single letter.
- */
+/** Matches ESC and then a CSI sequence, a whole OSC or DCS text, the choice of a character set, or another single letter. */
 const sequence = /^\x1b(?:\[([<=>?]?)([\d;:]*)([ -/]*)([@-~])|[\]P][^\x07\x1b]*(?:\x07|\x1b\\)|[()*+#%].|[^[\]P()*+#%])/
 /** Last letters of the sequences that change no text on the screen: modes, colors, queries and cursor shapes. */
 const unseen = new Set('mhlnctqpuxy')

@@ -1,5 +1,4 @@
-// Mistakes that a client can make, such as an incomplete call, or bytes that belong to no protocol. Tests make each mistake at a
-// real server.
+// Mistakes of clients, such as an incomplete call, or bytes of no protocol. Tests make each at a real server.
 import { once } from 'node:events'
 import { connect } from 'node:net'
 import type { Duplex } from 'node:stream'

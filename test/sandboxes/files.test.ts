@@ -1,5 +1,4 @@
-// Tests all file calls of the public SDK in a real sandbox. Also tests cases that only a real sandbox has, such as files larger
-// than memory, and a full disk.
+// Tests all file calls of the public SDK in a real sandbox, also with files larger than memory and on a full disk.
 import assert from 'node:assert/strict'
 import { createHash } from 'node:crypto'
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
@@ -50,10 +49,7 @@ suite('files', () => {
       ...init,
     } as RequestInit)
 
-  /**
-   * Counts unfinished uploads. The file of such an upload has no name yet, so the function searches the open files of all
-   * processes. It leaves out the files that the agent has open for itself.
-   */
+  /** Counts unfinished uploads. Their files have no names yet, so it searches the open files of all processes except the agent. */
   const halfFiles = async (box: Box) =>
     (
       await box.try(

@@ -7,7 +7,7 @@ import { markAsOurs } from '#src/up/data-directory.ts'
 /** Size of the pool: just enough for the default image and a few sandboxes. */
 const poolBytes = 1536 * 1024 ** 2
 
-/** Makes the small pool in a new data directory before the runner starts. A runner that finds a pool uses it, and makes none. */
+/** Makes the small pool before the runner starts, because a runner uses a pool that it finds. */
 export const prepareSmallPool = (directory: string): void => {
   const runner = join(directory, 'runner')
   mkdirSync(runner, { recursive: true })
@@ -15,8 +15,7 @@ export const prepareSmallPool = (directory: string): void => {
   const image = join(runner, 'pool.img')
   closeSync(openSync(image, 'w', 0o600))
   truncateSync(image, poolBytes)
-  // With `--mixed`, data and metadata use the same space of the disk. So when files have filled the pool, btrfs cannot write
-  // metadata either.
+  // With `--mixed`, data and metadata share the space of the disk. So when files fill the pool, btrfs cannot write metadata either.
   execFileSync('mkfs.btrfs', ['--quiet', '--mixed', '--data', 'single', '--metadata', 'single', image])
 }
 
@@ -36,10 +35,7 @@ const write = (path: string, bytes: number) => {
   }
 }
 
-/**
- * Fills the pool completely. While it reserves space for a file, btrfs needs more space than the file uses afterwards. So several
- * rounds are necessary.
- */
+/** Fills the pool completely, in several rounds: btrfs reserves more space for a file than the file uses afterwards. */
 export const fillPool = (directory: string): void => {
   const pool = join(directory, 'runner/pool')
   // Waits until btrfs has freed the space of deleted disks. If it freed space later, the pool would not stay full.

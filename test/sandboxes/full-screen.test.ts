@@ -1,5 +1,5 @@
-// Checks what full-screen programs show directly after a resize of their terminal. The programs are `top` of the
-// sandbox's image, and the Vim of this machine, which is copied into the sandbox because the image has none.
+// Checks what full-screen programs show directly after a resize of their terminal: the image's `top`, and this machine's Vim, which
+// is copied into the sandbox.
 import assert from 'node:assert/strict'
 import { execFileSync } from 'node:child_process'
 import { realpathSync } from 'node:fs'
@@ -67,10 +67,7 @@ suite('programs that draw on the whole screen', () => {
     return { pty, shows, resize }
   }
 
-  /**
-   * Whether the shell shows its prompt. Tests wait for the prompt before they type, because a full-screen program that is ending
-   * may discard typed text.
-   */
+  /** Whether the shell shows its prompt. Before that, an ending full-screen program may discard typed text. */
   const isPrompt = (lines: string[]) => lines.some((line) => line.endsWith(':~$'))
 
   const endsWith0 = async (pty: PtyHandle) => {
@@ -129,8 +126,7 @@ suite('programs that draw on the whole screen', () => {
           processes.filter((line) => /x+\+$/.test(line) && line.length === cols - 1).length > 5
         )
       }
-    // With this delay of an hour, `top` draws again only after a resize. With the default delay, it would also draw every
-    // few seconds.
+    // With a delay of an hour, `top` draws again only after a resize, and not every few seconds.
     await pty.sendInput('top -c -d 3600\n')
     await shows('80x24', isTop({ cols: 80, rows: 24 }))
     for (const size of sizes) {

@@ -1,5 +1,5 @@
-// Runs the programs of the guide on coding agents as they are printed there. They start real coding agents in a sandbox. The server
-// runs in a network namespace with a simulated Internet. There, the model APIs always answer "hello", and there is an npm registry.
+// Runs the programs of the guide on coding agents as they are printed there, with real coding agents. The server runs in a network
+// namespace with a simulated Internet, where model APIs answer "hello" and an npm registry exists.
 import assert from 'node:assert/strict'
 import { mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -55,8 +55,8 @@ if (!isPrivateHost) {
 
     const runPrinted = async (name: string, env: Record<string, string> = {}) => {
       const program = programs.get(name) ?? assert.fail(`the guide has no ${name}`)
-      // The printed program uses the public npm registry. The test makes it use the simulated registry, by HTTP without TLS,
-      // because the sandbox does not trust the certificates of the simulated Internet.
+      // The simulated npm registry takes the place of the public one. The sandbox does not trust its certificates, so it has no
+      // TLS.
       writeFileSync(join(desk, name), program.replace('npm install -g', `npm install -g --registry http://${address}/`))
       const here = { DAYTONA_API_URL: `${server.url}/api`, DAYTONA_API_KEY: server.key }
       const { code, output } = await runProgram(process.execPath, [name], { cwd: desk, env: { ...here, ...env } })

@@ -1,6 +1,5 @@
-// Runs real development servers in a sandbox, and calls them by the host name of a preview. By default, most of them refuse this
-// name. docs/guides/development-servers.md describes two remedies, which are tested here: the label `preview-host` of the sandbox,
-// and settings of the development server.
+// Calls real development servers in a sandbox by the host name of a preview, which most refuse by default. Tests the two remedies
+// of docs/guides/development-servers.md: the sandbox's label `preview-host`, and settings of the development server.
 import assert from 'node:assert/strict'
 import { once } from 'node:events'
 import { mkdtempSync, rmSync } from 'node:fs'
@@ -141,9 +140,7 @@ suite('the guide on development servers', () => {
 
   const hostOf = (name: Name) => `${servers[name].port}-${sandbox.id}.sandboxes.example.net`
   const gate = () => new URL(sandbox.toolboxProxyUrl)
-  /**
-   * Returns the headers of a call that a page of a development server makes, as a reverse proxy with TLS sends them to the gate.
-   */
+  /** Returns the headers of a call by a development server's page, as a reverse proxy with TLS sends them to the gate. */
   const headersFor = (name: Name) => ({
     host: hostOf(name),
     origin: `https://${hostOf(name)}`,

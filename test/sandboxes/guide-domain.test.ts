@@ -1,5 +1,5 @@
-// Tests the guide docs/guides/domain.md, which shows how to serve previews under a domain. Runs both reverse proxies that the
-// guide describes, with the configuration in the guide, in front of a server that is started with the guide's variables.
+// Tests docs/guides/domain.md, on previews under a domain. Runs both of its reverse proxies, with its configuration, in front of a
+// server with its variables.
 import assert from 'node:assert/strict'
 import { once } from 'node:events'
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
@@ -18,10 +18,7 @@ const programs = programsOf(page)
 const api = 'alcove.example.com'
 const gate = 'sandboxes.example.net'
 
-/**
- * A Python server for a preview. `/slow` sends its last piece only after a call to `/go`. Other paths answer with the call's
- * headers.
- */
+/** A Python server for a preview. `/slow` sends its last piece only after a call to `/go`. Other paths show the call's headers. */
 const inside = `
 import http.server, json, threading
 going = threading.Event()
@@ -114,8 +111,7 @@ suite('the guide on previews behind a domain', () => {
           const slow = await proxy.call({ ...preview, path: '/slow' })
           const pieces = slow.setEncoding('utf8')[Symbol.asyncIterator]()
           assert.equal((await pieces.next()).value, 'first')
-          // The server sends the last piece only after this call. The first piece has arrived before the call, so the proxy has not
-          // waited for the last piece.
+          // The server sends the last piece only after this call, so the proxy has not held the first piece back for it.
           ;(await proxy.call({ ...preview, path: '/go' })).resume()
           assert.equal((await pieces.next()).value, 'last')
 

@@ -1,5 +1,5 @@
-// Runs the programs of the guide on agent frameworks as they are printed there, with the published packages of the frameworks. Only
-// the model is simulated (scripted-model.ts), because tests must not call a real model.
+// Runs the programs of the guide on agent frameworks as they are printed there, with the published packages. Only the model is
+// simulated (scripted-model.ts).
 import assert from 'node:assert/strict'
 import { mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'

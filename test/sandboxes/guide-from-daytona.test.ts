@@ -1,5 +1,5 @@
-// Runs the program from the guide for people who come from Daytona. The program copies a sandbox from one server to another server.
-// In this test, one Alcove server plays both parts.
+// Runs the program of the guide for people who come from Daytona. It copies a sandbox to another server. Here, one Alcove server
+// plays both parts.
 import assert from 'node:assert/strict'
 import { mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'

@@ -1,6 +1,5 @@
-// Downloads the programs that tests of the pages in docs/guides need, such as npm packages and web servers. They are stored in a
-// directory of the checkout that git ignores, because Alcove does not depend on them. They are not installed on the machine: the
-// npm packages take hundreds of megabytes, and Debian's packages of web servers would start the servers.
+// Downloads the programs that tests of docs/guides need, such as npm packages and web servers, into a directory that git ignores.
+// They are not installed: npm packages take hundreds of megabytes, and Debian's web servers would start.
 import { createHash } from 'node:crypto'
 import { existsSync } from 'node:fs'
 import { copyFile, mkdir, readdir, readFile, rename, rm } from 'node:fs/promises'
@@ -39,8 +38,8 @@ const stored = async (name: string, key: string, make: (target: string) => Promi
 export const installGuidePackages = (name: string): Promise<string> => installPackagesOf(name, `examples/${name}`)
 
 /**
- * Installs the packages that `package.json` in this directory lists, and returns their `node_modules`. They are stored under
- * `name`, and installed again only if the lock file has changed. If npm cannot install them, the test fails.
+ * Installs the packages of the `package.json` in this directory, and returns their `node_modules`. They are stored under `name`,
+ * and installed again only if the lock file changes.
  */
 export const installPackagesOf = async (name: string, directory: string): Promise<string> => {
   const manifest = join(checkout, directory)
@@ -61,10 +60,7 @@ const download = async (directory: string, packages: readonly string[]) => {
   await runCommand(['sh', '-c', `${line} || { apt-get update -q && ${line}; }`], { timeoutMs: installMs })
 }
 
-/**
- * Returns a directory with the files of Debian packages, at the paths that they would have below `/`. Scripts of the packages
- * do not run.
- */
+/** Returns a directory with the files of Debian packages, as below `/`. The packages' scripts do not run. */
 export const unpackDebianPackages = (name: string, packages: readonly [string, ...string[]]): Promise<string> =>
   stored(name, keyOf(packages.join(' ')), async (draft) => {
     await download(draft, packages)

@@ -9,9 +9,7 @@ export const checkout = resolve(import.meta.dirname, '../..')
 
 export const readPage = (path: string): string => readFileSync(join(checkout, path), 'utf8')
 
-/**
- * Returns the text of each code block of a page in this language. The first line of a block may have more words after its language.
- */
+/** Returns the code blocks of a page in this language. More words may follow the language. */
 export const blocksOf = (page: string, language: string): string[] =>
   [...page.matchAll(new RegExp(`^\`\`\`${language}(?: .*)?\\n([\\s\\S]*?)^\`\`\``, 'gm'))].map(([, text]) => text ?? '')
 

@@ -34,12 +34,11 @@ export type Platform = {
   pidOf: (program: Program) => Promise<number>
   /** Returns the resident memory (RSS) of a program, in bytes. */
   memoryOf: (program: Program) => Promise<number>
-  /** Finds a process in a sandbox of this server by a part of its command line. Returns the pid that it has on the host. */
+  /** Finds a process in a sandbox of this server by a part of its command line. Returns its pid on the host. */
   hostPid: (commandLine: string) => Promise<number | undefined>
   /**
-   * Lists what the host still has of this server's sandboxes, one line each: processes, cgroups, mounts, directories, subvolumes
-   * and used network namespaces. Leaves out the mount of the pool, and the networks that the server keeps ready for later
-   * sandboxes.
+   * Lists what the host still has of this server's sandboxes, such as processes, mounts or subvolumes. The pool's mount and the
+   * networks for later sandboxes are left out.
    */
   leftovers: () => Promise<string[]>
   [Symbol.asyncDispose]: () => Promise<void>
@@ -156,10 +155,7 @@ const sharedPlatform = (directory: string): Platform => {
   }
 }
 
-/**
- * Starts a server for one test. At the end of the test, the server and everything that it has on the host are removed.
- * If this is impossible, the test fails.
- */
+/** Starts a server for one test. At the end, removes it and everything that it has on the host, or fails the test. */
 const ownPlatform = async (options: OwnOptions): Promise<Platform> => {
   const servers = process.env['ALCOVE_TEST_SERVERS']
   const directory = mkdtempSync(join(servers ?? tmpdir(), 'alcove-test-'))
@@ -213,16 +209,13 @@ type OwnOptions = {
   image?: 'small'
   /** Called before the server starts, to put files into its data directory. */
   prepare?: (directory: string) => void
-  /**
-   * Lets other hosts join this server at 127.0.0.1. If the server has port N, the runners of these hosts connect to port N + 3,
-   * and their gates to port N + 4.
-   */
+  /** Lets other hosts join this server at 127.0.0.1. Runners connect to its port plus 3, and gates to its port plus 4. */
   hasHosts?: true
 }
 
 /**
- * Returns a running server. With `own`, it is a new server. Without `own`, it is the server that the variable ALCOVE_TEST_SERVER
- * names and that several test files share. If the variable is not set, it is a new server.
+ * Returns a running server: the one of ALCOVE_TEST_SERVER, which several test files share, or a new one. With `own`, it is always
+ * new.
  */
 export const platform = async (options: { own?: boolean } & OwnOptions = {}): Promise<Platform> => {
   const shared = process.env['ALCOVE_TEST_SERVER']

@@ -1,6 +1,6 @@
-// Finds everything on the host that belongs to the sandboxes of one server. It reads files of the kernel and runs system commands,
-// and does not ask the runner, because it checks what the runner does. Only cgroups and mounts are listed by Alcove's own code
-// (src/up/traces.ts), which asks the kernel too.
+// Finds everything on the host that belongs to one server's sandboxes. It asks the kernel and system commands, and not the runner,
+// because it checks what the runner does. Only cgroups and mounts are listed by Alcove's own code (src/up/traces.ts), which asks
+// the kernel too.
 import { execFileSync } from 'node:child_process'
 import { existsSync, readdirSync, readFileSync, readlinkSync } from 'node:fs'
 import { join } from 'node:path'
@@ -29,10 +29,7 @@ export const findHostPid = (data: DataDirectory, commandLine: string): number | 
   return pid === undefined ? undefined : Number(pid)
 }
 
-/**
- * Lists the files and directories below `directory` whose names contain the id of a sandbox. The contents of such a directory are
- * not listed.
- */
+/** Lists what is below `directory` and has the id of a sandbox in its name. It does not list the contents of such directories. */
 const namedAfterSandboxes = (directory: string, depth: number): string[] => {
   if (depth === 0 || !existsSync(directory)) return []
   return readdirSync(directory, { withFileTypes: true }).flatMap((entry) => {
@@ -42,10 +39,7 @@ const namedAfterSandboxes = (directory: string, depth: number): string[] => {
   })
 }
 
-/**
- * Lists the network namespaces of this server in which a process runs. The others are left out: the server keeps them ready for
- * later sandboxes.
- */
+/** Lists this server's network namespaces with processes. The server keeps the others ready for later sandboxes. */
 const usedNetworks = ({ instance }: DataDirectory): string[] => {
   const inUse = new Set<string>()
   for (const pid of readdirSync('/proc').filter((name) => /^\d+$/.test(name))) {
@@ -96,9 +90,8 @@ export const listSandboxTraces = (data: DataDirectory): string[] => [
 const run = (command: string, ...args: string[]) => execFileSync(command, args, { encoding: 'utf8' })
 
 /**
- * Lists the disk limits and subvolumes in the server's pool, the chains of its firewall, and those elements of the firewall that
- * are about single sandboxes. Most of their names contain no sandbox id, so a test compares the list at its start with the list
- * at its end.
+ * Lists the pool's disk limits and subvolumes, and the firewall's chains and its elements for single sandboxes. Most have no
+ * sandbox id in their names, so tests compare the lists at their start and their end.
  */
 export const listUnnamedTraces = (data: DataDirectory): string[] => {
   const pool = join(data.runner, 'pool')

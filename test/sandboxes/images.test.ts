@@ -1,5 +1,5 @@
-// Tests sandboxes from images, the entrypoints of images, and images whose registry requires an account, through the
-// public SDK. Two registries on loopback have an image with only busybox.
+// Tests images, their entrypoints, and registries that require an account, with the public SDK. Two registries on loopback have an
+// image with only busybox.
 import assert from 'node:assert/strict'
 import { createHash, randomBytes } from 'node:crypto'
 import { mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
@@ -270,7 +270,7 @@ suite('the entrypoint session', { skip: noBusybox }, () => {
     await until('what comes is followed', () => /\n20\n/.test(followed))
     const before = (await linesOf(sandbox)).length
     await Promise.all([alcove.kill('runner'), alcove.kill('control')])
-    // Control and runner were killed, but the gate must still send the log, because it gets the log from the agent in the sandbox.
+    // The gate must still send the log without control and runner, because it gets the log from the agent.
     await until('it is followed on', () => followed.includes(`\n${before + 20}\n`))
     // Waits until control answers. Calls through the gate would not show whether control runs, because the gate may use cached
     // answers of control.

@@ -1,6 +1,5 @@
-// Hostile code in a sandbox must see nothing of the host and of other sandboxes, and must not exceed its limits. A test that
-// expects a refusal also makes a similar attempt that must succeed. Without it, the test would also pass if the attempt failed
-// because of a mistake in the test.
+// Hostile code in a sandbox must see nothing of the host and of other sandboxes, and must not exceed its limits. Beside each
+// expected refusal, a similar attempt must succeed. Otherwise a mistake in the test could pass for a refusal.
 import assert from 'node:assert/strict'
 import { execFileSync } from 'node:child_process'
 import { readFile } from 'node:fs/promises'
@@ -12,8 +11,7 @@ import { type Box, createBox } from './box.ts'
 import { type Platform, platform } from './harness.ts'
 
 /**
- * The reason to skip the test of socket buffers on a host with cgroup v2. There, socket buffers count as memory of the sandbox, and
- * another test checks the limit on that memory. False with cgroup v1.
+ * The reason to skip the test of socket buffers. With cgroup v2, they count as memory of the sandbox, which another test checks.
  */
 const countsBuffers = readLayout().version === 2 && 'cgroup v2 counts buffers as memory'
 
@@ -93,8 +91,8 @@ suite('isolation of a sandbox', () => {
     const mounts = await root.run('cat /proc/self/mountinfo')
     for (const path of [alcove.data, '/work/main', '/root/.npm']) {
       assert.notEqual((await root.try(`test -e ${path}`)).exitCode, 0, path)
-      // The value at index 4 of a line in /proc/self/mountinfo is the mount point. This path of the host must not be a mount point
-      // in the sandbox. Another value of the line may contain the path: the directory of the host that is the root of the mount.
+      // Index 4 in /proc/self/mountinfo is the mount point, which must not be this path of the host. Another value may contain the
+      // path: the root of the mount.
       assert.ok(!mounts.split('\n').some((line) => line.split(' ')[4] === path), path)
     }
     assert.notEqual((await root.try('ls /proc/1/root/')).exitCode, 0)
@@ -149,8 +147,7 @@ suite('isolation of a sandbox', () => {
         "awk '$2==\"00000000\"{print $3}' /proc/net/route | head -1 | sed 's/../0x& /g' | awk '{printf \"%d.%d.%d.%d\", $4, $3, $2, $1}'",
       )
       assert.match(gateway, /^\d+\.\d+\.\d+\.\d+$/)
-      // Checks that the server at `port` answers calls from the host. So a call from the sandbox can fail only because the sandbox
-      // is isolated.
+      // The server at `port` answers the host. So only isolation can make a call from the sandbox fail.
       const reached = await fetch(`http://127.0.0.1:${port}`).then(
         () => true,
         (error) => `${error.cause}`.includes('HTTP'),
@@ -246,8 +243,8 @@ for n in range(3000):
   one.sendto(b'x', socket.MSG_DONTROUTE, ('203.%d.%d.1' % divmod(n, 256), 9))
 print('sent')`
     assert.equal(await box.run(`python3 -c "${send}"`), 'sent')
-    // Lists the neighbour entries of the sandbox's network namespace. There may be only one entry, and it is permanent. `ip neigh`
-    // does not list entries that need no ARP. They are harmless, because the kernel removes them when there are too many.
+    // The network namespace may have only one neighbour entry, a permanent one. `ip neigh` does not list entries without ARP. They
+    // are harmless, because the kernel removes them when there are too many.
     await box.run('setsid sleep 4713 >/dev/null 2>&1 & sleep 0.1')
     const inItsNetwork = ['--net', '--target', String(await alcove.hostPid('sleep 4713')), 'ip', 'neigh', 'show']
     const held = execFileSync('nsenter', inItsNetwork, { encoding: 'utf8' }).trim().split('\n')

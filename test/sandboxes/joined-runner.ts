@@ -1,5 +1,4 @@
-// Starts a second runner on this machine and joins it to the server of a test. It is `./alcove runner --join` with a
-// data directory of its own.
+// Joins a second runner on this machine to a test's server: `./alcove runner --join` with a data directory of its own.
 import assert from 'node:assert/strict'
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
@@ -48,8 +47,7 @@ export const joinRunner = async (alcove: Platform, id: string, env: Record<strin
   }
   const end = async () => {
     await stop()
-    // Repeats the removal for up to a minute. A mount of this runner may be busy, because processes of another test's server
-    // may still have a copy of it.
+    // Repeat the removal for up to a minute: processes of another test's server may still have copies of this runner's mounts.
     let left: readonly string[] = []
     const isPurged = async () => {
       left = await purge(dataDirectoryAt(directory))

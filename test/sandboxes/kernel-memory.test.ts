@@ -1,6 +1,6 @@
-// Some objects of the kernel are neither limited nor counted as memory of the sandbox that makes them. A sandbox can fill the
-// host's memory with such objects. The runner must notice this and end only that sandbox. These tests measure the memory of the
-// whole host, so no other test may run at the same time. kernel-objects.test.ts tests all other objects.
+// A sandbox can fill the host's memory with kernel objects that are neither limited nor counted. The runner must notice this and
+// end only that sandbox. The tests measure the whole host's memory, so no other test may run meanwhile. kernel-objects.test.ts
+// tests all other objects.
 import assert from 'node:assert/strict'
 import { chmodSync } from 'node:fs'
 import { join } from 'node:path'
@@ -67,8 +67,7 @@ suite('sandboxes that fill the kernel’s memory', { skip: needsRoot }, () => {
           await box.run(neighbour, `(${busy[index]}) > /dev/null 2>&1 &`)
         void box.run(attacker, `attacks ${name} 120`).catch(() => {})
         const found = Promise.withResolvers<string>()
-        // The test uses its own `KernelMemoryWatch` with lower limits than the runner's, because a slow attack would not reach the
-        // runner's limits during the test.
+        // A slow attack would not reach the runner's limits in time, so the test's own `KernelMemoryWatch` has lower ones.
         const watch = new KernelMemoryWatch({
           layout: readLayout(),
           bounds: { grownBytes: 6 * 1024 ** 2, pauseMs: 200, runMs: 400 },

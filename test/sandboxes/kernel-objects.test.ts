@@ -1,6 +1,6 @@
-// Nearly every object that a sandbox can create in the kernel is limited in number, or counts as memory of the sandbox. Each test
-// creates objects of one kind for about a second in a real sandbox, and measures the memory of the host. kernel-memory.test.ts
-// tests the few other objects, against which the runner has its `KernelMemoryWatch`.
+// Nearly every kernel object that a sandbox can create is limited in number, or counts as its memory. Each test creates one kind
+// for about a second, and measures the host's memory. kernel-memory.test.ts tests the few others, for which the runner has its
+// `KernelMemoryWatch`.
 import assert from 'node:assert/strict'
 import { chmodSync } from 'node:fs'
 import { join } from 'node:path'
@@ -9,10 +9,7 @@ import { TestHost } from '#src/runner/testing/test-host.ts'
 import { attacks, buildAttacks, holds, type Measured, measureAttack } from '#test/kernel-memory/attacks.ts'
 import { needsRoot } from '#test/needs-root.ts'
 
-/**
- * Maximum number of measurements of one attack. If a measurement shows too much memory, it is repeated, because another program of
- * the host may have taken that memory.
- */
+/** How many times, at most, an attack is measured: another program may have taken the memory. */
 const mostMeasurements = 3
 
 suite('limits on the kernel memory that a sandbox can fill', { skip: needsRoot }, () => {

@@ -1,5 +1,5 @@
-// Language servers in real sandboxes, used through the public SDK. The default image contains pylsp, for Python. The test for
-// TypeScript installs TypeScript in the sandbox, from the node_modules of this checkout instead of the npm registry.
+// Language servers in real sandboxes, through the public SDK. pylsp is in the default image. TypeScript comes from this checkout's
+// node_modules instead of the npm registry.
 import assert from 'node:assert/strict'
 import { execFileSync } from 'node:child_process'
 import { resolve } from 'node:path'

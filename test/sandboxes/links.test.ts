@@ -1,5 +1,5 @@
-// A symbolic link in a sandbox must never make a toolbox call read or write a file of the host. The tests try each kind of link
-// with each call that has a path. One test also replaces the link all the time during the calls.
+// A symbolic link in a sandbox must never lead a toolbox call to a file of the host. The tests try each kind of link with each call
+// that has a path. One test keeps replacing the link during the calls.
 import assert from 'node:assert/strict'
 import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -12,10 +12,7 @@ const secret = 'of the host'
 
 suite('links in the file system of a sandbox', () => {
   let alcove: Platform
-  /**
-   * A directory of the host to which everybody may write. In the sandbox, its path does not exist, or is a directory of the sandbox
-   * itself.
-   */
+  /** A directory of the host to which everybody may write. In the sandbox, its path is missing or the sandbox's own. */
   let host: string
   before(async () => {
     alcove = await platform()
@@ -97,8 +94,8 @@ suite('links in the file system of a sandbox', () => {
   }
 
   /**
-   * Shell commands that make each kind of symbolic link, with the name `way`. `target` is a directory of the host with the file
-   * `canary`. No toolbox call may reach that file through the link.
+   * Shell commands that make each kind of symbolic link, with the name `way`, to the host's directory `target`. No toolbox call may
+   * reach the file `canary` there.
    */
   const ways: Record<string, (target: string) => string> = {
     'an absolute one': (target) => `ln -s ${target} way`,
@@ -125,13 +122,11 @@ suite('links in the file system of a sandbox', () => {
         await box.try(makeWay(host))
         const statuses: Record<string, number> = {}
         for (const [name, perform] of callsOn(box, 'way', 'canary')) statuses[name] = await check(name, await perform())
-        // Now the link points to the file `canary` itself. In the calls above, the link pointed to a directory, and the path named
-        // a file below the link.
+        // Now the link itself points to `canary`. Above, it pointed to the directory of `canary`.
         await box.try(`rm -rf way; ln -s ${host}/canary way`)
         for (const [name, perform] of callsOn(box, '.', 'way').slice(0, -1)) await check(name, await perform())
         assert.deepEqual(onHost(), before)
-        // If the path to which the link points also exists in the sandbox, the calls must succeed with the sandbox's own files. So
-        // a toolbox cannot pass this test by refusing all links.
+        // On a path that the sandbox has too, the calls must succeed with its own files. So a toolbox that refuses all links fails.
         if (isThere && what === 'an absolute one')
           assert.deepEqual(
             [statuses['list'], statuses['download'], statuses['upload'], statuses['move out']],

@@ -1,5 +1,4 @@
-// If an image or a create call sets PATH, login shells in the sandbox must use this PATH too. Terminals start login shells, and
-// coding agents run all commands with `bash -lc`.
+// Login shells must use the PATH of the image or the create call. Terminals start login shells, and coding agents run `bash -lc`.
 import assert from 'node:assert/strict'
 import { after, before, suite, test } from 'node:test'
 import type { Daytona, Sandbox } from '@daytona/sdk'

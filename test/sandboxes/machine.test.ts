@@ -1,5 +1,4 @@
-// Tests which CPUs, memory, disk and privileges programs in a sandbox see, and what the timeline says about a sandbox that ran out
-// of memory.
+// Tests which CPUs, memory, disk and privileges programs in a sandbox see, and the timeline of a sandbox that ran out of memory.
 import assert from 'node:assert/strict'
 import { availableParallelism } from 'node:os'
 import { after, before, suite, test } from 'node:test'
@@ -118,8 +117,7 @@ except PermissionError: print("held", open("/tmp/f").read())
   test('the timeline says that PID 1 was killed from outside, and names no earlier lack of memory as cause', async () => {
     await using box = await createBox(alcove, { memory: 1 })
     assert.equal((await box.try('tail /dev/zero')).exitCode, 137)
-    // The kernel ignores SIGKILL for PID 1 of a sandbox if a process in the sandbox sends it. So the test kills PID 1 from the
-    // host.
+    // The kernel ignores SIGKILL for PID 1 from inside the sandbox. So the test kills PID 1 from the host.
     await box.run('sudo kill -9 1 || kill -9 1 || true')
     assert.equal(await box.run('echo alive'), 'alive')
     const pid = (await alcove.leftovers())

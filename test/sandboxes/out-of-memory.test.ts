@@ -1,5 +1,4 @@
-// The kernel kills a process in a sandbox for lack of memory. For each kind of call that runs a program, these tests check the
-// answer that the caller gets then.
+// The kernel kills a process in a sandbox for lack of memory. These tests check what each kind of call then answers.
 import assert from 'node:assert/strict'
 import { after, before, suite, test } from 'node:test'
 import { type Box, createBox, until } from './box.ts'

@@ -1,5 +1,5 @@
-// Previews in a real browser, below a real domain name, over TLS. A page of one sandbox must not be able to call the preview of
-// another sandbox with the cookies of its visitor. A preview must work in a frame on a page of another site.
+// Previews in a real browser, below a real domain name, over TLS. A page must not call another sandbox's preview with its visitor's
+// cookies. A preview must work in a frame of another site.
 import assert from 'node:assert/strict'
 import { after, before, suite, test } from 'node:test'
 import type { BrowserContext, Page } from 'playwright-core'
@@ -104,10 +104,7 @@ suite('previews in Chromium', () => {
     }
   }
 
-  /**
-   * Runs a test as a visitor who has opened the previews of two sandboxes: first the page of `victim`, then the page of
-   * `attacker`.
-   */
+  /** Runs a test as a visitor of two previews: first of the page of `victim`, then of the page of `attacker`. */
   const visitBoth = (see: (page: Page, context: BrowserContext) => Promise<void>) =>
     surf(async (page, context) => {
       await page.goto(await addressOf(victim))
@@ -215,8 +212,7 @@ suite('previews in Chromium', () => {
       assert.equal(await frame.locator('#said').textContent(), 'secret of victim')
       const own = page.frames().find((one) => one.url().startsWith(originOf(victim.id)))!
       assert.match(await own.evaluate(() => fetch('/own').then((answer) => answer.text())), /secret of victim/)
-      // The cookie is valid only in frames on pages of the foreign site. So if the visitor opens the preview directly, the browser
-      // sends no cookie, and the answer is 401.
+      // The cookie is valid only in frames of the foreign site. Opened directly, the preview gets no cookie and answers 401.
       await page.goto(originOf(victim.id))
       assert.match((await page.textContent('body')) ?? '', /401/)
     })

@@ -9,10 +9,7 @@ import { type Box, createBox } from './box.ts'
 import { type Platform, platform } from './harness.ts'
 import { connectTo } from './sdk-client.ts'
 
-/**
- * A server for a preview. It answers with the request that it has received, counts calls, can answer slowly, and sends
- * WebSocket frames back.
- */
+/** A server for a preview. It answers with the request itself, counts calls, can be slow, and returns WebSocket frames. */
 const server = `
 import base64, hashlib, http.server, json, os, threading
 
@@ -318,8 +315,7 @@ suite('previews', () => {
     const [answer] = (await once(outgoing, 'response')) as [IncomingMessage]
     const pieces = answer.setEncoding('utf8')[Symbol.asyncIterator]()
     assert.equal((await pieces.next()).value, 'data: first\n\n')
-    // The server in the sandbox sends the last part of `/slow` only after this request for `/go`. The first part has arrived before
-    // it, so the gate did not wait for the last part.
+    // The last part of `/slow` comes only after this request, so the gate has not held the first part back for it.
     assert.equal((await ask('/go', bearer())).text, 'went')
     assert.equal((await pieces.next()).value, 'data: last\n\n')
     assert.equal((await pieces.next()).done, true)

@@ -102,8 +102,7 @@ suite('the programs of a running server', () => {
     assert.deepEqual(seen('postgres'), [join(postgresSocket, '.s.PGSQL.5432')])
     assert.deepEqual(seen('resolver'), [])
     assert.deepEqual(seen('ssh-gateway'), [])
-    // The runners of all servers on this host have their sockets in the same directory. So the gate may see the sockets of other
-    // servers' runners too.
+    // The runners of all servers on this host have their sockets in one directory, which every gate may see.
     const ofRunners = seen('gate')
     assert.ok(ofRunners.includes(runnerSocket), ofRunners.join(' '))
     const places = [dirname(runnerSocket), dirname(agentSockets)]

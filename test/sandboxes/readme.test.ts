@@ -15,10 +15,7 @@ const dayTwo = readPage('docs/guides/day-two.md')
 
 suite('the README', () => {
   let server: Platform
-  /**
-   * The working directory of a user who follows the README. At first it contains only `node_modules` with the SDK, and no file of
-   * Alcove.
-   */
+  /** The working directory of a user who follows the README: only `node_modules` with the SDK, and no file of Alcove. */
   const desk = mkdtempSync(join(tmpdir(), 'alcove-readme-'))
   before(async () => {
     server = await platform()
@@ -67,8 +64,7 @@ suite('the README', () => {
 
   test('the code of the first-agent guide, joined to one file, prints the output that the guide shows', async () => {
     const file = join(desk, 'agent.mjs')
-    // The guide shows the build log, and the server writes one only if it builds the image. A random text in the Dockerfile makes
-    // sure that it cannot use the image of an earlier test run.
+    // Only a build writes the log that the guide shows. With a random text, the server cannot use the image of an earlier test run.
     const words = `made once, ${randomUUID()}`
     writeFileSync(file, blocksOf(guide, 'js').join('\n').replace('made once', words))
     const env = { DAYTONA_API_URL: `${server.url}/api`, DAYTONA_API_KEY: server.key }

@@ -1,5 +1,5 @@
-// Runs the attacks of `alcove test --red-team`. No attack may succeed. Some tests remove a defence first, such as the firewall. The
-// report must then say that the attack succeeded ("not held").
+// Runs the attacks of `alcove test --red-team`, of which none may succeed. Some tests first remove a defence, such as the firewall.
+// The report must then say "not held".
 import assert from 'node:assert/strict'
 import { spawn, spawnSync } from 'node:child_process'
 import { suite, test } from 'node:test'
@@ -61,8 +61,7 @@ suite('the attacks of `alcove test --red-team`', () => {
     let pid = await findPid()
     for (; pid === undefined; pid = await findPid()) await pause(50)
     const inside = ['-t', `${pid}`, '--all', '--', '/bin/sh', '-c']
-    // This `run` starts commands from the host in the namespaces of the sandbox, so they do not have the system call filter of the
-    // sandbox.
+    // Commands from the host in the sandbox's namespaces do not have the sandbox's system call filter.
     const run = async (command: string) => spawnSync('nsenter', [...inside, command], { encoding: 'utf8' }).stdout
     const unfiltered = { ...root, run, try: async (command: string) => ({ exitCode: 0, result: await run(command) }) }
     const calls = attacks.filter(({ name }) => name === 'system calls that open more of the kernel')

@@ -1,5 +1,5 @@
-// Renews the default image of a server that has sandboxes. Building an image takes minutes, so the renewal finds a finished one:
-// the small image in the server's cache directory (small-default.ts), which was made in the last week.
+// Renews the default image of a server that has sandboxes. A build takes minutes, so the renewal finds the small image
+// (small-default.ts) in the server's cache directory, made in the last week.
 import assert from 'node:assert/strict'
 import { existsSync } from 'node:fs'
 import { readFile, writeFile } from 'node:fs/promises'

@@ -33,8 +33,7 @@ suite('pause, resize, archive and snapshot', () => {
     assert.match(String(answer.body['message']), /paused/)
     await asks(box.id, 'start')
     await becomes(box.id, 'started')
-    // The program in the sandbox empties the file before it writes the next number. So the command reads the file until it finds a
-    // number.
+    // The file is empty for a moment before each next number, so read until there is one.
     const count = async () => Number(await box.run('n=; while [ -z "$n" ]; do read n < /dev/shm/n; done; echo $n'))
     const from = await count()
     await until('it counts on', async () => (await count()) > from)

@@ -1,5 +1,4 @@
-// Runs real reverse proxies for tests: nginx and Caddy from Debian, with the configuration of a guide. They listen on the
-// loopback, each on its own port.
+// Runs nginx and Caddy from Debian for tests, with the configuration of a guide, on loopback ports of their own.
 import assert from 'node:assert/strict'
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
@@ -66,8 +65,7 @@ const start = async (program: Program, host: string): Promise<ReverseProxy> => {
 }
 
 /**
- * Starts nginx. `host` is the host name of the API in the configuration. `certificate` is the path of the certificate that TLS
- * clients should trust.
+ * Starts nginx. `host`: the API's host name in the configuration. `certificate`: path of the certificate for TLS clients to trust.
  */
 export const startNginx = async (directory: string, host: string, configuration: string, certificate: string) => {
   const files = await unpackDebianPackages('nginx', ['nginx'])

@@ -1,5 +1,4 @@
-// Tests in a real sandbox the main rules that the API's documentation states for the toolbox. More tests of single endpoints are
-// beside their code in src/toolbox.
+// Tests the main rules of the toolbox's documentation in a real sandbox. Tests of single endpoints are in src/toolbox.
 import assert from 'node:assert/strict'
 import { once } from 'node:events'
 import { after, before, suite, test } from 'node:test'
@@ -126,8 +125,7 @@ suite('sessions', () => {
 
   test('with `runAsync`, a call returns a cmdId immediately; other calls read the command’s logs and status', async () => {
     await sandbox.process.createSession('async')
-    // The command ends only when it has read a line, and the test sends this line after the call has returned. So the call did not
-    // wait for the end of the command.
+    // The command waits for a line that comes only after the call has returned. So the call did not wait for the command.
     const exec = { command: 'echo begun; read line; echo "got $line"; exit_code=4; (exit $exit_code)', runAsync: true }
     const { status, body } = await box.toolbox('POST', '/process/session/async/exec', exec)
     assert.deepEqual([status, Object.keys(body)], [202, ['cmdId']])

@@ -1,5 +1,5 @@
-// A simulated language model for the AI agents in the guides. It serves OpenAI's Responses API. It asks the AI agent to call one
-// tool, and then answers with the result of the tool.
+// A simulated language model for the guides' AI agents, with OpenAI's Responses API. It asks for one tool call, and answers with
+// the tool's result.
 import { randomUUID } from 'node:crypto'
 import { once } from 'node:events'
 import { createServer } from 'node:http'
@@ -43,8 +43,8 @@ const answerTo = (call: ToolCall, { model, stream = false, tools = [], input }: 
 export type ScriptedModel = { url: string; [Symbol.asyncDispose]: () => Promise<void> }
 
 /**
- * Starts a server that answers as a model does, with the tool call `call`. An AI agent that does not offer this tool to the
- * model, or that asks for a stream, gets an error.
+ * Starts a server that answers like a model, with the tool call `call`. An AI agent that lacks this tool or asks for a stream gets
+ * an error.
  */
 export const startModel = async (call: ToolCall): Promise<ScriptedModel> => {
   const server = createServer(async (request, response) => {

@@ -143,8 +143,7 @@ suite('a program that uses the SDK', () => {
       child.stdout.on('data', (data) => {
         printed += data
       })
-      // The script must end within 90 s. If the server did not answer on the WebSocket for events, timers of the SDK would keep the
-      // script running for 180 s.
+      // Without an answer on the WebSocket for events, timers of the SDK would keep the script running for 180 s.
       const late = setTimeout(() => child.kill('SIGKILL'), 90_000)
       const code = await new Promise((resolve) => child.on('exit', resolve))
       clearTimeout(late)

@@ -1,5 +1,5 @@
-// Secrets on a real server, used through the public SDK and by real HTTPS clients in a sandbox. The server runs in a
-// network namespace with a simulated Internet that has HTTPS servers.
+// Secrets on a real server, with the public SDK and HTTPS clients in a sandbox. The server runs in a network namespace with a
+// simulated Internet of HTTPS servers.
 import assert from 'node:assert/strict'
 import { mkdir, mkdtemp, readdir, readFile, rm, symlink, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
@@ -158,8 +158,8 @@ if (!isPrivateHost) {
 
     test('a host that a secret does not list gets only the placeholder, over TLS that no proxy decrypts', async () => {
       const { text, exitCode } = await run('curl -sS https://other.test/ -H "Authorization: Bearer $TOKEN"')
-      // curl must get the certificate of the simulated host itself, not one of the proxy for secrets. The sandbox does not trust
-      // the host's certificate, so curl fails.
+      // curl fails, because it gets the simulated host's own certificate, which the sandbox does not trust, and not one of the
+      // proxy for secrets.
       assert.notEqual(exitCode, 0, text)
       const insecure = await say('curl -sSk https://other.test/ -H "Authorization: Bearer $TOKEN"')
       assert.match(insecure, new RegExp(`Bearer ${placeholder}`))

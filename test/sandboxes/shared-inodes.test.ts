@@ -1,5 +1,5 @@
-// If two processes can open the same inode, one of them can see by inotify that the other reads it, and can notice the other's
-// locks. So no file that a sandbox can open may have the same inode as a file of another sandbox or of the host.
+// A process that can open an inode sees by inotify when others read it, and notices their locks. So no file of a sandbox may have
+// an inode of another sandbox or of the host.
 import assert from 'node:assert/strict'
 import { execFileSync } from 'node:child_process'
 import { after, before, suite, test } from 'node:test'
@@ -80,8 +80,7 @@ suite('separation of the files and devices of two sandboxes', () => {
     await other.run(`for each in ${touched.join(' ')}; do head -c1 $each | wc -c; done`)
     await using third = await createBox(alcove, { user: 'root' })
     await third.run('true')
-    // Causes an event on `mine` in the watching sandbox itself. inotify reports events in order. So if the other sandbox's reads
-    // above had caused events, these would be reported before this event.
+    // Cause an event in the watching sandbox itself. inotify keeps the order, so events of the other sandbox would come first.
     await one.run(`head -c1 ${mine} | wc -c`)
     await until('its own event', async () => (await one.run('cat /tmp/seen')).includes(mine))
     const seen = new Set((await one.run('cat /tmp/seen; kill $(cat /tmp/pid)')).split('\n'))

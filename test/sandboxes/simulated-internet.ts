@@ -1,5 +1,5 @@
-// A simulated Internet for a test that runs in namespaces of its own (private-host.ts): a DNS server, and programs with HTTPS
-// servers. The host trusts the authority that issues the certificates of these servers.
+// A simulated Internet for a test in namespaces of its own (private-host.ts): a DNS server, and HTTPS servers whose certificates
+// the host trusts.
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { writeFile } from 'node:fs/promises'
@@ -19,10 +19,7 @@ export type SimulatedInternet = AsyncDisposable & {
   start: (program: string, input: unknown) => Promise<Readable>
 }
 
-/**
- * Mounts a file with this content over a file of the host. Programs outside of this test still see the original file, because the
- * test has its own mount namespace.
- */
+/** Mounts this content over a file of the host. Only this test sees it, because it has its own mount namespace. */
 const replaceFile = async (path: string, directory: string, name: string, content: string) => {
   await writeFile(join(directory, name), content)
   await runCommand(['mount', '--bind', join(directory, name), path])

@@ -1,6 +1,5 @@
-// Makes a small default image, for test servers that need only a shell, files and Python. With the real default image, the first
-// start of a server takes much longer, mostly because the image must be unpacked. A test server gets its own cache directory, which
-// contains the small image.
+// Makes a small default image for test servers that need only a shell, files and Python, in a cache directory of their own. The
+// real one must be unpacked at the first start, which takes much longer.
 import { execFileSync } from 'node:child_process'
 import {
   chmodSync,

@@ -1,5 +1,4 @@
-// Tests SSH connections to a real sandbox, with the programs of OpenSSH, with programs that use them, such as rsync, and with the
-// SDK.
+// Tests SSH to a real sandbox with OpenSSH's programs, with programs that use them, such as rsync, and with the SDK.
 import assert from 'node:assert/strict'
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'

@@ -1,5 +1,4 @@
-// Tests sudo in a terminal. sudo runs its command in another terminal. Even so, Ctrl-C, Ctrl-Z and the shell's `fg` and `bg` must
-// work as for any other command.
+// sudo runs its command in another terminal. Even so, Ctrl-C, Ctrl-Z, `fg` and `bg` must work as for any other command.
 import { after, before, suite, test } from 'node:test'
 import type { Daytona, Sandbox } from '@daytona/sdk'
 import { until } from './box.ts'

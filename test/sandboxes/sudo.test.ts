@@ -1,5 +1,4 @@
-// Tests sudo in real sandboxes. The default user can run commands as root, although no process in a sandbox can gain privileges:
-// the agent starts these commands (docs/adr/0033).
+// Tests sudo in real sandboxes. No process in a sandbox can gain privileges: the agent starts the commands of sudo (docs/adr/0033).
 import assert from 'node:assert/strict'
 import { execFileSync } from 'node:child_process'
 import { join } from 'node:path'
@@ -53,8 +52,7 @@ suite('sudo', () => {
   test('signals to sudo are passed on to its command, which may handle them', async () => {
     const command = `trap "echo got $0; exit 3" $0; echo ready; while :; do sleep 0.01; done`
     for (const name of ['TERM', 'INT', 'HUP', 'QUIT', 'USR1', 'USR2']) {
-      // Python starts sudo here instead of a shell. A non-interactive shell would make sudo ignore the signals INT and QUIT if sudo
-      // runs in the background.
+      // Python starts sudo, because a non-interactive shell would make a sudo in the background ignore INT and QUIT.
       const script = `
 import signal, subprocess
 p = subprocess.Popen(['sudo', 'sh', '-c', '${command.replaceAll('$0', name)}'], stdout=subprocess.PIPE, text=True)
@@ -94,8 +92,8 @@ print(p.wait())`
   test('the command of sudo gets no socket of the agent, so it cannot send messages in the agent’s name', async () => {
     const others = `sh -c 'for fd in 3 4 5 6 7 8 9; do test ! -e /proc/$$/fd/$fd || echo $fd; done'`
     for (const user of ['root', 'nobody']) assert.equal(await box.run(`sudo -u ${user} ${others}`), '', user)
-    // A command that tries to send a message to sudo as if it were the agent: "the command was stopped by signal 9". If sudo
-    // received this message, it would kill its own process group, and so also its caller.
+    // Tries to tell sudo in the agent's name that signal 9 stopped the command. sudo would then kill its own process group, with
+    // its caller.
     const stops = String.raw`python3 -c 'import socket; socket.socket(fileno=3).send(b"\x04\x09")'`
     assert.match(
       await box.run(`sudo -u nobody ${stops} 2>&1; echo the caller lives`),
@@ -212,8 +210,8 @@ print(p.wait())`
       execFileSync('nsenter', [...inside, `echo ${client - below} >/proc/sys/kernel/ns_last_pid`])
       await box.toolbox('POST', '/process/session', { sessionId: 'reused' })
       const { body } = await box.toolbox('POST', '/process/session/reused/exec', { command: 'echo $$' })
-      // Deletes the session, which ends its shell and everything that the shell has started. If the shell had the pid of the ended
-      // sudo, the background command must still run.
+      // Delete the session, and so kill what its shell has started. Even if the shell got the pid of the ended sudo, the background
+      // command must still run.
       await box.toolbox('DELETE', '/process/session/reused')
       return Number(body['stdout'] ?? body['output']) === client
     })
@@ -345,9 +343,9 @@ for _ in range(300):
     s = knock(); send(s, 0, bytes(changed), [null] * 3); s.close()
 print(sorted(results))
 s = knock(); send(s, 0, good, [null] * 3); print(s.recv(2), s.recv(2))`)
-    // The first line of `said` has the different answers to the malformed and incomplete requests above. Code 7 refuses a request.
-    // Code 3 (`SUDO_STARTED`) answers the request with an unusable working directory: the agent starts its command anyway, because
-    // the command may not need that directory. The second line has the answers to a correct request.
+    // The first line: different answers to the malformed and incomplete requests above. Code 7 refuses a request. Code 3
+    // (`SUDO_STARTED`) accepts an unusable working directory, because the command may not need it. The second line: the answers to
+    // a correct request.
     assert.equal(said, "[b'\\x03\\x00', b'\\x07\\x03']\nb'\\x03\\x00' b'\\x05\\x00'")
     assert.equal(await box.run('sudo whoami'), 'root')
   })

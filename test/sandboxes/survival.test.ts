@@ -1,5 +1,5 @@
-// Kills programs of a server at arbitrary moments. The sandboxes must keep running, and must answer when the programs have been
-// restarted. When they are deleted, nothing of them may be left on the host.
+// Kills programs of a server at arbitrary moments. The sandboxes must keep running, answer when the programs are back, and leave
+// nothing on the host when they are deleted.
 import assert from 'node:assert/strict'
 import { readdirSync } from 'node:fs'
 import { join } from 'node:path'
@@ -218,8 +218,8 @@ suite('kill -9 of the server’s programs', () => {
   }
 
   /**
-   * Waits until the number in /tmp/counter is greater than `before`: the process that increments it has survived the kill. Checks
-   * that the API shows the sandbox as started.
+   * Waits until the number in /tmp/counter exceeds `before`: its process has survived the kill. The API must show the sandbox as
+   * started.
    */
   const countsOn = async (before: number) => {
     await until(

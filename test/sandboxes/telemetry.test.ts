@@ -1,5 +1,5 @@
-// Checks the telemetry that the programs of a server send while a sandbox is created and used: one trace for each call of a client,
-// and the metrics of /metrics. It may not contain secrets.
+// Checks the telemetry of a server while a sandbox is created and used: one trace for each client's call, and /metrics. It may not
+// contain secrets.
 import assert from 'node:assert/strict'
 import { randomBytes } from 'node:crypto'
 import { after, before, suite, test } from 'node:test'
@@ -64,7 +64,7 @@ suite('telemetry of a server', { skip: needsRoot }, () => {
     await receiver.until(names.join('; '), () => missing().length === 0)
     return spansOf(traceId)
   }
-  /** Returns the service and the name of the span `from`, then those of its parent span, and so on up to the span of the client. */
+  /** Returns service and name of the span `from`, of its parent, and so on up to the client's span. */
   const wayUp = (spans: SeenSpan[], from: string): string[] => {
     const span = spans.find(({ spanId }) => spanId === from)
     return span === undefined ? [] : [`${span.service} ${span.name}`, ...wayUp(spans, span.parentSpanId)]
@@ -115,8 +115,8 @@ suite('telemetry of a server', { skip: needsRoot }, () => {
     )
 
   test('client, gate, control and toolbox report an `execute` call as one OpenTelemetry trace', async () => {
-    // Waits until the gate's cached answer about the caller's access has expired. So during `execute`, the gate has to call
-    // control, and the trace must also contain this call.
+    // Wait until the gate's cached answer has expired. `execute` then makes the gate call control, which the trace must contain
+    // too.
     await pause(accessKeptMs + 100)
     const { traceId, parentId, record } = await execute()
     assert.equal(record['result'], secrets[2])

@@ -1,5 +1,4 @@
-// Tests `./alcove up` as an operator uses it: starting it twice, starting it on a port in use, stopping it, and
-// starting it again. survival.test.ts tests what happens if it is killed.
+// Tests `./alcove up` as an operator uses it: started twice, on a used port, stopped, and started again. survival.test.ts kills it.
 import assert from 'node:assert/strict'
 import { execFile } from 'node:child_process'
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs'

@@ -1,5 +1,4 @@
-// A user of the dashboard: Debian's Chromium, signed in to a real server with its own account. Errors that the browser
-// reports are collected, so that a test can assert that there were none.
+// A user of the dashboard: Debian's Chromium, signed in to a real server. It collects the browser's errors for assertions.
 import assert from 'node:assert/strict'
 import { type Browser, type BrowserContext, type BrowserContextOptions, chromium, type Page } from 'playwright-core'
 import { caller, type Platform } from './harness.ts'
@@ -53,8 +52,7 @@ export class Visitor implements AsyncDisposable {
   watch(page: Page): void {
     page.on('pageerror', (error) => this.complaints.push(`script: ${error.stack}`))
     page.on('console', (message) => {
-      // The browser also reports every answer with status 400 or more. These reports are left out, because tests check what the
-      // page shows after such an answer.
+      // The browser reports every answer with status 400 or more. Tests check what the page shows then, so leave them out.
       if (message.type() === 'error' && !message.text().startsWith('Failed to load resource'))
         this.complaints.push(`console: ${message.text()}`)
     })

@@ -9,10 +9,7 @@ import { until } from './box.ts'
 import { type Platform, platform } from './harness.ts'
 import { connectTo } from './sdk-client.ts'
 
-/**
- * A program that checks in a volume what programs expect of a local disk, such as working locks and renames. Network file systems
- * often lack some of that.
- */
+/** Checks in a volume what programs expect of a local disk, such as locks and renames. Network file systems often lack some. */
 const posix = `
 import errno, fcntl, mmap, os, sqlite3
 os.chdir('/data')
@@ -126,8 +123,7 @@ suite('volumes with the SDK', () => {
       await two.delete(60, true)
     }
     assert.ok(existsSync(disk))
-    // Repeats the delete of the volume. The SDK's delete of a sandbox returns before the runner has removed the sandbox. Until the
-    // runner has reported that, control refuses to delete the volume.
+    // Repeat the delete: until the runner reports that it has removed the sandboxes, control refuses to delete their volume.
     await until('nothing mounts the volume', () =>
       daytona.volume.delete(volume).then(
         () => true,

@@ -1,5 +1,5 @@
-// A warm sandbox is started before anybody needs it, and a create may claim it. For the caller, a claimed sandbox must differ from
-// a new one only in that it is ready sooner.
+// A warm sandbox is started before anybody needs it, and a create may claim it. For its caller, it must differ from a new one only
+// by being ready sooner.
 import assert from 'node:assert/strict'
 import { after, before, suite, test } from 'node:test'
 import { createBox, until } from './box.ts'
@@ -82,8 +82,7 @@ suite('a warm sandbox', () => {
     const { body: pools } = await alcove.api('GET', '/warm-pools')
     for (const { id } of pools as unknown as { id: string }[]) await alcove.api('DELETE', `/warm-pools/${id}`)
     await using _first = await createBox(alcove)
-    // Callers cannot list warm sandboxes, because these have no owner. So the test creates a sandbox: if the create claims a
-    // warm sandbox, there was one.
+    // Callers cannot list warm sandboxes, which have no owner. A create that claims one shows that there was one.
     const isClaimed = async () => {
       await using next = await createBox(alcove)
       assert.equal(await next.run('echo here'), 'here')

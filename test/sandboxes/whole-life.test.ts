@@ -1,5 +1,4 @@
-// Tests the whole life of a sandbox through the public SDK. In the last test, a hundred callers use conflicting verbs at the same
-// time.
+// Tests the whole life of a sandbox with the public SDK. At the end, a hundred callers use conflicting verbs at once.
 import assert from 'node:assert/strict'
 import { after, before, suite, test } from 'node:test'
 import type { Daytona, Sandbox } from '@daytona/sdk'
