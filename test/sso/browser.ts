@@ -1,5 +1,4 @@
-// A simulated browser with which tests sign in. It stores the cookies of each origin. `go` follows no redirect: its caller gets the
-// URL of the redirect, and decides whether to go on.
+// A simulated browser for sign-ins. It stores cookies per origin. `go` follows no redirect, but returns its URL.
 import type { TestControl } from '../control/harness.ts'
 
 export type Page = {

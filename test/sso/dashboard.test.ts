@@ -1,5 +1,5 @@
-// Tests single sign-on in a real browser. A user who already has an account with the same e-mail address signs in through the
-// organization's identity provider. The user confirms this on the dashboard, and can then always sign in through the provider.
+// Tests single sign-on in a real browser. A user with an account of the same e-mail address signs in through the organization's
+// identity provider. After one confirmation on the dashboard, the user can always sign in so.
 import assert from 'node:assert/strict'
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'

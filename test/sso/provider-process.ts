@@ -1,5 +1,5 @@
-// A real OpenID provider (oidc-provider) in a process of its own. It sends its address over the IPC channel, on which
-// the test sets its accounts and keys. People sign in with a form and cookies.
+// A real OpenID provider (oidc-provider) in a process of its own. It sends its address over the IPC channel and gets accounts and
+// keys from the test. People sign in with a form and cookies.
 
 import { once } from 'node:events'
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
@@ -13,10 +13,7 @@ type Accounts = Record<string, Record<string, unknown>>
 
 const stored = new Map<string, AdapterPayload>()
 
-/**
- * The storage of the OpenID provider. If a test changes the signing keys, this process makes a new `Provider`, which uses the same
- * storage.
- */
+/** The OpenID provider's storage. New signing keys make a new `Provider`, which keeps this storage. */
 const adapter = (model: string): Adapter => {
   const keyOf = (id: string) => `${model} ${id}`
   const find = (is: (payload: AdapterPayload) => boolean) => [...stored.values()].find(is)
@@ -135,7 +132,6 @@ process.on('message', ({ id, order }: { id: number; order: ProviderOrder }) => {
   obey(order).then((answer) => process.send?.({ id, answer }))
 })
 process.on('disconnect', () => process.exit(0))
-// Writes the compile cache of Node, so that later processes start faster. Node itself would write it only at the end of the
-// process, but this process is always killed.
+// Write Node's compile cache now. Node would write it at the end of the process, which is always killed.
 flushCompileCache()
 process.send?.({ issuer })
