@@ -84,7 +84,7 @@ export class TreeMaker {
     return undefined
   }
 
-  /** Makes the tree of these layers. It begins as a copy of the tree of most of the lowest layers that `origin` may use. */
+  /** Makes the tree of these layers. It begins as a copy of the tree that has most of the lower layers, if `origin` may use one. */
   async make({ origin, layers }: Delivered, making: Making): Promise<Named> {
     const { trees, blobs, limits } = this.#parts
     const { scratch, mostBytes, signal, onShare } = making

@@ -58,7 +58,7 @@ export class VerbLanes {
   /**
    * Queues `work`, which performs a verb and must not reject, in the lane of the verb. Before that, copies the parent's disk for a
    * fork, waits for earlier copies of this disk, and stops a sandbox that has to be archived. Copies and stops only if `isWanted`
-   * is then true. `work` runs in any case, so it must check that itself.
+   * is still true. `work` runs in any case, so it must check by itself whether the verb is wanted.
    */
   take(verb: Verb, assignment: Assignment, isWanted: () => boolean, work: () => Promise<void>): void {
     // A destroy interrupts the running verb, which may fill the lane that the destroy needs.

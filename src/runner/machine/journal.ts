@@ -2,8 +2,8 @@
 // runner has begun.
 //
 // `spec.json` must survive a power cut, so it is on the disk before the sandbox is reported. `run.json` is valid only until the
-// machine restarts, so the runner does not wait for the disk. A directory without a readable `spec.json` belongs to a sandbox that
-// was never reported.
+// machine restarts. It is replaced atomically, without waiting for the disk. A directory without a readable `spec.json` belongs to
+// a sandbox that was never reported.
 import { mkdir, readdir, readFile, rename, rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { syncPath } from '#src/kit/sync-path.ts'

@@ -1,6 +1,6 @@
 // The user ids of sandboxes on the host; group ids are treated alike. On disks and in images, a file's owner is the id in the
-// sandbox plus `uidBase`, so disks can be copied between sandboxes. A running sandbox has host ids of its own, by which its
-// idmapped mounts replace the ids on the disk.
+// sandbox plus `uidBase`, so disks can be copied between sandboxes. A running sandbox has host ids of its own. Its idmapped mounts
+// show these ids instead of those on the disk.
 
 import { diskIds, moreRunningIds, runningIds } from '#src/kit/sandbox-ids.ts'
 

@@ -6,6 +6,6 @@ export const domainLimit = 10
 /** Whether `text` may be an allowed domain: a name in lower case with at least one dot. `*.` may come before it. */
 export const isDomain = (text: string) => text.length <= 253 && isDomainName(text.replace(/^\*\./, ''))
 
-/** Whether the allowed domains contain `name`, which must be in lower case and without a dot at its end. */
+/** Whether a sandbox's list of domains allows `name`, which must be in lower case and without a dot at its end. */
 export const isListed = (domains: readonly string[], name: string): boolean =>
   domains.some((domain) => (domain.startsWith('*.') ? name.endsWith(domain.slice(1)) : name === domain))
