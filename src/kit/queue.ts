@@ -32,7 +32,6 @@ export class FairQueue<Owner = string> {
     this.#limits = limits
   }
 
-  /** Whether work of this owner runs or waits. */
   has(owner: Owner): boolean {
     return this.#running.has(owner) || this.#waiting.has(owner)
   }

@@ -58,7 +58,6 @@ export const readTelemetry = (environment: NodeJS.ProcessEnv, serviceName: strin
     return fallback
   }
 
-  /** The name of the variable for this kind of telemetry, if it is set; otherwise the variable for all kinds. */
   const ofSignal = (signal: Signal, what: string): string | undefined => {
     const own = `OTEL_EXPORTER_OTLP_${signal.toUpperCase()}_${what}`
     return text(own) === undefined ? `OTEL_EXPORTER_OTLP_${what}` : own
