@@ -29,7 +29,6 @@ type PackParts = Owner & {
   archiveId: string
   /** The disk to pack: that of a stopped or frozen sandbox, or that of an image. Nothing may write to it meanwhile. */
   disk: Packable
-  /** The base image of the disk. */
   base?: BaseIdentity | undefined
   /** Hash that the tar stream must have. Otherwise packing fails and no archive is made. */
   expected?: string

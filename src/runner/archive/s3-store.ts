@@ -29,7 +29,6 @@ const wholeMs = 180_000
 const errorLimit = 64 * 1024
 const listLimit = 8 * 1024 * 1024
 
-/** Returns the text of the first element with this tag, with XML entities decoded. */
 const textIn = (xml: string, tag: string): string | undefined => {
   const found = new RegExp(`<${tag}>([^<]*)</${tag}>`).exec(xml)?.[1]
   const entities: Record<string, string> = { amp: '&', lt: '<', gt: '>', quot: '"', apos: "'" }
