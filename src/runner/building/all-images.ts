@@ -188,7 +188,6 @@ export class AllImages {
     return await this.#host.storeTemplate(image, signal)
   }
 
-  /** Removes a snapshot of a sandbox from the object store. */
   async removeStored(image: string): Promise<void> {
     await this.#host.removeStoredTemplate(image)
   }

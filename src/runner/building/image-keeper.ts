@@ -43,7 +43,6 @@ const standardLanes = {
 /** Milliseconds between two attempts to put an image into the object store. */
 const storeAgainMs = 60_000
 
-/** Minimum time in milliseconds between two progress reports of an image. */
 const progressEveryMs = 1000
 
 const withoutLogins = ({ logins: _logins, ...assignment }: ImageAssignment): ImageAssignment => assignment

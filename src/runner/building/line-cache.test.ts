@@ -64,7 +64,6 @@ suite('a line of a Dockerfile that has not changed', { skip }, () => {
     from = registry.put('busybox:1', image('one'))
     await open()
   })
-  // Each test begins with an empty line cache.
   beforeEach(async () => {
     await evict(none)
     assert.deepEqual([lines.usage().lines, store.listBelowLines()], [0, []])
