@@ -25,7 +25,6 @@ export interface Cgroup {
   limit(compute: Compute): Promise<void>
   /** Returns the processors for the cgroup in the kernel's list format, such as `0-3,8`. Undefined if it may run on all. */
   cpus(): Promise<string | undefined>
-  /** Sets the processors on which the cgroup's processes may run. */
   useCpus(list: string): Promise<void>
   /** Returns how many of the cgroup's processes were killed when memory ran out in the cgroup, in all sandboxes, or on the host. */
   outOfMemoryKills(): number
