@@ -19,7 +19,6 @@ export class Listing<Item> implements Disposable {
   #timer: NodeJS.Timeout | undefined
   #isReading = false
   #isWanted = false
-  /** Number of failed fetches of the list since the last successful fetch. */
   #failures = 0
   #isClosed = false
 
