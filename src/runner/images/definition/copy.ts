@@ -34,7 +34,6 @@ export type CopyStep = {
     mode?: number
     /** Whether tar archives among the sources are unpacked, as ADD does. */
     unpacks: boolean
-    /** Patterns of files that are not copied. */
     excludes: string[]
     /** `--parents`: the directories of a source's path are created at the destination too. */
     keepsParents: boolean

@@ -17,7 +17,6 @@ export type RunStep = {
   env: Record<string, string>
   user: string
   workdir: string
-  /** Mounts of the line. Absent: none. */
   mounts?: Mount[]
   /** The command runs without a network. */
   isOffline?: true
