@@ -53,7 +53,6 @@ export interface Host {
    * equal those of the disk's own base image.
    */
   snapshot(sandboxId: string, image: string, otherBase?: string): Promise<void>
-  /** Lists all templates, each with its base image. */
   templates(): Promise<({ image: string } & Template)[]>
   /** Returns what is recorded about a template, or undefined if there is no template of this name. */
   template(image: string): Promise<Template | undefined>
