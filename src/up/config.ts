@@ -87,7 +87,7 @@ export const defaultOvercommit = '64,8,8'
 
 const levels = ['trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent']
 
-/** Reads the settings of `up`. If some are wrong, throws one error for the operator (a Complaint) that lists all of them. */
+/** Reads the settings of `up`. Throws one error for the operator that lists all wrong ones. */
 export const readUpConfig = (env: NodeJS.ProcessEnv): UpConfig => {
   const complaints: string[] = []
   const databaseUrl = env['DATABASE_URL'] || undefined
@@ -233,5 +233,7 @@ const readArchive = (env: NodeJS.ProcessEnv, complaints: string[]): Record<strin
   return Object.fromEntries(told.map((name) => [name, env[name] ?? '']))
 }
 
-/** Reads the key with which a runner joins a server. It is no command-line option, because other processes can read these. */
+/**
+ * Reads the key with which a runner joins a server. It is no command-line option, because other processes can read command lines.
+ */
 export const readRunnerToken = (env: NodeJS.ProcessEnv): string | undefined => env['ALCOVE_RUNNER_KEY'] || undefined

@@ -55,8 +55,8 @@ export const mountHolders = (device: string): Holder[] => {
 }
 
 /**
- * Finds processes with an open file or their working directory below `directory`. The mount namespace of this process must have the
- * file system.
+ * Finds processes with an open file or their working directory below `directory`, which must be mounted in this process's
+ * namespace.
  */
 export const fileHolders = (directory: string): Holder[] => {
   const isBelow = (path: string | undefined) => path === directory || path?.startsWith(`${directory}/`) === true

@@ -1,4 +1,4 @@
-// Checks before any program starts that all ports are free. If one is not, the error can then name the port.
+// Checks that all ports are free before any program starts, so that an error can name the port.
 import { createServer } from 'node:net'
 import { Complaint } from './complaint.ts'
 
@@ -9,7 +9,7 @@ const tryPort = (host: string, port: number) =>
     server.listen({ host, port, exclusive: true }, () => server.close(() => resolve(undefined)))
   })
 
-/** If a port is not free, throws an error for the operator (a Complaint) that names the first such port. */
+/** Throws an error for the operator that names the first port that is not free. */
 export const checkPortsAreFree = async (ports: readonly { host: string; port: number }[]): Promise<void> => {
   for (const { host, port } of ports) {
     const refusal = await tryPort(host, port)

@@ -1,4 +1,4 @@
-// Finds and removes what an ended server has left outside of its data directory, by the instance name in the names. The kernel says
+// Finds and removes what an ended server has left outside of its data directory, recognized by its instance name. The kernel says
 // what exists, because files of the server may be wrong.
 import { spawnSync } from 'node:child_process'
 import { existsSync, readdirSync, readFileSync, rmdirSync, rmSync, writeFileSync } from 'node:fs'

@@ -18,7 +18,10 @@ export type JoinedServer = { url: string; runnerId: string; regionId: string; to
 /** The group that may read the certificate files of a program. */
 const groups: Record<HostProgram, number> = { runner: 0, gate: users.gate }
 
-/** Replaces a file. Even after a power failure, the file has either its old or its complete new content. */
+/**
+ * Replaces a file. A power failure meanwhile leaves the old or the complete new content. After the return, the new content survives
+ * one.
+ */
 const replaceFile = (path: string, text: string, group: number): void => {
   const draft = `${path}.new`
   writeFileSync(draft, text, { mode: 0o600, flush: true })

@@ -72,10 +72,7 @@ const parsed = (text: string): Body | undefined => {
   }
 }
 
-/**
- * Checks that certificates are for this host's names and keys. If they are not, throws an error for the operator (a
- * Complaint).
- */
+/** Throws an error for the operator if the certificates are not for this host's names and keys. */
 export const checkCertificates = (answer: Body, keys: Keys): HostCertificates => {
   const { runnerId, regionId, authority, certificates, renewAfterSeconds } = answer
   const isShaped =
