@@ -1,8 +1,8 @@
 // How much disk space images use on a runner, and how much of it the runner has freed.
 
 /**
- * What uses disk space. `images`: files of images. `layers`: downloaded layers for later images. `lines`: disks of builds after a
- * line of a Dockerfile, for later builds.
+ * What uses disk space. `images`: files of images. `layers`: downloaded layers for later images. `lines`: disks after a line of a
+ * Dockerfile, for later builds.
  */
 export const imageKinds = ['images', 'layers', 'lines'] as const
 export type ImageKind = (typeof imageKinds)[number]

@@ -1,6 +1,6 @@
 // Messages between control and a runner. The runner gets the desired states of its sandboxes from `GET /sandbox/for-runner` and
 // reports with `PUT /sandbox/{id}/state`. The link, a WebSocket to `/runners/link`, carries the same messages sooner. Messages may
-// arrive twice or late, so receivers ignore an older `generation` than they know.
+// arrive twice or late, so receivers ignore those with an older `generation` than the one they know.
 import type { GateOfHost } from './hosts.ts'
 import type { ImageStorage } from './image-storage.ts'
 import type { MeterSample } from './meter-reading.ts'
@@ -45,7 +45,7 @@ export type AssignedVolume = VolumeMount & {
   isNew?: boolean
 }
 
-/** The desired state of one sandbox. `generation` grows with every change, and a runner ignores older ones than it knows. */
+/** The desired state of one sandbox. `generation` grows with every change. A runner ignores an older one than it knows. */
 export type Assignment = {
   sandboxId: string
   organizationId: string
@@ -92,8 +92,8 @@ export type Assignment = {
   /** Id of a sandbox on the same runner. The new sandbox gets a copy of that sandbox's current disk. */
   forkOf?: string
   /**
-   * The archive of the sandbox's disk. For the target `archived`, the runner writes it. A runner without the disk restores the disk
-   * from it.
+   * The archive of the sandbox's disk. For the target `archived`, the runner writes this archive. A runner that lacks the disk
+   * restores it from there.
    */
   archive?: ArchiveRef
   /** For the target `stopped`: the runner saves the disk under this id, and keeps the disk. A second attempt has the same id. */
