@@ -11,8 +11,8 @@ const port = 3100
 const session = 'steady'
 const count = 'cd /tmp; n=0; while [ ! -e stop ]; do n=$((n+1)); echo $n; sleep 0.2; done; echo end'
 /**
- * Lists the shell of each terminal with its start time, by a shell command. Only these shells are session leaders, so child
- * processes are left out.
+ * Shell command that lists each terminal's shell with its start time. Only these shells are session leaders, so child processes are
+ * left out.
  */
 const terminals =
   'for p in /proc/[0-9]*; do case $(readlink $p/fd/0) in /dev/pts/*) set -- $(cat $p/stat 2>/dev/null); ' +
