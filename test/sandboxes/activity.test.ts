@@ -30,8 +30,8 @@ while True:
 `
 
 /**
- * Resolves when a kind of use, for example an open call, has begun. It should last until `signal` is aborted. If it ends earlier,
- * `over` is called with the reason.
+ * Begins to use a sandbox, for example by an open call, and resolves then. The use should last until `signal` is aborted. If it
+ * ends earlier, `over` is called with the reason.
  */
 type Use = (box: Box, signal: AbortSignal, over: (why: string) => void) => Promise<unknown>
 

@@ -1,6 +1,6 @@
-// Simulates services that coding agents call: the model APIs of Anthropic and OpenAI over HTTPS, and an npm registry over HTTP.
-// Runs in the network namespace of a simulated Internet. Reads an object `Services` from its input. For each call to a model,
-// prints the headers with the caller's key as a line of JSON.
+// Simulates the model APIs of Anthropic and OpenAI over HTTPS and an npm registry over HTTP, for coding agents. Runs in the network
+// namespace of a simulated Internet. Reads an object `Services` from its input. For each call to a model, prints the headers with
+// the caller's key as a line of JSON.
 import { spawn } from 'node:child_process'
 import { readdirSync, readFileSync, statSync } from 'node:fs'
 import { createServer as createHttpServer, type IncomingMessage, type ServerResponse } from 'node:http'

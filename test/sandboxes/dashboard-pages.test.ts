@@ -1,6 +1,6 @@
 // Opens every page of the dashboard in Chromium, in both themes, on a wide and a narrow screen. axe, a program that checks
-// accessibility, must find no violations of WCAG AA. No page may be wider than the screen or report errors. Pictures of all pages
-// are in `.alcove/pictures`, for people to look at.
+// accessibility, must find no violations of WCAG AA. No page may be wider than the screen, and the browser must report no errors.
+// Pictures of all pages are in `.alcove/pictures`, for people to look at.
 import assert from 'node:assert/strict'
 import { mkdirSync, readFileSync } from 'node:fs'
 import { createRequire } from 'node:module'

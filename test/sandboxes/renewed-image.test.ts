@@ -1,5 +1,5 @@
-// Renews the default image of a server that has sandboxes. A build takes minutes, so the renewal finds the small image
-// (small-default.ts) in the server's cache directory, made in the last week.
+// Renews the default image of a server that has sandboxes. A build takes minutes, so the renewal finds the small image of the last
+// week (small-default.ts) in the server's cache directory.
 import assert from 'node:assert/strict'
 import { existsSync } from 'node:fs'
 import { readFile, writeFile } from 'node:fs/promises'
