@@ -1,5 +1,5 @@
 // Tests single sign-on in a real browser. A user with an account of the same e-mail address signs in through the organization's
-// identity provider. After one confirmation on the dashboard, the user can always sign in so.
+// identity provider. After one confirmation on the dashboard, the provider alone is enough.
 import assert from 'node:assert/strict'
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
