@@ -11,7 +11,7 @@ export type ReceivedMail = {
 }
 
 /**
- * What happens to the next mail. A number: refused with this code. `hang up`: received, but the connection is closed without an
+ * What happens to the next mail. A number: refused with this code. `hang up`: not accepted, and the connection is closed without an
  * answer.
  */
 export type Manners = 'take' | 'hang up' | number
