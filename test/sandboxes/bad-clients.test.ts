@@ -119,7 +119,7 @@ suite('the logs of the programs', () => {
   })
 
   test('no mistake of a client causes a warning, or more than five lines, in the logs of the programs', async () => {
-    // The server's first OpenID call logs a warning about this version of Node. No client caused that, so make this call first.
+    // The server's first OpenID call logs a warning about this version of Node. No client causes it, so make this call first.
     await fetch(`${alcove.url}/oidc/.well-known/openid-configuration`)
     const wrong: string[] = []
     let from = sizes()
