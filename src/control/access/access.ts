@@ -130,7 +130,7 @@ const tryCredential = async (
 
 /**
  * Finds the sandbox whose port a call may reach without a credential.
- * The call names a public sandbox, or the token of a signed URL.
+ * The call names a public sandbox, or the token of a signed URL. No toolbox is public.
  */
 const findOpenPort = async (parts: RunningParts, question: AccessQuestion): Promise<OpenedPort | undefined> => {
   const { sql } = parts.database

@@ -66,12 +66,12 @@ export class Tickets {
   async read(text: string): Promise<Ticket | undefined> {
     const key = (await this.listKeys()).find(({ id }) => id === keyIdOf(text))
     const ticket = key && readTicket(text, publicKeyFrom(key.publicKey))
-    // The clock of the process that signed the ticket may differ from this one.
+    // The clock of the process that signed the ticket may differ from this one, so the ticket is accepted a little longer.
     const isOver = ticket !== undefined && ticket.expiresAt + ticketSkewMs < this.#parts.clock.now().getTime()
     return isOver ? undefined : ticket
   }
 
-  /** Lists the public keys with which gates check tickets. Another control process may have made a new key. */
+  /** Lists the public keys with which gates check tickets. Reads them at every call: another process may have made a new key. */
   async listKeys(): Promise<TicketKey[]> {
     const rows = await this.#parts.database.sql<Row[]>`select * from ticket_keys order by created_at desc, id`
     return rows
