@@ -1,5 +1,6 @@
 // The rules of API keys: who may make, see and delete them. A key never gives permissions that its maker lacks.
 // A key that was made with another key becomes invalid with that key at the latest.
+// The whole key is shown only once, in the reply to its creation.
 
 import { lockMembership } from '#src/control/auth/change-membership.ts'
 import { findHeld } from '#src/control/auth/permissions-now.ts'
