@@ -136,7 +136,7 @@ export const createTrail = ({ database, clock, log }: Pick<Parts, 'database' | '
         .finally(() => onTheirWay.delete(completing))
       onTheirWay.add(completing)
       // A call has no row yet if its handler never ran or its transaction was rolled back. Its answer waits until the
-      // row is inserted.
+      // row is inserted, so that the rows are in the order of the answers.
       const hasRow = found.id !== undefined && !(status >= 400 && tellThemselves.has(nameOf(found.route)))
       return !hasRow || onTheirWay.size > mostOnTheirWay ? completing : undefined
     },
@@ -195,7 +195,10 @@ const refusedIn = ({ needs }: ControlRoute, request: FastifyRequest, caller: Cal
   return needs === 'user' || needs === 'admin' ? null : own
 }
 
-/** Returns the organization that the answer of a call names. Before an accepted invitation, for example, none is known. */
+/**
+ * Returns the organization that the answer of a call names. The audit row gets it if none was known before the call, for
+ * example when a user accepts an invitation.
+ */
 const organizationInAnswer = ({ path }: ControlRoute, answer: unknown): string | null => {
   const { id, organizationId } = (answer ?? {}) as { id?: string; organizationId?: string }
   return organizationId ?? (path === '/organizations' ? (id ?? null) : null)
