@@ -1,4 +1,5 @@
-// Tests what `alcove purge` removes and what it leaves. The tests make data and networks like a server's; none runs.
+// Tests what `alcove purge` removes and what it leaves. No server runs.
+// The tests only make data directories and networks like those of a server.
 import assert from 'node:assert/strict'
 import { spawn, spawnSync } from 'node:child_process'
 import { once } from 'node:events'

@@ -111,7 +111,8 @@ const lookAgainSeconds = 2
 export const endOfEmptying = (id: string, { isEmptied, left, staying }: Emptying): string[] | undefined => {
   if (!isEmptied) return [`${id} is not emptied any more.`]
   if (left === 0) return [`${id} is empty. "alcove runner remove ${id}" takes it out of service.`]
-  // Control lists at most 100 sandboxes that cannot be moved. With fewer, all others can be moved, and the emptying goes on.
+  // Control lists at most 100 sandboxes that cannot be moved. If it lists fewer, all others can be moved, and the emptying goes on.
+  // If it lists 100, this command cannot know whether the others can be moved, so it does not wait for them.
   if (left > staying.length && staying.length < 100) return undefined
   return [
     `${sandboxes(left)} cannot be moved from ${id}:`,
