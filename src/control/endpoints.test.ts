@@ -173,7 +173,7 @@ suite('the endpoints of control', () => {
           [...text.matchAll(/\b(?:suite|test)\(\s*(['"`])((?:(?!\1).)+)\1/g)].map(([, , title]) => title!),
         )
         .map(normal)
-      // Whole titles are compared: a title with `POST /sandbox/{}/stop` does not name `POST /sandbox`.
+      // A title names an endpoint only by its exact method and path: `POST /sandbox/{}/stop` does not name `POST /sandbox`.
       const isNamed = (title: string) =>
         titles.some((text) => text.split(/[\s,;]+(?=[A-Z]+ \/)|(?<=\/\S*)[\s,;:]+/).includes(title))
       const missing = app.app.routes.map((route) => normal(titleOf(route))).filter((title) => !isNamed(title))
