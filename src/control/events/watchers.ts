@@ -73,7 +73,7 @@ export const openWatchers = async (parts: WatchersParts): Promise<Watchers> => {
         await inParallel(checksAtOnce, everybody, async (watcher) => void (await check(watcher)))
       }
     } catch (error) {
-      // A client whose check failed stays connected. It is checked again before its next event and its next ping.
+      // If a credential could not be checked, its client stays connected. It is checked again before its next event and ping.
       log.warn({ err: error }, 'not every event socket could be checked')
     } finally {
       isChecking = false
@@ -110,7 +110,8 @@ export const openWatchers = async (parts: WatchersParts): Promise<Watchers> => {
     const isNew = from === null || isClaim(from, to)
     const hasFailed = to === 'error' || to === 'build_failed'
     const events = [
-      // From `sandbox.state.updated` the SDK reads only the state. A failure is also sent as `sandbox.created`, with its reason.
+      // From `sandbox.state.updated` the SDK reads only the state. From `sandbox.created` it reads the whole sandbox.
+      // A failure is therefore sent as `sandbox.created` too, so that the SDK gets the reason.
       ...(isNew || hasFailed ? [['sandbox.created', { ...sandbox, ...why }]] : []),
       ...(isNew ? [] : [['sandbox.state.updated', { sandbox, oldState: from, newState: to, ...why }]]),
     ]
