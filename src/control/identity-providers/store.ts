@@ -55,7 +55,8 @@ const writeLists = async (sql: Sql, { id, emailDomains, defaultAssignedRoleIds }
   await sql`
     delete from identity_provider_domains where identity_provider_id = ${id} and domain <> all(${emailDomains}::text[])`
   await sql`delete from identity_provider_roles where identity_provider_id = ${id}`
-  // The domains are inserted in sorted order. In another order, two transactions could deadlock.
+  // The domains are inserted one by one, in sorted order. A single statement could insert them in another order, and two
+  // such transactions could deadlock.
   for (const domain of emailDomains) await insertDomain(sql, id, domain)
   await sql`
     insert into identity_provider_roles (identity_provider_id, role_id)
