@@ -1,4 +1,5 @@
-// The SQL of invitations. Every query also compares the organization or e-mail address, so a guessed id is useless.
+// The SQL of invitations. A query that reads one invitation by its id also compares the organization or the e-mail address.
+// So somebody who guesses an id cannot read the invitation.
 import type { Sql } from '../storage/database.ts'
 import { type Invitation, type InvitationRow, type InvitationStatus, readInvitation } from './invitation.ts'
 
