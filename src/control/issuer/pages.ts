@@ -21,7 +21,10 @@ button.no{margin-top:.6rem;color:var(--text);background:none;border-color:var(--
 :focus-visible{outline:2px solid var(--accent);outline-offset:2px}
 code{font-size:1.4rem;letter-spacing:.1em}.wrong{color:var(--wrong)}.quiet{margin:1rem 0 0;color:var(--quiet);font-size:.93em}`
 
-/** No scripts, no fetches, no framing. Browsers would apply `form-action` to redirects too, which lead to other origins. */
+/**
+ * The policy allows no scripts, no fetches and no framing. It has no `form-action`: browsers would apply it to the
+ * redirects after a form too, and those lead to other origins.
+ */
 export const contentSecurityPolicy = [
   "default-src 'none'",
   `style-src 'sha256-${createHash('sha256').update(style).digest('base64')}'`,

@@ -68,7 +68,10 @@ export const newPassword = (): string => {
   return text.match(/.{5}/g)!.join('-')
 }
 
-/** A hash of no account. For unknown accounts, passwords are compared with it, so the answer takes equally long. */
+/**
+ * A hash of no account. The given password is compared with it if the account is unknown or has no password. So the
+ * answer takes as long as for a wrong password.
+ */
 const nobodys = hashPassword(randomBytes(16).toString('hex'))
 nobodys.catch(() => {})
 
@@ -80,7 +83,10 @@ export const findAccount = async (sql: Sql, email: string): Promise<Account | un
   return row
 }
 
-/** Returns the id of the account if the password is right. Without an account or password, the call takes equally long. */
+/**
+ * Returns the id of the account if the password is right. If `account` is undefined or has no password, the call takes
+ * as long as with a wrong password.
+ */
 export const signsInTo = async (
   account: Account | undefined,
   password: string,

@@ -20,7 +20,8 @@ export const makeSignInLink = async (
   await database.sql`
     insert into sign_in_links (user_id, hash, expires_at) values (${userId}, ${hashKey(token)}, ${expiresAt})
     on conflict (user_id) do update set hash = excluded.hash, expires_at = excluded.expires_at`
-  // Browsers do not send the part of a URL after `#`, so the token reaches no server, log or referrer.
+  // Browsers do not send the part of a URL after `#`. So the token reaches no server, log or referrer before the dashboard
+  // reads it.
   return { url: `${dashboardUrl(settings)}#link=${token}`, expiresAt: expiresAt.toISOString() }
 }
 
