@@ -88,7 +88,10 @@ export const leaveOrganization = async (parts: ChangeParts, { caller, organizati
 
 type Joining = { organizationId: string; userId: string; role: 'owner' | 'member'; roleIds: readonly string[] }
 
-/** Makes a user a member. Returns false if the user is one already. Call this only inside `changeMembership`. */
+/**
+ * Makes a user a member. Returns false if the user is one already. Call this only inside `changeMembership`.
+ * The caller makes sure that each role belongs to the organization or is global.
+ */
 export const joinOrganization = async (sql: Transaction, joining: Joining, now: Date): Promise<boolean> => {
   // This check comes before the limit: a member must not be refused because the organization is full.
   if ((await findMember(sql, joining.organizationId, joining.userId)) !== undefined) return false
