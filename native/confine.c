@@ -134,7 +134,7 @@ static void show_if_there(const char *path, unsigned long flags) {
   if (access(path, F_OK) == 0) show(path, path, 0, flags);
 }
 
-// Shows the process itself and five files about the machine: no other processes of this user, and no kernel settings.
+// Shows in /proc only the process itself and five files about the machine: no other processes of this user, no kernel settings.
 static void show_own_process(void) {
   char own[32];
   snprintf(own, sizeof own, "/proc/%d", (int)getpid());
@@ -152,8 +152,9 @@ static void show_own_process(void) {
 static void make_view(char **arg) {
   (void)arg;
   if (unshare(CLONE_NEWNS) < 0) fail("a mount namespace");
-  // Private mounts of this namespace are invisible to the host. The step `enter` removes the copies of the host's mounts, because a
-  // file system stays in use while such a copy exists.
+  // With private mounts, the host does not see the mounts of this namespace. The namespace begins with copies of all mounts of the
+  // host. A file system stays in use while such a copy exists, even after the host has unmounted it. So the step `enter` removes
+  // the copies.
   if (mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) < 0) fail("/");
   // The new root is an empty file system at `place`. The lines below make the directories that the program will see.
   mount_tmpfs(place, "mode=755,size=1m");

@@ -44,15 +44,15 @@ static const struct {
 };
 
 // Gives the sandbox the host's devices. Used on hosts where no process may make devices. crun tries to make the sandbox's root the
-// owner of /dev/null, and the read-only mount prevents that.
+// owner of its standard input and output, which are /dev/null. The read-only mount prevents that.
 static void keep_devices_of_host(void) {
   if (umount2("/dev", MNT_DETACH) < 0) fail("/dev");
   if (mount("/dev/null", "/dev/null", NULL, MS_BIND, NULL) < 0) fail("/dev/null");
   if (mount(NULL, "/dev/null", NULL, MS_REMOUNT | MS_BIND | MS_RDONLY | MS_NOSUID | MS_NOEXEC, NULL) < 0) fail("/dev/null");
 }
 
-// Makes separate devices for each sandbox. Sandboxes with shared device files could watch or lock each other's. The mount is
-// read-only, so that no sandbox can own a device.
+// Makes separate devices for each sandbox. With shared device files, a sandbox could watch the accesses of others, or lock a file
+// so that others cannot lock it. The mount is read-only, so that no sandbox can own a device.
 static void make_devices(void) {
   const char *options = "mode=0755,size=64k,nr_inodes=16";
   if (mount("tmpfs", "/dev", "tmpfs", MS_NOSUID | MS_NOEXEC, options) < 0) fail("/dev");
@@ -95,15 +95,16 @@ void unshare_time(char **arg) {
   if (unshare(CLONE_NEWTIME) < 0 && errno != EINVAL) fail("time namespace");
 }
 
-// hide PATH: covers the mount at PATH with an empty directory, because crun refuses a host with both cgroup versions. An unmount
-// would be slower, because the kernel then waits for every processor.
+// hide PATH: covers the mount at PATH with an empty directory, because crun refuses a host with both cgroup versions. Files that
+// crun makes there disappear with it. An unmount would be slower, because the kernel then waits for every processor.
 void hide(char **arg) {
   const char *options = "mode=0700,size=64k,nr_inodes=64";
   if (mount("tmpfs", arg[0], "tmpfs", MS_NOSUID | MS_NODEV | MS_NOEXEC, options) < 0 && errno != ENOENT) fail(arg[0]);
 }
 
 // overlay OPTIONS PATH: mounts an overlay with nosuid, so that the kernel ignores capabilities of files. Otherwise it would refuse
-// programs such as Debian's ping, whose capabilities a sandbox may not have.
+// programs such as Debian's ping, whose capabilities a sandbox may not have. Nothing is lost: a sandbox's processes cannot gain
+// privileges anyway.
 void mount_overlay(char **arg) {
   if (mount("overlay", arg[1], "overlay", MS_NODEV | MS_NOSUID, arg[0]) < 0) fail(arg[1]);
 }

@@ -9,9 +9,9 @@
 // what it had written when it ended; a child that writes too much gets an error.
 //
 // `serve FILE`: FILE is the cgroup.procs of the runner's cgroup. A move of a process between cgroups takes milliseconds, but far
-// less just after another move. So for a short time after a question with the flag `moves_process`, a helper process moves itself
-// again and again into the cgroup in which it is. A question with the flag `moves_soon` only makes the helper begin early: it
-// starts no child and gets no answer.
+// less just after another move. A question with the flag `moves_process` has a child that will be moved. So for a short time after
+// it, a helper process moves itself again and again into the cgroup in which it is. A question with the flag `moves_soon` only
+// makes the helper begin early: it starts no child and gets no answer.
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -104,7 +104,7 @@ static _Noreturn void be_child(const struct question *question, char **arg, int 
   _exit(127);
 }
 
-// Returns the bytes that a child has written. The child and this process share the file's offset, which is their number.
+// Returns the bytes that a child has written. The child and this process share the file's offset, so it is the number of bytes.
 static char *contents(int fd, uint32_t *length) {
   off_t end = lseek(fd, 0, SEEK_CUR);
   if (end < 0) give_up("output");
@@ -197,8 +197,8 @@ static void ask_child(char *body, size_t length, int warmer) {
 }
 
 // The helper process of `serve FILE` (see the head of this file). A byte in the pipe `asked` stands for a question with the flag
-// `moves_process` or `moves_soon`. For `warm_for_ms` after it, the helper writes `0`, the writing process, to FILE every
-// `warm_every_ms`.
+// `moves_process` or `moves_soon`. For `warm_for_ms` after it, the helper moves itself every `warm_every_ms`: it writes `0`, which
+// means the writing process, to FILE.
 static _Noreturn void keep_warm(int asked, const char *path) {
   prctl(PR_SET_PDEATHSIG, SIGKILL);
   int file = open(path, O_WRONLY | O_CLOEXEC);

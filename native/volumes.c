@@ -27,7 +27,7 @@ static void finish_directory(int directory, uid_t owner, const char *about) {
 }
 
 // volume FROM SUBPATH OWNER TO: mounts the volume FROM at TO, or only its directory SUBPATH, which is made if it is missing. An
-// earlier step `ids` sets how owners on the disk map to owners in the mount.
+// earlier step `ids` sets how owners on the disk map to owners in the mount. Devices and set-id bits have no effect.
 void mount_volume(char **arg) {
   uid_t owner = (uid_t)number(arg[2], 10);
   int directory = open(arg[0], O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
