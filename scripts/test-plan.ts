@@ -26,7 +26,10 @@ const checksTime = named('busy')
 /** Whether a test file measures a program of the server. Two such files at the same time would spoil each other's results. */
 const measuresServer = (file: string) => includes(file, /\bmemoryOf\(/)
 
-/** Whether the server of a test file has the real default image. On a new machine, it waits until this image is made. */
+/**
+ * Whether the server of a test file has the real default image. On a new machine, it waits until this image is made.
+ * So files with the small image run first.
+ */
 const wantsRealImage = (file: string) =>
   ![...reachableFrom(file)].some(
     (module) => /^(?:test|src)\/.*\.ts$/.test(module) && includes(module, /image: 'small'/),

@@ -18,8 +18,9 @@ export const lineOf = ({ file, results, seconds, processorSeconds }: FileOutcome
 }
 
 /**
- * The word before a failed test. `FAILED`: it ran once. `FAILED TWICE`: it ran twice.
- * `FAILED AT FIRST`: it passed when it ran again alone, so it depends on timing.
+ * The word before a failed test. `FAILED TWICE`: it failed in both runs of its file.
+ * `FAILED AT FIRST`: it did not fail when its file ran again alone, so it depends on timing.
+ * `FAILED`: it failed only in the last run, which is usually the only one.
  */
 export type Verdict = 'FAILED' | 'FAILED TWICE' | 'FAILED AT FIRST'
 

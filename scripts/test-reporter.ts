@@ -35,7 +35,7 @@ const resultOf = (type: string, data: Finished, name: string): TestResult | unde
   const { details, skip, todo } = data
   const isOnlyGroup = details.type === 'suite' || details.error?.failureType === 'subtestsFailed'
   if (type === 'test:fail' && todo === undefined) {
-    // A suite whose test failed is not counted, because the test is. A suite fails only if one of its hooks fails.
+    // A suite whose test failed is not counted, because the test is. A suite is counted only if a hook of it failed.
     return details.error?.failureType === 'subtestsFailed'
       ? undefined
       : { name, outcome: 'failed', detail: failureText(details.error) }

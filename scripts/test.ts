@@ -3,7 +3,7 @@
 //   2 tests that may run at the same time: beside the code, and with real sandboxes (test-plan.ts)
 //   3 tests that measure the host's memory or check a time, one after the other
 // Some test files share a process (test-batches.ts).
-// A file that fails runs a second time alone, and both results are reported.
+// If few of several files fail, each of them runs a second time alone, and both results are reported.
 // So a race on a busy machine is visible, but does not stop the run.
 // With paths, only what the files need is built and started (test-needs.ts); format, lint and types are skipped.
 import { spawn } from 'node:child_process'
