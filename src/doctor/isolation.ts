@@ -1,4 +1,5 @@
-// Probes the features of the kernel that isolate sandboxes. Each probe runs in namespaces that end with it.
+// Probes the features of the kernel that isolate sandboxes. Namespaces that a probe makes end with it. A cgroup that it makes is
+// removed.
 
 import { mkdir, readFile, rmdir, statfs, writeFile } from 'node:fs/promises'
 import { runCommand } from '#src/kit/run-command.ts'
