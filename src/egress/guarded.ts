@@ -1,4 +1,5 @@
-// Catches exceptions that one sandbox or server causes in the proxy for secrets, which serves all sandboxes.
+// Catches exceptions that one sandbox or server causes in the proxy for secrets. Uncaught, they would end the proxy of all
+// sandboxes.
 
 /**
  * Returns a listener that calls `failed` if `listen` throws. A hostile server can make Node throw, for example with certain
