@@ -73,7 +73,10 @@ const checkHead = (request: IncomingMessage): void => {
   if (complaint !== undefined) throw new Problem('bad_request', complaint)
 }
 
-/** Returns the toolbox call for a preview address with port 2280. A cookie gives no access to this port. */
+/**
+ * Returns the toolbox call for a preview address with port 2280. The token of a signed address gives access to this port, and
+ * a cookie does not.
+ */
 const toolboxTarget = ({ sandbox, path, query, queryToken }: PreviewAddress, method: string): Target => ({
   ...readTarget(`/toolbox/${encodeURIComponent(sandbox)}${path}${query}`, method),
   queryToken,
@@ -136,8 +139,8 @@ export const createFront = ({
   }
 
   /**
-   * Asks control whether the call is allowed and where its sandbox is. Throws a Problem if not. `mayBePaused`: a paused
-   * sandbox is accepted, not only a started one.
+   * Asks control whether the call is allowed and where its sandbox is. Throws a Problem if control refuses, or if the sandbox
+   * is not started. `mayBePaused`: a paused sandbox is accepted too.
    */
   const admit = async (question: AccessQuestion, { mayBePaused = false } = {}): Promise<Access> => {
     const place = await access.ask(question)

@@ -80,8 +80,8 @@ export class Inside {
     if (!this.#open.take(id)) throw tooMany()
     try {
       const socket = await this.#dialWithin(socketPath, port)
-      // The server in the sandbox has stopped sending. The gate cannot see whether it still reads, so the whole connection
-      // is closed.
+      // When the server in the sandbox stops sending, the whole connection is closed: the gate cannot see whether the server
+      // still reads.
       socket.allowHalfOpen = false
       if (socket.destroyed) throw new NotStarted()
       socket.once('close', () => this.#open.give(id))

@@ -1,5 +1,5 @@
-// Checks the bodies of uploads while they pass to a runner. If the caller signed other bytes, the stream ends with an
-// error. A body is plain, or in `aws-chunked` form: chunks with signatures.
+// Checks the bodies of uploads while they pass to a runner. If a signature or a checksum is wrong, the stream ends with an
+// error. A body is plain, or in `aws-chunked` form: chunks, which may be signed, and perhaps checksums at the end.
 import { createHash } from 'node:crypto'
 import type { IncomingMessage } from 'node:http'
 import { crc32 } from 'node:zlib'

@@ -16,7 +16,7 @@ export type SignedCall = {
   payload: string
 }
 
-/** Values to check the signatures of a body's chunks. The first is computed from `signature`, that of the call. */
+/** Values to check the signatures of a body's chunks. `signature`: that of the call, from which the first chunk's is computed. */
 export type SigningKey = { key: Buffer; scope: string; datetime: string; signature: string }
 
 const shape =
