@@ -44,7 +44,7 @@ export class Forward {
       if (socket.readyState === socket.OPEN) socket.send('eof')
     })
     // When the client closes the channel, `ssh2` ends `stderr` immediately, even if bytes still wait to be sent. The gateway itself
-    // writes nothing to `stderr`.
+    // writes nothing to `stderr`, so its end means that the client has closed the channel.
     channel.stderr.once('finish', () => this.leave())
   }
 
