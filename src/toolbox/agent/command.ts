@@ -46,11 +46,14 @@ export interface RunningCommand extends AsyncIterable<Output> {
   readonly exit: Promise<Exit>
   /** Settles when the memory of the input may be freed: all bytes were sent, or the connection was closed. */
   readonly inputGone: Promise<void>
-  /** Number of bytes passed to `write` that the command has not read yet. The caller must limit it. */
+  /** Number of input bytes that are not sent to the agent yet. The caller must limit it. */
   readonly unsentBytes: number
-  /** Adds bytes to the input. If the command has ended, they are dropped. `onGone`: the memory of `data` may be reused. */
+  /**
+   * Adds bytes to an input that `keepInput` leaves open. If the command has ended, they are dropped. `onGone`: the memory of `data`
+   * may be reused.
+   */
   write(data: Uint8Array, onGone?: () => void): void
-  /** Closes the input after all bytes of earlier calls of `write` were sent. */
+  /** Closes an input that `keepInput` leaves open, after all bytes of earlier calls of `write` were sent. */
   endInput(): void
   /** Sends a signal to the whole process group. */
   kill(signal: number): void

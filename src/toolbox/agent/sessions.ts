@@ -151,7 +151,7 @@ const commandsMax = 16_384
 const frameBytes = 8 * 1024
 const textInList = 4096
 const commandTextBytes = 1024 * 1024
-/** After `plentyBytes` of a list, each command text is cut to `textInLongList` bytes. A list longer than `listBytes` is refused. */
+/** After `plentyBytes` of a list, further command texts are cut to `textInLongList` bytes. Above `listBytes` a list is refused. */
 const plentyBytes = 4 * 1024 * 1024
 const textInLongList = 200
 const listBytes = 16 * 1024 * 1024

@@ -348,7 +348,7 @@ const screenRoutes = [
   }),
 ]
 
-/** Makes a call about one recording. Refuses any other text, because the id becomes part of a path in the sandbox. */
+/** Makes a call about one recording. Refuses text that is not an id, because the id becomes part of a path in the sandbox. */
 const recordingCall = (call: string, id: string) => {
   if (!/^[0-9a-f]{32}$/.test(id)) throw new Problem('not_found', 'There is no such recording.')
   return { of: 'recordings', call, given: { id }, answer: Recording } as const

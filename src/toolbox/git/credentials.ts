@@ -43,7 +43,7 @@ export const optionsFor = (credentials: Credentials | undefined, urls: readonly 
   }
 }
 
-/** The credentials of a request. A token gets the user name `git`, because most hosts accept any name. */
+/** The credentials of a request. A token without a user name gets the name `git`, because most hosts accept any name. */
 export const credentialsOf = (account: Account): Credentials | undefined => {
   const username = given(account.username)
   const password = given(account.password)

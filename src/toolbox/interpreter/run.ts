@@ -9,7 +9,7 @@ import { lastMessage, lineBytes, MessageReader, type WorkerMessage } from './mes
 export type Ending = { how: 'done' } | { how: 'timeout' } | { how: 'died'; exit: Exit }
 type RunOutput = Exclude<WorkerMessage, { type: 'start' | 'done' | 'free' }>
 type WithoutId<Message> = Message extends unknown ? Omit<Message, 'id'> : never
-/** Receives the output of the run. A slow `Take` makes the gate read more slowly, but not the run. */
+/** Receives the output of the run. A slow `Take` makes the gate read more slowly, but does not slow the run down. */
 export type Take = (output: WithoutId<RunOutput> | { type: 'lost'; bytes: number }) => Promise<void>
 
 type RunRequest = { code: string; envs: Record<string, string>; timeoutSeconds: number }
@@ -60,8 +60,8 @@ class Deadline {
 const askMs = 1000
 
 /**
- * Asks the worker whether it is free. On a full disk, the end of a run may be lost, and so may the answer, so the question is
- * repeated. The worker answers only after all earlier requests.
+ * Asks the worker whether it is free. On a full disk, the message about the end of a run may be lost. The answer may be lost too,
+ * so the question is repeated. The worker answers only after all earlier requests, so any answer means that it is free.
  */
 class Asking {
   readonly #jobs: Jobs

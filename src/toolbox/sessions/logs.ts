@@ -10,7 +10,7 @@ import { keptOutputBytes } from '../agent/kept-output.ts'
 import { asTold } from './refusals.ts'
 import type { Logs } from './schemas.ts'
 
-/** The markers in a log. Bytes up to the next marker are output of the last marker's stream. */
+/** The markers in a log. The bytes after a marker are output of its stream, up to the next marker. */
 export const markers = { stdout: Buffer.of(1, 1, 1), stderr: Buffer.of(2, 2, 2) } as const
 
 type OutputEvent = Exclude<CommandEvent, { type: 'exit' }>
