@@ -1,5 +1,5 @@
-// Credentials for uploading the files of a definition: for an hour, in one organization. They are not stored in the database. They
-// include an encrypted session token with their limits.
+// Credentials for uploading the files of a definition. They are valid for an hour, in one organization, and only while the caller
+// may create snapshots or sandboxes there. They are not stored in the database: an encrypted session token contains their limits.
 
 import { randomBytes } from 'node:crypto'
 import type { Caller } from '#src/control/auth/route.ts'
@@ -59,8 +59,8 @@ const readGrant = ({ encryption }: RunningParts, sessionToken: string): Grant | 
 }
 
 /**
- * Returns what the gate needs to check the signature of an upload. The gate asks for every part of an upload, so
- * revoked credentials soon stop working.
+ * Returns what the gate needs to check the signature of an upload. The gate asks for every part of an upload and caches
+ * nothing, so revoked credentials stop working within a second.
  */
 export const answerUpload = async (
   parts: RunningParts,

@@ -11,8 +11,8 @@ export const ContextsInUseShape = Type.Object({
 })
 
 /**
- * Lists the hashes of the uploaded files from which images are built. Runners remove all other uploaded files. In an
- * organization's own region, lists only that organization's files, and runners remove no others.
+ * Lists the hashes of the uploaded files from which images are built. Runners remove uploaded files that are not listed.
+ * In an organization's own region, lists only that organization's files, and runners remove no other organization's.
  */
 export const listContexts = async (
   { database: { sql } }: Pick<RunningParts, 'database'>,
