@@ -1,6 +1,6 @@
 // Deletes an organization. One transaction deletes everything that gives access or can be used.
 // Control keeps the organization's id until no runner has anything of the organization. Then
-// sandboxes/upkeep/without-organization.ts deletes the id.
+// sandboxes/upkeep/without-organization.ts deletes the id, even after a crash.
 
 import { dropImagesOf, pushImage } from '#src/control/images/images.ts'
 import { Problem } from '#src/problems.ts'

@@ -4,7 +4,10 @@ import type { Sql, Transaction } from '../storage/database.ts'
 
 export type DeletedOrganization = { id: string; deletedBy: string; deletedAt: Date }
 
-/** Minimum minutes for which the id is kept. Transactions that began before the deletion end within this time. */
+/**
+ * Minimum minutes for which the id is kept. Transactions that began before the deletion may still add rows, but end
+ * within this time.
+ */
 const keptMinutes = 5
 const atOneTime = 20
 
@@ -17,7 +20,10 @@ export const lookAtDeleted = async (sql: Sql, now: Date): Promise<DeletedOrganiz
       order by looked_at nulls first, id limit ${atOneTime} for update skip locked)
     returning id, deleted_by as "deletedBy", deleted_at as "deletedAt"`
 
-/** Returns whether a deleted organization still has a sandbox, a volume or a runner in one of its own regions. */
+/**
+ * Returns whether anything of a deleted organization is left: a sandbox or a volume that no runner has confirmed as
+ * gone, or a runner in one of its own regions.
+ */
 export const keepsAnything = async (sql: Sql, id: string): Promise<boolean> => {
   const [found] = await sql`
     select 1 from sandboxes where organization_id = ${id} and gone_at is null
@@ -29,7 +35,7 @@ export const keepsAnything = async (sql: Sql, id: string): Promise<boolean> => {
   return found !== undefined
 }
 
-/** Ends the clean-up of a deleted organization that has only regions left. The id is deleted after `keptMinutes`. */
+/** Ends the clean-up of an organization that has only regions left. The regions go now, the id when `keptMinutes` have passed. */
 export const endOrganization = async (
   transaction: Transaction,
   { id, deletedAt }: DeletedOrganization,

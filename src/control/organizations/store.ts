@@ -53,7 +53,7 @@ export const countCreatedBy = async (transaction: Transaction, userId: string): 
   return counted?.count ?? 0
 }
 
-/** Locks an organization completely: other transactions cannot change it, and cannot add rows that refer to it. */
+/** Locks an organization until the transaction ends: others can neither change or delete it, nor add rows that refer to it. */
 export const holdOrganization = async (transaction: Transaction, id: string): Promise<Organization | undefined> => {
   const [row] = await transaction<OrganizationRow[]>`select * from organizations where id = ${id} for update`
   return row && readOrganization(row)
@@ -65,7 +65,10 @@ export const isOwner = async (sql: Sql, id: string, userId: string): Promise<boo
   return row !== undefined
 }
 
-/** Deletes an organization and all rows that refer to it. Keeps its id, because runners may still have its sandboxes. */
+/**
+ * Deletes an organization, and with it the rows that refer to it by a foreign key. Keeps its id, because runners may
+ * still have its sandboxes.
+ */
 export const removeOrganization = async (
   transaction: Transaction,
   id: string,
