@@ -1,5 +1,5 @@
 // Calls servers whose URL comes from a user: identity providers and webhook endpoints. The calls reach only the public Internet and
-// follow no redirects. Their time, bytes and number are limited.
+// follow no redirects. Their time, their bytes and the number of concurrent calls are limited.
 import { lookup } from 'node:dns/promises'
 import { isIP, type LookupFunction } from 'node:net'
 import { setTimeout as delay } from 'node:timers/promises'

@@ -1,4 +1,5 @@
-// Decides whether a URL that a user gave may be called, and at which addresses. The call then asks no DNS server.
+// Decides whether a URL that a user gave may be called, and at which addresses. The call connects to these addresses, so a DNS
+// answer that changes after the check has no effect.
 import type { LookupAddress } from 'node:dns'
 import { isIP } from 'node:net'
 import { isPublicAddress, isWithin, type Networks } from '#src/kit/networks.ts'
