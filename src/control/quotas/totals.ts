@@ -1,4 +1,4 @@
-// Computes how much of its quota an organization uses. A transaction that would exceed the quota fails.
+// Computes how much of its quota an organization uses. A transaction fails if it increases this usage above the quota.
 
 import type { Size } from '#src/control/sandboxes/record/columns.ts'
 import {
@@ -47,7 +47,7 @@ const add = (one: Held, other: Held): Held => ({
   diskGiB: one.diskGiB + other.diskGiB,
 })
 
-/** Returns how much quota these resources use. A stopped sandbox uses only disk quota, even while it is resized. */
+/** Returns how much quota a sandbox uses in this state. A stopped one uses only disk quota, even during a resize or a snapshot. */
 const heldIn = (
   { cpu, memory_gib, disk_gib }: Pick<HeldRow, 'cpu' | 'memory_gib' | 'disk_gib'>,
   { state, desired_state: desired }: Pick<HeldRow, 'state' | 'desired_state'>,
@@ -94,8 +94,8 @@ export const mayGrow = (sandbox: SandboxRow, { to }: Pick<Move, 'to'>): boolean 
   isMore(heldIn(sandbox, { state: to, desired_state: to }), heldIn(sandbox, sandbox))
 
 /**
- * Throws if the organization would exceed its quota in a region. Call this last in the transaction: it locks that
- * quota, so others wait only briefly and no deadlock is possible.
+ * Throws if the organization would exceed its quota in a region. Locks that quota. Call this last in the transaction:
+ * then other transactions wait only briefly, and no deadlock is possible.
  */
 export const checkTotals = async (
   transaction: Transaction,
