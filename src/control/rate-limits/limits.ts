@@ -14,7 +14,10 @@ import type { Counted, SharedCounters } from './shared-counters.ts'
 type Guard = (request: FastifyRequest, route: ControlRoute) => Promise<object>
 
 export type Limits = {
-  /** Wraps a guard. Refuses an address with too many wrong credentials before, and counts the call for its organization after. */
+  /**
+   * Wraps a guard. Before the guard runs, refuses an IP address with too many wrong credentials. After the guard has
+   * run, counts the call for its organization.
+   */
   around: (guard: Guard) => Guard
   /** Counts a call to a path that is not in endpoints.ts. Throws if the caller's IP address has exceeded its limit. */
   anonymous: (request: FastifyRequest) => Promise<void>
@@ -69,7 +72,10 @@ export const createLimits = (standard: RateLimits, shared: SharedCounters): Limi
 
   const failures = standard['failed-auth']
 
-  /** Throws 429 if the client IP address has sent too many wrong credentials. */
+  /**
+   * Throws 429 if the client IP address has sent too many wrong credentials. Called before the present credential is
+   * checked, except on routes for `member or ssh-gateway`.
+   */
   const checkFailures = async (request: FastifyRequest) => {
     if (failures === undefined) return
     const counted = await counters.get('failed-auth')!.get(addressKey(request.ip))
