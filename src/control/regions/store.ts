@@ -57,7 +57,10 @@ const own = (sql: Sql, organizationId: string) => sql`
   (organization_id = ${organizationId} or (organization_id is null and (region_type = 'shared' or exists (
     select from region_quotas where region_id = regions.id and region_quotas.organization_id = ${organizationId}))))`
 
-/** Lists the regions of an organization, its own first. A shared region that enforces quotas is listed only with a quota. */
+/**
+ * Lists the regions of an organization, its own first. A shared region that enforces quotas is listed only if the
+ * organization has a quota there.
+ */
 export const listRegions = async (sql: Sql, organizationId: string): Promise<Region[]> => {
   const rows = await sql<Row[]>`
     select * from regions where ${own(sql, organizationId)} and (region_type <> 'shared' or not enforces_quota
