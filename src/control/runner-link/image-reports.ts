@@ -150,8 +150,8 @@ const activate = async (transaction: Transaction, image: Image, report: ImageRep
 }
 
 /**
- * Marks the snapshots of an image as failed. Returns false if a runner has the image, or can still pull or build it.
- * The built-in image never fails: runners make it again when they start.
+ * Marks the snapshots of an image as failed. If a runner has the image, or can still pull or build it, marks nothing and
+ * returns false. The built-in image never fails: runners make it again when they start.
  */
 const fail = async (
   transaction: Transaction,

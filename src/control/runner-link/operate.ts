@@ -91,8 +91,8 @@ export const viewRunnerOf = async (parts: RunningParts, sandboxId: string) => {
 }
 
 /**
- * Drains a runner or ends the draining. A drained runner gets no new sandboxes. With `move`, a sweep also moves its
- * sandboxes to other runners (`../sandboxes/upkeep/emptying.ts`).
+ * Drains a runner or ends the draining. A drained runner gets no new sandboxes; those that it has can be used. With
+ * `move`, a sweep also moves them to other runners (`../sandboxes/upkeep/emptying.ts`).
  */
 export const scheduleRunner = async (
   parts: RunningParts,
@@ -144,8 +144,8 @@ const countOn = async (transaction: Transaction, id: string): Promise<number> =>
 }
 
 /**
- * Removes a runner other than the server's own. Its id is never used again. If it has disks of sandboxes or volumes,
- * these are lost, and the call needs `force`.
+ * Removes a runner other than the server's own. Its token becomes invalid, and its id is never used again. If it has
+ * disks of sandboxes, or volumes, these are lost, and the call needs `force`.
  */
 export const removeRunner = async (parts: RunningParts, id: string, isForced: boolean): Promise<void> => {
   const { database, clock, links } = parts
