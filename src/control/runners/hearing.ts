@@ -1,12 +1,13 @@
-// Decides in which regions a silent runner may be declared lost. If most runners of a region are silent, or control could receive
-// no heartbeats until recently, the runner itself is probably not at fault.
+// Decides in which regions a silent runner may be declared lost. No runner is declared lost while most runners of its region are
+// silent, or soon after a time in which no control process could receive heartbeats: then the runner is probably not at fault.
 import type { Sql } from '#src/control/storage/database.ts'
 import type { RunningParts } from '../running.ts'
 import { silentBefore } from './leases.ts'
 
 /**
- * Returns the regions that control hears now, and stores since when: those where at most half of the runners are
- * silent. Lost runners are not counted. After a gap longer than `leaseSeconds`, the time starts anew.
+ * Returns the regions that control hears now: those where at most half of the runners are silent. Lost runners, and
+ * runners that never connected, are not counted. Stores for each region since when control hears it. After a gap longer
+ * than `leaseSeconds`, this time starts anew.
  */
 export const hearRegions = async (
   sql: Sql,

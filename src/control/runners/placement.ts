@@ -1,6 +1,6 @@
-// Chooses the runner of a sandbox, and locks its row, so that two creates cannot use the last free resources. Used resources are
-// summed up each time, so no stored counter can be wrong. A create first locks only a few runners: creates should not wait for each
-// other.
+// Chooses the runner of a sandbox, and locks the runner's row, so that two creates cannot both use the last free resources. Used
+// resources are summed up each time, so no stored counter can be wrong. A create first locks only a few runners, so that creates
+// do not wait for each other.
 
 import { hasNoLeftover } from '#src/control/sandboxes/record/leftovers.ts'
 import { statesHoldingCompute, statesHoldingDisk } from '#src/control/sandboxes/record/lifecycle.ts'
@@ -148,7 +148,7 @@ type Candidates = {
   sandboxId?: string | undefined
 }
 
-/** SQL condition for ready runners of the region that have the image, and the volumes if these are on one runner's disk. */
+/** SQL condition for ready runners of the region with the image. If the volumes are on one runner's disk: only that runner. */
 const canTake = (transaction: Transaction, { regionId, image, volumes, sandboxId }: Candidates) => {
   const whole = sandboxId
     ? transaction`and ${hasNoLeftover(transaction, sandboxId, transaction`runners.id`)}`
@@ -239,7 +239,7 @@ export const reserveRunner = async (
   return await pickRunner(transaction, runners, wanted, overcommit, counting)
 }
 
-/** Returns whether a sandbox should wait for its image: no ready runner has it, but one may still get it. */
+/** Returns whether a sandbox should wait for its image: no ready runner has it, but a ready one of the region may still get it. */
 export const isImageComing = async (
   transaction: Transaction,
   held: readonly HeldRunner[],
