@@ -1,5 +1,5 @@
 // Announces changes of sandboxes to the reconciler, to waiting callers and to event sockets, in all control processes.
-// Announcements can be lost, so every listener also checks the database.
+// Announcements can be lost, so every listener also checks the database: waiters poll, the reconciler sweeps.
 import { EventEmitter } from 'node:events'
 import type { Database } from '#src/control/storage/database.ts'
 import { Peers } from '#src/control/storage/peers.ts'

@@ -179,7 +179,7 @@ export const columns = {
     isJson: true,
     shown: inRecords('secrets', Type.Optional(Type.Array(SandboxSecret))),
   }),
-  /** The CA certificate of the runner's proxy for secrets. Null if the sandbox has never had a secret. */
+  /** The CA certificate by which the sandbox trusts the runner's proxy for secrets. Null if it has never had a secret. */
   secret_authority: column<string | null>()({ ...copied, begins: 'may be given', gone: 'shed' }),
   /** Telemetry endpoint that the sandbox's creator gave. */
   otel_endpoint_override: column<string | null>()({
@@ -196,7 +196,7 @@ export const columns = {
   entrypoint: column<string[] | null>()({ ...copied, gone: 'shed' }),
   version: column<number>()({ ...own, claim: 'kept' }),
   generation: column<number>()({ ...own, claim: 'kept' }),
-  /** Calls into the sandbox wait until its runner has applied this generation, for example the settings of a new owner. */
+  /** Calls into the sandbox wait until its runner has applied this generation, for example with the settings of a new owner. */
   least_generation: column<number | null>()(later),
   stop_signal: column<'SIGTERM' | 'SIGKILL'>()(later),
   state_changed_at: column<Date>()(later),

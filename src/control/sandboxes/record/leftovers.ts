@@ -31,8 +31,8 @@ export const hasNoLeftover = (sql: Sql, sandboxId: string, runnerId: Piece): Pie
   not exists (select from leftovers where sandbox_id = ${sandboxId} and leftovers.runner_id = ${runnerId})`
 
 /**
- * Returns a row whose assignment tells a runner to destroy a leftover. It names no archive, because the sandbox still
- * needs its archive.
+ * Returns a row whose assignment tells a runner to destroy a leftover. It names no archive. Otherwise the runner would
+ * delete the archive, which the sandbox still needs.
  */
 export const asLeftover = (row: SandboxRow, generation: number): SandboxRow => ({
   ...row,

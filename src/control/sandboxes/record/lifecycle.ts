@@ -264,7 +264,7 @@ const lost = { error: 'error', destroyed: 'error' } as const satisfies Settlemen
 
 /**
  * For each state: which states a runner may report, and which state control then writes. Control ignores all other
- * reports. For `error`, see `afterReport`.
+ * reports, and refuses reports about an older generation. For `error`, see `afterReport`.
  */
 export const settlements: Record<SandboxState, Settlement> = {
   // `stopped`: the sandbox may have started and ended by itself before a report arrived.

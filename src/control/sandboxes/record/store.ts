@@ -169,8 +169,8 @@ export const insertSandbox = async (sql: Sql, sandbox: NewSandbox, by: By): Prom
 }
 
 /**
- * Lists the sandboxes and the leftovers of a runner, in the order of ids. Destroyed sandboxes stay until the runner has
- * removed them.
+ * Lists the sandboxes and the leftovers of a runner, in the order of ids. Destroyed sandboxes are listed until the
+ * runner has reported that it removed them.
  */
 export const listForRunner = async (sql: Sql, runnerId: string, asked: ForRunnerQuery): Promise<SandboxRow[]> => {
   const { states, skipReconcilingSandboxes, after = null, limit = null } = asked

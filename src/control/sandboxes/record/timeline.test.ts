@@ -158,7 +158,7 @@ suite('GET /sandbox/{sandboxIdOrName}/events', () => {
     await sql`analyze sandbox_events`
     const count = async (organizationId: string) =>
       (await sql`select from sandbox_events where organization_id = ${organizationId}`).count
-    // A sweep only estimates the number of events. If the estimate is too low, a later sweep deletes them.
+    // A sweep only estimates the number of events. If the estimate is too low, a later sweep deletes the surplus.
     for (let sweep = 0; sweep < 10 && (await count('large')) === 18_000; sweep++) await sweepEvents(app.parts, 15_000)
     assert.deepEqual([await count('small'), await count('large')], [2_000, 13_000])
     const [oldest] = await sql`select min(at) as at from sandbox_events where organization_id = 'large'`

@@ -171,8 +171,8 @@ const getReported = async (
 const isToldAgain = ({ to, set }: StateChange) => (to === 'started' || to === 'paused') && set?.generation === undefined
 
 /**
- * Applies a report. Refuses reports about an older generation or another runner's sandbox. Exception: a leftover was
- * destroyed (record/leftovers.ts).
+ * Applies a report. Refuses reports about an older generation or another runner's sandbox. Exception: the report that a
+ * leftover is destroyed deletes the leftover's row (record/leftovers.ts).
  */
 export const applyReport = async (parts: RunningParts, runnerId: string, report: GivenReport): Promise<void> => {
   const { database, clock, changes } = parts

@@ -131,8 +131,8 @@ const unstick = async (parts: RunningParts, row: SandboxRow): Promise<void> => {
       const reason = `It was still ${row.state} after ${seconds} s; its runner did not say that it had finished.`
       return { to: 'error', by, reason, set: { error_reason: reason, recoverable: true } }
     }
-    // A silent runner cannot report the removal, so control writes `destroyed`. Its list contains the sandbox until the runner has
-    // deleted the disk.
+    // A silent runner cannot report the removal, so control writes `destroyed`. Control's list for the runner contains the sandbox
+    // until the runner is back and has deleted the disk.
     if ((row.runner_heartbeat_at?.getTime() ?? 0) < silentBefore(parts).getTime()) {
       return {
         to: 'destroyed',

@@ -43,9 +43,9 @@ export const checkMayWait = async (transaction: Transaction, organizationId: str
 type WaitingSandbox = Pick<SandboxRow, 'id' | 'organization_id' | 'image' | 'cpu' | 'memory_gib' | 'disk_gib'>
 
 /**
- * Places waiting sandboxes whose image is on a runner. `image`, `sandboxId`: only these. A sandbox keeps waiting
- * without room or quota, or while its organization is suspended. Organizations take turns, so that one with many
- * sandboxes does not delay the others.
+ * Places waiting sandboxes whose image is on a runner and whose image config is known. `image`, `sandboxId`: only the
+ * sandboxes of this image, or this sandbox. A sandbox keeps waiting if no runner has room, or if its organization is at
+ * its quota or suspended. Organizations take turns, so that one with many sandboxes does not delay the others.
  */
 export const placeWaiting = async (
   parts: RunningParts,
@@ -106,7 +106,10 @@ const place = async (parts: RunningParts, id: string): Promise<void> => {
   })
 }
 
-/** Remembers sandboxes whose placement was refused. Sandboxes of that organization and image that are not smaller are not tried. */
+/**
+ * Remembers sandboxes whose placement was refused. Other sandboxes of the organization with this image, and of equal or
+ * larger size, are then not tried.
+ */
 class Refused {
   readonly #ofOne = new Map<string, WaitingSandbox[]>()
 

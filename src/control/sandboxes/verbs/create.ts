@@ -239,7 +239,8 @@ const write = async (
     created_at: now,
   }
   const { warm, runners } = 'snapshot' in origin ? origin : {}
-  // A running sandbox cannot mount volumes, so a create with volumes uses no warm sandbox.
+  // A create uses no warm sandbox if it has volumes, which a running sandbox cannot mount, or if the warm sandbox's runner has no
+  // room for the requested size.
   const canClaim =
     mounts === undefined &&
     warm &&

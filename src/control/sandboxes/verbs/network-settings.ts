@@ -1,5 +1,5 @@
-// Changes which networks a sandbox may reach. The runner applies the policy immediately, also to open connections, or before the
-// sandbox's next start.
+// Changes which networks a sandbox may reach. If the sandbox runs, its runner applies the policy immediately, also to open
+// connections. Otherwise the policy is applied before the next start.
 
 import type { Actor } from '#src/control/auth/actor.ts'
 import type { RunningParts } from '#src/control/running.ts'
@@ -12,7 +12,7 @@ import { untilTaken } from './wait.ts'
 
 /**
  * Changes a sandbox's network policy, and waits until the runner of a started sandbox has applied it. Returns the
- * written row if the runner has no link here, or does not answer in time.
+ * written row if the runner has no link to this process, or does not answer in time.
  */
 export const setNetwork = async (
   parts: RunningParts,

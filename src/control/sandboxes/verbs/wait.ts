@@ -29,7 +29,7 @@ export const waitWhile = async (
 
 /**
  * Waits until the runner of a started sandbox has applied a change. Ends early if the sandbox changes again, or if the
- * runner has no link here.
+ * runner has no link to this process.
  */
 export const untilTaken = async (parts: RunningParts, sandbox: SandboxRow, timeoutMs: number): Promise<SandboxRow> => {
   const { changes, links } = parts
