@@ -33,8 +33,8 @@ export const deleteSnapshot = async (parts: RunningParts, actor: Actor, idOrName
 }
 
 /**
- * Deactivates a snapshot: no new sandbox can be made from it. An image from a registry or a file is removed when
- * nothing else needs it.
+ * Deactivates a snapshot: no new sandbox can be made from it. If no other active snapshot has its image, and the image
+ * came from a registry or a file, runners remove the image when nothing else needs it.
  */
 export const deactivateSnapshot = async (parts: RunningParts, actor: Actor, idOrName: string): Promise<void> => {
   const { database, clock } = parts
@@ -72,8 +72,8 @@ export const activateSnapshot = async (parts: RunningParts, actor: Actor, idOrNa
 }
 
 /**
- * Returns whether a runner has the image and will keep it. A runner may be removing an image that nothing needs:
- * control then takes the image from its lists, so that a runner makes it again.
+ * Returns whether a runner has the image and will keep it. A runner may be removing an image that nothing needs. Then
+ * this returns false and takes the image from the runners' lists, so that a runner makes it again.
  */
 const isStillThere = async (transaction: Transaction, image: string): Promise<boolean> => {
   if (await isImageNeeded(transaction, image)) return await isOnRunner(transaction, image)

@@ -4,8 +4,8 @@ import type { Definition } from '#src/wire/runner-link.ts'
 import type { Snapshot } from './store.ts'
 
 /**
- * `xterm`: the terminal. `gir1.2-gtk-3.0`: windows of Python programs. `python3-gi`: lets Python read what is on the
- * screen. `dbus-x11`: without it, apt would install systemd for the session bus.
+ * `xterm` is the terminal. `gir1.2-gtk-3.0` lets Python programs open windows. `python3-gi` lets them read which windows
+ * and controls are on the screen. Without `dbus-x11`, apt would install systemd for the session bus.
  */
 const packages = [
   ...['xvfb', 'openbox', 'xterm', 'x11vnc', 'websockify', 'xdotool', 'wmctrl', 'scrot', 'ffmpeg'],
