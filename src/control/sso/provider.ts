@@ -1,5 +1,6 @@
-// Talks to an identity provider: OpenID Connect's code flow with PKCE. Every request goes through `outbound`, the client for URLs
-// that come from users. Each sign-in reads the discovery document, so the provider may change its keys at any time.
+// Talks to an identity provider: OpenID Connect's code flow with PKCE. openid-client checks every answer. Every request goes
+// through `outbound`, the client for URLs that come from users. Each sign-in reads the discovery document, so the provider may
+// change its keys at any time.
 import * as oidc from 'openid-client'
 import { Problem } from '#src/problems.ts'
 import { type Discovered, DiscoveryFailed, discover } from '../identity-providers/discover.ts'

@@ -16,9 +16,9 @@ type AttemptKey = { stateHash: string; browserHash: string }
 const mostAttempts = 20_000
 
 /**
- * Inserts an attempt to sign in, and deletes expired ones. Above `mostAttempts`, deletes the oldest of the addresses
- * (IPv6: /48 networks) with the most attempts. Deletes five percent more than necessary, because counting by address is
- * slow.
+ * Inserts an attempt to sign in, and deletes expired ones. Above `mostAttempts`, deletes the oldest attempts of the
+ * client addresses (IPv6: /48 networks) that have the most. Deletes five percent more than necessary, because counting
+ * by address is slow and should not be repeated soon.
  */
 export const insertAttempt = async (
   sql: Sql,
@@ -115,8 +115,8 @@ type NewLink = { userId: string; email: string; state: 'pending' | 'linked'; cre
 
 /**
  * Stores a link between an account and a user. It replaces an earlier link of the account, except a `linked` one, or a
- * valid pending one to this user if the new link is pending. Deletes pending links of the provider's other accounts to
- * this user, so that one provider cannot fill the user's list.
+ * valid pending one to this user if the new link is pending. Deletes expired pending links. Deletes pending links of the
+ * provider's other accounts to this user, so that one provider cannot fill the user's list.
  */
 export const putLink = async (sql: Sql, { provider, subject }: Account, link: NewLink): Promise<void> => {
   const { userId, email, state, createdAt, expiresAt } = link
