@@ -48,7 +48,8 @@ export class Peers<News extends object> {
   /** Resolves when this process listens and has sent a hello message. */
   static async open<News extends object>(parts: PeersParts<News>): Promise<Peers<News>> {
     const peers = new Peers(parts)
-    // This process does not know yet whether other control processes exist. It assumes that one exists, so that it sends its news.
+    // After a start or a lost connection, this process does not know whether other control processes exist. It assumes that one
+    // exists, so that it sends its news. Its hello message makes the others answer.
     const begin = () => {
       peers.#heardAt.set('somebody', performance.now())
       return hello()
