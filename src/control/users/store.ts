@@ -80,8 +80,9 @@ export const freeAddress = async (sql: Sql, email: string, ownerId: string | und
 }
 
 /**
- * Updates a user from the claims of the source identity. If another user has the new address, this user keeps the old one.
- * An address that an operator or single sign-on has verified stays verified until it changes.
+ * Updates a user from the claims of the identity that is the source of the name and e-mail address. If another user has
+ * the new address, this user keeps the old one. An address that an operator or single sign-on has verified stays
+ * verified until it changes.
  */
 export const updateFromIdentity = async (sql: Sql, user: User, claims: Claims): Promise<User> => {
   const { name, email = user.email, emailVerified } = claims
