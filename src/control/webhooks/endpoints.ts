@@ -210,7 +210,7 @@ export const resend = async (
   const { database, clock } = parts
   await getEndpoint(parts, organizationId, id)
   const isFound = await database.transaction(async (transaction) => {
-    // Otherwise the endpoint could be deleted or disabled before the insert, and the delivery would stay in the queue forever.
+    // Without this lock, the endpoint could be deleted or disabled before the insert. The delivery would stay in the queue forever.
     await lockQueue(transaction)
     const endpoint = await findEndpoint(transaction, organizationId, id)
     if (endpoint === undefined) throw new Problem('not_found', 'There is no such webhook endpoint.')

@@ -26,16 +26,16 @@ const leaseSeconds = 20
 const later = (now: Date, seconds: number) => new Date(now.getTime() + seconds * 1000)
 
 /**
- * Locks the queue until the transaction ends. Call this before adding deliveries, or before failing all deliveries of an
- * endpoint. Meanwhile `finish` waits in every process.
+ * Locks the queue until the transaction ends. Call this before adding deliveries, or before marking all deliveries of an
+ * endpoint as failed. Meanwhile `finish` waits in every process.
  */
 export const lockQueue = async (transaction: Transaction): Promise<void> => {
   await transaction`select pg_advisory_xact_lock(${queueLock})`
 }
 
 /**
- * Turns new messages into deliveries: one for each endpoint that wants the message, or one with Svix. Returns the number of
- * messages.
+ * Turns new messages into deliveries: one for each endpoint that wants the message or, with Svix, one for the
+ * organization. Returns the number of messages.
  */
 export const dispatch = async (transaction: Transaction, provider: ProviderKind, now: Date): Promise<number> => {
   const [found] = await transaction`select 1 from webhook_messages where not is_dispatched limit 1`

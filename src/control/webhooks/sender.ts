@@ -14,8 +14,8 @@ export const mostAtOnce = 96
  */
 const busyFrom = 5
 /**
- * The part of the free places that one organization may take, rounded down and at least 1. With 40 free places, for
- * example, an organization gets at most 5 of them, and none while 5 of its deliveries run already.
+ * The part of the free places (`mostAtOnce` minus running deliveries) that one organization may take, rounded down and
+ * at least 1. With 40 free places, an organization gets at most 5, and none while 5 of its deliveries run already.
  */
 const shareOfRoom = 1 / 8
 /**
@@ -50,7 +50,8 @@ export const startSender = (parts: WebhookParts, provider: WebhookProvider): Sen
     const dead = await database.transaction((transaction) => finish(transaction, delivery, attempted, clock.now()))
     if (dead === undefined) return
     const endpoint = await findEndpointById(database.sql, delivery.endpointId)
-    // `finish` has just disabled the endpoint. If the owner has already enabled it again, nothing is done.
+    // `finish` has just disabled the endpoint; `disable` marks its waiting deliveries as failed. If the owner has already enabled
+    // the endpoint again, nothing is done.
     if (endpoint === undefined || endpoint.disabledAt === null) return
     await database.transaction((transaction) => disable(transaction, endpoint, dead, clock.now()))
     log.info({ endpointId: endpoint.id, organizationId: endpoint.organizationId, dead }, 'a webhook endpoint is dead')

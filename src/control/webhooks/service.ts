@@ -117,8 +117,8 @@ export const retryInitializations = async (parts: WebhookParts): Promise<void> =
   if (provider === undefined) return
   const now = clock.now()
   for (const { organizationId, name, retryCount } of await listToRetry(database.sql, provider.kind, now)) {
-    // `takeRetry` stores the time of the next attempt first. So only this process makes this attempt, and another can make
-    // the next one.
+    // `takeRetry` stores the time of the next attempt first. So only this process makes this attempt. If it dies, another process
+    // makes the next one.
     const next = new Date(now.getTime() + retryAfter(retryCount) * 1000)
     if (await takeRetry(database.sql, organizationId, now, next))
       await attempt(parts, { id: organizationId, name }, retryCount)
