@@ -54,7 +54,10 @@ static void watch_report(struct timer *silence) {
   source_watch(&owner_of(silence, struct command, silence)->report, EPOLLIN);
 }
 
-/* Reads whether the program runs, and sends OK or FAILED. `more_follows`: OK waits for the caller's next frame. */
+/*
+ * Reads whether the program runs, and sends OK or FAILED. `more_follows`: OK is sent with another frame, which the calling
+ * function sends next.
+ */
 static void hear_report(struct command *command, bool more_follows) {
   uint8_t payload[5];
   ssize_t got = read(command->report.fd, payload, sizeof payload);

@@ -110,8 +110,8 @@ static void serve_list(struct fields *request) {
 
 /*
  * The beginning of the file. The size that `fstat` returns is too large in /sys and too small in /proc, and another process may
- * shorten the file. So it is used only if the file has CHUNK bytes and `fstat` counts at least these. Otherwise the agent reads the
- * file to its end, and refuses it above WITHOUT_SIZE_MAX bytes.
+ * shorten the file. So the agent uses that size only if the file has CHUNK bytes and `fstat` counts at least these. Otherwise the
+ * agent reads the file to its end, and refuses it above WITHOUT_SIZE_MAX bytes.
  */
 static uint8_t beginning[WITHOUT_SIZE_MAX + 1];
 

@@ -188,7 +188,7 @@ static void receive(void) {
 }
 
 /*
- * Makes the new name and the new parent directories survive a power cut. A directory that cannot be opened for reading ends this.
+ * Makes the new name and the new parent directories survive a power cut. Stops at a directory that cannot be opened for reading.
  */
 static void sync_directory(void) {
   int fd = openat(file.directory, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);

@@ -52,7 +52,10 @@ void job_enlist(struct job *);
 /* Makes the job the owner of a started process and of its descriptors (see launch.h), and starts watching them. */
 void job_started(struct job *, pid_t, uint32_t ring_bytes, bool keeps_beginning, const int ours[3], int report);
 
-/* `inputs_continue`: the job's standard input accepts bytes again. `inputs_fail`: it is closed for ever. */
+/*
+ * Handles the queued input of callers (input.c). Call `inputs_continue` when the job's standard input accepts bytes again, and
+ * `inputs_fail` when it is closed for ever.
+ */
 void inputs_continue(struct job *);
 void inputs_fail(struct job *, int error_number);
 /* Answers the requests to remove the job (remove.c), and frees the job. Called when its first process has been reaped. */

@@ -1,4 +1,4 @@
-/* LIST: sends one frame per job, as fast as the peer reads. A job that is started or removed meanwhile may be missing. */
+/* LIST: sends one frame per job, as fast as the peer reads. A job that starts or is removed meanwhile may or may not be listed. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>

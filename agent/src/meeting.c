@@ -1,6 +1,6 @@
 /*
- * Makes the named pipes between the agent and shells (meeting.h). Only root may list or change their directory. It is in memory, so
- * a full disk has no effect. If the sandbox's root removes it, the next `meeting_open` makes another one.
+ * Makes the named pipes between the agent and shells (meeting.h). Only root may list or change their directory. It is in memory if
+ * possible, where a full disk has no effect. If the sandbox's root removes it, the next `meeting_open` makes another one.
  */
 #include "meeting.h"
 

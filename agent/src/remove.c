@@ -1,6 +1,6 @@
 /*
- * REMOVE: kills the processes of a job that the agent can find, and frees the job when its first process is reaped. The followers
- * get the exit before REMOVE is answered.
+ * REMOVE: kills those processes of a job which the agent can find, and frees the job when its first process is reaped. The
+ * followers get the exit before REMOVE is answered.
  */
 #include <errno.h>
 #include <signal.h>

@@ -1,6 +1,6 @@
 /*
- * Limits what the ended commands of a session use: their number, their memory, and their bytes of output on disk. Long texts move
- * to the disk, and the oldest commands are evicted first. ATTACH reports missing output as lost.
+ * Limits what the ended commands of a session use: their number, their memory, and their bytes of output on disk. Long command
+ * texts move to the disk, and the oldest commands are evicted first. ATTACH reports missing output as lost.
  */
 #include <errno.h>
 #include <fcntl.h>

@@ -1,4 +1,6 @@
-/* Sets up the agent at its start, and each process that it starts with the signals and limits of an ordinary process. */
+/*
+ * Sets up the agent at its start. Also gives each process that the agent starts the signals and limits of an ordinary process.
+ */
 #ifndef ALCOVE_SETUP_H
 #define ALCOVE_SETUP_H
 
