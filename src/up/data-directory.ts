@@ -81,7 +81,7 @@ const markText = 'A data directory of Alcove. "alcove purge" removes what Alcove
 
 const codeOf = (error: unknown) => (error as NodeJS.ErrnoException).code
 
-/** Throws an error for the user if only root can find out whether the path exists. */
+/** Returns whether the path exists. Throws a Complaint (an error for the user) if only root can find that out. */
 const isThere = (path: string): boolean => {
   try {
     statSync(path)
@@ -100,8 +100,8 @@ export const markAsOurs = (path: string): void => {
 const isDirectory = (path: string) => statSync(path, { throwIfNoEntry: false })?.isDirectory() === true
 
 /**
- * Whether a version of Alcove that wrote no mark file has made this directory. It began by making these files and directories, even
- * for a joined runner.
+ * Whether a version of Alcove that wrote no mark file has made this directory. Such a version began with these files and
+ * directories, even for a joined runner.
  */
 const isOfOlderVersion = (path: string) =>
   isThere(join(path, 'run', 'up.lock')) &&
@@ -110,8 +110,7 @@ const isOfOlderVersion = (path: string) =>
 const isOurs = (path: string) => isThere(markOf(path)) || isOfOlderVersion(path)
 
 /**
- * Returns the paths in a data directory, or undefined if it is not Alcove's. Throws an error for the user if only root can find
- * out.
+ * Returns the paths in a data directory, or undefined if it is not Alcove's. Throws an error for the user if only root can tell.
  */
 export const findDataDirectory = (directory: string): DataDirectory | undefined =>
   isOurs(directory) ? dataDirectoryAt(directory) : undefined
@@ -209,7 +208,7 @@ export const newEncryptionKey = () => randomBytes(32).toString('base64')
 
 /**
  * Reads earlier encryption keys, with which older data can still be read. To replace the key, an operator moves it from
- * `encryption.key` to a line of `encryption.older.keys`.
+ * `encryption.key` to a line of `encryption.older.keys` and restarts the server.
  */
 export const readOlderEncryptionKeys = (data: DataDirectory): string => {
   const path = join(data.secrets, 'encryption.older.keys')

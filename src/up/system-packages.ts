@@ -58,7 +58,7 @@ export const ensurePackages = (
   const names = missing.map(({ name }) => name)
   const install = () => host.apt('install', '-yq', '--no-install-recommends', ...names)
   const update = () => host.apt('update', '-q')
-  // Fetch apt's package lists again if an install fails: old lists may name files that the mirror has removed.
+  // Fetch apt's package lists if there are none, or after a failed install: old lists may name files that the mirror has removed.
   const succeeded = ((host.hasPackageLists() || update()) && install()) || (update() && install())
   const still = host.missing()
   if (succeeded && still.length === 0) return

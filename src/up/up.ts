@@ -151,7 +151,7 @@ type HouseParts = {
   firstKey: string
 }
 
-/** After this many ends of a program that has never served, `up` stops: its log says more than another start would. */
+/** After this many ends of a program that has never served, `up` stops. The program's log says more than another start would. */
 const triesBeforeFirstReady = 5
 
 const startPrograms = ({ data, config, options, display, addresses, dashboard, firstKey }: HouseParts): House => {

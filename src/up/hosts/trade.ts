@@ -1,5 +1,5 @@
 // Asks a server for the certificates of a host. The first request has the token of the runner. Later requests have the runner's
-// certificate or, on the server's own machine, its key.
+// certificate or, on the server's own machine, the runner's key.
 import { createPublicKey, X509Certificate } from 'node:crypto'
 import { Pool } from 'undici'
 import { type Credential, connectorFor } from '#src/kit/credential.ts'
