@@ -8,8 +8,8 @@ import { type CommandParts, runCommand } from './remote-command.ts'
 const graceMs = 3000
 
 /**
- * Returns the exit code of the command. A signal to this program is passed on to the command: then waits at most `graceMs` for the
- * command's end, and throws `Interrupted`.
+ * Returns the exit code of the command. If a signal interrupts this program, passes it on to the command. Then waits at most
+ * `graceMs` for the command's end, and throws `Interrupted`.
  */
 export const runForwarding = async (
   { api, interruption }: { api: Api; interruption: Interruption },

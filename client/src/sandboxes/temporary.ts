@@ -52,7 +52,7 @@ const remove = async (api: Api, request: Request, id?: string): Promise<boolean>
 
 /**
  * Makes a sandbox. The request goes on after an interruption, because the server would make the sandbox in any case. The sandbox is
- * then deleted as soon as the server finds it by its name.
+ * then deleted as soon as the server finds it by its name, because its id may not have arrived.
  */
 const request = async (api: Api, body: Request): Promise<Sandbox> => {
   const { signal } = api
