@@ -62,7 +62,8 @@ const tokensOf = (
 const challengeOf = (verifier: string): string => base64url(sha256(new TextEncoder().encode(verifier)))
 
 /**
- * Sends the browser to the issuer. `returnTo`: the address to open after the sign-in. `link`: a token that replaces the password.
+ * Sends the browser to the issuer. `returnTo`: the address to open after the sign-in. `link`: the token of a one-time sign-in link,
+ * which replaces the password.
  */
 export const goToIssuer = async (
   issuer: client.Configuration,

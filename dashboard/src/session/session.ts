@@ -52,8 +52,8 @@ class Session {
 
   constructor() {
     this.#channel.onmessage = ({ data }: MessageEvent<Renewal>) => {
-      // All tabs get the tokens of a new sign-in, but only the tab that asked for it uses them. If two tabs used one refresh token,
-      // both sessions would end.
+      // All tabs get the tokens of a sign-in in a second window, but only the tab that opened this window uses them. If two tabs
+      // used one refresh token, both sessions would end.
       if (data.tabId === this.#tabId) this.#accept(data.tokens)
     }
   }

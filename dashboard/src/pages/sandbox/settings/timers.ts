@@ -14,8 +14,8 @@ export const readTimer = (name: TimerName, text: string): number | undefined => 
 }
 
 /**
- * Returns the changed timers, switched-off ones first. Otherwise the server could refuse them: auto-stop excludes auto-pause, and
- * auto-pause excludes deletion at the stop.
+ * Returns the changed timers in an order that the server accepts: first those that exclude no other timer. Auto-stop excludes
+ * auto-pause, and auto-pause excludes deletion at the stop.
  */
 export const timerCalls = (saved: Timers, wanted: Timers): TimerCall[] => {
   const calls = (Object.keys(wanted) as TimerName[]).flatMap((name) => {

@@ -9,5 +9,5 @@ export const pastedText = (text: string): string => text.replace(unwanted, '')
 /** How many lines a text has. An empty last line does not count. */
 export const linesOf = (text: string): number => text.replace(/\r?\n$/, '').split(/\r\n|\r|\n/).length
 
-/** Whether the page asks before it pastes a text. It asks if a line has an end, because a shell would run that line. */
+/** Whether the page asks before it pastes a text. It asks if the text has a line end, because a shell would run that line. */
 export const isAskedFor = (text: string): boolean => /[\r\n]/.test(text)
