@@ -10,7 +10,8 @@ type Before = ({ reading: string } | { writing: string }) & {
 }
 
 /**
- * Starts `act`, which a lock stops at its first statement on the table of `before`. Runs `meanwhile`, and then lets `act` continue.
+ * Starts `act`. A lock stops `act` at its first statement that reads or writes the table, as `before` says. Runs `meanwhile`, and
+ * then lets `act` continue.
  */
 export const inBetween = async <T>(
   { database }: Pick<TestControl, 'database'>,

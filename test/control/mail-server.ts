@@ -6,7 +6,7 @@ import { createInterface } from 'node:readline'
 export type ReceivedMail = {
   from: string
   to: string[]
-  /** Header and text of the mail, without the dots that the sender has added before dots (RFC 5321 §4.5.2). */
+  /** Header and text of the mail. Lacks the dots that the sender adds to lines that begin with a dot (RFC 5321 §4.5.2). */
   raw: string
 }
 

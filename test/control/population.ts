@@ -4,7 +4,7 @@ import type { Database, Sql } from '#src/control/storage/database.ts'
 export type Share = { organizationId: string; count: number }
 
 /**
- * Inserts sandboxes as of a server in its third month. Started sandboxes were used last and come first, so a list of stopped
+ * Inserts sandboxes as of a server after three months. Started sandboxes were used last and come first, so a list of stopped
  * sandboxes skips many rows. Some states and labels are rare, and each sandbox has a label of its own.
  */
 export const populate = async (database: Database, shares: readonly Share[], now: Date): Promise<void> => {

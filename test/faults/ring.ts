@@ -78,7 +78,8 @@ export const runRing = async (
       kills.set(victim, (kills.get(victim) ?? 0) + 1)
       const kill = () =>
         strike(alcove, victim, random, steady).catch((error) => complaints.push(`killing ${victim}: ${error}`))
-      // Calls of the user `steady` must succeed while the runner or another sandbox is killed. Otherwise they may fail meanwhile.
+      // Calls of the user `steady` must succeed while the runner or another sandbox is killed. While any other program is killed,
+      // they may fail until it runs again.
       await (victim === 'runner' || victim === 'a sandbox' ? kill() : steady.during(kill))
       if ((done + 1) % 25 === 0) say(`${done + 1} of ${count} killed`)
     }

@@ -55,8 +55,8 @@ if (!isPrivateHost) {
 
     const runPrinted = async (name: string, env: Record<string, string> = {}) => {
       const program = programs.get(name) ?? assert.fail(`the guide has no ${name}`)
-      // The simulated npm registry takes the place of the public one. The sandbox does not trust its certificates, so it has no
-      // TLS.
+      // The simulated npm registry takes the place of the public one. It has no TLS, because the sandbox does not trust the
+      // certificates of the simulated Internet.
       writeFileSync(join(desk, name), program.replace('npm install -g', `npm install -g --registry http://${address}/`))
       const here = { DAYTONA_API_URL: `${server.url}/api`, DAYTONA_API_KEY: server.key }
       const { code, output } = await runProgram(process.execPath, [name], { cwd: desk, env: { ...here, ...env } })
