@@ -17,7 +17,10 @@ export type BringBase = {
 export type BaseTravel = {
   /** Packs a directory as a tar stream, and returns the hash of the stream. */
   hash: (rootfs: string) => Promise<string>
-  /** Stores an image's files. Undefined if the object store is on this host's disk, which may be lost with the host. */
+  /**
+   * Stores an image's files in the object store, unless they are there. Undefined if the object store is on this host's disk,
+   * which may be lost with the host.
+   */
   keep: ((content: BaseContent, rootfs: string) => Promise<void>) | undefined
   bring: (request: BringBase) => Promise<void>
 }

@@ -50,7 +50,7 @@ const indexOfHost = async (): Promise<Record<string, string>> => {
   return url === undefined ? {} : { PIP_INDEX_URL: url }
 }
 
-/** Finds the proxy that apt uses on this host. As environment variables, it gets into no file of the image. */
+/** Returns the proxy that apt uses on this host, as environment variables, so that it gets into no file of the image. */
 const proxyEnvironment = async (): Promise<Record<string, string>> => {
   const ask = (scheme: string) =>
     runCommand(['apt-config', 'dump', '--format', '%v', `Acquire::${scheme}::Proxy`]).catch(() => '')

@@ -40,8 +40,8 @@ export const failedAt = (place: string, error: unknown): unknown =>
  */
 export class Unreached extends ImageFailed {
   /**
-   * Earliest time at which callers get this error (`performance.now()`). It is rounded up, so all failures of one request come
-   * equally late.
+   * Earliest time at which callers get this error (`performance.now()`): a multiple of a span after `begun`. The span is longer
+   * than the timeout of one request, so all failures of one request come equally late.
    */
   readonly notBefore: number
 

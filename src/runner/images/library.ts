@@ -115,7 +115,7 @@ const removeScratch = (scratch: string) =>
 
 /**
  * Runs `work`, which fetches from a server that a caller has named. Throws the error `Unreached` only at its `notBefore`, so that
- * the delay reveals nothing.
+ * the delay reveals nothing. `work` takes a place in the queue of images, and the delay does not.
  */
 const tellingEvenly = async <T>(signal: AbortSignal, work: () => Promise<T>): Promise<T> => {
   try {

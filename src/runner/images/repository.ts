@@ -1,5 +1,5 @@
-// Fetches the git repository that an ADD names. git runs without privileges, hooks or configuration, and uses only HTTP. The result
-// is a tar file that the host never unpacks.
+// Fetches the git repository that an ADD names. git runs without privileges, hooks or configuration, in the network for image
+// downloads, and uses only HTTP. The result is a tar file that the host never unpacks.
 import { constants } from 'node:fs'
 import { chown, type FileHandle, mkdir, open, readdir } from 'node:fs/promises'
 import { join } from 'node:path'
@@ -34,8 +34,8 @@ const environment = [
   ...['GIT_ALLOW_PROTOCOL=http:https', 'GIT_LFS_SKIP_SMUDGE=1'],
 ]
 
-// Arguments: the repository's address, the ref, the directory, the names that tar omits, and the number of files and directories
-// that is refused.
+// Arguments: the repository's address, the ref, the directory, the names that tar omits, and a number. A repository with that many
+// files and directories, or more, is refused.
 const script = `set -e
 umask 022
 mkdir /work/tree; cd /work/tree

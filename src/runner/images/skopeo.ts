@@ -154,9 +154,9 @@ export class Skopeo {
   }
 
   /**
-   * Asks the registry to which server skopeo must send the organization's password. Throws if that server must not get it
-   * (`kit/registry-realm.ts`). A registry gains nothing if it names another server to skopeo later: it could have asked for the
-   * password itself.
+   * Asks the registry, without the password, to which server skopeo must send the organization's password. Throws if that server
+   * must not get it (`kit/registry-realm.ts`). A registry gains nothing if it names another server to skopeo later: it could have
+   * asked for the password itself.
    */
   async checkRealm(reference: Reference, asking: Asking & { login: RegistryLogin }): Promise<void> {
     const { registry } = reference

@@ -36,7 +36,7 @@ export type ImageStore = {
   ensureDefault(): Promise<void>
   /**
    * Makes a new version of the built-in image. A cached file is used if it is newer than `notBefore`. The current version stays
-   * until the new one is complete.
+   * in use until the new one is complete.
    */
   renewDefault(notBefore: Date, onProgress: (progress: Progress) => void): Promise<void>
   /** When the newest built-in image was made, and whether it has the current recipe. Undefined if there is no built-in image. */

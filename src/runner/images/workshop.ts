@@ -53,7 +53,7 @@ const filterAt = '/confine'
 // - the number of mounts to remove, and these mounts
 // - the number of views, and their paths
 // The secret comes from standard input. The directory moves to /mnt, because crun enters it as the user nobody, who cannot enter
-// the runner's directories.
+// the runner's directories. Each job waits for this script, so it starts few programs.
 const enter = `set -e
 place=$1; owner=$2; shift 2
 n=$1; shift; while [ "$n" -gt 0 ]; do umount -l -- "$1"; shift; n=$((n - 1)); done

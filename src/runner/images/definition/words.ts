@@ -8,8 +8,8 @@ export type Reading = {
   variables: Variables
   escapedBy: string
   /**
-   * Number of characters that variables may still insert. Each ARG may repeat the ARG before it, so a few lines can become very
-   * long. A step of pattern matching counts as one character.
+   * Number of characters that variables may still insert. Each ARG may contain the ARG before it twice, so a few lines can become
+   * very long. A step of pattern matching counts as one character.
    */
   allowance: { left: number }
   /** Value used for a variable that is not set. Default: empty. */
