@@ -78,7 +78,7 @@ export const findGrower = async (parts: ExperimentParts, suspects: readonly stri
         const before = settled
         settled = await settle(parts, windowMs)
         if (settled === undefined) return undefined
-        // The sandbox does not keep the memory: its programs only allocate and free memory all the time.
+        // If the sandbox does not keep the memory, its programs only allocate and free memory all the time.
         if (settled - before < tellingBytes / 2) break
       }
       if (timesGrown === timesToGrow) return sandboxId
