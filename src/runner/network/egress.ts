@@ -24,7 +24,8 @@ type SandboxWithSecrets = { sandboxId: string; owner: string }
 const heapMiB = 512
 /**
  * Limit in bytes of the proxy's writable memory, heap included. If it is exceeded, the proxy ends and is started again. 2 GiB are
- * enough for all connections that the proxy accepts. Node reserves another 512 MiB for machine code.
+ * enough for all connections that the proxy accepts: TLS needs about 100 KB for each side of a connection. Node reserves another
+ * 512 MiB for machine code.
  */
 const dataBytes = 2.5 * 1024 ** 3
 
