@@ -20,7 +20,10 @@ export type Disk = {
   directory: string
   upper: string
   work: string
-  /** The sandbox's `/etc` files that the runner writes, such as `hosts`. They count towards the disk limit. */
+  /**
+   * The sandbox's `/etc` files that the runner writes, such as `hosts`. They count towards the disk limit. The sandbox cannot see
+   * this directory itself, which also contains the name of the base image.
+   */
   etc: string
   /** Work directory of the overlay that has `etc` as its upper layer. */
   etcWork: string
