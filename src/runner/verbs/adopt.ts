@@ -99,8 +99,8 @@ const findAlive = async (machine: Machine, sandboxId: string, { spec, run }: Ent
 }
 
 /**
- * Returns whether a sandbox is paused. If `run.json` does not say so, an earlier runner was killed while it had frozen the sandbox
- * for a moment. Such a sandbox is thawed.
+ * Returns whether a sandbox is paused. If a sandbox is frozen but `run.json` does not say that it is paused, an earlier runner had
+ * frozen it for a moment and was then killed. Such a sandbox is thawed.
  */
 const adoptPause = async (machine: Machine, sandboxId: string, { isPaused = false }: Run): Promise<boolean> => {
   const cgroup = cgroupOf(machine, sandboxId)

@@ -1,4 +1,4 @@
-// Removes all that a sandbox has in the kernel and below /run. Its disk and journal stay. May be repeated.
+// Removes all that a sandbox has in the kernel and below /run. Its disk and journal stay. May be called at any moment, repeatedly.
 import { rm } from 'node:fs/promises'
 import { cgroupOf, type Machine } from '#src/runner/machine/machine.ts'
 import { socketOf } from '#src/runner/machine/places.ts'

@@ -239,8 +239,8 @@ const volumesOf = ({ places }: Machine, { volumes = [] }: Assignment) =>
   volumes.map(({ mountPath }, at) => ({ from: volumePointOf(places, at), mountPath }))
 
 /**
- * Returns the map of the sandbox's user ids to ids of the host. Without support for mapped owners, these are the ids that all such
- * sandboxes share. Users given as a number are left out if the map would have too many ids.
+ * Returns the map of the sandbox's user ids to ids of the host. If the host or one of the sandbox's volumes cannot map owners,
+ * these are the ids that all such sandboxes share. Users given as a number are left out if the map would have too many ids.
  */
 const idsOf = (
   { mapsOwners, images, volumes: store }: Machine,
