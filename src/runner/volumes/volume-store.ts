@@ -1,8 +1,8 @@
 // The volumes on this host: directories that several sandboxes can mount. In each sandbox, the files belong to the sandbox's own
 // users (oci/ids.ts).
 //
-// Driver `disk`: a subvolume of this host's pool, with a size limit. Driver `directory`: in the operator's directory, such as
-// CephFS or NFS. Only the operator limits its size.
+// Driver `disk`: a subvolume of this host's pool, with a size limit. Driver `directory`: in a directory that the operator mounts on
+// every host, such as CephFS or NFS. Only the operator limits its size.
 import { mkdir, stat } from 'node:fs/promises'
 import type { Logger } from '#src/kit/log.ts'
 import { GiB } from '#src/runner/cgroup/sandbox-limits.ts'
