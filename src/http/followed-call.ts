@@ -76,7 +76,7 @@ export const followCall = (
       if (span !== undefined) {
         if (route !== undefined) span.rename(`${name} ${route}`)
         span.set({ ...shared, ...attributes })
-        // By OpenTelemetry's conventions, a span has failed only if the status is 500 or more.
+        // By OpenTelemetry's conventions, a span has not failed if the status is below 500.
         if (status === undefined || status >= 500) span.fail(problem ?? String(status ?? 'cancelled'))
         else if (problem !== undefined) span.set({ 'error.type': problem })
         span.end()
