@@ -2,7 +2,10 @@
 import Type from 'typebox'
 import { LongText, longestText } from '#src/http/shapes.ts'
 
-/** Maximum length of a path, above the kernel's. The kernel then refuses only the one path of a list that is too long. */
+/**
+ * Maximum length of a path. It is above the kernel's limit, so that in a list of paths only the one that is too long gets an
+ * error.
+ */
 const longestPath = 16_384
 
 /** Path of a file: absolute, or relative to the user's home. */

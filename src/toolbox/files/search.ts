@@ -15,8 +15,8 @@ const nameBytes = 16 * 1024
 /** Matches `**` with a slash after it, which means any number of directories, or none. */
 const anyDirectories = /(?<=^|\/)(?:\*\*\/)+/
 /**
- * Maximum number of `**` per pattern. "No directory" needs a separate pattern of `find`, so each `**` doubles the number of
- * patterns.
+ * Maximum number of `**` per pattern. `find` needs one pattern for `**` with directories, and another for `**` without any. So each
+ * `**` doubles the number of patterns.
  */
 const anyDirectoriesMax = 6
 

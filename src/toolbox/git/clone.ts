@@ -3,7 +3,7 @@ import { credentialsOf, optionsFor, originOf, splitUrl } from './credentials.ts'
 import type { Git } from './run-git.ts'
 import { type CloneRequest, given, type InitRequest } from './schemas.ts'
 
-/** Clones a repository. `home` runs git in the user's home, because the target directory of `repository` does not exist yet. */
+/** Clones a repository. `home` runs git in the user's home, because the target directory of `repository` may not exist yet. */
 export const clone = async (home: Git, repository: Git, body: CloneRequest): Promise<void> => {
   const { url, credentials: fromUrl } = splitUrl(body.url)
   const origin = originOf(url)

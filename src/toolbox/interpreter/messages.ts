@@ -1,5 +1,5 @@
-// Reads the messages of the worker (worker.py). Hostile code can write to the same output, so lines are limited, and other lines
-// are skipped.
+// Reads the messages of the worker (worker.py). Hostile code can write to the same output, so the length of lines is limited, and
+// lines that are not messages are skipped.
 
 /** `id`: id of the run; `null` between runs. */
 type About = { id: string | null }

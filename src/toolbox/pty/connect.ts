@@ -56,8 +56,8 @@ class Client {
     const { job, record } = this.#pty
     const begin = record.lazyStart ? startMark.length : 0
     const first = Math.max(begin, job.startOffset, job.endOffset - scrollbackBytes)
-    // A shell with `lazyStart` prints `startMark` before all other output, at its first client. Clients do not get it: if it is not
-    // printed yet, `markLeft` bytes are skipped.
+    // When its first client connects, a shell with `lazyStart` prints `startMark` before all other output. Clients get only what
+    // comes after it. If it is not printed yet, `markLeft` bytes are skipped.
     const from = Math.min(first, job.endOffset)
     let isCut = from > begin
     let markLeft = first - from

@@ -153,8 +153,8 @@ const sendPiece = (socket: WebSocket, piece: Piece, done: () => void): boolean =
 }
 
 /**
- * Sends all output, then the line of `lastLine`, and closes with 1000. A slow reader costs the memory of one piece: the next is
- * read only when the kernel has taken it. Lost output is reported.
+ * Sends all output, then the line of `lastLine`, and closes with 1000. A slow reader costs the memory of one piece: the next piece
+ * is read only when the kernel has taken the last one. Output that the agent could not store is reported as lost.
  */
 export const sendLogs = async (
   socket: WebSocket,
