@@ -58,7 +58,7 @@ const stopClock = (context: TestContext) => {
   }
 }
 
-/** Changes in the first process. `key`: makes the user's API key invalid. `role`: takes away a permission of a role. */
+/** Changes in the first process. `key`: makes the user's API key invalid. `role`: takes away a permission that a role gave. */
 const changes: [string, 'key' | 'role', (app: TestControl, person: AddedPerson) => Promise<{ status: number }>][] = [
   ['a user deletes their key', 'key', (app, { key }) => app.with(key).delete('/api-keys/key')],
   ['an owner deletes a user’s key', 'key', (app, { id }) => app.as('owner').delete(`/api-keys/${id}/key`)],
