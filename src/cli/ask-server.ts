@@ -18,7 +18,10 @@ export const serverOf = (directory: string): { url: string; key: string; hosts?:
   return { url: `http://${host}:${up.port}`, key, hosts: up.hosts }
 }
 
-/** Sends a request to the server. Throws a Complaint if the server refuses it or cannot be reached. */
+/**
+ * Sends a request to the server. Throws a Failure (the client's error for the user) if the server refuses the request or
+ * does not answer. Throws a Complaint if no server runs in the directory.
+ */
 export const askServer = async <Answer>(
   directory: string,
   method: string,
