@@ -23,7 +23,10 @@ export type Settings = {
   publicUrl: string
   /** Public base URL of the gate. Toolboxes are below its path `/toolbox`. */
   proxyUrl: string
-  /** SHA-256, in lower-case hex, of the keys of the gate and of the server's own runner. Undefined: there is none here. */
+  /**
+   * SHA-256, in lower-case hex, of the key with which the gate calls control, and of the key of the server's own runner.
+   * Undefined: there is no gate, or no runner, on the machine of control.
+   */
   proxyKeyHash: string | undefined
   runnerKeyHash: string | undefined
   /** SHA-256 of the key of the telemetry collector. Undefined: there is no collector. */
