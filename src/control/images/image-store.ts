@@ -232,7 +232,7 @@ export const pinDigest = async (sql: Sql, name: string, digest: string, referenc
     where name = ${name}`
 }
 
-/** Marks a copy of a sandbox's disk as made. A second copy could differ, and would have the same name. */
+/** Marks a copy of a sandbox's disk as made, so that no runner makes it again. A second copy of this name could differ. */
 export const pinMade = async (sql: Sql, name: string): Promise<void> => {
   await sql`update images set source = source || '{"isMade": true}' where name = ${name}`
 }
