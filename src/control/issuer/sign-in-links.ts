@@ -25,7 +25,10 @@ export const makeSignInLink = async (
   return { url: `${dashboardUrl(settings)}#link=${token}`, expiresAt: expiresAt.toISOString() }
 }
 
-/** Marks a link as used and returns its user. Undefined for an unknown, expired or used link. */
+/**
+ * Deletes a link and returns its user. Undefined for an unknown, expired or used link.
+ * If two calls use a link at the same time, only one gets the user.
+ */
 export const consumeSignInLink = async (
   sql: Sql,
   token: string,
