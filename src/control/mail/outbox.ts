@@ -17,7 +17,7 @@ export type Outbox = {
 
 type OutboxParts = Pick<Parts, 'database' | 'clock' | 'log'> & { transport: MailTransport }
 
-/** Minutes before each retry of a mail. After the last one, about two days after the first attempt, the mail is dropped. */
+/** Minutes before each retry of a mail. If the last one fails, about two days after the first attempt, the mail is dropped. */
 const minutesBetween = [1, 5, 15, 60, 240, 720, 1440] as const
 /**
  * Seconds for which a process has claimed a mail. Meanwhile, no other process sends it. An attempt never takes so long.

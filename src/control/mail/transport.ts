@@ -59,7 +59,7 @@ export const smtpTransport = ({ host, port, isTls, needsTls, credentials, from }
         })
       } catch (error) {
         // After a reply from 550 to 559, the server will never accept this mail (RFC 5321 §4.2.1).
-        // Other errors may pass: the operator may correct a refused login (530, 535).
+        // After any other error, the mail is tried again: the operator may correct, for example, a refused login (530, 535).
         const code = replyCode(error)
         if (code >= 550 && code < 560) throw new MailRefused('The mail server will not take it.', { cause: error })
         throw error
