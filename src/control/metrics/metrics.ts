@@ -100,7 +100,8 @@ export const createMetrics = ({ database, clock }: Pick<Parts, 'database' | 'clo
     },
     follow: (server) => {
       server.addHook('onResponse', (request, reply, done) => {
-        // WebSockets may stay open for any time. Unknown paths would become labels, and callers can invent any number of paths.
+        // WebSockets are not timed, because they may stay open for any time. Requests for unknown paths are not counted: each path
+        // would become a label, and callers can invent any number of paths.
         const { url } = request.routeOptions
         if (!request.ws && url !== undefined) {
           const route = url.replace(/^\/api(?=\/)/, '')
