@@ -6,7 +6,10 @@ export type Mutation = { start: number; end: number; text: string; what: string 
 
 const blank = (text: string) => text.replace(/[^\n]/g, ' ')
 
-/** Matches comments, strings and regular expressions, which are never mutated, and the limits of templates and of `${…}`. */
+/**
+ * Matches comments, strings and regular expressions, which are never mutated. It also matches where templates, and `${…}`
+ * in them, begin and end.
+ */
 const token =
   /\/\/[^\n]*|\/\*[\s\S]*?\*\/|'(?:[^'\\\n]|\\.)*'|"(?:[^"\\\n]|\\.)*"|(?<=[(,=:[!&|?{};\n]\s*|return )\/(?:[^/\\\n[]|\\.|\[(?:[^\]\\\n]|\\.)*\])+\/\w*|`|\$\{|[{}]/g
 

@@ -1,4 +1,4 @@
-// Decides which test files share a process. Loading control takes longer than most of its tests, so a process loads it once.
+// Decides which test files share a process. Loading control takes longer than most of its tests; a shared process loads it once.
 //   shared   Files of pure code, and files that need only a database. Each test has a database of its own.
 //   alone    Files that start programs, replace parts of Node (mocks) or measure their own process, and files in test/.
 import { readFileSync } from 'node:fs'
