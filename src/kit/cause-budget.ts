@@ -57,8 +57,8 @@ export class CauseBudget {
   }
 
   /**
-   * Counts a log line by its cause, and returns whether it may be written. At the end of a minute, `tell` gets the number
-   * of lines of this cause that were not written.
+   * Counts a log line by its cause, and returns whether it may be written. If lines of this cause were not written, `tell`
+   * gets their number at the end of the minute.
    */
   take(cause: string, tell: Count['tell']): boolean {
     if (!this.#isCounting) {

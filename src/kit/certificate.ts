@@ -1,5 +1,5 @@
 // Makes X.509 certificates with EC P-256 keys: one for a certificate authority, and others for programs. It uses no
-// library, because it writes only these two fixed forms (RFC 5280).
+// library, because it writes only these two fixed forms (RFC 5280) and parses no certificate.
 import {
   createHash,
   createPrivateKey,
@@ -19,7 +19,8 @@ const dayMs = 86_400_000
 
 /**
  * Returns the time span of a certificate that is made now. It uses the kernel's clock even if a test simulates another
- * time, because clients check certificates by it. It begins a day before now, because a client's clock may be slow.
+ * time, because clients check certificates by the kernel's clock. The span begins a day before now, because a client's
+ * clock may be slow.
  */
 export const spanOf = (days: number): Span => ({
   notBefore: new Date(Date.now() - dayMs),
@@ -109,8 +110,8 @@ const write = (
 const asPem = (privateKey: KeyObject) => privateKey.export({ type: 'pkcs8', format: 'pem' }) as string
 
 /**
- * Returns the extension that says what a key may be used for, with one bit per use (RFC 5280 §4.2.1.3). `unused`: number of
- * bits at the end that mean nothing.
+ * Returns the extension that says what a key may be used for, with one bit per use, from the left (RFC 5280 §4.2.1.3).
+ * `unused`: number of bits at the end that mean nothing.
  */
 const usage = (bits: number, unused: number) => extension('2.5.29.15', true, node(0x03, Buffer.from([unused, bits])))
 const digitalSignature = usage(0x80, 7)

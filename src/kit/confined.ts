@@ -40,7 +40,7 @@ export type Confined = {
   hidden?: readonly string[]
   /**
    * `internet`: the host's network, and its files in /etc for names and certificates. `unix`: only unix sockets in directories
-   * that the program sees.
+   * that the program sees. `none`: no socket at all.
    */
   sockets: 'internet' | 'unix' | 'none'
   /** True if the program may start processes and signal them. False: it may only start threads. */
@@ -72,8 +72,8 @@ export const confined = (program: Confined): string[] => [
 ]
 
 /**
- * Returns the command that starts a program with the system call filter only. `at`: path of `filterProgram` in the root
- * directory of the started program.
+ * Returns the command that starts a program with the system call filter only. Use it only for programs that are confined in
+ * another way. `at`: path of `filterProgram` in the root directory of the started program.
  */
 export const filtered = (at: string, sockets: Confined['sockets'], command: readonly string[]): string[] => [
   ...[at, 'filter', sockets, 'many'],

@@ -129,8 +129,8 @@ export class Inflow extends Socket {
 }
 
 /**
- * Writes bytes to a stream. Returns true if the caller may overwrite the bytes now. If false, it may after `next` is called.
- * The stream must not use bytes after it has called the callback of `write`.
+ * Writes bytes to a stream. Returns true if the caller may overwrite the bytes now. Otherwise the caller must wait until
+ * `next` is called. The stream must not use bytes after it has called the callback of `write`.
  */
 export const writeThrough = (to: Writable, bytes: Uint8Array, next: () => void): boolean => {
   let isWaiting = false

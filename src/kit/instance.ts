@@ -10,7 +10,7 @@ export const instanceOf = (dataDirectory: string): string =>
 /** Returns the directory for a server's sockets and other things that a reboot removes. */
 export const runDirectoryOf = (instance: string): string => `/run/alcove-${instance}`
 
-/** The sockets of all agents on this host. It must contain nothing else, because every gate sees all of it. */
+/** The directory with the sockets of all agents on this host. It must contain nothing else, because every gate sees all of it. */
 export const allAgentSockets = '/run/alcove/agents'
 
 export const agentSocketsOf = (instance: string): string => `${allAgentSockets}/${instance}`

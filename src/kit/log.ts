@@ -21,8 +21,8 @@ const plainError = (error: unknown): unknown => {
 }
 
 /**
- * Makes the log of a program. Every line has the ids of the current trace, and no credential. `budget`: limits lines of one
- * kind, except fatal ones.
+ * Makes the log of a program. Every line has the ids of the current trace. Authorization headers are masked. `budget`:
+ * limits lines of one kind, except fatal ones.
  */
 export const createLog = (
   program: string,

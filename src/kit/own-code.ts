@@ -7,7 +7,10 @@ const code = resolve(import.meta.dirname, '../..')
 
 const isLink = (path: string) => lstatSync(path).isSymbolicLink()
 
-/** Returns the files of Alcove that a confined Node program needs. The whole checkout may contain a data directory. */
+/**
+ * Returns the files of Alcove that a confined Node program needs. It must not see the whole checkout, because that may contain a
+ * data directory.
+ */
 export const ownCode = (): Shown[] => {
   const packages = join(code, 'node_modules')
   // In a git worktree, node_modules may be a link. The program then needs the link's target too.

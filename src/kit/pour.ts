@@ -1,5 +1,5 @@
-// Pipes that use a buffer again as soon as its bytes are written. Node would otherwise collect the buffers as garbage, which
-// takes more time than copying the bytes.
+// Pipes that free a buffer, or use it again, as soon as its bytes are written. Node would otherwise collect the buffers as
+// garbage, which takes more time than copying the bytes.
 import { Socket } from 'node:net'
 import type { Readable, Writable } from 'node:stream'
 import { Inflow, writeThrough } from './inflow.ts'

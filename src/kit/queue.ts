@@ -50,7 +50,10 @@ export class FairQueue<Owner = string> {
     }
   }
 
-  /** Waits until work of this owner may run. The caller must dispose of the result exactly once, when the work is done. */
+  /**
+   * Waits until work of this owner may run. The caller must dispose of the result exactly once, when the work is done. Throws what
+   * `run` throws.
+   */
   async take(owner?: Owner, signal?: AbortSignal): Promise<Disposable> {
     await this.#enter(owner, signal)
     return { [Symbol.dispose]: () => this.#end(owner) }

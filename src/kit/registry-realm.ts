@@ -1,5 +1,6 @@
 // Decides where a registry's password may be sent. A registry names an address, the realm, that exchanges the password for a
-// token. A hostile registry could name any address. The realm must probably have the same owner as the registry.
+// token. A hostile registry could name any address. The password is therefore sent only to a realm that probably has the same
+// owner as the registry.
 import { isIP } from 'node:net'
 
 export type Challenge = { scheme: string; parameters: Readonly<Record<string, string>> }
@@ -23,7 +24,7 @@ export const readChallenges = (header: string): Challenge[] => {
 
 const hostnameOf = (host: string) => host.replace(/:\d+$/, '')
 
-/** Realms in another domain than their registry that are known to have the same owner. */
+/** For some registries, the only realm that may get the registry's password. */
 const knownRealms: Readonly<Record<string, string>> = { 'docker.io': 'auth.docker.io' }
 
 /** Returns the domain that probably belongs to the owner of a host. This is a guess, without a list of public suffixes. */

@@ -18,8 +18,8 @@ export const runningIds = { first: firstRange, ranges: Math.floor((2 ** 31 - fir
  * upper half of all ids, which no convention for users or containers uses. They end below the special ids -1 and -2. A sandbox
  * that an older version of Alcove has started may have only the first range.
  *
- * The kernel uses 330 bytes for each uid with a process, and counts them in no cgroup. The 204,800 uids of both ranges use at
- * most 64 MiB.
+ * The kernel uses 330 bytes for each uid with a process, and counts them in no cgroup. The 204,800 uids of both ranges use
+ * about 64 MiB.
  */
 const moreIds = 2 ** 17 + 2 ** 13
 export const moreRunningIds = { first: 2 ** 31, count: moreIds, ranges: Math.floor((2 ** 31 - 2) / moreIds) } as const

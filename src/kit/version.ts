@@ -10,7 +10,10 @@ const readRelease = (text: string): Release | undefined => {
   return major === undefined ? undefined : { major: Number(major), minor: Number(minor) }
 }
 
-/** Whether programs of two versions work together, which they do during an upgrade of a server. */
+/**
+ * Whether programs of two versions work together. While a server is upgraded, its programs have different versions for some
+ * time.
+ */
 export const worksWith = (one: string, other: string): boolean => {
   const [a, b] = [readRelease(one), readRelease(other)]
   return a !== undefined && b !== undefined && a.major === b.major && Math.abs(a.minor - b.minor) <= 1

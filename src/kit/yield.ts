@@ -38,7 +38,8 @@ export class EventLoopTurns {
   }
 
   /**
-   * Call this between the short steps of long work. It pauses every 10 ms. It then throws the signal's reason if that has aborted.
+   * Call this between the short steps of long work. It pauses every 10 ms. After a pause, it throws the reason of a signal that
+   * has aborted.
    */
   async next(): Promise<void> {
     if (performance.now() < this.#over) return
