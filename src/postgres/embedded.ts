@@ -193,7 +193,8 @@ const launch = async ({ commandOf, cluster, socketDirectory, url, log }: Launchi
     () => (isRunning = false),
   )
   const stop = async () => {
-    // SIGINT writes a checkpoint. After SIGQUIT, the next start repairs the data from the write-ahead log.
+    // After SIGINT, PostgreSQL writes a checkpoint and exits. After SIGQUIT, it exits immediately, and its next start repairs
+    // the data from the write-ahead log.
     for (const [name, seconds] of [['SIGINT', 6] as const, ['SIGQUIT', 2] as const, ['SIGKILL', 2] as const]) {
       if (!isRunning) return
       child.kill(name)
