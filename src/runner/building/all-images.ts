@@ -237,7 +237,8 @@ export class AllImages {
     try {
       const config = await this.#builder.build({
         ...{ image, plan, contexts, maxGiB, organizationId, signal, onProgress, onText },
-        // All stages use the newest version of the default image, even if a newer one is made during the build.
+        // The newest version of the default image is chosen once for the whole build. So all stages use it, even if a newer one
+        // is made meanwhile.
         snapshots: snapshots && this.#pinned(snapshots),
         bringBase: async (name, source) => {
           const request = { image: name, maxGiB, organizationId, logins, largeIds, signal, onProgress, onLine }
