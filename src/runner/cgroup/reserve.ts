@@ -1,5 +1,5 @@
 // Limits the memory of all sandboxes together, so that some remains for the host and Alcove. At the limit, the kernel frees
-// caches of sandboxes and then kills processes in them.
+// caches of sandboxes and, if that is not enough, kills processes in them.
 import { mkdir } from 'node:fs/promises'
 import { totalmem } from 'node:os'
 import { join } from 'node:path'

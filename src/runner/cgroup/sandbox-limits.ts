@@ -56,8 +56,14 @@ export const resourceLimits = (own = parseHardLimits(readFileSync('/proc/self/li
   ]
 }
 
-/** Maximum number of files on each in-memory file system of a sandbox. Empty files could fill kernel memory without any limit. */
+/**
+ * Maximum number of files and directories on each in-memory file system of a sandbox. Many empty files could otherwise fill
+ * kernel memory that counts towards no sandbox's memory limit.
+ */
 export const memoryFiles = { dev: 4096, shm: 16_384 } as const
 
-/** Returns the size of shared memory: half of the sandbox's memory, as on an ordinary machine. The memory limit counts it. */
+/**
+ * Returns the size of a sandbox's shared memory: half of its memory, as on an ordinary machine. What is in use counts towards its
+ * memory limit.
+ */
 export const sharedMemoryBytes = (memoryGiB: number) => Math.max(1, Math.floor(memoryGiB * 512)) * 1024 * 1024
