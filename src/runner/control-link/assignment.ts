@@ -23,7 +23,10 @@ const amount = Type.Number({ exclusiveMinimum: 0, maximum: 1_000_000 })
 /** Shape of an id. An id of this shape is safe as a part of a path. */
 const id = Type.String({ pattern: '^[A-Za-z0-9][A-Za-z0-9_-]{0,63}$', maxLength: 64 })
 
-/** Maximum number of variables or labels of a sandbox. No version of control accepts so many. */
+/**
+ * Maximum number of variables or labels of a sandbox. No version of control accepts so many. A sandbox keeps the variables that
+ * an older version accepted, so this must not be the limit of today's version.
+ */
 const mostValues = 100_000
 const value = Type.String({ maxLength: 1024 * 1024 })
 

@@ -1,5 +1,5 @@
-// Records the id of control's database that has this host's sandboxes. A control with another database would list none of them,
-// and the runner would remove their disks after a day.
+// Records the id of control's database that has this host's sandboxes. The runner obeys no control with another database. Such
+// a control would list none of these sandboxes, and the runner would remove their disks after a day.
 import { readFileSync, renameSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { syncPathNow } from '#src/kit/sync-path.ts'
