@@ -42,7 +42,10 @@ async function* bounded(pieces: AsyncIterable<Buffer>, mostBytes: number): Async
   }
 }
 
-/** Yields a record for each entry of the archive, and then the contents of a file. The agent unpacks them below `directory`. */
+/**
+ * Yields a record for each entry of the archive. After the record of a file, yields its contents. The agent unpacks the entries
+ * below `directory`.
+ */
 export async function* unpackedFrom(
   contents: AsyncIterable<Buffer>,
   kind: ArchiveKind,
