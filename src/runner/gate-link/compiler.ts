@@ -16,7 +16,8 @@ const options =
   )
 
 /**
- * Format of the JavaScript. `files`: `cjs` with `require` for dynamic imports, which alone can load the sandbox's TypeScript files.
+ * Format of the JavaScript. `files` is like `cjs`, but dynamic imports become calls of `require`. Only `require` can load
+ * TypeScript files of the sandbox.
  */
 export type Format = 'cjs' | 'esm' | 'files'
 
