@@ -76,8 +76,8 @@ const timeoutMs = 60_000
 
 /**
  * Starts one launcher process (native/serve.c), which starts every command of this process. `ownCgroup`: path of the runner's
- * cgroup.procs. The kernel moves a process into another cgroup fast only shortly after another move. So before each start of a
- * sandbox, a helper moves itself into the cgroup in which it already is.
+ * cgroup.procs. Each start of a sandbox moves a process into another cgroup. The kernel does that fast only shortly after another
+ * move. So a helper first moves itself into the cgroup in which it already is.
  */
 export const serveCommands = (launcher: string, ownCgroup: string | undefined): Disposable =>
   haveCommandsStartedBy([launcher, 'serve', ...(ownCgroup === undefined ? [] : [ownCgroup])])

@@ -41,7 +41,8 @@ suite('after a power cut', { skip: needsRoot }, () => {
     await box.host.snapshot(sandboxId, 'source')
     const children = [
       await box.started({ isNew: true, image: 'source' }),
-      // The fork is started last: a later start would write its changes to the disk, even if the fork's start had not.
+      // The fork is started last. A later start of another sandbox would write the fork's changes to the disk, even if the
+      // fork's own start had not.
       await box.started({ isNew: true, forkOf: sandboxId }),
     ]
     await box.cutPower()
