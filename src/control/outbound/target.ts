@@ -22,7 +22,10 @@ export const readTargetUrl = (given: string): URL => {
   return url
 }
 
-/** Lower ports are reserved for system services; control calls only 80 and 443 of them. */
+/**
+ * Lower ports are reserved for system services. Of these, control calls only 80 and 443, except in networks that the
+ * operator allows.
+ */
 const firstFreePort = 1024
 
 const isHttpPort = ({ port }: URL) => port === '' || port === '80' || port === '443' || Number(port) >= firstFreePort
