@@ -37,8 +37,8 @@ export type SandboxRow = ColumnValues & {
   runner_gate_address?: string | null
   runner_gate_url?: string | null
   /**
-   * What the runner preserves at a pause and copies at a fork: `disk`, or `memory` (with the disk). `null`: neither is
-   * possible.
+   * What the runner preserves at a pause, and what it copies at a fork: `disk`, or `memory` (with the disk). `null`: the
+   * runner cannot pause, or cannot fork.
    */
   runner_pause?: SandboxRecord['pauseKind'] | null
   runner_fork?: SandboxRecord['forkKind'] | null

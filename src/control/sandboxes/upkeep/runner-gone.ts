@@ -1,5 +1,5 @@
-// Gives up the sandboxes of a removed runner. With a copy in the store, a sandbox becomes `archived`. Otherwise it becomes `error`
-// or, if its deletion was requested, `destroyed`.
+// Gives up the sandboxes of a removed runner. A sandbox whose deletion was requested becomes `destroyed`. Any other becomes
+// `archived` if the store has a copy of its disk, otherwise `error`.
 
 import type { RunningParts } from '#src/control/running.ts'
 import { forgetLeftoversOn } from '../record/leftovers.ts'

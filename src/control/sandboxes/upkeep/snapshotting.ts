@@ -3,7 +3,7 @@ import type { SandboxRow } from '../record/sandbox.ts'
 import { findSandboxById, writeState } from '../record/store.ts'
 
 /**
- * Ends the snapshot verb after the runner has copied the disk, or has failed to. The sandbox gets its state from before.
+ * Ends the snapshot verb after the runner has copied the disk, or has failed to. The sandbox returns to its earlier state.
  * Returns the row, which the caller must announce after the transaction. Undefined if the sandbox already does something
  * else.
  */

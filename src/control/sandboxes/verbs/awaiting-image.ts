@@ -151,7 +151,10 @@ export const failWaiting = async (
   return failed
 }
 
-/** Stores the progress of an image in the rows of the sandboxes that wait for it. With progress, they are not stuck. */
+/**
+ * Stores the progress of an image in the rows of the sandboxes that wait for it. While there is progress, they are not
+ * treated as stuck.
+ */
 export const showWaiting = async (
   { database, changes }: Pick<RunningParts, 'database' | 'changes'>,
   { image, runnerId }: { image: string; runnerId: string },

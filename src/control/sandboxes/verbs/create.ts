@@ -270,8 +270,8 @@ const write = async (
 }
 
 /**
- * Returns whether the sandbox's network is restricted. A claim then waits for the runner, which may fail to set the
- * restrictions.
+ * Returns whether the sandbox's network is restricted. A create that claims a warm sandbox then waits for the runner,
+ * because the runner may fail to set the restrictions.
  */
 const isClosed = (row: SandboxRow) =>
   row.network_block_all || row.network_allow_list !== null || row.domain_allow_list !== null

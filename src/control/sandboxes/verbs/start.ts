@@ -11,7 +11,7 @@ import { getSandbox } from '../record/store.ts'
 import { moveSandbox } from './move.ts'
 import { waitWhile } from './wait.ts'
 
-/** Finds a runner for an archived sandbox. It must have the base image below the disk, and the sandbox's volumes. */
+/** Finds a runner for an archived sandbox. The runner must have the base image below the disk, and the sandbox's volumes. */
 export const findRunnerForArchived = async (
   transaction: Transaction,
   sandbox: SandboxRow,
