@@ -18,7 +18,7 @@ const nameShape = /^[\w.-]{1,100}$/
 
 /**
  * Finds names in a Dockerfile that may be snapshots. A name can be something else, such as a stage: only the runner
- * parses it completely.
+ * parses the Dockerfile completely.
  */
 const namesIn = (dockerfile: string): { name: string; isArg: boolean }[] => {
   const after = (keyword: RegExp) => [...dockerfile.matchAll(keyword)].map(([, name = '']) => name)
