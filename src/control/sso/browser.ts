@@ -8,8 +8,8 @@ export const attemptSeconds = 600
 const secretPattern = /^[\w-]{43}$/
 
 /**
- * With the prefix `__Host-`, browsers accept the cookie only over TLS and only from this host. Without TLS, they would
- * refuse it.
+ * With the prefix `__Host-`, browsers accept the cookie only over TLS and only from this host. Without TLS, the name has
+ * no prefix, because browsers would refuse the cookie.
  */
 const nameAt = (publicUrl: string) => (publicUrl.startsWith('https:') ? '__Host-alcove-sso' : 'alcove-sso')
 
