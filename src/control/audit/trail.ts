@@ -130,7 +130,7 @@ export const createTrail = ({ database, clock, log }: Pick<Parts, 'database' | '
       const completing: Promise<void> = afterThis()
         .then(() => told(request, status))
         .catch((error: unknown) =>
-          // The change was made, and its audit row names the caller but not the outcome.
+          // The outcome could not be written. The change was made, and its audit row names the caller but not the outcome.
           log.warn({ err: error, requestId: request.id, status }, 'the audit log was not completed'),
         )
         .finally(() => onTheirWay.delete(completing))
