@@ -1,4 +1,5 @@
-// Checks that a name does not look like an id or a token. Otherwise callers could mistake it for another sandbox's.
+// Checks that a name does not look like an id, or like the token of a signed preview URL. Otherwise callers could mistake the name
+// for the id or token of another sandbox.
 import { signedToken } from '#src/wire/access.ts'
 
 /** Reduces a text to what a reader sees: plain lower-case letters, without invisible characters. */
