@@ -129,7 +129,8 @@ static void die_with(char **arg) {
 }
 
 // Raises a limit of timers or message queues. The kernel counts these for all sandboxes together, because their user namespaces
-// have one creator. So one sandbox could use up the usual limit. Without CAP_SYS_RESOURCE, raises only to the hard limit.
+// have one creator. With the usual limit, one sandbox could leave nothing for the others. Without CAP_SYS_RESOURCE, the limit rises
+// only to this process's hard limit.
 static void raise_shared_limit(int resource) {
   struct rlimit most = {.rlim_cur = RLIM_INFINITY, .rlim_max = RLIM_INFINITY};
   if (setrlimit(resource, &most) == 0 || getrlimit(resource, &most) < 0) return;
