@@ -2,8 +2,8 @@
 //   await using app = await startControl()
 //   const reply = await app.as('member').get('/sandbox/box')
 //   assert.deepEqual([reply.status, reply.body.name], [200, 'box'])
-// `as` calls with the API key of a person in people.ts. `asUser` calls as a person who is signed in with a JWT. `asNewcomer` calls
-// as a new person, who is created at the first call:
+// `as` calls with the API key of a person in people.ts. `asUser` calls as such a person who is signed in with a JWT, in the own
+// organization or another one. `asNewcomer` calls as a new person, who is created at the first call:
 //   await app.asUser('owner').get('/organizations')                             X-Daytona-Organization-ID: ours
 //   await app.asUser('owner', null).get('/organizations')                       names no organization
 //   await app.asUser('member', organizationId).get('/sandbox')

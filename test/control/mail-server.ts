@@ -11,8 +11,8 @@ export type ReceivedMail = {
 }
 
 /**
- * What happens to the next mail. A number: refused with this code. `hang up`: not accepted, and the connection is closed without an
- * answer.
+ * What happens to the next mail. A number: refused with this code. `hang up`: the connection is closed after the whole mail,
+ * without an answer.
  */
 export type Manners = 'take' | 'hang up' | number
 

@@ -118,7 +118,7 @@ const strike = async (alcove: Platform, victim: Victim, random: Random, steady: 
     case 'a sandbox':
       return await killSandbox(alcove, random, steady.id)
     default:
-      // The program may not run again yet since its last kill. Then the kill is tried once more.
+      // The program may not have started again since its last kill. Then the kill is tried once more.
       await alcove.kill(victim).catch(async () => {
         await sleep(500)
         await alcove.kill(victim).catch(() => {})

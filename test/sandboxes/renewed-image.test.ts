@@ -1,5 +1,5 @@
-// Renews the default image of a server that has sandboxes. A build takes minutes, so the renewal finds the small image of the last
-// week (small-default.ts) in the server's cache directory.
+// Renews the default image of a server that has sandboxes. A build takes minutes, so the renewal finds a finished one in
+// the server's cache directory: the small image (small-default.ts), made in the last week.
 import assert from 'node:assert/strict'
 import { existsSync } from 'node:fs'
 import { readFile, writeFile } from 'node:fs/promises'
