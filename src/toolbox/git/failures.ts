@@ -4,7 +4,10 @@ import { Problem, type ProblemCode } from '#src/problems.ts'
 
 /** Patterns of git's messages, and their meaning. The first pattern that matches decides. */
 const meanings = [
-  ['git_repo_not_found', /^fatal: (?:not a git repository|--local can only be used inside a git repository)/m],
+  [
+    'git_repo_not_found',
+    /^fatal: (?:not a git repository|invalid gitfile format|--local can only be used inside a git repository)/m,
+  ],
   [
     'git_auth_failed',
     /Authentication failed for|could not read (?:Username|Password)|requested URL returned error: 40[13]|Permission denied \(/,
