@@ -1,4 +1,5 @@
-// Runs changes of an organization one at a time. Every control process then clears its cache of callers.
+// Runs changes of an organization one at a time. After a change, every control process clears its cache of callers, because the
+// cache contains their organizations.
 
 import type { Organization, OrganizationRow } from '#src/control/people/organization.ts'
 import { Problem } from '#src/problems.ts'

@@ -52,7 +52,7 @@ suite('DELETE /organizations/{organizationId}, and control is killed', () => {
       await using after = await startControlProcess(opened.url)
       await using runner = await connectRunner(remote(after.base))
       const { status } = await call(after.base, keys.owner, 'DELETE', path)
-      // 204: the kill undid the first delete. 401: the first delete was committed, together with the key of this call.
+      // 204: the kill undid the first delete. 401: the first delete was committed, and had deleted the key of this call.
       assert.ok(status === 204 || status === 401, String(status))
       const left = () => opened.database.sql`select 1 from sandboxes where organization_id = ${organizations.ours}`
       await until(async () => (await left()).length === 0, 'their rows are still there')

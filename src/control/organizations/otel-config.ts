@@ -1,5 +1,5 @@
-// An organization's telemetry setting: the server that gets the telemetry of its sandboxes, and the headers for this server. The
-// headers are credentials, so the setting is encrypted in the database.
+// An organization's telemetry setting: the endpoint that gets the telemetry of its sandboxes, and the headers for that endpoint.
+// The headers are credentials. So the setting is encrypted in the database, and only a telemetry collector gets their values.
 
 import type { OtelConfig } from '#src/control/people/organization.ts'
 import type { Logger } from '#src/kit/log.ts'
