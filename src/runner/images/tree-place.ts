@@ -13,8 +13,8 @@ export interface TreePlace {
   readonly directory: string
   make(path: string): Promise<void>
   /**
-   * Copies a directory that `make` or `copy` has made. A power cut then cannot damage the copied files. Until `syncNames` is
-   * called, it can still remove the whole copy.
+   * Copies a directory that `make` or `copy` has made. When this resolves, a power cut cannot damage the copied files. Until
+   * `syncNames` is called, a power cut can still remove the whole copy.
    */
   copy(from: string, path: string): Promise<void>
   /** Removes a directory. No error if the directory does not exist. */
