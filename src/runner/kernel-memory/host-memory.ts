@@ -14,8 +14,8 @@ export type KernelMemory = {
 }
 
 /**
- * Parses `/proc/meminfo` (proc(5)). `unreclaimable` is no sum of lines, because some kernel memory is in no line, such as tables of
- * poll(2) and socket buffers.
+ * Parses `/proc/meminfo` (proc(5)). `unreclaimable` is all memory except free memory, caches and the pages of processes and files.
+ * It is not a sum of lines, because some kernel memory is in no line, such as tables of poll(2) and socket buffers.
  *
  * `unreclaimable` does not include compressed swap, which has a limit of its own, or memory that the hypervisor has taken back.
  * `atHandBytes`: free pages that each processor keeps for itself, and that `MemFree` does not contain.
