@@ -1,5 +1,5 @@
-// Raises kernel limits that all sandboxes share. The kernel counts all sandboxes as one user: as root, who makes their user
-// namespaces, or as the owner of their common range of ids (oci/ids.ts).
+// Raises kernel limits that all sandboxes share. Some apply to the whole host, others to a user. The kernel counts all sandboxes as
+// one user: as root, who makes their user namespaces, or as the owner of their common range of ids (oci/ids.ts).
 //
 // With the default of 128 inotify instances, one sandbox could take all of them from other sandboxes and from the host's services.
 // It could also take all open files and epoll watches. A few sandboxes together could take all process ids, threads and terminals.
