@@ -49,7 +49,10 @@ const readName = (message: Buffer): Name | undefined => {
 const isQuery = (message: Buffer) =>
   message.length >= headerBytes && message.length <= mostQuestionBytes && (message.readUInt8(2) & 0x80) === 0
 
-/** Reads the question of a message, or returns the error code for the answer. Undefined if no answer may be sent. */
+/**
+ * Reads the question of a message, or returns the error code for the answer. Undefined if no answer may be sent: the message is
+ * itself an answer, or is too short or too long.
+ */
 export const readQuestion = (message: Buffer): Question | Code | undefined => {
   if (!isQuery(message)) return undefined
   if (((message.readUInt8(2) >> 3) & 15) !== 0) return codes.notImplemented
