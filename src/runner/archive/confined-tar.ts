@@ -13,8 +13,8 @@ export type TarPlace = { directory: string; isWritten: boolean }
 const capabilities = 'chown,dac_override,dac_read_search,fowner,fsetid,mknod,setfcap,sys_admin'
 const bounding = ['-all', ...capabilities.split(',').map((name) => `+${name}`)].join(',')
 
-// Builds tar's root directory at /sys, which exists on every host. `$1` is the disk, `$2` is ro or rw, `$3` is the system call
-// filter.
+// Builds tar's root directory at /sys, which exists on every host and has no file that tar needs. `$1` is the disk, `$2` is ro
+// or rw, `$3` is the system call filter.
 const enter = `set -e
 at=/sys
 mount -t tmpfs -o mode=755,size=1m,nosuid,nodev tmpfs $at
