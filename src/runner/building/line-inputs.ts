@@ -55,7 +55,7 @@ const ofMount = async (mount: Mount, parts: InputParts): Promise<string | undefi
 const identity = async (origin: Origin, { keyOfStage, identityOf }: InputParts): Promise<string | undefined> =>
   'stage' in origin ? keyOfStage(origin.stage) : identityOf(origin.image)
 
-/** Computes a hash of the files that a COPY line copies. Undefined if a file is missing, which the line reports when it runs. */
+/** Returns a hash of the files that a COPY line copies. Undefined if they cannot be read; the line then fails when it runs. */
 const fingerprint = async (copy: CopyStep['copy'], { files, signal }: InputParts): Promise<string | undefined> => {
   if (files === undefined) return undefined
   const wanted = { ...copy, isOwned: copy.owner !== '' }
