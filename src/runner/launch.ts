@@ -77,7 +77,7 @@ const timeoutMs = 60_000
 /**
  * Starts one launcher process (native/serve.c), which starts every command of this process. `ownCgroup`: path of the runner's
  * cgroup.procs. Each start of a sandbox moves a process into another cgroup. The kernel does that fast only shortly after another
- * move. So a helper first moves itself into the cgroup in which it already is.
+ * move. So around a start, a helper moves itself again and again into the cgroup in which it already is.
  */
 export const serveCommands = (launcher: string, ownCgroup: string | undefined): Disposable =>
   haveCommandsStartedBy([launcher, 'serve', ...(ownCgroup === undefined ? [] : [ownCgroup])])

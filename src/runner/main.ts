@@ -1,4 +1,5 @@
-// Starts the runner. It first adopts the sandboxes on this host, then connects to control, and makes the default image.
+// Starts the runner. It first adopts the sandboxes on this host, so that they can be reached immediately. Then it connects to
+// control, and makes the default image.
 import { mkdir } from 'node:fs/promises'
 import { dirname, resolve } from 'node:path'
 import { credentialFor } from '#src/kit/credential.ts'
