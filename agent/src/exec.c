@@ -1,6 +1,6 @@
 /*
- * EXEC: runs one command. If the connection closes before the command's first process ends, its process group is killed. Output is
- * read only as fast as the peer receives it. The peer may send only as many bytes of input as frames CREDIT allow.
+ * EXEC: runs one command. If the connection closes before EXIT was sent, the command's process group is killed. Output is read only
+ * as fast as the peer receives it. The peer may send only as many bytes of input as frames CREDIT allow.
  *
  * After the first process ends, the agent sends what is left in the pipes, then EXIT. Background children continue to run.
  *

@@ -30,7 +30,10 @@ struct file_server {
 
 static unsigned servers;
 
-/* An empty file that serves only for locks: each locked byte stands for a file that is being written. */
+/*
+ * An empty file that serves only for locks: each locked byte stands for a file that is being written. Only the processes for file
+ * operations inherit it.
+ */
 static int locks = -1;
 
 /* ---- functions that run in the forked process, which does one file operation ---- */

@@ -1,6 +1,6 @@
 /*
- * FILE_UNPACK: receives files, directories and links as records of one stream, and creates each immediately. Replaces an existing
- * file or link; an existing directory stays as it is.
+ * FILE_UNPACK: receives files, directories and links as records of one stream, and creates each immediately. A file or link
+ * replaces an existing file or link. An existing directory stays as it is.
  */
 #include <errno.h>
 #include <fcntl.h>

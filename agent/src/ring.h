@@ -57,7 +57,7 @@ uint64_t ring_held(const struct ring *);
 uint64_t ring_next(const struct ring *, uint64_t offset);
 /*
  * Reads at most `room` bytes of one origin from an offset that ring_next returned. Returns their number. LOST bytes are only
- * counted, because they are not stored.
+ * counted, even if they are more than `room`, because they are not stored.
  */
 size_t ring_read(const struct ring *, uint64_t offset, uint8_t *into, size_t room, enum origin *);
 /* Turns all stored bytes into lost bytes and frees their disk space. */
