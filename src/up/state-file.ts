@@ -33,7 +33,7 @@ export const writeUpState = (path: string, state: UpState): void => {
 
 /**
  * Returns a function that writes a state and never throws, because a full disk must not end `up`. Only the first of several
- * failures is logged.
+ * failures is logged. Each state is complete, so a failed write need not be repeated.
  */
 export const upStateWriter = (path: string, say: (line: string) => void): ((state: UpState) => void) => {
   let wasSaid = false
