@@ -46,7 +46,10 @@ const Failed = ({ reason, code }: { reason: string; code?: string | undefined })
   </div>
 )
 
-/** Chooses the tab's first organization: the one that the user chose last or, if there is none, the personal one. */
+/**
+ * Chooses the tab's first organization: the one that the user chose last or, if there is none, the personal one. A user without
+ * either gets the first of the list.
+ */
 const WithOrganization = ({ children }: { children: ReactNode }) => {
   const chosen = useSyncExternalStore(session.subscribe, () => session.organizationId)
   const query = useQuery({ queryKey: ['organizations'], queryFn: () => answerOf(control.GET('/organizations')) })
