@@ -34,7 +34,10 @@ export type Shown = { from: string; at?: string; isWritable?: boolean }
 export type Confined = {
   command: readonly string[]
   uid: number
-  /** Mounted in this order, besides the host's /usr, some devices and the program's own entry in /proc. */
+  /**
+   * The files that the program sees, mounted in this order. It sees the host's /usr, some devices and its own entry in /proc in any
+   * case.
+   */
   shown?: readonly Shown[]
   /** Directories that the program sees as empty. Needed if such a directory is inside a directory in `shown`. */
   hidden?: readonly string[]

@@ -93,7 +93,8 @@ export class Inflow extends Socket {
     this.#isWaiting = true
     goOnInTurn(tookMs, () => {
       this.#isWaiting = false
-      // A listener for `readable` calls `read()`, after which Node reports the stream as paused.
+      // Read on if somebody uses the stream. A listener for `readable` calls `read()`, after which Node reports the stream as
+      // paused.
       if (!this.isPaused() || this.listenerCount('readable') > 0) this.read(0)
     })
     return false

@@ -2,7 +2,7 @@
 // their network.
 import { isIPv4, isIPv6 } from 'node:net'
 
-/** Number of groups of an IPv6 address that name its network. A customer usually gets a whole /64, so four groups. */
+/** Number of groups of an IPv6 address that name its network. A customer usually gets a whole /64, which is four groups. */
 export const networkGroups = 4
 
 export const networkOf = (address: string, groupsKept = networkGroups): string => {

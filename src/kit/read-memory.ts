@@ -31,7 +31,10 @@ export class ReadMemory {
     return this.#large ?? this.#small
   }
 
-  /** Fits the buffer, up to `mostBytes`, to a read of `size` bytes. The caller must no longer use the bytes of that read. */
+  /**
+   * Adapts the size of the buffer after a read of `size` bytes, up to `mostBytes`. The caller must no longer use the bytes of that
+   * read, because the buffer may be replaced.
+   */
   fit(size: number, mostBytes: number): void {
     this.#littleReads = size > leastBytes ? 0 : this.#littleReads + 1
     if (size === this.bytes.length) this.#grow(mostBytes)
