@@ -38,9 +38,9 @@ const pageColumns: Record<(typeof pageSorts)[number], string> = {
 }
 
 /**
- * Runs `work` in a transaction that plans each query for its actual values: other plans may read far too many rows.
- * Sequential scans take ten times as long as the worst index, so they are off. `tablePage`: the planner's cost of a
- * table page; an index page costs 1.1.
+ * Runs `work` in a transaction that changes how PostgreSQL plans queries. It plans each query for the actual values, because
+ * general plans may read far too many rows. Sequential scans are off, because they take ten times as long as the worst index.
+ * `tablePage`: the planner's cost of a table page. The cost of an index page is 1.1.
  */
 const asking = <T>(
   { transaction }: Database,
@@ -63,7 +63,7 @@ const orderOf = (sql: Sql, { column, order }: { column: string; order: 'asc' | '
 const listedText = listedColumns.map((name) => `sandboxes.${name}`).join(', ')
 const listed = (sql: Sql): Piece => sql.unsafe(listedText)
 
-/** SQL that reads rows of sandboxes. The query around it must define `picked`, a table of their ids. */
+/** SQL that reads the rows of the sandboxes in `picked`. The caller's query must define `picked`, a table of sandbox ids. */
 const rowsOf = (sql: Sql, columns: Piece, order: Piece) => sql`
   select ${columns}, runners.is_silent as runner_is_silent, runners.last_heartbeat_at as runner_heartbeat_at,
       runners.gate_public_url as runner_gate_url
@@ -96,8 +96,8 @@ const firstLook = 2000
 type Look = { rows: ListedRow[]; isEnough: boolean }
 
 /**
- * Finds matches among the first `depth` sandboxes in the order of the sort. `isEnough`: they fill the page, or there
- * are no more sandboxes.
+ * Searches the first `depth` sandboxes in sort order for matches. `isEnough`: the matches fill the page, or there are no more
+ * sandboxes.
  */
 const look = async (sql: Sql, question: Question, depth: number): Promise<Look> => {
   const { organizationId, beginning, stretches, conditions, labels, limit } = question
@@ -143,11 +143,12 @@ const hasLabels = (sql: Sql, labels: Labels): Piece =>
   sql`(select labels @> ${sql.json(labels)} from sandboxes labelled where labelled.id = sandboxes.id)`
 
 /**
- * Returns one or two SQL queries that find and sort all matches, for filters with few matches. `pick` runs the
- * cheapest. `offset 0` keeps PostgreSQL from the index in the order of the listing, where `look` has found too few.
+ * Returns one or two SQL queries for filters with few matches: they find and sort all matches. `pick` runs the cheapest query.
+ * Without `offset 0`, PostgreSQL might read sandboxes in the order of the listing. `look` has done that already, and has found
+ * too few matches.
  *
- * Labels can be too large for an index. So one query uses the index of labels and reads each match from the table. The
- * other compares signatures first (`isSigned`).
+ * For labels, there are two queries. The first query uses the index of labels, and reads each match from the table. The second
+ * query compares signatures in an index (`isSigned`), because labels can be too large for it.
  */
 const ways = (sql: Sql, question: Question): (() => Piece)[] => {
   const { labels, column, limit } = question
@@ -180,15 +181,21 @@ const costOf = async (sql: Sql, question: Piece): Promise<number> => {
 const costOfLook = 0.07
 
 /**
- * If a page probably needs at most this many rows in order, `pick` reads them immediately. Asking PostgreSQL for costs
- * would take as long.
+ * `pick` estimates how many sandboxes it must read to fill the page. Up to this number, it reads them immediately. Asking
+ * PostgreSQL for costs would take as long.
  */
 const hopefulLook = 6000
 
-/** Maximum number of rows that are read in the order of the listing. For more, `pick` uses one of `ways`. */
+/**
+ * Maximum number of sandboxes that `pick` reads in sort order. For a larger number, it runs a query that the function `ways`
+ * returns.
+ */
 const longestLook = 40_000
 
-/** Measured cost of a table page for PostgreSQL's planner, above the 1.1 of an index page: matches are spread over the table. */
+/**
+ * Measured cost of a table page, for PostgreSQL's planner. An index page costs 1.1. Table pages cost more because matches are
+ * spread over the table.
+ */
 const tablePage = 3
 
 const pick = async (database: Database, question: Question): Promise<ListedRow[]> => {

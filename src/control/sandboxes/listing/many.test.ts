@@ -124,8 +124,8 @@ suite('GET /sandbox with thousands of sandboxes', () => {
       const stays = await sql<{ id: string }[]>`
         select id from sandboxes where state <> 'destroyed' and warm_pool_id is null and hashtext(id) % 3 = 0`
       const found = await walk(app, `sort=${sort}`, async (page) => {
-        // Changes the sort key of some sandboxes, and deletes others. Sandboxes with `hashtext(id) % 3 = 0` must be listed exactly
-        // once.
+        // Changes the sort key of some sandboxes, and deletes others. Neither happens to sandboxes with `hashtext(id) % 3 = 0`.
+        // Each of these must be listed exactly once.
         await sql`
           update sandboxes set ${column} = ${now}::timestamptz - (page.n - 50) * interval '1 day', version = version + 1
           from (select ${page * 7}::int as n) page

@@ -301,12 +301,15 @@ export const settlements: Record<SandboxState, Settlement> = {
 }
 
 /**
- * States in which the runner can still refuse a resize. `error`: the resize took too long. `starting` and `stopping`:
- * the sandbox is being recovered from that.
+ * States in which the runner can still refuse a resize. `error`: the resize took too long. `starting` and `stopping`: the
+ * sandbox is recovering from this error.
  */
 export const statesOfResize: SandboxState[] = ['resizing', 'error', 'starting', 'stopping']
 
-/** For each move, by its `through` state: the states to which the sandbox returns if its runner refuses the move. */
+/**
+ * Keys: states of a sandbox during a move. Values: states that its runner may report with a refusal. The sandbox then gets the
+ * reported state.
+ */
 export const refusals: Partial<Record<SandboxState, readonly Report['state'][]>> = {
   starting: ['stopped', 'archived'],
   restoring: ['archived'],

@@ -82,7 +82,10 @@ export const checkDomainList = (given: string | null | undefined): string[] | nu
     }),
   )
 
-/** Returns the network columns of a new sandbox. `isLimited`: without a list or `networkBlockAll`, outgoing traffic is blocked. */
+/**
+ * Returns the network columns of a new sandbox. `isLimited`: outgoing traffic is blocked if the create has no allow list and no
+ * `networkBlockAll`.
+ */
 export const networkOfNew = (given: RequestedNetwork, isLimited: boolean): NetworkColumns => {
   const lists = {
     network_allow_list: checkAllowList(given.networkAllowList),

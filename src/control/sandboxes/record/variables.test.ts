@@ -35,7 +35,7 @@ suite('a change of the variables of a sandbox', () => {
       env: { A: 'no placeholder', NEW: '1' },
       unset_env: ['PATH', 'TOKEN'],
     })
-    // The image's value of TOKEN has the prefix, but the sandbox does not use that value. So nothing is removed.
+    // The image's TOKEN begins with the prefix, but the sandbox's own TOKEN replaces it. So nothing is removed.
     assert.equal(change({ env: { TOKEN: 'own' } }, { unsetValuePrefix: 'placeholder-' }), undefined)
     assert.equal(change({ env: { A: '1' } }, { unsetValuePrefix: '' }), undefined)
   })

@@ -1,5 +1,5 @@
 // Empties drained runners: archives their sandboxes, and starts them on other runners. All progress is in the sandboxes' rows, so
-// another control process can continue. A caller's own start, stop or delete ends the move of a sandbox.
+// another control process can continue. If a caller then starts, stops or deletes a sandbox, control ends its relocation.
 
 import { findEmptied, listEmptied } from '#src/control/runners/service.ts'
 import type { RunningParts } from '#src/control/running.ts'

@@ -26,7 +26,10 @@ const onRunner = { archived_at: null, archive_not_before: null } as const
 /** Returns whether control moves the sandbox off an emptied runner, and will start it again. */
 const isMoving = ({ emptying }: SandboxRow): boolean => emptying === 'restart' || emptying === 'restarting'
 
-/** Returns the new value of `emptying` for a started sandbox. `refused`: its host could not archive it, so no sweep tries again. */
+/**
+ * Returns the column `emptying` of a sandbox that has started. `refused`: its drained host could not archive it, so no sweep
+ * tries again.
+ */
 const emptyingWhenStarted = ({ emptying, archived_at }: SandboxRow): SandboxRow['emptying'] =>
   emptying === null || (emptying === 'restarting' && archived_at !== null) ? null : 'refused'
 
@@ -138,7 +141,7 @@ const changeAfter = (row: SandboxRow, report: GivenReport, now: Date): StateChan
   if (report.refused !== undefined && row.state === 'creating') {
     return changeFor(row, 'error', { ...report, state: 'error', errorReason: report.refused }, now)
   }
-  // The refusal of a resize is accepted even after the time limit, and while the sandbox is being recovered.
+  // The runner may refuse a resize even after the time limit. The sandbox is then in `error`, or is recovering from this error.
   const isOfResize = row.resize_from !== null && report.state === row.desired_state
   const state = isOfResize ? 'resizing' : row.state
   const refusedTo = report.refused === undefined ? undefined : afterRefusal(state, report.state)

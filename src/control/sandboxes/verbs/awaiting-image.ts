@@ -107,8 +107,8 @@ const place = async (parts: RunningParts, id: string): Promise<void> => {
 }
 
 /**
- * Remembers sandboxes whose placement was refused. Other sandboxes of the organization with this image, and of equal or
- * larger size, are then not tried.
+ * Remembers sandboxes whose placement was refused. Control then skips equal or larger sandboxes of the same organization with
+ * the same image.
  */
 class Refused {
   readonly #ofOne = new Map<string, WaitingSandbox[]>()

@@ -117,8 +117,7 @@ const getOrigin = async (
   if (definition !== undefined) return { definition, named: snapshot }
   const { id, image } = snapshot
   const isOfThis = (held.warm?.snapshot_id ?? id) === id && held.runners.every((runner) => runner.image === image)
-  // If the snapshot was renamed between the two queries, `hold` may have locked what belongs to another one. Then it is called
-  // again.
+  // If the snapshot was renamed between the two queries, `hold` may have locked rows for another snapshot. Then `hold` runs again.
   return { snapshot, ...(isOfThis ? held : await hold(id, image)) }
 }
 

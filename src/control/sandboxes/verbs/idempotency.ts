@@ -25,7 +25,10 @@ export const holdKey = async (transaction: Transaction, { organizationId, key }:
   await transaction`select pg_advisory_xact_lock(hashtextextended(${`${organizationId} ${key}`}, 0))`
 }
 
-/** Returns the sandbox that an earlier request with this key created, or made a snapshot of. `undefined`: no such request. */
+/**
+ * Returns the sandbox of an earlier request with this key: a new sandbox, or the source of a new snapshot. `undefined`: no such
+ * request.
+ */
 export const findMade = async (
   sql: Sql,
   { organizationId, key, requestHash }: Once,

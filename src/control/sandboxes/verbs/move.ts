@@ -47,8 +47,8 @@ const intent = (sandbox: SandboxRow, move: Move): Partial<SandboxRow> => ({
 })
 
 /**
- * Makes the move of the verb from the state in `found`. Throws if the organization's quota would be exceeded. If the
- * sandbox has changed meanwhile, decides again with the new row; a timer leaves that to the next sweep.
+ * Makes the verb's move from the state in `found`. Throws if the move would exceed the organization's quota. If the sandbox has
+ * changed meanwhile, decides again with the new row. For a timer, returns `found` instead: the next sweep tries again.
  */
 export const moveSandbox = async (
   { database, clock, changes }: RunningParts,

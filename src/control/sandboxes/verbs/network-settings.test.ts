@@ -77,7 +77,7 @@ suite('POST /sandbox/:sandboxIdOrName/network-settings', () => {
       }
     }))
 
-  test('POST /sandbox/:sandboxIdOrName/network-settings keeps absent fields; `networkBlockAll: false` alone removes both lists', () =>
+  test('POST /sandbox/:sandboxIdOrName/network-settings keeps absent settings; `networkBlockAll: false` alone removes both allow lists', () =>
     withBox(async (app) => {
       const after = async (settings: object) => {
         const { body } = await app.as('member').post(path, settings)

@@ -138,7 +138,7 @@ suite('POST /sandbox/:sandboxIdOrName/resize', () => {
     assert.equal((await post(app, 'resize', { cpu: 3 })).body.errorReason, undefined)
   })
 
-  test('if a runner refuses a resize after the time limit, the sandbox gets its old state and size back', async () => {
+  test('if a runner refuses a resize that took too long, the sandbox gets its old state and size back', async () => {
     await using app = await startControl({ sandboxes: { createWaitSeconds: 0 } })
     await using runner = await connectRunner(app)
     const id = await create(app)
@@ -231,7 +231,8 @@ suite('POST /sandbox/:sandboxIdOrName/archive', () => {
       await untilState(app, id, 'started')
       const { archive, isNew } = runner.asked.at(-1)!
       assert.deepEqual([archive, isNew], [{ id: archived.id, sha256: archived.sha256 }, false])
-      // The stop names no archive: otherwise a runner that loses the disk would restore files from before the last start.
+      // The assignment for the stop contains no archive. Otherwise a runner that lost the disk would restore files from before the
+      // last start.
       await post(app, 'stop')
       await untilState(app, id, 'stopped')
       assert.equal(runner.asked.at(-1)?.archive, undefined)

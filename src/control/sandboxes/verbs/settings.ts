@@ -65,8 +65,8 @@ const checkIdle = (sandbox: SandboxRow, column: IdleColumn, minutes: number): vo
 }
 
 /**
- * Sets an idle interval of a sandbox. Autopause excludes autostop and an immediate autodelete. For autostop and
- * autopause, 0 removes the interval and is always valid.
+ * Sets an idle interval of a sandbox. A sandbox with autopause cannot have autostop, or be deleted when it stops. For autostop
+ * and autopause, the interval 0 is always valid: it disables the timer.
  */
 const setIdleInterval = async (
   { database, clock }: RunningParts,

@@ -13,8 +13,8 @@ import { findMade, onceFor, rememberMade } from './idempotency.ts'
 import { moveSandbox } from './move.ts'
 
 /**
- * Begins a snapshot of a sandbox. The verb ends when the runner reports that the image is made or has failed. A
- * repeated idempotency key returns the sandbox of the first call.
+ * Begins a snapshot of a sandbox, and returns the sandbox. The verb ends when the runner reports that the image is made or has
+ * failed. A repeated idempotency key begins no second snapshot.
  */
 export const snapshotSandbox = async (
   parts: RunningParts,
