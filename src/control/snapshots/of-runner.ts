@@ -6,8 +6,8 @@ const isOnSomeRunner = (sql: Sql) => sql`
   exists (select from runners where snapshots.image = any(runners.images) and runners.state <> 'decommissioned')`
 
 /**
- * Sets snapshots to `active` if some runner has the image, otherwise to `pulling`. Skips images without a known config:
- * the report of the config will activate them.
+ * Sets a snapshot to `active` if some runner has its image, otherwise to `pulling`. If the image's config is unknown, the later
+ * report of the config activates the snapshot.
  */
 export const reconcileSnapshots = async ({ sql }: Database, now: Date): Promise<void> => {
   const isReported = sql`

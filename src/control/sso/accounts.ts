@@ -1,7 +1,8 @@
-// Turns a person whom an organization's identity provider has signed in into one of our users. A person with a new e-mail address
-// becomes a user and a member. If one of our users has the address, that user must first confirm the link.
-// An attacker could become a user with somebody else's address in advance. So a user can be linked only if something other than
-// single sign-on has verified the address.
+// An organization's identity provider signs a person in. This file turns the person into one of our users. A person with a new
+// e-mail address becomes a user and a member. If one of our users has the address, that user must first confirm the link.
+//
+// Through single sign-on, an attacker could become a user with somebody else's address. The address's owner would later sign in as
+// the attacker's user. So a user is linked only if something other than single sign-on has verified the address.
 
 import { changeMembership } from '#src/control/auth/change-membership.ts'
 import { findHeld } from '#src/control/auth/permissions-now.ts'
@@ -43,11 +44,11 @@ const checkIsNoOperator = ({ systemRole }: User): void => {
 }
 
 /**
- * Finds the user of a person whose SSO link is no longer valid, because the provider was made again or its issuer
- * changed. The provider must list the domain of the address. The user must have no more permissions than a new member,
- * so that nobody gains permissions by managing providers.
+ * Finds the user of a person whose SSO link is no longer valid. The provider was deleted and made again, or its issuer has
+ * changed. The provider must list the domain of the person's address. The user must have no more permissions than a new member.
+ * Otherwise somebody who manages providers could gain permissions.
  *
- * Deletes the user's SSO links and API keys: somebody else may have made them before the domain was listed.
+ * Deletes the user's SSO links and API keys, because somebody else may have made them before the domain was listed.
  */
 const takeBack = async (sql: Transaction, provider: IdentityProvider, { email }: Person): Promise<User | undefined> => {
   const domain = domainOf(email)

@@ -84,9 +84,9 @@ export const findLinkedUserId = async (sql: Sql, { provider, subject }: Account)
 }
 
 /**
- * Finds a user with an address that only single sign-on has verified, who can no longer sign in: the links belong to an
- * earlier issuer or a deleted provider. The user must be a plain member of this organization, and of no other except
- * the personal one.
+ * Finds the user with this address, if only single sign-on has verified it. The user can no longer sign in, because the SSO
+ * links belong to an earlier issuer or a deleted provider. The user must be a plain member of this organization, and of no
+ * other except the personal one.
  */
 export const findStrandedUserId = async (
   sql: Sql,
@@ -114,9 +114,9 @@ export const deleteLinksOf = async (sql: Sql, userId: string): Promise<void> => 
 type NewLink = { userId: string; email: string; state: 'pending' | 'linked'; createdAt: Date; expiresAt: Date }
 
 /**
- * Stores a link between an account and a user. It replaces an earlier link of the account, except a `linked` one, or a
- * valid pending one to this user if the new link is pending. Deletes expired pending links. Deletes pending links of the
- * provider's other accounts to this user, so that one provider cannot fill the user's list.
+ * Stores a link between an account and a user. Replaces the account's earlier link, but never a `linked` one. A valid pending
+ * link to this user is replaced only by a `linked` one. Deletes expired pending links. Deletes the user's pending links to the
+ * provider's other accounts, so that one provider cannot fill the user's list.
  */
 export const putLink = async (sql: Sql, { provider, subject }: Account, link: NewLink): Promise<void> => {
   const { userId, email, state, createdAt, expiresAt } = link

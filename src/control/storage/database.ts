@@ -36,8 +36,8 @@ const pool = {
   max: 8,
   /** Connection timeout in seconds. */
   connect_timeout: 10,
-  // Queries that may wait on one connection: never reached. At this limit, the driver (3.4.9) would run other callers' queries in a
-  // transaction (`execute()` in connection.js).
+  // The limit of waiting queries per connection is too high to be reached. At a limit, the driver (3.4.9) would run other callers'
+  // queries in a transaction (`execute()` in connection.js).
   max_pipeline: 2 ** 30,
   // Connections are closed only after a failure, never because of age or idleness: see `replaceable.ts`.
   idle_timeout: 0,

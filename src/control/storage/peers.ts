@@ -45,7 +45,7 @@ export class Peers<News extends object> {
     this.#parts = parts
   }
 
-  /** Resolves when this process listens and has sent a hello message. */
+  /** Resolves when this process listens to the other control processes and has sent them a hello message. */
   static async open<News extends object>(parts: PeersParts<News>): Promise<Peers<News>> {
     const peers = new Peers(parts)
     // After a start or a lost connection, this process does not know whether other control processes exist. It assumes that one

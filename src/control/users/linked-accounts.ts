@@ -1,5 +1,5 @@
-// The issuers at which a user may sign in. A user can link an account at a second issuer. The second issuer must have
-// verified the user's e-mail address, and so must the first issuer or an operator.
+// The issuers at which a user may sign in. A user can link an account at a second issuer. The user's e-mail address must be
+// verified twice: by the second issuer, and by the first issuer or an operator.
 
 import type { User } from '#src/control/people/user.ts'
 import { Problem } from '#src/problems.ts'

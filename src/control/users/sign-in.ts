@@ -1,7 +1,8 @@
 // Turns an issuer's claims about a person into one of our users: makes a new user, or updates a known one.
 //
 // If a user already has the person's e-mail address, the person cannot sign in until that user links the account
-// (linked-accounts.ts). Exception: if only single sign-on has verified that user's address, the person gets the address.
+// (linked-accounts.ts). Exception: the issuer has verified the address for the person, but only single sign-on for the user. Then
+// the user loses the address to the person.
 
 import type { User } from '#src/control/people/user.ts'
 import { Problem } from '#src/problems.ts'
@@ -27,7 +28,10 @@ const isNews = ({ saidAt, email, emailVerified, name }: Claims, known: Identity)
   saidAt > known.saidAt &&
   (name !== known.name || (email !== undefined && (email !== known.email || emailVerified !== known.emailVerified)))
 
-/** If the issuer has verified the person's address, takes it from another user for whom only single sign-on has verified it. */
+/**
+ * Takes the person's verified address away from another user. A user loses the address only if nothing but single sign-on has
+ * verified it.
+ */
 const claimAddress = async (sql: Transaction, { email, emailVerified }: Claims, ownerId: string | undefined) => {
   if (email !== undefined && emailVerified) await freeAddress(sql, email, ownerId)
 }

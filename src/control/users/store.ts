@@ -80,9 +80,9 @@ export const freeAddress = async (sql: Sql, email: string, ownerId: string | und
 }
 
 /**
- * Updates a user from the claims of the identity that is the source of the name and e-mail address. If another user has
- * the new address, this user keeps the old one. An address that an operator or single sign-on has verified stays
- * verified until it changes.
+ * Updates a user from the claims of the identity that is the source of the name and e-mail address. If another user has the new
+ * address, this user keeps the old one. If an operator or single sign-on has verified the address, it stays verified until it
+ * changes.
  */
 export const updateFromIdentity = async (sql: Sql, user: User, claims: Claims): Promise<User> => {
   const { name, email = user.email, emailVerified } = claims
@@ -118,9 +118,9 @@ export const listLinked = async (sql: Sql, userId: string): Promise<string[]> =>
 type Key = Pick<Claims, 'issuer' | 'subject'>
 
 /**
- * Links an identity without a user to a user with the same e-mail address. The issuer must have verified the address, and
- * the user's address must be verified by something other than single sign-on. Otherwise an attacker could take somebody
- * else's address, and its owner would later sign in as the attacker's user.
+ * Links an identity without a user to a user with the same e-mail address. The issuer must have verified the address. Something
+ * other than single sign-on must have verified the user's address. Otherwise an attacker could first become a user with
+ * somebody else's address. The address's owner would later sign in as the attacker's user.
  */
 export const linkIdentity = async (sql: Sql, { issuer, subject }: Key, userId: string): Promise<boolean> => {
   const linked = await sql`

@@ -58,7 +58,8 @@ const checkVolumeName = (given: string): string => {
  * removed.
  */
 const checkQuota = async (transaction: Transaction, organizationId: string): Promise<void> => {
-  // The second statement runs when the first has the lock, so it counts volumes that other transactions committed meanwhile.
+  // The first statement waits for the lock. So the second statement counts volumes that other transactions have committed
+  // meanwhile.
   const [, [row]] = await Promise.all([
     transaction`select pg_advisory_xact_lock(hashtextextended(${`volumes ${organizationId}`}, 0))`,
     transaction<{ most: number; count: number }[]>`

@@ -11,7 +11,10 @@ export type VolumeRow = {
   state: VolumeState
   error_reason: string | null
   size_gib: number
-  /** On the disk of one runner, or in the operator's shared directory. Null until a sandbox first mounts the volume. */
+  /**
+   * Where the files are: on the disk of one runner, or in the operator's shared directory. Null until a sandbox first mounts
+   * the volume.
+   */
   driver: VolumeDriver | null
   region_id: string | null
   /** The runner that has the files. Null before the first mount, after the runner was removed, and for the driver `directory`. */

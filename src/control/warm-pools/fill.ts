@@ -102,7 +102,7 @@ const make = async (transaction: Transaction, { options, clock }: RunningParts, 
 
 type Next = { made?: SandboxRow | undefined; refused?: Problem; surplus: SandboxRow[] }
 
-/** Returns a Problem: no warm sandbox can be made at present. Throws every other error. */
+/** Returns the error if it is a Problem: no warm sandbox can be made at present. Throws every other error. */
 const asRefusal = (error: unknown): Problem => {
   if (error instanceof Problem) return error
   throw error

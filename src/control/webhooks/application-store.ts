@@ -36,8 +36,8 @@ export const lockApplication = async (transaction: Transaction, organizationId: 
 export type Initialized = { applicationId: string } | { error: string; retryAt: Date }
 
 /**
- * Stores the result of an attempt to find or create the application. `retry_count`: the number of attempts so far. A
- * first attempt that succeeds is not counted.
+ * Stores the result of an attempt to find or create the application. Counts the attempts in the column `retry_count`. A first
+ * attempt that succeeds is not counted.
  */
 export const writeInitialization = async (
   sql: Sql,

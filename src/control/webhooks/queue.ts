@@ -34,8 +34,8 @@ export const lockQueue = async (transaction: Transaction): Promise<void> => {
 }
 
 /**
- * Turns new messages into deliveries: one for each endpoint that wants the message or, with Svix, one for the
- * organization. Returns the number of messages.
+ * Turns new messages into deliveries, and returns the number of messages. A message becomes one delivery for each endpoint that
+ * wants it. With Svix, a message becomes one delivery for the organization.
  */
 export const dispatch = async (transaction: Transaction, provider: ProviderKind, now: Date): Promise<number> => {
   const [found] = await transaction`select 1 from webhook_messages where not is_dispatched limit 1`

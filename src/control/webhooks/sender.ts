@@ -50,8 +50,8 @@ export const startSender = (parts: WebhookParts, provider: WebhookProvider): Sen
     const dead = await database.transaction((transaction) => finish(transaction, delivery, attempted, clock.now()))
     if (dead === undefined) return
     const endpoint = await findEndpointById(database.sql, delivery.endpointId)
-    // `finish` has just disabled the endpoint; `disable` marks its waiting deliveries as failed. If the owner has already enabled
-    // the endpoint again, nothing is done.
+    // `finish` has just disabled the endpoint. Now `disable` marks its waiting deliveries as failed. If the owner has already
+    // enabled the endpoint again, they stay in the queue.
     if (endpoint === undefined || endpoint.disabledAt === null) return
     await database.transaction((transaction) => disable(transaction, endpoint, dead, clock.now()))
     log.info({ endpointId: endpoint.id, organizationId: endpoint.organizationId, dead }, 'a webhook endpoint is dead')
