@@ -31,7 +31,7 @@ suite('access answers that control sends to the gate before a call', () => {
     assert.equal(sides.asked.length, 1)
   })
 
-  test('an access answer that control sends ahead of a call is valid for a second from the time it names', async (t) => {
+  test('an access answer sent ahead of a call is valid for one second after the time in its field `at`', async (t) => {
     await using sides = await startSides()
     sides.control.answer = () => ({ status: 401, body: {} })
     const [now, date] = [performance.now(), Date.now()]

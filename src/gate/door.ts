@@ -32,10 +32,11 @@ export const createDoor = (
     } satisfies Need)
     // The ticket of another gate names a unix socket of its host. Here, that path could be the socket of any program.
     if (home !== gateId) throw new Problem('unauthorized', undefined, { cause: 'the ticket is for another gate' })
-    // The ticket is signed. The address in `entering` may come from another gate, which must not be able to name a socket
-    // of this host.
+    // The address in the signed ticket replaces the address in `entering`. Another gate may have sent that address, and must not
+    // name a socket of this host.
     const found = await sandboxes.find({ ...entering, ...(runnerAddress !== undefined && { runnerAddress }) })
-    // `found` has the present owner, even of a claimed warm sandbox: `find` has waited for the generation that control requires.
+    // `found` has the present owner, because `find` has waited for the generation that control requires. This is true even just
+    // after a claim.
     if (found.sandbox !== undefined && found.sandbox.assignment.organizationId !== organizationId) {
       throw new Problem('unauthorized', undefined, { cause: 'the ticket is for another organization' })
     }

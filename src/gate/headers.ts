@@ -15,8 +15,8 @@ const ofOneConnection = new Set([
 ])
 
 /**
- * Whether a header passes even if the `Connection` header names it. Without its length, the body could be read as a second
- * message.
+ * Whether a header passes even if the `Connection` header names it. Without `Content-Length`, the receiver could read the body
+ * as a second message.
  */
 const isForAll = (name: string) => name.startsWith('content-') || name === 'cache-control'
 

@@ -45,7 +45,7 @@ suite('asking the runner how many processes were killed for lack of memory (memo
     )
   })
 
-  test('if a runner does not answer a question about kills for lack of memory, its caller waits one timeout', async () => {
+  test('if the runner does not answer a question about memory kills, each caller of `find` waits one timeout', async () => {
     const { questions, link } = startRunner()
     const kills = new MemoryKillQuestions(link, 20)
     // Node ends the process of the test if only the timer of a question is left. This interval prevents that.

@@ -119,7 +119,7 @@ suite('refused WebSockets', () => {
     }
   })
 
-  test('a refused WebSocket gets a plain HTTP error if it follows a log or if its client shows such errors', async () => {
+  test('a refused WebSocket gets a plain HTTP error if it is a log stream, or its client shows HTTP errors', async () => {
     await using sides = await startSides()
     const statusOf = async (path: string, headers: Record<string, string>) => {
       const client = new WebSocket(`ws://127.0.0.1:${sides.port}${path}`, { headers })

@@ -40,8 +40,8 @@ const hidesAnswers = ({ headers }: IncomingMessage): boolean =>
   /\bx-daytona-sdk-version~/i.test(headers['sec-websocket-protocol'] ?? '')
 
 /**
- * Whether to send a refusal after the upgrade. If the sandbox is not started, every client of such a WebSocket gets it then,
- * because the toolbox does the same.
+ * Whether to send a refusal after the upgrade. `not_started`: every client gets the refusal then, because the toolbox also
+ * refuses after the upgrade.
  */
 export const isToldAfterUpgrade = (problem: Problem, request: IncomingMessage): boolean =>
   wordingOf(request) !== undefined && (problem.code === 'not_started' || hidesAnswers(request))

@@ -16,7 +16,7 @@ export type SignedCall = {
   payload: string
 }
 
-/** Values to check the signatures of a body's chunks. `signature`: that of the call, from which the first chunk's is computed. */
+/** Values to check the signatures of a body's chunks. The first chunk's signature is computed from the call's: `signature`. */
 export type SigningKey = { key: Buffer; scope: string; datetime: string; signature: string }
 
 const shape =

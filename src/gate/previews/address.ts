@@ -18,7 +18,10 @@ export type PreviewAddress = {
    * empty.
    */
   prefix: string
-  /** For the server in the sandbox, without fields that only the gate reads. The path is empty or starts with a slash. */
+  /**
+   * The path and `query` go to the server in the sandbox, without fields that only the gate reads. The path is empty or starts
+   * with a slash.
+   */
   path: string
   query: string
   queryToken: string | undefined

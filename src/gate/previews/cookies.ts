@@ -14,7 +14,10 @@ const mostTokens = 4
 
 const plainName = (name: string) => (name.startsWith(hostPrefix) ? name.slice(hostPrefix.length) : name)
 
-/** Whether the gate or the API uses this name for its own cookies. A preview on the host of an API gets its cookies too. */
+/**
+ * Whether the gate or the API uses this name for its own cookies. A browser also sends the API's cookies to a preview on the
+ * API's host.
+ */
 const isOurs = (name: string) => /^(?:__host-)?(?:daytona-sandbox-auth-|alcove[-_])/i.test(decodedFully(name))
 
 const split = (header: string | undefined) =>
@@ -52,8 +55,8 @@ export const hasAccepted = (
 }
 
 /**
- * Returns the cookies for the sandbox's server, without the gate's own; `undefined` if none are left. `isOpen`: whether the
- * server may see a text.
+ * Returns the cookies for the sandbox's server, without cookies of the gate or the API. Undefined if none are left. `isOpen`
+ * returns whether the server may see the text of a cookie.
  */
 export const withoutOurs = (header: string, isOpen: (text: string) => boolean): string | undefined =>
   split(header)

@@ -39,29 +39,29 @@ type Names = {
   host: string
   prefix: string
   /**
-   * The host name that the sandbox's server gets in `Host`, and for pages of this preview in `Origin` and `Referer`: either
-   * `host`, or `localhost` with the preview's port.
+   * The sandbox's server gets this host name in `Host`: either `host`, or `localhost` with the preview's port. In `Origin` and
+   * `Referer`, the name replaces the host of this preview's pages.
    */
   called: string
   hide: (text: string) => string
 }
 
 /**
- * Returns the host names and path prefix for the sandbox's server. A token in the address is a credential, so the sandbox's
- * id replaces it.
+ * Returns the host names and the path prefix that the sandbox's server may see. A token in the address is a credential, so the
+ * sandbox's id replaces it.
  */
 const namesOf = (address: PreviewAddress, { sandboxId, openedBy, hostInside }: Access): Names => {
   const { host, prefix, sandbox, port } = address
   const isToken = openedBy === 'signed-preview'
   const hide = (text: string) => (isToken ? text.replaceAll(new RegExp(sandbox, 'gi'), sandboxId) : text)
   const shown = hide(host)
-  // In the path prefix, the token may be percent-encoded, so `hide` could miss it. The prefix is therefore made anew.
+  // The token in the path prefix may be percent-encoded. Then `hide` would not replace the token, so the prefix is made anew.
   const shownPrefix = prefix !== '' && isToken ? `/preview/${sandboxId}/${port}` : prefix
   return { host: shown, prefix: shownPrefix, called: hostInside === 'localhost' ? `localhost:${port}` : shown, hide }
 }
 
 /**
- * In `Origin` or `Referer`, replaces the host of a page of this preview by the host name that the sandbox's server gets in
+ * Returns a URL for the header `Origin` or `Referer`. If the URL is a page of this preview, its host becomes the value of
  * `Host`.
  */
 const asCalled = (url: string | undefined, { host, called }: Names, isSecure: boolean): string | undefined => {

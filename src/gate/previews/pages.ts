@@ -96,9 +96,9 @@ ${looksAgain ? `<script>${lookAgain}</script>` : ''}
 }
 
 /**
- * Returns the page that warns people before they see a preview. Its button sets a cookie that skips the warning.
- * `mayBeFramed`: a page of another site may show the warning in a frame. Allow this only if the cookie will apply only in
- * frames of that site.
+ * Returns the page that warns people before they see a preview. Its button sets a cookie that skips the warning. With
+ * `mayBeFramed`, a page of another site may show the warning in a frame. Then the cookie must apply only in frames of the other
+ * site.
  */
 export const warningPage = (address: PreviewAddress, mayBeFramed: boolean): Page => {
   const url = visibleUrl(address)

@@ -35,7 +35,7 @@ export const protocolOf = ({ headers, socket }: IncomingMessage): 'http' | 'http
 const isFramed = ({ headers }: IncomingMessage): boolean =>
   ['iframe', 'frame', 'embed', 'object', 'fencedframe'].includes(String(headers['sec-fetch-dest'] ?? ''))
 
-/** Whether the page opens in a frame of another site. Cookies that are set there apply only in frames of that site. */
+/** Whether the page opens in a frame of another site. The page's cookies then apply only in frames of the other site. */
 export const isFramedElsewhere = (request: IncomingMessage): boolean =>
   isFramed(request) && request.headers['sec-fetch-site'] === 'cross-site' && protocolOf(request) === 'https'
 
@@ -54,7 +54,8 @@ const isLink = ({ method, headers }: IncomingMessage): boolean =>
  */
 const isOfVisitor = (request: IncomingMessage, { host, prefix }: PreviewAddress): boolean => {
   const { origin, referer, 'sec-fetch-site': site } = request.headers
-  // All previews by path share one origin. Only links are accepted, because the page with the link cannot read the opened page.
+  // Previews by path share one origin, so the request may come from another sandbox's page. Only links are safe: such a page cannot
+  // read what it links to.
   if (prefix !== '') return isLink(request) && !isFramed(request)
   if (site === 'same-origin' || site === 'none') return true
   const from = origin ?? referer
