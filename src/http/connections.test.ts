@@ -290,8 +290,8 @@ suite('limits of the connections of a server', () => {
     const others = [await hold('other'), await hold('other')]
     assert.equal(await greedy[0]?.answered, 'cut off')
     assert.equal(await greedy[1]?.answered, 'cut off')
-    // Both owners have two running calls. A call may end a call of another owner only if that owner has at least two more.
-    // So a third call of `other` is refused.
+    // Both owners have two running calls. To end a call of another owner, an owner must have at least two calls fewer. So a third
+    // call of `other` is refused.
     assert.equal((await call(server, '/mine', { headers: { ...credential, for: 'other' } })).status, 503)
     assert.deepEqual(server.lines.slice(1), [], 'what clients do is no line of the log')
     server.release()

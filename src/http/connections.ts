@@ -38,8 +38,8 @@ export const headTimes = { headersTimeout: 10_000, connectionsCheckingInterval: 
 export const backlog = 4096
 
 /**
- * The connections on which calls of one owner were admitted, in the order of the admissions. `visiting`: no credential was
- * accepted, as for a visit to a public preview.
+ * The connections with admitted calls of one owner, in the order of the admissions. `known`: connections with an accepted
+ * credential. `visiting`: without one, such as a visit to a public preview.
  */
 type Share = { known: Set<Connection>; visiting: Set<Connection> }
 
@@ -128,8 +128,8 @@ export class Connections {
 
   /**
    * Registers that the server has admitted a call. Until the call ends, the connection counts towards `mostHeld` and for
-   * `owner`. With an accepted credential, it is not closed for a new connection. If `mostHeld` is reached, closes the
-   * connection that `#longestOfLargest` returns, or throws if it returns none.
+   * `owner`. If a credential was accepted, the connection is not closed for a new one. If `mostHeld` is reached, another
+   * connection is closed: see the method `#longestOfLargest`. Throws if no connection may be closed.
    */
   admit(socket: Duplex, isKnown: boolean, owner = ''): void {
     const it = this.#all.get(socket)
@@ -192,9 +192,9 @@ export class Connections {
   }
 
   /**
-   * Returns the connection to close for a new call. If some owner has at least two connections more than the owner of the
-   * new call, returns one of the largest owner. Otherwise, a call with a credential may replace a visitor's connection of
-   * its own owner. Undefined: no connection may be closed.
+   * Returns the connection to close for a new call; undefined if none may be closed. The owner with the most connections loses
+   * one, if the new call's owner has at least two fewer. Otherwise, a call with a credential may replace a connection of its
+   * owner's visitors.
    */
   #longestOfLargest(owner: string, isKnown: boolean): Connection | undefined {
     let largest: Share = { known: new Set(), visiting: new Set() }

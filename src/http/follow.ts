@@ -41,7 +41,7 @@ export const followCalls = (server: FastifyInstance, { problemOf, tell }: Follow
     const call = outer ?? followCall(request.raw)
     if (call !== undefined) calls.set(request, call)
     if (outer === undefined) followedHere.add(request)
-    // If an upgrade is refused, Fastify emits no event at the end of the call, so the route is added here.
+    // If an upgrade is refused, Fastify emits no event at the end of the call. So the call's telemetry gets the route here.
     else outer.say({ route: request.routeOptions.url })
     done()
   })

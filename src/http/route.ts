@@ -58,8 +58,8 @@ export type RouteRow<Context, Needs extends string, P, Q, B> = {
    */
   admit?: (call: Omit<Call<Context, Shape<P>, Shape<Q>, BodyOf<B>>, 'reply'>) => Promise<void>
   /**
-   * The WebSocket subprotocol that is selected if the caller offers it. Otherwise the first subprotocol that the caller
-   * offers is selected.
+   * The WebSocket subprotocol that the route prefers. If the caller does not offer it, the server selects the caller's first
+   * subprotocol.
    */
   subprotocol?: string
 }

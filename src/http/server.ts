@@ -190,7 +190,7 @@ export const createServer = async <Context extends object, Needs extends string>
       done(new Problem('invalid_body', undefined, { cause: error }), undefined)
     }
   })
-  // Some clients send the content type of a form with a POST that has no body.
+  // Accepts an empty body of any content type: some clients send an empty POST as a form.
   server.addContentTypeParser('*', { parseAs: 'buffer' }, ({ is404, routeOptions }, bytes, done) => {
     const sentence = routeOptions.config.takesJson
       ? 'Send JSON, with the header Content-Type: application/json.'

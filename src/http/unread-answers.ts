@@ -8,12 +8,12 @@ import { Shares } from './shares.ts'
 const largeBytes = 64 * 1024
 
 /**
- * An answer is cut off if its client reads nothing for this many milliseconds. It is long, because the server notices
- * reading only about once per megabyte.
+ * If a client reads nothing for this many milliseconds, the server cuts the answer off. The time is long, because the server
+ * notices reading only about once per megabyte.
  */
 const longestIdleMs = 300_000
 
-/** Cuts an answer off if its client reads none of the waiting bytes for `idleMs`, at the latest after twice `idleMs`. */
+/** Cuts an answer off when its client has read none of the waiting bytes for `idleMs`. This takes at most twice `idleMs`. */
 export const cutOffIdle = (answer: ServerResponse, idleMs = longestIdleMs): void => {
   answer.setTimeout(idleMs, () => {
     if (answer.writableLength > 0) answer.destroy()

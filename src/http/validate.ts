@@ -8,7 +8,10 @@ import { deepest, mostValues } from './json-text.ts'
 type Part = 'params' | 'query' | 'body'
 
 type Check = ReturnType<typeof Compile>
-/** `exact` accepts a value only if no field is missing or unknown. Absent if the schema has defaults, which must be filled in. */
+/**
+ * `exact` accepts a value only if no field is missing or unknown. Undefined for schemas with defaults: missing fields are then
+ * filled in.
+ */
 type Validator = { check: Check; exact: Check | undefined }
 
 const validators = new WeakMap<TSchema, Validator>()
