@@ -1,4 +1,5 @@
-// The system packages that Alcove needs, by their Debian names. `command` exists only if the package is installed.
+// The system packages that Alcove needs, by their Debian names. If the program in the field `command` exists, the package is
+// installed.
 import { accessSync, constants, existsSync } from 'node:fs'
 import { join, resolve } from 'node:path'
 

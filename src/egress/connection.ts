@@ -63,8 +63,8 @@ const contextOf = ({ certificate, privateKey }: KnownSecret): SecureContext => {
 }
 
 /**
- * Reads the client's first message, and returns its bytes too. `silent`: the client sent nothing for a while. Undefined:
- * the connection has ended, or the rest of the message came too late.
+ * Reads the client's first message, and returns its bytes too. `other`: the message is no usable ClientHello. `silent`: the
+ * client sent nothing for a while. Undefined: the connection has ended, or only a part of the message came in time.
  */
 const hear = (socket: Socket): Promise<{ hello: ClientHello | 'other' | 'silent'; bytes: Buffer } | undefined> =>
   new Promise((resolve) => {

@@ -82,7 +82,7 @@ suite('the proxy for secrets with hostile programs and servers', () => {
     return socket
   }
 
-  /** Sends bytes to the proxy for secrets and returns the bytes received, until they are enough or the connection has ended. */
+  /** Sends bytes to the proxy for secrets. Returns the received bytes when `isEnough` accepts them or the connection has ended. */
   const say = async (
     bytes: string | Buffer,
     {

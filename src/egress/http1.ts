@@ -129,8 +129,8 @@ const requestTo = ({ opened, agent }: Side, message: IncomingMessage, isUpgrade 
 }
 
 /**
- * Returns the headers that say that a request has no body. Except for the methods in this list, Node would send an empty chunked
- * body if there were no length.
+ * Returns the headers that say that a request has no body. Methods outside this list need a length: otherwise Node sends an
+ * empty chunked body.
  */
 const noBody = (method: string) =>
   ['GET', 'HEAD', 'DELETE', 'OPTIONS', 'TRACE'].includes(method) ? [] : ['Content-Length', '0']

@@ -33,7 +33,7 @@ suite('a budget that several owners share', () => {
     assert.equal(budget.takeUpTo('a', 80), 50)
     assert.equal(budget.takeUpTo('a', 80), 0)
     assert.equal(budget.takeUpTo('b', 10), 10)
-    // Owner `a` holds 50, but only 40 are free. So `a` can take nothing more, but keeps what it holds.
+    // Owner `a` holds 50, which is more than the 40 that are free. So `a` can take nothing more, but keeps its 50.
     assert.deepEqual([budget.take('a'), budget.takeUpTo('b', 80)], [false, 15])
     budget.give('a', 50)
     assert.equal(budget.has('a'), false)

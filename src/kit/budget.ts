@@ -9,8 +9,8 @@ type Limits = {
   /** The amount that each owner gets even if other owners have used the whole budget. Default: 0. */
   sure?: number
   /**
-   * Maximum amount of one owner, as a fraction of what then stays free. With 1, an owner may hold at most as much as stays
-   * free. Default: no limit.
+   * Maximum amount of one owner, relative to the amount that stays free. With 1, an owner holds at most as much as stays free.
+   * Default: no limit.
    */
   ofFree?: number
 }

@@ -30,7 +30,7 @@ const startHolder = async () => {
 }
 
 suite('a lock between processes', () => {
-  test('a try to lock a file fails while another process holds the lock, and succeeds after that was killed', async () => {
+  test('`tryLock` fails while another process holds the lock, and succeeds after the holder was killed', async () => {
     const holder = await startHolder()
     try {
       assert.equal(tryLock(path), undefined)

@@ -55,7 +55,7 @@ export const pour = (from: Readable, to: Writable, end = (): void => void to.end
   const onDrain = () => void from.resume()
   let isStopped = false
   const stop = () => {
-    // Another reader may use `from` by now.
+    // A second call must not pause a new reader of `from`.
     if (isStopped) return
     isStopped = true
     small = []

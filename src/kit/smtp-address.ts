@@ -21,7 +21,7 @@ const decode = (text: string): string | undefined => {
   }
 }
 
-/** A sender: an address, perhaps after a name. Other characters are refused, because the text goes into a mail header. */
+/** The form of a sender: `address` or `name <address>`. Other characters are refused, because the text goes into a mail header. */
 const sender =
   /^(?:[\p{L}\p{N} .'_-]{0,100}<[^\s<>@,;:"]{1,64}@[a-z0-9.-]{1,190}>|[^\s<>@,;:"]{1,64}@[a-z0-9.-]{1,190})$/iu
 

@@ -47,8 +47,8 @@ const answer = async (request: Http2ServerRequest, response: Http2ServerResponse
   if (request.url.startsWith('/stream')) {
     response.setHeader('trailer', 'x-end')
     response.writeHead(200)
-    // `response` has the type for HTTP/2, which does not declare `flushHeaders`. Over HTTP/1.1 it is a `ServerResponse`,
-    // which has it.
+    // The HTTP/2 type of `response` does not declare the method `flushHeaders`. Over HTTP/1.1, `response` is a `ServerResponse`,
+    // which has this method.
     ;(response as unknown as ServerResponse).flushHeaders()
     request.pipe(response, { end: false })
     request.on('end', () => {

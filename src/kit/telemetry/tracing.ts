@@ -54,7 +54,7 @@ export const createTracing = (tracer: Tracer, { propagates }: { propagates: bool
   context.setGlobalContextManager(new AsyncLocalStorageContextManager().enable())
   const propagator = new W3CTraceContextPropagator()
 
-  /** If the position is malformed, a span in this context begins a new trace. */
+  /** If the `traceparent` in `place` is malformed, a span in this context begins a new trace. */
   const contextAt = (place: TracePlace) =>
     propagates ? propagator.extract(ROOT_CONTEXT, sound(place), defaultTextMapGetter) : ROOT_CONTEXT
 
