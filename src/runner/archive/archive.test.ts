@@ -109,13 +109,13 @@ const roundTrip = (open: () => StoreAddress) => {
   })
 }
 
-suite('an archive in a directory', { skip: needsRoot }, () => {
+suite('an archive in a store that is a directory', { skip: needsRoot }, () => {
   const scratch = new Scratch()
   after(() => scratch[Symbol.dispose]())
   roundTrip(() => ({ kind: 'directory', path: scratch.at('store') }))
 })
 
-suite('an archive in S3', { skip: needsRoot || withoutS3 }, () => {
+suite('an archive in a store in S3', { skip: needsRoot || withoutS3 }, () => {
   let s3: Awaited<ReturnType<typeof startS3>>
   before(async () => {
     s3 = await startS3('archives')

@@ -34,7 +34,7 @@ const cut = async (content: Buffer, sizes: readonly number[] = [65536]): Promise
 const hashes = (chunks: readonly Buffer[]) => chunks.map((chunk) => createHash('sha256').update(chunk).digest('hex'))
 
 suite('cutting a stream into chunks', () => {
-  test('chunks contain a whole tar stream; no chunk is too large; all but the last one have whole tar blocks', async () => {
+  test('all chunks together are the tar stream; none is too large; all but the last have whole tar blocks', async () => {
     const content = noise(40 * MiB + 777)
     const chunks = await cut(content)
     assert.ok(Buffer.concat(chunks).equals(content))

@@ -143,7 +143,7 @@ export class AllImages {
     if (template === undefined) {
       if (this.#brought.rootfsOf(image) === undefined) return undefined
       const config = this.#brought.configOf(image)
-      // The built-in image has only a configuration. An image that is still being built has nothing yet.
+      // For the built-in image, only the configuration is known. For an image that is still being built, nothing is known yet.
       return this.#brought.find(image) ?? (config && { config })
     }
     const { base, sizeBytes } = template
@@ -228,8 +228,8 @@ export class AllImages {
     const brought = this.#brought
     const largeIds = idsNamedIn(dockerfile)
     const onLine = (line: string) => onText(`${line}\n`)
-    // The large user ids in the definition are a part of each line's cache key. In the sandboxes of this build, files of other
-    // large ids would have no owner.
+    // The large user ids in the definition are a part of each line's cache key. A line's result depends on these ids: in this
+    // build's sandboxes, files of unknown large ids would have no owner.
     const withIds = ({ container, files }: { container: ContainerConfig; files: string }) => ({
       container,
       files: [files, ...largeIds].join(' '),
@@ -275,7 +275,10 @@ export class AllImages {
     return { base: this.#templates.get(image)?.base ?? this.#brought.newest(image), container }
   }
 
-  /** Reads the template of one image again. If it read all templates, one that changes meanwhile would get an old entry. */
+  /**
+   * Reads the template of one image again. Other images' templates may change meanwhile, so reading them too would store old
+   * entries.
+   */
   async #look(image: string): Promise<Template | undefined> {
     this.#configs.clear()
     const template = await this.#host.template(image)
