@@ -4,8 +4,8 @@ import { createHash } from 'node:crypto'
 import { type ImageConfig, imageConfigBounds } from '#src/wire/runner-link.ts'
 
 /**
- * `sha256`: hash of the tar stream of the files. `salt`: a random number. Without the salt, no host can guess the name of
- * another host's files in the object store (`nameOfContent`).
+ * `sha256`: hash of the files as a tar stream. `salt`: a random number. The salt keeps hosts from guessing the names of other
+ * hosts' files in the object store (`nameOfContent`).
  */
 export type BaseContent = { sha256: string; salt: string }
 
@@ -36,7 +36,7 @@ export const treeOfContent = ({ salt, sha256 }: BaseContent): string => sha256Of
 /** Returns the name of a base image's files in the object store. Messages to control use this name too. */
 export const nameOfContent = (content: BaseContent): string => `base-${treeOfContent(content)}`
 
-/** Returns the name of a base image on a host that restores disks which were made from this image. */
+/** Returns the name that a host gives to the base image of disks that it restores. */
 export const imageOfBase = ({ digest, tree, content, config, largeIds }: BaseIdentity): string => {
   const files = digest ?? [tree ?? null, content ? treeOfContent(content) : null]
   return `below-${sha256Of(JSON.stringify([files, config, largeIds]))}`

@@ -23,7 +23,7 @@ type Parts = {
 
 type Transfer = { signal: AbortSignal; onProgress: (progress: Progress) => void }
 
-/** Milliseconds for which an unused base image stays. A sandbox that is being restored may need it, before a disk refers to it. */
+/** Milliseconds for which an unused base image stays. A restore needs its base image before any disk refers to the image. */
 const unusedForMs = 3_600_000
 
 const isLayered = (tree: string) => /^[0-9a-f]{64}$/.test(tree)

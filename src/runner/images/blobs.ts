@@ -112,7 +112,10 @@ export class BlobsOfOrigin {
     return join(this.#directory, name)
   }
 
-  /** Makes a hard link in `to` to a stored layer, which only root can change. Returns false if the layer is not stored. */
+  /**
+   * Hard-links a stored layer into the directory `to`. Only root can change the layer's file. Returns false if the layer is not
+   * stored.
+   */
   async offer(digest: string, to: string): Promise<boolean> {
     try {
       await link(this.#path(digest), join(to, nameOf(digest)))

@@ -35,8 +35,8 @@ export const failedAt = (place: string, error: unknown): unknown =>
     : error
 
 /**
- * Thrown if a server that a caller has named could not be reached. All these errors have the same text and come at `notBefore`.
- * They reveal no names of the operator's network.
+ * Thrown if a server that a caller has named could not be reached. The error's text and time (`notBefore`) do not depend on the
+ * cause, so they reveal no names of the operator's network.
  */
 export class Unreached extends ImageFailed {
   /**

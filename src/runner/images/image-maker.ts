@@ -64,7 +64,7 @@ const originOfNothing = 'scratch'
  */
 const originOfBases = 'bases'
 
-/** Returns the tree's name for an image that uses a built-in image's files, such as `built-in.2` for `default.2`. */
+/** Returns the name of the tree with a built-in image's files. Example: `built-in.2` for the image `default.2`. */
 export const builtInTree = (image: string) => image.replace(builtInImage, 'built-in')
 export const builtInBelow = (tree: string) =>
   /^built-in(\.\d+)?$/.test(tree) ? tree.replace('built-in', builtInImage) : undefined

@@ -42,7 +42,7 @@ export class Interrupted {
   /** Runs a download with the layers that an earlier download has saved. If this download fails, saves its complete layers. */
   async saving<T>(scratch: string, { origin, layers }: Download, to: BlobsOfOrigin, run: () => Promise<T>): Promise<T> {
     const saved = this.#layers.of(origin)
-    // If the runner is killed, the next runner reads here which layers to save.
+    // If the runner is killed, the next runner reads in this file which layers to save.
     await writeFile(join(scratch, noteName), JSON.stringify({ origin, layers }))
     for (const digest of layers) await to.moveFrom(saved, digest)
     try {

@@ -145,8 +145,8 @@ export const recipeHash = (recipe: Recipe): string =>
 const pythonTests = '/usr/lib/python3/dist-packages/*/tests/*'
 
 /**
- * Keeps Debian's packages from compiling their Python files. They would use one processor only, and look for test files that the
- * image omits. `compilePython` compiles all files at the end.
+ * Keeps Debian's packages from compiling their Python files. Their program `py3compile` would use only one processor, and look for
+ * test files that the image omits. `compilePython` compiles all files at the end.
  */
 const compileLater = [
   'chroot "$1" dpkg-divert --local --quiet --rename --divert /usr/bin/py3compile.later --add /usr/bin/py3compile',

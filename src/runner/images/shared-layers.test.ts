@@ -25,7 +25,7 @@ suite('images that share layers', { skip: cannotRun || (isThere ? false : 'needs
     const [base, installed] = layersOfBase() as [Buffer, Buffer]
     const own = (name: string) => makeImage({ layers: [base, installed, layer(file(name), file('d/.wh.none', ''))] })
     await bring(library, 'one', from(room.registry.put('x:1', own('a'))))
-    // On one file system, a file of a disk could have the inode number of a file of its image.
+    // Images and disks are on two file systems, so no two of their files have the same device and inode number.
     assert.notEqual(statSync(join(room.directory, 'pool/image-pool')).dev, statSync(join(room.directory, 'pool')).dev)
     const afterOne = library.stored().images
     room.registry.asked.length = 0
@@ -66,7 +66,8 @@ suite('images that share layers', { skip: cannotRun || (isThere ? false : 'needs
       path === `/v2/others/blobs/${theirs.layers[0]}` ? { ...answer, status: 404, body: Buffer.from('{}') } : answer
     await assert.rejects(bring(library, 'same', from(reference)))
     room.registry.onRequest = (_path, answer) => answer
-    // The attacker's image has a layer of its own, but its configuration lists the diff id of the secret layer for it.
+    // The attacker's image has its own first layer. For this layer, the image's configuration lists the diff id of the secret
+    // layer.
     for (const layers of [[own], [own, layer(file('more'))]]) {
       const diffIds = [digestOf(secret), ...layers.slice(1).map(digestOf)]
       const forged = room.registry.put('others:forged', makeImage({ layers, diffIds }))

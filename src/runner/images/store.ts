@@ -68,7 +68,9 @@ export type ImageStore = {
   withRepository: Library['withRepository']
   resolve: Library['resolve']
   listBelowLines: Library['listBelowLines']
-  /** Records the files of `of` as `image`, so that they stay if `of` is removed. Lists of images omit `image`. */
+  /**
+   * Adds the image `image` with the files of the image `of`. The files then stay if `of` is removed. Lists of images omit `image`.
+   */
   keepBelowLines(image: string, of: string): Promise<void>
   /** Total bytes of all images' files and of all kept layers, as measured by the last sweep. */
   stored: Library['stored']

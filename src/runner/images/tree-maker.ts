@@ -1,5 +1,5 @@
-// Makes the directory of an image's files (its `tree`) from its layers. It begins as a copy of a tree of the lower layers, if the
-// image's origin may use one (docs/adr/0035).
+// Makes the directory of an image's files (its `tree`) from its layers. If possible, the work begins with a copy of an existing
+// tree of the lower layers. The image's origin must have a right to that tree (docs/adr/0035).
 import { chown, mkdir } from 'node:fs/promises'
 import { uidBase } from '../oci/ids.ts'
 import type { Blobs } from './blobs.ts'
@@ -67,8 +67,8 @@ export class TreeMaker {
   }
 
   /**
-   * Finds the tree of these layers, if images of `origin` may use it. First protects this tree and those of its lowest layers from
-   * removal, whether they exist or not.
+   * Finds the tree of these layers, if images of `origin` may use it. First calls `hold` for the names of this tree and of the
+   * trees of its lowest layers. Trees that get these names later are not removed either.
    */
   find(origin: string, diffIds: readonly string[], hold: (tree: string) => void): Named | undefined {
     const { trees } = this.#parts
@@ -84,7 +84,10 @@ export class TreeMaker {
     return undefined
   }
 
-  /** Makes the tree of these layers. It begins as a copy of the tree that has most of the lower layers, if `origin` may use one. */
+  /**
+   * Makes the tree of these layers. First copies the tree that has the most lower layers and that `origin` may use, if there is
+   * one.
+   */
   async make({ origin, layers }: Delivered, making: Making): Promise<Named> {
     const { trees, blobs, limits } = this.#parts
     const { scratch, mostBytes, signal, onShare } = making
@@ -138,8 +141,8 @@ export class TreeMaker {
   }
 
   /**
-   * Returns the diff ids of each image of `origin` on this host. This host has downloaded these layers from `origin`. A manifest
-   * that lists diff ids proves nothing, because they are not secret.
+   * For each image of `origin` on this host, returns the diff ids of its layers. The host has downloaded these layers from
+   * `origin`. A manifest that lists diff ids would prove nothing, because diff ids are not secret.
    */
   #layersOf(origin: string): (readonly string[])[] {
     const { records, trees } = this.#parts

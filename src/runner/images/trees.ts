@@ -100,7 +100,10 @@ export class Trees {
     else this.#held.set(name, rest)
   }
 
-  /** Makes an empty directory, or a copy of the tree `below`, which `make` fills. If `make` fails, the directory is removed. */
+  /**
+   * Makes a directory and lets `make` fill it. The directory begins empty, or as a copy of the tree `below`. If `make` fails, the
+   * directory is removed.
+   */
   async making<T>(below: string | undefined, make: (unfinished: Unfinished) => Promise<T>): Promise<T> {
     const place = this.#sharing ?? this.#plain
     const directory = join(place.directory, `.new-${randomBytes(4).toString('hex')}`)
@@ -118,7 +121,10 @@ export class Trees {
     return (this.#sharing ?? this.#plain).filesMade(tree.directory)
   }
 
-  /** Keeps a copy of an unfinished tree, with the layers so far, as the complete tree `name`. Only where trees share blocks. */
+  /**
+   * Copies an unfinished tree, with the layers so far, and keeps the copy as the complete tree `name`. Call this only if trees
+   * share blocks.
+   */
   async keepCopy({ directory }: Unfinished, name: string, tree: Tree): Promise<void> {
     const place = this.#sharing ?? this.#plain
     await writeFile(descriptionOf(directory), JSON.stringify(tree))
@@ -147,10 +153,7 @@ export class Trees {
     })
   }
 
-  /**
-   * Removes unused trees and returns how many bytes they had. The renaming follows the check without an `await`, so no caller can
-   * begin to use such a tree.
-   */
+  /** Removes unused trees and returns how many bytes they had. */
   async sweep(used: () => ReadonlySet<string>): Promise<number> {
     const inUse = this.#withThoseBelow([...used(), ...this.#held.keys()])
     const unused = this.#places().flatMap(({ directory }) =>
@@ -158,6 +161,7 @@ export class Trees {
         .filter((name) => nameShape.test(name) && !inUse.has(name))
         .map((name) => ({ directory, name, bytes: this.#ownBytesOf(name) })),
     )
+    // No `await` stands between the check above and this renaming, so no caller can begin to use one of these trees.
     for (const { directory, name } of unused) {
       this.#known.delete(name)
       renameSync(join(directory, name), join(directory, `.old-${name}-${randomBytes(4).toString('hex')}`))

@@ -41,7 +41,7 @@ export type Unpacked = {
 
 const GiB = 1024 ** 3
 const capabilities = ['CAP_CHOWN', 'CAP_DAC_OVERRIDE', 'CAP_FOWNER', 'CAP_FSETID', 'CAP_SETFCAP']
-/** Unpacking may make this many times the image's maximum number of files, because layers may replace files. */
+/** Unpacking may make more files than the image may have, by this factor, because layers may replace files. */
 const replacedFiles = 4
 
 export const unpackLayers = async (blobs: BlobsOfOrigin, unpacking: Unpacking): Promise<Unpacked> => {
@@ -78,7 +78,7 @@ export const unpackLayers = async (blobs: BlobsOfOrigin, unpacking: Unpacking): 
   return { sizeBytes: bytes, largeIds: largeIdsOf(owners) }
 }
 
-/** An image whose files have this many different owners with large ids (oci/ids.ts) is refused. */
+/** An image is refused if its files have at least this many owners. Only owners with large ids count (oci/ids.ts). */
 const mostOwners = 10_000
 
 const largeIdsOf = (owners: readonly number[]): number[] => {

@@ -26,10 +26,11 @@ export type CopyStep = {
     /** Absolute path. A slash at its end means that the destination is a directory. */
     destination: string
     /**
-     * Name or number of the user and group who own the copied files. An empty `owner` means root, but files of a stage, an
-     * image or an unpacked archive keep their owners. An empty `group` means the group with the number of `owner`.
+     * Name or number of the user who owns the copied files. Empty: root, but files of a stage, an image or an unpacked archive
+     * keep their owners.
      */
     owner: string
+    /** Name or number of the group of the copied files. Empty: the group with the number of `owner`. */
     group: string
     mode?: number
     /** Whether tar archives among the sources are unpacked, as ADD does. */

@@ -7,7 +7,7 @@ export type Origin = { stage: number } | { image: string }
 
 type Named = { name: string | undefined }
 
-/** Snapshots that FROM and `--from` may name. Such a name always means the snapshot, even if no image could have it. */
+/** Snapshots that FROM and `--from` may name. A snapshot's name never means an image. It need not be a valid image name. */
 type Snapshots = ReadonlySet<string>
 
 /** Refuses a variable in `--from`: it has no value yet when the builder chooses the stages to build. */

@@ -17,7 +17,9 @@ export type Stage = {
   name?: string | undefined
   line: number
   from: Origin | 'scratch'
-  /** Stages and images from which the lines of this stage copy or mount files, without the ONBUILD triggers of its base image. */
+  /**
+   * Stages and images from which this stage's own lines copy or mount files. The ONBUILD triggers of its base image do not count.
+   */
   takesFrom: readonly Origin[]
   /** Returns the steps of this stage and the configuration of its result. `base`: configuration of the stage's base image. */
   on(base: ContainerConfig): { steps: BuildStep[]; config: ContainerConfig }

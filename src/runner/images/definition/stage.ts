@@ -72,7 +72,10 @@ export const checkKnown = ({ line, name }: Instruction): void => {
     refuse({ line }, `${name} is no instruction`, noInstruction)
 }
 
-/** Interprets the lines of a stage. `start`: line of its FROM, which the errors of ONBUILD triggers name. Triggers run first. */
+/**
+ * Interprets the ONBUILD triggers of the base image, and then the stage's lines. `start`: line number of FROM. Errors of triggers
+ * name this line.
+ */
 export const runStage = (
   start: number,
   body: readonly Instruction[],
