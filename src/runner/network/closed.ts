@@ -9,8 +9,8 @@ export const closedRanges = notPublicIpv4
 type Closed = readonly (typeof notPublicIpv4)[number][]
 
 /**
- * Networks that are closed to sandboxes on every host, such as loopback and link-local. Sandboxes use no DNS resolver in them
- * (resolvers.ts).
+ * Networks that are closed to sandboxes on every host, such as loopback and link-local. DNS resolvers in these networks are not
+ * used for sandboxes (resolvers.ts).
  */
 export const ofNoHost = [
   '0.0.0.0/8',

@@ -106,7 +106,7 @@ if (!isPrivateHost) {
       assert.deepEqual(otherNames.asked, [])
     })
 
-    test('sandboxes get DNS answers that are too long for UDP over TCP; AAAA, TXT, SRV, MX answers are empty', async () => {
+    test('sandboxes get long DNS answers over TCP instead of UDP; answers for AAAA, TXT, SRV, MX are empty', async () => {
       const slot = await slotWith(named('*.example.com'))
       assert.equal((await ask(slot.name, dns, 'many.example.com')).length, 40)
       for (const type of ['AAAA', 'TXT', 'SRV', 'MX']) {
@@ -262,8 +262,8 @@ if (!isPrivateHost) {
       await isOpen(slot, web.api)
       assert.deepEqual(await ask(slot.name, dns, 'other.test'), [web.other])
       await isOpen(slot, web.other)
-      // A runner remembers names of opened addresses only in memory. After the restart, the address of `api` has none, so a new
-      // list of domains closes it.
+      // A runner stores the names of opened addresses only in memory. The new runner knows no name for the address of `api`, so a
+      // new list of domains closes the address.
       await pool.apply(slot, named('other.test'))
       await isOpen(slot, web.other)
       await isClosed(slot, web.api)

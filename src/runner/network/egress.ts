@@ -81,8 +81,8 @@ export class Egress {
   }
 
   /**
-   * Stores secrets that control has sent. If `askedAt` is given, `news` has all secrets of this runner's sandboxes, as requested at
-   * that time.
+   * Stores secrets that control has sent. `askedAt`: time at which the runner asked control for all secrets. If given, `news` has
+   * all secrets of the runner's sandboxes.
    */
   learn(news: SecretsOfRunner, askedAt?: number): void {
     this.#secrets.take(news, askedAt)

@@ -44,8 +44,8 @@ export type Firewall = {
   open: (slots: readonly number[]) => Promise<void>
   apply: (slot: number, policy: NetworkPolicy) => Promise<void>
   /**
-   * Makes a slot's connections count towards this organization's limit: for a new slot when this resolves, for a claimed warm
-   * sandbox a moment later.
+   * Makes a slot's connections count towards this organization's limit. A new slot counts as soon as the promise resolves. The slot
+   * of a claimed warm sandbox counts a moment later.
    */
   assign: (slot: number, organizationId: string | undefined) => Promise<void>
   forget: (slots: readonly number[]) => Promise<void>
@@ -87,8 +87,8 @@ export const openFirewall = async (parts: RulesetParts, log: Logger, time = open
   const rules = await readRules(instance, range)
   const organizations = await readOrganizations(instance)
   /**
-   * New slots without a sandbox, for which the nft table guesses the organization that got a slot last. A right guess saves
-   * `assign` a change of the table.
+   * New slots without a sandbox. In the nft table, they belong to the organization that got a slot last. If this guess is right,
+   * `assign` need not change the table.
    */
   const guessed = new Set<number>()
   let likely: number | undefined

@@ -16,8 +16,8 @@ type Address = { ifname: string; addr_info?: { local?: string; address?: string;
  */
 const shortestNetwork = 8
 /**
- * Maximum number of closed networks, for a host with the routes of the whole Internet. Gateways and the networks of the host's
- * addresses come first.
+ * Maximum number of the host's networks that are closed to sandboxes. A host may have routes for the whole Internet. Gateways and
+ * the networks of the host's addresses come first.
  */
 const mostNetworks = 4096
 const restMs = 50

@@ -44,7 +44,10 @@ export class LastingProgram<To extends object, From extends { type: string }> {
     return this.#serving
   }
 
-  /** Sends a message to the process. If the process has just ended, the next process gets the messages of `begin` instead. */
+  /**
+   * Sends a message to the process. If the process has just ended, the message is lost. The next process first gets the messages of
+   * `begin`.
+   */
   say(word: To): void {
     if (this.#child?.connected) this.#child.send(word, () => {})
   }

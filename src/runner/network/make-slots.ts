@@ -31,7 +31,8 @@ const settings = [
   '[ ! -e /proc/sys/net/ipv6/conf/all/disable_ipv6 ] || echo 1 > /proc/sys/net/ipv6/conf/all/disable_ipv6',
   'echo 0 > /proc/sys/net/ipv4/ip_unprivileged_port_start',
   'echo "0 2147483647" > /proc/sys/net/ipv4/ping_group_range',
-  // Refuses send timestamps. With them, a socket could keep sent packets in its queue, in uncharged memory.
+  // Makes the kernel refuse send timestamps with the packet. Otherwise a socket could keep sent packets in its queue, in uncharged
+  // memory.
   '[ ! -e /proc/sys/net/core/tstamp_allow_data ] || echo 0 > /proc/sys/net/core/tstamp_allow_data',
   // Memory for socket options is uncharged. The default would allow 128 KiB for each socket.
   '[ ! -e /proc/sys/net/core/optmem_max ] || echo 8192 > /proc/sys/net/core/optmem_max',
@@ -58,8 +59,8 @@ const inside = ({ instance, range }: Where, n: number) => {
   const batch = [
     'link set lo up',
     `addr add ${addressOf(range, n)}/32 dev eth0`,
-    // Without ARP, no sandbox can fill the kernel's neighbour table, which the host and all sandboxes share. A full table keeps
-    // entries with ARP for seconds, and evicts those without.
+    // Without ARP, no sandbox can fill the kernel's neighbour table, which the host and all sandboxes share. A full table evicts
+    // entries without ARP at once, but entries with ARP only after seconds.
     'link set eth0 arp off up',
     `neigh replace ${gateway} lladdr ${hardwareAddress(instance, n, 'host')} dev eth0 nud permanent`,
     `route add ${gateway} dev eth0 scope link`,

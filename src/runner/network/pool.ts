@@ -69,7 +69,7 @@ export type NetworkPoolOptions = {
   resolvers?: readonly string[]
   /** Number of connections that the kernel's connection table can contain. Default: read from the kernel. */
   connectionTableSize?: number
-  /** How long an address from a DNS answer stays open. Default: its TTL, but at least one minute, plus one minute. */
+  /** How long an address from a DNS answer stays open. Default: its TTL plus one minute, and at least two minutes. */
   openTime?: OpenTime
   /** Called if the proxy for secrets could not serve a connection of a sandbox. The sentence is for the sandbox's owner. */
   onTrouble?: (sandboxId: string, sentence: string) => void
@@ -121,8 +121,7 @@ type Parts = {
   range: Range
   mtu: number
   /**
-   * The random name of this runner that `becomeMaker` (make-slots.ts) has returned. Only the runner with the last such name makes
-   * slots.
+   * This runner's random name, from the function `becomeMaker` (make-slots.ts). Only the runner with the newest name makes slots.
    */
   maker: string
   firewall: Firewall

@@ -93,8 +93,8 @@ export const rulesetText = ({ instance, range, resolvers, opened }: RulesetParts
   const table = tableOf(instance)
   const links = linksOf(instance)
   const dns = `ip daddr @resolvers ${port53}`
-  // These rules limit tracked connections. A connection's mark is the organization's number only while the kernel counts
-  // connections with this mark.
+  // These rules limit tracked connections. While the kernel counts a new connection, the connection's mark is the organization's
+  // number. Afterwards, the mark is 0.
   const tooMany = [
     `iifname ${links} ct state new add @connections { ip saddr ct count over ${connections.sandbox} } drop`,
     `iifname ${links} ct state new ct mark set iifname . ip saddr map @organizations`,
@@ -174,7 +174,7 @@ export const rulesetText = ({ instance, range, resolvers, opened }: RulesetParts
       ...(resolverPorts === undefined ? [] : askRules(range, resolverPorts)),
       `iifname . ip saddr @askers ${port53} drop`,
     ]),
-    // Redirects connections of sandboxes with secrets to port 443 to the proxy for secrets. Before that, the sandbox's policy has
+    // If a sandbox has secrets, its connections to port 443 go to the proxy for secrets. Before that, the sandbox's policy has
     // checked the original destination.
     ...chainOf(
       'to_egress',
@@ -258,7 +258,7 @@ const namedSize = 65_536
 const inUseSeconds = 600
 
 /**
- * Returns the nft text for the chain and the set of opened addresses of a slot with a list of domains. The kernel removes expired
+ * Returns the nft text for a slot with a list of domains: its chain, and its set of opened addresses. The kernel removes expired
  * addresses that no connection uses. If the text is loaded again, the set keeps its addresses.
  */
 export const namedText = (instance: string, slot: number): string[] => {

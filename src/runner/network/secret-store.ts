@@ -9,9 +9,9 @@ export class SecretStore {
   readonly #uses = new Map<string, Use>()
 
   /**
-   * Stores secrets that control has sent. Ignores older versions of secrets and older generations of sandboxes. If `askedAt` is
-   * given, the message lists all secrets, as requested at that time. Sandboxes that are missing there lose their secrets, unless
-   * control has sent them since.
+   * Stores secrets that control has sent. Ignores older versions of secrets and older generations of sandboxes. `askedAt`: time at
+   * which the runner asked control for all secrets. If given, sandboxes that are missing in the answer lose their secrets, unless
+   * control has sent secrets for them since.
    */
   take({ secrets, sandboxes }: SecretsOfRunner, askedAt?: number, now = Date.now()): void {
     for (const secret of secrets) {

@@ -15,7 +15,10 @@ type ResolverParts = {
   upstreams: readonly string[]
   /** Redirects the DNS questions of sandboxes with a list of domains, or with all traffic blocked, to the resolver's ports. */
   lead: (ports: Ports) => Promise<void>
-  /** Opens those addresses in the firewall that the sandbox's policy allows and that are not closed. Returns them. */
+  /**
+   * If the sandbox's policy allows `name`, opens its addresses in the firewall, without those in closed networks. Returns the
+   * opened addresses.
+   */
   open: (sandbox: string, name: string, addresses: readonly string[], seconds: number) => Promise<readonly string[]>
   log: Logger
 }
