@@ -71,7 +71,10 @@ const shownFiles = [
  */
 export const loginPathScript = 'zz-alcove-path.sh'
 
-/** Files that are mounted over files of the image: the name of each in `own`, and its path below `/etc`. */
+/**
+ * Files of the runner that are mounted over files of the image. Each has its name in the directory `own`, and its path below
+ * `/etc`.
+ */
 const ownEtcFiles = [
   ...['hostname', 'hosts', 'resolv.conf', 'machine-id'].map((name) => [name, name] as const),
   [loginPathScript, `profile.d/${loginPathScript}`],
@@ -104,8 +107,8 @@ const capabilities = [
 ]
 
 /**
- * Paths that are read-only in the sandbox. `/proc/1` belongs to the agent. Root of the sandbox could otherwise change when the
- * agent is killed for want of memory (`oom_score_adj`).
+ * Paths that are read-only in the sandbox. `/proc/1` belongs to the agent. The sandbox's root user could otherwise change whether
+ * the kernel kills the agent when memory is short (`oom_score_adj`).
  */
 const readonlyPaths = ['/proc/1', '/proc/bus', '/proc/irq', '/proc/sys', '/proc/sysrq-trigger']
 

@@ -15,7 +15,8 @@ export const mostIds = 2 ** 32 - 1 - uidBase
 export type IdRange = { inside: number; outside: number; count: number }
 
 /**
- * Number of ids at the end of a sandbox's second range of host ids (`ownIds`) for the large ids of its image, from `commonIds` on.
+ * Number of host ids for the large ids of an image. They are the last ids in a sandbox's second range of host ids (`ownIds`). Large
+ * ids begin at `commonIds`.
  */
 const largeCount = 4096
 /** Every sandbox has all ids that are smaller than this number. */
@@ -55,8 +56,8 @@ const numberOf = (address: string) => {
 }
 
 /**
- * The ids of all sandboxes on a host without idmapped mounts, and of sandboxes with a volume that cannot be mounted so. They have
- * the host ids that their files have on disks.
+ * Ids of sandboxes without idmapped mounts, because the host or a volume does not support these mounts. A sandbox's processes then
+ * have the host ids that own its files on disks.
  */
 export const sharedIds: readonly IdRange[] = [{ inside: 0, outside: uidBase, count: uidCount }]
 

@@ -241,7 +241,9 @@ export const makeArgumentFilter = (arch: string = process.arch): Buffer => {
 /** The kernel's numbers of processor architectures (`AUDIT_ARCH_*` of `linux/audit.h`). */
 const architectures = { x64: 0xc000003e, arm64: 0xc00000b7, i386: 0x40000003 }
 
-/** Makes the filter that refuses `sharedCopies`. In a sandbox with volumes, it comes before the other filters. */
+/**
+ * Makes the filter against calls that make files share blocks (`sharedCopies`). In a sandbox with volumes, this filter comes first.
+ */
 export const makeVolumeFilter = (arch: string = process.arch): Buffer => {
   if (arch !== 'x64' && arch !== 'arm64') throw new Error(`There is no system call filter for ${arch}.`)
   const of32Bits = onlyFor(

@@ -29,7 +29,7 @@ const errnos = { EPERM: 1, ENOSYS: 38, EPROTONOSUPPORT: 93, EAFNOSUPPORT: 97 } a
 /** Flags `CLONE_NEW…` of `linux/sched.h` for time, mount, cgroup, uts, ipc, user, pid and network namespaces. */
 export const namespaceFlags = [0x80, 0x00020000, 0x02000000, 0x04000000, 0x08000000, 0x10000000, 0x20000000, 0x40000000]
 
-/** Namespace flags of `clone`. The time namespace (0x80) has none there, because the lowest 8 bits are a signal number. */
+/** Namespace flags of the call `clone`. The flag of time namespaces is missing, because the lowest 8 bits are a signal number. */
 export const cloneFlags = namespaceFlags.filter((flag) => flag > 0xff)
 
 const sum = (flags: readonly number[]) => flags.reduce((all, flag) => all + flag, 0)
@@ -86,8 +86,8 @@ const withNetlink = (): Rule[] => {
 }
 
 /**
- * Allowed personalities (personality(2)): Linux, 32-bit, each also with the old version number, and no address randomization for
- * debuggers. The last value only reads.
+ * Allowed values of personality(2), in this order: Linux; 32-bit Linux; both with an old kernel version; no address randomization,
+ * for debuggers. The last value only reads.
  */
 export const personalities = [0x0, 0x8, 0x20000, 0x20008, 0x40000, 0xffffffff]
 

@@ -64,8 +64,9 @@ const socketCalls = { socket: 1, socketpair: 8, setsockopt: 14 } as const
 const shmget = 23
 
 /**
- * Calls whose first argument chooses an operation. `socketcall` may not make sockets or set options, because its other arguments
- * are in memory. 32-bit programs with glibc or Go therefore cannot make sockets. musl uses the call `socket`.
+ * Calls whose first argument chooses an operation. The call `socketcall` may not make sockets or set options, because a filter
+ * cannot read its other arguments in memory. So 32-bit programs with glibc or Go cannot make sockets. Programs with musl can: they
+ * use the call `socket`.
  */
 const multiplexed: readonly Forbidden[] = [
   ...Object.values(socketCalls).map(
