@@ -1,7 +1,9 @@
 // The log of one build, which is sent in pieces. Endless output must not fill the database, so a long log keeps only its
 // beginning and end.
 const everyMs = 300
-/** Maximum number of characters of the log's beginning. With `endCharacters`, it stays below the 1 MiB that control stores. */
+/**
+ * Maximum number of characters of a log's beginning. Beginning and end together stay below 1 MiB, because control stores no more.
+ */
 const mostCharacters = 900 * 1024
 const endCharacters = 64 * 1024
 /** Maximum number of characters in one piece of the log that is sent to control. */

@@ -187,7 +187,7 @@ suite('a line of a Dockerfile that has not changed', { skip }, () => {
     assert.deepEqual([second.cached, second.output], [[3, 4, 6], first.output])
     assert.doesNotMatch(second.log, /Stage 0/)
     assert.match(second.log, /^\[build\] Line 3: cached: RUN cat/m)
-    // The added line copies `/a` from the stage `build`. Its lines do not run again, because the disk after them is cached.
+    // The added line copies `/a` from the stage `build`. The disk of this stage is cached, so no line of the stage runs again.
     const again = await build(stages('COPY --from=build /a /again'), 'cat /out /again')
     assert.deepEqual([again.cached, again.output], [[3, 4, 6], `${first.output}\n${first.output}`])
     const changed = await build(
@@ -335,7 +335,7 @@ suite('a line of a Dockerfile that has not changed', { skip }, () => {
     assert.deepEqual((await build(definition)).cached, [])
   })
 
-  test('`imageStorageOf` returns the bytes of cached lines, and the evicted bytes for each reason', async () => {
+  test('`imageStorageOf` returns the bytes of cached lines, and the evicted bytes by reason for eviction', async () => {
     const definition = [`FROM ${from}`, 'RUN head -c 5000000 /dev/urandom > /a']
     const storage = () => imageStorageOf(store, images, lines, givenBack)
     // A newly opened cache counts evicted bytes from 0.

@@ -117,7 +117,7 @@ export class LineCache {
   readonly #comingBases = new Map<string, number>()
   /** Upper estimate of the bytes that cached lines and their base images use now. Lines may share data on the disk. */
   #bytes = 0
-  /** Upper estimate of the bytes that cached lines use now, without their base images. */
+  /** Upper estimate of the bytes that cached lines add to their base images now. */
   #addedToImages = 0
   #sweeping: Promise<void> | undefined
   #mustSweep = false

@@ -4,7 +4,10 @@ import { suite, test } from 'node:test'
 import { emptyConfig, planOf } from '../images/definition/plan.ts'
 import { keyAfter, keyOfBase } from './line-keys.ts'
 
-/** Returns the cache key after the last line of a definition. `files` and `inputs`: texts that identify contents. */
+/**
+ * Returns the cache key after a definition's last line. `files` identifies the base image. `inputs` identifies what each line
+ * copies.
+ */
 const keyOf = (lines: string[], { files = 'files', inputs = ['x'] } = {}) => {
   const { stages } = planOf(['FROM base', ...lines].join('\n'), true)
   const { steps } = stages[0].on(emptyConfig())

@@ -66,7 +66,7 @@ const startAs = async (
 /** Returns the last whole lines of an output, at most `longestTail` bytes. If the last line alone is longer, returns its end. */
 export const lastLines = (output: Buffer): string => {
   if (output.length <= longestTail) return output.toString('utf8').trim()
-  // The tail has one byte more than the limit. If that byte is a line break, the text after it is a whole line.
+  // The tail is one byte longer than the limit. If its first byte is a line break, a whole line follows.
   const tail = output.subarray(-longestTail - 1)
   const whole = tail
     .subarray(tail.indexOf('\n') + 1)

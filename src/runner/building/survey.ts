@@ -134,8 +134,8 @@ export class Survey {
     let { firstKey: key, keptKey } = looked
     for (const step of steps) {
       let fetched: string[] | undefined
-      // The key of this line depends on a download. If no cached line follows the line `keptKey`, this line is not cached, and
-      // nothing is downloaded.
+      // The cache key of this line depends on a download. The download is useful only if some line is cached after the disk
+      // `keptKey`.
       if (mayChange(step) && lines.hasAfter(organizationId, keptKey)) fetched = await this.#fetchDigests(step)
       key = await this.#keyAfter(key, step, fetched)
       keys.push(key)
@@ -163,8 +163,8 @@ export class Survey {
   }
 
   /**
-   * If FROM names a stage, returns the cache key of that stage's last cached line. Stages without lines are skipped. All of
-   * them must have run.
+   * If FROM names a stage, returns the cache key of that stage's last cached line. Skips stages without lines. Call this only after
+   * the named stage has run.
    */
   keptKeyBefore({ stage: { from } }: Looked): string | undefined {
     if (from === 'scratch' || !('stage' in from)) return undefined
@@ -177,7 +177,10 @@ export class Survey {
     return looked.steps.length === 0 ? this.keyBefore(looked) : looked.lastKey
   }
 
-  /** Returns the cache key of the disk after the line that has just run. It differs from `keys` if a download has changed. */
+  /**
+   * Returns the cache key of the disk after the line that has just run. The line's key in `keys` is outdated if the line has
+   * downloaded something new.
+   */
   async keyAfterRun(
     { keys, firstKey, done }: Looked,
     key: string | undefined,

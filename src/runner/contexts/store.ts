@@ -58,7 +58,7 @@ export class ContextStore {
   }
 
   /**
-   * Lists the complete contexts whose hash begins with `beginning`. That counts as a request: an unused context stays for about
+   * Lists the complete contexts whose hash begins with `beginning`. Each listed context counts as used now, so it stays for about
    * `keptMs` more.
    */
   async list(organizationId: string, beginning: string): Promise<StoredContext[]> {
@@ -202,7 +202,10 @@ export class ContextStore {
     await this.store.put(begunKey(name), written({ at: this.now() }))
   }
 
-  /** Stores a whole context, or a part of one. `known`: its table, if it is stored already. Its bytes are then only read. */
+  /**
+   * Stores a whole context, or a part of one. `known`: the table of a context that is already stored. The pieces are then only
+   * hashed.
+   */
   async #keep(name: ContextName, pieces: Body, known?: Table): Promise<Part> {
     const hash = createHash('sha256')
     const chunks: Chunk[] = []

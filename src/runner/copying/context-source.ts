@@ -96,7 +96,8 @@ export class ContextSource implements CopySource {
     wanted.add(node.content, { path: '', mode: 0, modifiedSeconds: 0 })
     const read: Buffer[] = []
     for await (const { pieces } of this.contents(wanted)) for await (const piece of pieces) read.push(piece)
-    // Latin-1 makes one character of each byte. Names in a tar are decoded in this way too, and are compared with these patterns.
+    // Latin-1 makes one character of each byte. Names in a tar are decoded in the same way, so that patterns of `.dockerignore`
+    // match them.
     return Buffer.concat(read).toString('latin1')
   }
 }

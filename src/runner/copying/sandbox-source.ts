@@ -98,7 +98,7 @@ export class SandboxSource implements CopySource {
     const turns = new EventLoopTurns(this.#signal)
     const todo = [start.length === 0 ? '' : `/${start.join('/')}`]
     for (let directory = todo.pop(); directory !== undefined; directory = todo.pop()) {
-      // All paths that must not be copied are in these two directories, so these are listed one level at a time.
+      // The root and `/etc` are listed one level at a time, because all paths that must not be copied are directly in them.
       const depth = directory === '' || directory === '/etc' ? 1 : deepest
       for await (const entry of this.#files.list(Buffer.from(directory || '/', 'latin1'), depth)) {
         await turns.next()

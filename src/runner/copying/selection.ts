@@ -40,7 +40,9 @@ export type WantedFile = { path: string; mode: number; modifiedSeconds: number; 
 
 const keyOf = ({ tar, file }: Pick<Content, 'tar' | 'file'>): string => `${tar}:${file}`
 
-/** The files to copy, by the number of their tar and their number in it. Further paths of a file become hard links. */
+/**
+ * The files to copy. Each has a key: the number of its tar, and its number in that tar. Further paths of a file become hard links.
+ */
 export class WantedFiles {
   readonly #wanted = new Map<string, [WantedFile, ...WantedFile[]]>()
   readonly #contents = new Map<string, Content>()
@@ -72,8 +74,8 @@ export type Selection = {
   made: readonly CreatedEntry[]
   files: WantedFiles
   /**
-   * With `unpacks`: the files that a source matches directly. The archives among them are unpacked. A file is in `files` too if
-   * another source is its directory.
+   * With `unpacks`: the files that a source matches directly. Archives among them are unpacked. If another source is a file's
+   * directory, `files` contains this file too.
    */
   unpacked: WantedFiles
   fileCount: number
