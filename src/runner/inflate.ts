@@ -35,7 +35,9 @@ const commandOf = (compression: Compression): string[] => {
   return process.getuid?.() === 0 ? confined({ command, uid: users.unpacker, sockets: 'none', limits }) : [...command]
 }
 
-/** Decompresses `packed`, and throws its errors. Throws `Damaged` if the data is damaged or in another format. */
+/**
+ * Decompresses the stream `packed`, and throws the stream's errors. Throws `Damaged` if the data is damaged or in another format.
+ */
 export async function* inflate(packed: AsyncIterable<Buffer>, compression: Compression): AsyncGenerator<Buffer> {
   const [program = '', ...args] = commandOf(compression)
   const child = spawn(program, args, { stdio: ['pipe', 'pipe', 'ignore'], env: { PATH: '/usr/bin:/bin' } })

@@ -250,7 +250,7 @@ suite('the isolation of a sandbox', { skip: needsRoot }, () => {
   test('a sandbox cannot read the use of the host’s disks and network cards', async () => {
     const files = ['diskstats', 'partitions', 'zoneinfo', 'softirqs', 'buddyinfo']
     assert.equal((await box.run(id, `cat ${files.map((name) => `/proc/${name}`).join(' ')}`)).output, '')
-    // The kernel shows each disk and network card here, and a second time below its bus.
+    // The entries of these two directories are links to the directories of the host's disks and network cards.
     const devices = execFileSync('sh', ['-c', 'readlink -f /sys/block/* /sys/class/net/*'], { encoding: 'utf8' })
     const directories = ['/proc/fs', '/proc/pressure', '/sys/class/bdi', '/sys/devices/virtual/bdi', '/sys/fs/ext4']
     const paths = [...directories.map((path) => `${path}/*`), ...devices.trim().split('\n')]

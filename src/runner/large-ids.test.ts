@@ -86,7 +86,7 @@ suite('users with ids above 65535', { skip: needs }, () => {
     await box.host.destroy(sandboxId)
   })
 
-  test('root can unpack files whose user id is in the sandbox’s id map but on no file of the image', async (t) => {
+  test('root can unpack files of a user id that the sandbox’s id map has but the image does not use', async (t) => {
     if (!canMap) return t.skip(cannotMapOwners)
     const { sandboxId } = await box.started({ image: 'large', user: 'root' })
     const made =

@@ -17,9 +17,13 @@ export const step = {
   /** Removes a file below a directory that a sandbox may have filled. Follows no symbolic link there. */
   forgetFile: (directory: string, path: string): Step => ['forget-file', directory, path],
   /**
-   * Removes from a directory what its sandbox could not have made: devices, setuid and setgid bits of files whose owner is no user
-   * of the sandbox, file capabilities for other users, and attributes that Alcove's overlays do not set. The sandbox's users are
-   * the `count` ids from `firstId` on. No other process may be able to reach the directory.
+   * Removes from a directory what its sandbox could not have made:
+   * - devices
+   * - setuid and setgid bits of files that belong to no user of the sandbox
+   * - file capabilities for other users
+   * - overlay attributes with values that Alcove's overlays do not set
+   *
+   * The sandbox's users are the `count` ids from `firstId` on. No other process may be able to reach the directory.
    */
   disarm: (path: string, firstId: number, count: number): Step => ['disarm', path, String(firstId), String(count)],
   rename: (from: string, to: string): Step => ['rename', from, to],
@@ -41,12 +45,14 @@ export const step = {
   hide: (path: string): Step => ['hide', path],
   overlay: (options: string, path: string): Step => ['overlay', options, path],
   bind: (from: string, to: string): Step => ['bind', from, to],
-  /** Sets the map from user ids on the disk to the owners that later steps `bindMapped` show (user_namespaces(7)). */
+  /**
+   * Sets an id map (user_namespaces(7)). Mounts of later steps `bindMapped` and `volume` translate the owners of files by this map.
+   */
   ids: (map: string): Step => ['ids', map],
   bindMapped: (from: string, to: string): Step => ['bind-mapped', from, to],
   /**
-   * Mounts a volume, or its directory `subpath`. Missing directories are made and belong to `owner`. After a step `ids`, the mount
-   * shows the owners of that map.
+   * Mounts a volume, or its directory `subpath`. Missing directories are made and belong to `owner`. If a step `ids` has set an id
+   * map, the mount translates the owners of files by this map.
    */
   volume: (from: string, subpath: string, owner: number, to: string): Step => [
     'volume',

@@ -113,7 +113,8 @@ class MachineHost implements Host {
   copyParent(assignment: Assignment) {
     const { sandboxId, forkOf } = assignment
     checkSandboxId(sandboxId)
-    // No verb of either sandbox runs during the copy: it is queued here for the fork, and in `#forkDisk` for the parent.
+    // During the copy, no verb of the fork or the parent runs. The copy is queued with the fork's verbs here, and with the parent's
+    // in `#forkDisk`.
     return this.#verbs.run(sandboxId, async () => {
       if (forkOf !== undefined) await this.#forkDisk(assignment, forkOf)
     })

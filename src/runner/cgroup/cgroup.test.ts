@@ -131,7 +131,7 @@ suite('memory on cgroup v2', () => {
         cgroup.limit({ cpu: 1, memoryGiB: 1 }),
         (error) => error instanceof MemoryInUse && error.usedBytes === 2 * 1024 ** 3,
       )
-      // A shorter value leaves the end of the old one in a plain file. `read` removes that end.
+      // In a plain file, the short value `max` leaves the end of a longer old value. `read` removes this rest.
       const read = (name: string) => readFileSync(join(root, name), 'utf8').replace(/^max.*/, 'max')
       assert.deepEqual(['memory.max', 'memory.high', 'cpu.max', 'cpu.weight'].map(read), [
         '4294967296',

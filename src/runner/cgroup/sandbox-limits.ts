@@ -44,14 +44,14 @@ export const parseHardLimits = (text: string): { openFiles: number; coreBytes: n
 export type ResourceLimit = { type: string; soft: number; hard: number }
 
 /**
- * Returns the resource limits of each process in a sandbox. They stay within the runner's own limits, which a runner in a
- * container may not be allowed to raise. A core file may have 1 byte. With 0, the kernel would start the host's crash handler
- * for a crashed program (core(5)).
+ * Returns the resource limits of each process in a sandbox. They never exceed the runner's own limits, because a runner in a
+ * container may not raise those.
  */
 export const resourceLimits = (own = parseHardLimits(readFileSync('/proc/self/limits', 'utf8'))): ResourceLimit[] => {
   const both = (type: string, value: number) => ({ type, soft: value, hard: value })
   return [
     both('RLIMIT_NOFILE', Math.min(openFilesWanted, own.openFiles)),
+    // With 0 instead of 1 byte, the kernel would start the host's crash handler for a crashed program (core(5)).
     both('RLIMIT_CORE', Math.min(1, own.coreBytes)),
   ]
 }

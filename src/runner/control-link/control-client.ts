@@ -32,7 +32,7 @@ const tooLarge = () => new Error('control answered more than the runner reads')
 /** An entry of control's list of sandboxes, before it is checked. */
 type UncheckedRecord = { id?: unknown; env?: unknown; assignment?: object }
 
-/** Puts `env` into the entry's assignment, where only older versions of control send it. */
+/** Copies `env` into the entry's assignment. Older versions of control send `env` there already. */
 const withOwnEnv = (record: UncheckedRecord): UncheckedRecord =>
   record?.assignment ? { ...record, assignment: { env: record.env, ...record.assignment } } : record
 
@@ -77,7 +77,8 @@ export class ControlClient implements AsyncDisposable {
     const told = await this.#read(`/api/sandbox/for-runner?envOnce=true&limit=${pageSize}${beyond}`)
     const page = told.map((record) => {
       const listed = readListed(withOwnEnv(record))
-      // The whole list is refused. If only this entry were ignored, the runner would treat its sandbox as a stranger.
+      // An entry without a valid id makes the whole list invalid. If only the entry were ignored, its sandbox would count as a
+      // stranger.
       if (listed === undefined) throw new Error('control answered a sandbox without a name')
       return listed
     })

@@ -1,5 +1,5 @@
-// Makes a program that removes types inside a sandbox, from TypeScript files that a caller's code imports. The program is the
-// npm package sucrase, bundled at the first request.
+// Makes a program that runs in sandboxes. It removes the types from TypeScript files that a caller's code imports. The program is
+// the npm package sucrase, bundled at the first request.
 import { createRequire } from 'node:module'
 import { fileURLToPath } from 'node:url'
 import { runCommand } from '#src/kit/run-command.ts'
@@ -20,7 +20,7 @@ const make = async (): Promise<string> => {
   return await runCommand([esbuild, entry, ...options, '--log-level=error'], { timeoutMs: 30_000 })
 }
 
-/** Returns sucrase as a JavaScript expression, whose value is the function `transform`. */
+/** Returns the text of a JavaScript expression. Its value is sucrase's function `transform`, which removes types. */
 export const typeRemover = async (): Promise<string> => {
   made ??= make()
   try {

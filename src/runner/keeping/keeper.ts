@@ -50,7 +50,10 @@ type Entry = {
   retry?: NodeJS.Timeout
   /** Control's list lacked the sandbox while it was being started here. Another runner starts it then, or it was deleted. */
   isLeft: boolean
-  /** The sandbox is a fork, and the host may have a copy of the parent's disk. The host lists a fork only when it is complete. */
+  /**
+   * The sandbox is a fork, and the host may have a copy of the parent's disk. The host does not list a fork whose copy is
+   * unfinished.
+   */
   mayHaveCopy: boolean
   /** A newer assignment came before the first start had begun. This host may then have nothing of the sandbox. */
   mayBeUnborn: boolean
@@ -191,11 +194,11 @@ export class Keeper implements Disposable {
     }
     const { status, cause, refused, archive } = held
     const isThisGeneration = held.assignment.generation === generation
-    // A sandbox that ended by itself stays stopped until somebody requests a start. `isChanged`: the assignment changes a running
-    // sandbox and requests no start. (A warm sandbox is started again, because nobody has used it.) `wasReached`: the sandbox had
-    // reached `target` before it ended. If false, a start is requested.
+    // The assignment changes a running sandbox and requests no start. A warm sandbox is started again, because nobody has used it.
     const isChanged = assignment.isRunning && !held.assignment.isWarm
+    // The sandbox had reached `target` before it ended. If false, the assignment requests a start.
     const wasReached = isThisGeneration || known === target || isChanged
+    // A sandbox that ended by itself stays stopped until somebody requests a start.
     if (runs(target) && wasReached && status === 'stopped' && cause) return ended(cause)
     if (!isThisGeneration) return undefined
     // The verb has failed, perhaps in an earlier runner. If control knows that, only a newer assignment retries the verb.
@@ -316,7 +319,10 @@ const ended = (cause: Cause): Outcome =>
     ? { state: 'error', errorReason: cause.detail ?? 'It was killed.', recoverable: true, cause }
     : { state: 'stopped', cause }
 
-/** Whether the assignment may interrupt the running verb. An archive may wait long for the store, and a stop for processes. */
+/**
+ * Whether the new assignment may interrupt the running verb. An archive may wait long for the store. A stop may wait long for
+ * processes.
+ */
 const overtakes = ({ verb, assignment: { target, signal } }: Entry) => {
   if (target === 'destroyed') return verb !== 'destroy'
   if (verb === 'archive') return target !== 'archived'

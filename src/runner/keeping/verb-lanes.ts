@@ -56,9 +56,10 @@ export class VerbLanes {
   }
 
   /**
-   * Queues `work`, which performs a verb and must not reject, in the lane of the verb. Before that, copies the parent's disk for a
-   * fork, waits for earlier copies of this disk, and stops a sandbox that has to be archived. Copies and stops only if `isWanted`
-   * is still true. `work` runs in any case, so it must check by itself whether the verb is wanted.
+   * Queues `work`, which performs the verb, in the verb's lane. Before that, the start of a fork copies the parent's disk. Other
+   * verbs wait while forks copy this sandbox's disk. An archive then stops a running sandbox. Copy and stop are skipped if
+   * `isWanted` returns false. `work` runs in any case, so it must check by itself whether the verb is wanted. `work` must not
+   * reject.
    */
   take(verb: Verb, assignment: Assignment, isWanted: () => boolean, work: () => Promise<void>): void {
     // A destroy interrupts the running verb, which may fill the lane that the destroy needs.

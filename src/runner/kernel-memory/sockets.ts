@@ -11,8 +11,9 @@ export const mostSocketBytes = 64 * 1024 ** 2
 const connectionBytes = 3 * 1024
 
 /**
- * With at most this many TCP and UDP sockets, a sandbox cannot exceed `mostSocketBytes`, so their long tables are not read. At most
- * about half of them are unaccepted connections, each of at most 8 MiB (twice `net.core.rmem_max`).
+ * With at most this many TCP and UDP sockets, a sandbox cannot exceed `mostSocketBytes`. The long tables of its sockets are then
+ * not read. At most about half of the sockets are unaccepted connections. Each of these connections has at most 8 MiB: twice
+ * `net.core.rmem_max`.
  */
 const fewSockets = 16
 
@@ -55,7 +56,7 @@ export const parseUnacceptedBytes = (line: string): number => {
   return connectionBytes + socket.sent + socket.received
 }
 
-/** Parses the bytes that a UDP socket has not sent yet. Received data is charged to its sandbox. */
+/** Returns how many bytes a UDP socket has not sent yet. Received bytes do not count, because the sandbox is charged for them. */
 export const parseUnsentBytes = (line: string): number => parseQueues(line)?.sent ?? 0
 
 /** Adds up the bytes of all lines of a file. Stops when the sum exceeds `most`, because the file may be long. */

@@ -148,9 +148,11 @@ export class Trial {
   }
 
   /**
-   * Lets the group `one` run, and then `other`. Calls `tell` with the bytes by which memory grew more with `one`. Leaves out
-   * sandboxes that cannot be frozen. Does not call `tell` if a group is then empty, if a sandbox cannot be frozen again, or if the
-   * growth is too large.
+   * Lets the groups `one` and `other` run in turn. Calls `tell` with the bytes by which memory grew more with `one`. A sandbox that
+   * cannot be frozen is left out. `tell` is not called:
+   * - if all sandboxes of a group are left out
+   * - if a sandbox cannot be frozen again
+   * - if the difference is too large
    */
   async #compare(
     all: readonly string[],
@@ -187,7 +189,7 @@ export class Trial {
       const groups = [one, other].map((group) => group.filter((sandboxId) => still.has(sandboxId)))
       if (groups[0]!.length === 0 || (other.length > 0 && groups[1]!.length === 0)) return
       await delay(settleMs)
-      // Memory of the first group may be freed late, which makes the second result too small. So the order is random.
+      // The order is random, because late freeing of the first group's memory makes the second result too small.
       const isReversed = random() < 0.5
       if (isReversed) groups.reverse()
       const [first, second] = [await kept(groups[0]!), await kept(groups[1]!)]

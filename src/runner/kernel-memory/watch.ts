@@ -156,8 +156,8 @@ export class KernelMemoryWatch {
   }
 
   /**
-   * Returns the uncharged memory without data in sockets. Data in the gate's sockets only waits for slow clients. Data in
-   * sandboxes' sockets is limited, or `#findFullSockets` checks it.
+   * Returns the uncharged memory without data in sockets. Data in the gate's sockets is no danger: it waits for slow clients. Data
+   * in sandboxes' sockets is limited, or the method `#findFullSockets` checks it.
    */
   #ownUncharged() {
     return this.#uncharged() - socketBytes()

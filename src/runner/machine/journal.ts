@@ -21,7 +21,7 @@ export type Spec = {
   archive?: Archive
   /** The newest save of the sandbox's disk. Absent if there is none or the disk may have changed since. */
   saved?: Archive
-  /** The base image of the sandbox's disk, if that disk is archived. */
+  /** The base image of the sandbox's disk. Only set if the disk was archived. */
   base?: string
   /**
    * Why the runner refused a part of the assignment. If it refused new sizes, the sandbox keeps all of its sizes, but gets the

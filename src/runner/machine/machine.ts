@@ -35,8 +35,8 @@ export type Images = {
   /** Returns the user ids that the image needs in addition to those of every sandbox (oci/ids.ts). */
   largeIdsOf?(image: string): readonly number[]
   /**
-   * Returns the identity of an image's files, for the archive of a disk that needs them. First puts the files into the object store
-   * if other hosts may need them.
+   * Returns the identity of an image's files. First puts the files into the object store if other hosts may need them. The archive
+   * of a disk contains the identity of its base.
    */
   identityOf?: ImageStore['identityOf']
   /** Calls `use` with this host's image that has the files of a base. If there is none, fetches the files from the object store. */

@@ -14,7 +14,10 @@ export const stepsToShow = (
   return [step.ids(mapToOwn(ids)), ...mounts.map(([from, to]) => step.bindMapped(from, to))]
 }
 
-/** The highest user ids that a sandbox can get, with two large ids of an image. `canShowOwners` tests the kernel with them. */
+/**
+ * The highest user ids that a sandbox can get, with two large ids of an image. The function `canShowOwners` tests the kernel with
+ * these ids.
+ */
 const highestIds = ownIds('10.255.255.255', groupLargeIds([1_000_000, 4_000_000_000]))
 
 /** Returns whether the kernel can make an idmapped mount of `directory`. */
