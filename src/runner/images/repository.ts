@@ -54,7 +54,7 @@ tar --create --sort=name --format=pax --owner=0 --group=0 --numeric-owner --excl
 
 /** Maximum number of files and directories of a repository. COPY has an equal limit for its files. */
 const mostEntries = 200_000
-/** git and tar write git objects, files and a tar. All these bytes may be this multiple of the image's maximum size. */
+/** git and tar may write more bytes than the image may have, by this factor. They write git objects, files and a tar. */
 const shareOfJob = 4
 
 /** Maximum number of git objects that a server may send. git needs memory for each object. */
