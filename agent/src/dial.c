@@ -115,8 +115,8 @@ static void watch(struct tunnel *tunnel) {
     if (!tunnel->from[i].ended && !is_waiting(&tunnel->from[i])) events |= EPOLLIN;
     if (is_waiting(&tunnel->from[!i])) events |= EPOLLOUT;
     /*
-     * Watch this end of the tunnel, which sends no more, until it disconnects. Epoll reports errors and hang-ups with any set of
-     * events.
+     * This end of the tunnel sends no more, but the agent must notice its disconnect. With EPOLLERR, epoll reports EPOLLHUP as
+     * well.
      */
     if (!events && tunnel->from[i].ended) events = EPOLLERR;
     source_watch(&tunnel->end[i], events);

@@ -5,7 +5,8 @@
  * After the first process ends, the agent sends what is left in the pipes, then EXIT. Background children continue to run.
  *
  * Most commands end after a few milliseconds, so each wake-up is a large part of their cost:
- * - The agent keeps a writing end of each output pipe open. So it wakes up once at the command's end, not also for each pipe.
+ * - The agent itself keeps a writing end of each output pipe open. Otherwise each pipe would also report its end, and wake the
+ *   agent again.
  * - If the peer sends no input, OK waits up to three milliseconds for output or EXIT. So the peer wakes up only once.
  */
 #include <errno.h>

@@ -109,9 +109,9 @@ static void serve_list(struct fields *request) {
 /* ---- reading a file ---- */
 
 /*
- * The beginning of the file. The size that `fstat` returns is too large in /sys and too small in /proc, and another process may
- * shorten the file. So the agent uses that size only if the file has CHUNK bytes and `fstat` counts at least these. Otherwise the
- * agent reads the file to its end, and refuses it above WITHOUT_SIZE_MAX bytes.
+ * The beginning of the file. The size from `fstat` may be wrong: too large in /sys, and too small in /proc. Another process may
+ * shorten the file. So the agent first reads CHUNK bytes. If the file has fewer bytes, the agent does not need the size. If the
+ * size is below CHUNK, the agent reads the file to its end, and refuses more than WITHOUT_SIZE_MAX bytes.
  */
 static uint8_t beginning[WITHOUT_SIZE_MAX + 1];
 

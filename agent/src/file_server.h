@@ -14,7 +14,7 @@
 /* Forks a process that becomes the user (first field of the request), changes to the user's home, and calls `serve`. */
 void file_server_start(struct connection *, struct fields *, void (*serve)(struct fields *));
 
-/* ---- functions that `serve` may call (see file_server_start); each ends the process if the peer has disconnected ---- */
+/* ---- functions for the callback `serve` of file_server_start; they end the process if the peer has disconnected ---- */
 
 /* Buffers a frame. Buffered frames are sent when the buffer is full, before a read, and before the process ends. */
 void peer_send(uint8_t kind, const void *payload, uint32_t size);

@@ -122,8 +122,8 @@ static bool directory_gives_rights(const struct stat *directory) {
 }
 
 /*
- * Prefers /var/tmp for the temporary file: there it causes no event for programs that watch the directory of the path. Compares the
- * devices of the directories, because on an overlay a file may have another device than its directory.
+ * Prefers /var/tmp for the temporary file, so that watchers of the final directory get no event. Both directories must be on one
+ * device. On an overlay, the device of a file may differ from its directory's. So this compares the directories.
  */
 static void find_elsewhere(bool exists) {
   struct stat here, there;
@@ -162,8 +162,8 @@ static void read_whole(uint8_t *into, size_t size) {
 }
 
 /*
- * Starts writing to the disk, so that the final sync takes less time. POSIX_FADV_DONTNEED drops no data that is not on the disk
- * yet. sync_file_range() has no effect on an overlay.
+ * Starts writing new bytes to the disk, so that the final sync takes less time. POSIX_FADV_DONTNEED starts this, and drops only
+ * bytes that are on the disk already. sync_file_range() would have no effect on an overlay.
  */
 static void begin_writing(off_t from, off_t to) { posix_fadvise(file.fd, from, to - from, POSIX_FADV_DONTNEED); }
 
@@ -212,7 +212,7 @@ static void tell_watchers(void) {
   if (fd >= 0) close(fd);
 }
 
-/* Makes an empty file with the final name, to write in place. The temporary file is in another mount, so it cannot get the name. */
+/* Makes an empty file with the final name. The contents are then put into this file: a hard link cannot lead to another mount. */
 static void keep_name(void) {
   int fd = openat(file.directory, file.name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644);
   if (fd < 0 && errno != EEXIST) peer_fail(STAGE_FILE, errno);
@@ -260,9 +260,9 @@ static void keep_room(int fd, off_t size, off_t old_size) {
 }
 
 /*
- * Makes the file `fd` share the blocks of the new contents in one step: readers see only the old or only the new contents. Only
- * whole blocks can be shared. So if `fd` is longer, pads the new contents with zeros, which the caller cuts off. Returns false if
- * the file system cannot share blocks.
+ * Makes the file `fd` share the disk blocks of the new contents, in one step. Readers see only the old or only the new contents.
+ * Only whole blocks can be shared. If the old contents are longer, zeros fill the last block of the new contents. The caller cuts
+ * these zeros off. Returns false if the file system cannot share blocks.
  */
 static bool share_contents(int fd, off_t size, off_t old_size) {
   bool is_longer = old_size > size;

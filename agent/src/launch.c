@@ -52,8 +52,8 @@ bool streams_open(bool merge_output, int ours[3], int theirs[3]) {
     theirs[i] = ends[i == 0 ? 0 : 1];
     if (fcntl(ours[i], F_SETFL, O_NONBLOCK) < 0) return false;
     /*
-     * Root owns the pipe, but a program of another user may open /dev/stdout, a link to its own pipe. This is safe: a process can
-     * reach a pipe only through a /proc entry that it may read.
+     * Root owns the pipe, but a command of another user may open the pipe through /dev/stdout. So all users get the permission.
+     * Still, a process can reach the pipe only through /proc entries that it may read.
      */
     if (fchmod(theirs[i], i == 0 ? 0444 : 0222) < 0) return false;
   }

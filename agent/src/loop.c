@@ -98,8 +98,8 @@ void timer_clear(struct timer *timer) {
 }
 
 /*
- * Frees memory at the end of this round of `loop_run`, which may still have an event for it. The handler of that event finds the
- * descriptor -1, and does nothing.
+ * Frees memory at the end of the current round of `loop_run`. An event of this round may still refer to the memory. The handler of
+ * this event finds the descriptor -1, and does nothing.
  */
 void bury(void *memory) {
   if (!memory) return;

@@ -1,6 +1,7 @@
 /*
- * Output goes through two pipes (pages.h): `taken` has the output, and `doubled` has a frame header and a copy. Both are empty
- * after each use. They are closed while unused: the kernel limits pipes per user, and all sandboxes may be of one user.
+ * Output goes through two pipes (pages.h). The pipe `taken` has the output. The pipe `doubled` has a frame header and a copy of the
+ * output. Both pipes are empty after each use. Unused pipes are closed, because the kernel limits the pipes of a user, and all
+ * sandboxes may be of one user.
  */
 #include "pages.h"
 

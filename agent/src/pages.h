@@ -11,7 +11,8 @@
 #include <sys/types.h>
 
 /*
- * Opens `pages_taken` and `pages_doubled`, unless they are open. Returns false if the kernel or its limits do not allow their size.
+ * Opens the pipes `pages_taken` and `pages_doubled`, unless they are open. Returns false if the kernel does not make them large
+ * enough.
  */
 bool pages_ready(void);
 /*

@@ -44,7 +44,7 @@ static int open_hidden(const char *directory) {
   return fd;
 }
 
-/* Opens a file for output: on a disk if possible, otherwise in memory. Fails if a disk is full, because it may have room later. */
+/* Opens a file for output on a disk, or in memory if no disk can be used. Fails if a disk is full: the disk may have room later. */
 int ring_storage(void) {
   static const char *const directories[] = {"/var/tmp", "/tmp", "/"};
   bool is_full = false;
@@ -90,7 +90,7 @@ static void drop_runs(struct ring *ring, uint32_t count) {
   memmove(first, first + count, (ring->run_count - ring->head_runs) * sizeof *ring->runs);
 }
 
-/* Drops overwritten runs when they are more than a quarter of all runs, because each drop moves the list `runs`. */
+/* Drops the entries of overwritten output from the array `runs`, many at once, because each drop moves the later entries. */
 static void forget_before_start(struct ring *ring) {
   uint32_t first = ring->head_runs, last = first;
   while (last + 1 < ring->run_count && run_start(ring, last + 1) <= ring->start) last++;

@@ -3,8 +3,8 @@
  * byte is found by its offset in the whole output. The kernel can drop pages of a file under pressure. Memory would count as the
  * sandbox's for as long as the job exists.
  *
- * A full disk must become lost bytes, and not a SIGBUS that ends PID 1. So the agent never writes to a mapping of the file itself:
- * it calls pwrite, or lets the kernel read into the mapping. For a page without disk space, the kernel then reports EFAULT.
+ * A full disk must lose bytes of output, and must not end PID 1 by a SIGBUS. So the agent never writes to a mapping of the file. It
+ * calls pwrite, or lets the kernel read into the mapping. If a page gets no disk space, the kernel then returns EFAULT.
  */
 #ifndef ALCOVE_RING_H
 #define ALCOVE_RING_H
@@ -56,8 +56,8 @@ uint64_t ring_held(const struct ring *);
  */
 uint64_t ring_next(const struct ring *, uint64_t offset);
 /*
- * Reads at most `room` bytes of one origin from an offset that ring_next returned. Returns their number. LOST bytes are only
- * counted, even if they are more than `room`, because they are not stored.
+ * Reads bytes from an offset that ring_next returned: at most `room` bytes, all of one origin. Returns their number. Bytes of the
+ * origin LOST are not stored. So they are only counted, even if they are more than `room`.
  */
 size_t ring_read(const struct ring *, uint64_t offset, uint8_t *into, size_t room, enum origin *);
 /* Turns all stored bytes into lost bytes and frees their disk space. */

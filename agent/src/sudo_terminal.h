@@ -16,7 +16,7 @@ struct passage {
   uint32_t typed_start, typed_end;
 };
 
-/* Finds the caller's terminal among descriptors 0, 1 and 2, and makes the command's. Returns false if either is impossible. */
+/* Finds the caller's terminal among descriptors 0, 1 and 2, and makes a terminal for the command. Returns false if this fails. */
 bool passage_open(struct passage *);
 /* Whether the caller is in the foreground of its terminal, so that the kernel lets it read keys. */
 bool passage_is_foreground(const struct passage *);
