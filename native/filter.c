@@ -53,8 +53,8 @@ static const int forbidden[] = {
     SYS_perf_event_open, SYS_fanotify_init, SYS_fanotify_mark, SYS_syslog, SYS_acct, SYS_lookup_dcookie,
     // Forbidden: key rings of the kernel.
     SYS_add_key, SYS_request_key, SYS_keyctl,
-    // Forbidden: userfaultfd, which can stop the kernel during an access to memory, and io_uring, whose calls this filter does not
-    // see.
+    // Forbidden: userfaultfd, because a program could make the kernel wait during an access to memory.
+    // Forbidden: io_uring, because this filter does not see its calls.
     SYS_userfaultfd, call_io_uring_setup, call_io_uring_enter, call_io_uring_register,
     // Forbidden: opening files without passing the directories above them, which may deny access.
     SYS_open_by_handle_at, SYS_name_to_handle_at,
@@ -86,7 +86,7 @@ static void if_equal_skip(unsigned value, unsigned char skipped) { add(BPF_JMP |
 static unsigned error(int number) { return SECCOMP_RET_ERRNO | (unsigned)number; }
 
 static void load_call(void) { load(offsetof(struct seccomp_data, nr)); }
-// The lower half of an argument is enough: an `int` and the flags of `clone` have no more bits.
+// Loads only the lower half of an argument, because an `int` and the flags of `clone` have at most 32 bits.
 static void load_argument(unsigned index) { load(offsetof(struct seccomp_data, args) + 8 * index); }
 
 static void forbid(int call, int number) {
@@ -94,8 +94,8 @@ static void forbid(int call, int number) {
   answer(error(number));
 }
 
-// Allows a call only with one of these values of an argument; otherwise it fails with the errno `otherwise`. At the end, loads the
-// number of the call again for the next rule.
+// Allows a call only if the argument has one of these values. Otherwise the call fails with the errno `otherwise`. At the end, the
+// filter loads the number of the call into its register again, for the next rule.
 static void allow_only(int call, unsigned argument, const unsigned *values, unsigned char count, int otherwise) {
   unless_equal_skip((unsigned)call, (unsigned char)(count + 3));
   load_argument(argument);

@@ -17,8 +17,8 @@ static int open_below(int directory, const char *name) {
   return (int)syscall(SYS_openat2, directory, name, &how, sizeof how);
 }
 
-// Gives a new directory to the sandboxes' root, writable for all users. Sets the owner last: a directory that still belongs to the
-// host's root is new, or was left unfinished.
+// Gives a new directory to the root user of the sandboxes, and makes it writable for all users. Sets the owner last. So a directory
+// of the host's root user is new, or was left unfinished.
 static void finish_directory(int directory, uid_t owner, const char *about) {
   struct stat found;
   if (fstat(directory, &found) < 0) fail(about);
@@ -46,8 +46,8 @@ void mount_volume(char **arg) {
   close(directory);
 }
 
-// mount-point ROOT PATH: fails if PATH is a file or leads through a symbolic link. Through a link, a volume could cover programs of
-// the platform. The runtime makes a missing PATH.
+// mount-point ROOT PATH: fails if PATH is a file, or if PATH leads through a symbolic link. Through a link, a volume could cover
+// programs of the platform. A missing PATH is no error, because the runtime makes it.
 void check_mount_point(char **arg) {
   struct open_how how = {.flags = O_PATH | O_DIRECTORY | O_CLOEXEC,
                          .resolve = RESOLVE_IN_ROOT | RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS};
