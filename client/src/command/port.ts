@@ -66,7 +66,7 @@ class Tokens {
   }
 }
 
-/** Copies bytes in both directions, each of which may end alone. While one side is slow, nothing is read from the other side. */
+/** Copies bytes in both directions. Each direction may end alone. While one side is slow, nothing is read from the other side. */
 const join = (local: Socket, socket: WebSocket): void => {
   local.on('data', (data: Buffer) => {
     local.pause()

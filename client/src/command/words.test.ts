@@ -18,7 +18,7 @@ suite('arguments of the command line', () => {
       assert.throws(() => readForward(text), isUsage, text)
   })
 
-  test('`readPairs` splits NAME=VALUE at the first `=`, and looks up NAME alone in the environment', () => {
+  test('`readPairs` splits NAME=VALUE at the first `=`; without `=`, the environment gives the value', () => {
     assert.deepEqual(readPairs(['A=b=c', 'E=', 'MINE'], { MINE: 'x' }), { A: 'b=c', E: '', MINE: 'x' })
     for (const pair of ['=x', '', 'OTHER']) assert.throws(() => readPairs([pair], {}), isUsage, pair)
   })

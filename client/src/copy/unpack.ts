@@ -64,7 +64,7 @@ const isMissing = (error: unknown): undefined => {
 }
 
 const umask = process.umask()
-/** The latest modification time of a file, in seconds since 1970 (in 2106). Some file systems cannot store later times. */
+/** The latest modification time of a file, in the year 2106. Some file systems cannot store later times. In seconds since 1970. */
 const latest = 2 ** 32 - 1
 
 const setTime = async (path: Buffer, mtime: number): Promise<void> => {

@@ -59,7 +59,10 @@ const isAbandoned = (path: string): boolean => {
   return hasEnded || ageOf(path) > longestHoldMs
 }
 
-/** Removes an abandoned lock while it holds the removal lock. So it cannot remove a lock that another process has just created. */
+/**
+ * Removes an abandoned lock. Only the holder of the removal lock may do this.
+ * Otherwise a process could remove a lock that another process has just created.
+ */
 const removeAbandoned = (path: string): void => {
   if (!isAbandoned(path)) return
   const removal = `${path}.removal`
