@@ -11,15 +11,16 @@ export type SandboxChange = { sandbox: SandboxRow; newState: SandboxRow['state']
 /** How long changes of sandboxes are collected before the lists are drawn with them, in ms. */
 const gatherMilliseconds = 250
 /**
- * A list with more loaded pages is not fetched again for a sandbox that is not in it: the reader has scrolled far from its start.
+ * Maximum number of loaded pages. A longer list is not fetched again for a sandbox that it does not have: the reader has scrolled
+ * far down.
  */
 const mostPagesFetched = 5
 /** How long to wait before the next attempt to connect after the server refused the credential, in ms. */
 const refusedMilliseconds = 5000
 
 /**
- * Updates the lists on the page at each event, until the returned function is called. `onLink`: the connection is made (true),
- * lost, or cannot be made (false).
+ * Updates the lists on the page at each event, until the caller calls the returned function. `onLink` gets true when the connection
+ * is made. It gets false when the connection is lost or cannot be made.
  */
 export const follow = (
   queries: QueryClient,

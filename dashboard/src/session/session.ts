@@ -226,7 +226,7 @@ class Session {
   }
 
   #start(tokens: Tokens): void {
-    // With this key, a tab has opened this window only to renew its session. Send the tokens to that tab, and close.
+    // If the key `renewalKey` is stored, a tab has opened this window to renew its session. Send the tokens to that tab, and close.
     const tabId = sessionStorage.getItem(renewalKey)
     if (tabId !== null) {
       sessionStorage.removeItem(renewalKey)

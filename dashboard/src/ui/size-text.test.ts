@@ -7,6 +7,6 @@ test('the dashboard shows a number of bytes in B, KiB, MiB and so on, rounded to
   assert.deepEqual(sizes.map(sizeText), ['0 B', '1 B', '1023 B', '1 KiB', '1.5 KiB', '150 KiB', '2 GiB', '3.2 TiB'])
 })
 
-test('the dashboard shows a dash for a size that is not known yet, or that cannot be one', () => {
+test('the dashboard shows a dash for a size that is unknown or impossible, for example a negative size', () => {
   assert.deepEqual([null, undefined, -1, Number.NaN].map(sizeText), ['–', '–', '–', '–'])
 })

@@ -21,7 +21,7 @@ const entriesOf = async (directory: FileSystemDirectoryEntry): Promise<FileSyste
 export const droppedFiles = async ({ items }: DataTransfer): Promise<Dropped[]> => {
   const found: Dropped[] = []
   const waiting: FileSystemEntry[] = []
-  // Reads all items before the first `await`, because the browser empties the list `items` at that point.
+  // Reads all items before the first `await`, because the browser empties the list `items` during an `await`.
   for (const item of items) {
     const entry = item.webkitGetAsEntry()
     const file = item.getAsFile()

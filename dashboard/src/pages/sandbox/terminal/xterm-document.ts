@@ -16,8 +16,8 @@ function setAttributeAllowed(this: HTMLElement, name: string, value: string): vo
 
 /** Returns a document for the option `documentOverride` of xterm.js. Its elements set styles as the policy allows. */
 export const allowedDocument = (): Document => {
-  // Despite `documentOverride`, xterm.js makes its `span` elements with the page's own document. So `setAttribute` is changed for
-  // all spans of the page.
+  // Despite `documentOverride`, xterm.js makes its `span` elements with the page's own document. The policy forbids their attribute
+  // `style`, so `setAttribute` is changed for all spans of the page.
   HTMLSpanElement.prototype.setAttribute = setAttributeAllowed
   return new Proxy(document, {
     get: (target, key) => {
