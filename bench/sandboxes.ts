@@ -72,8 +72,8 @@ try {
   const executeOnce = () => http.execute(first.record as { id: string; toolboxProxyUrl: string })
   // Makes calls that are not measured, because a server that has just started still compiles its code.
   await repeat([], 1000, executeOnce)
-  // The lower bound: the command alone. It is measured before and after the calls over HTTP, so a change in the machine's speed
-  // affects both.
+  // Measures the lower bound (the command alone) before and after the calls over HTTP.
+  // So a change in the machine's speed affects the lower bound and the calls alike.
   exec.inside.push(...(await commandAlone(first, 100)))
   await repeat(exec.alcove, rounds * 3, executeOnce)
   exec.inside.push(...(await commandAlone(first, 100)))

@@ -7,8 +7,8 @@ export type Mutation = { start: number; end: number; text: string; what: string 
 const blank = (text: string) => text.replace(/[^\n]/g, ' ')
 
 /**
- * Matches comments, strings and regular expressions, which are never mutated. It also matches where templates, and `${…}`
- * in them, begin and end.
+ * Matches comments, strings and regular expressions, which are never mutated. It also matches the signs where a template,
+ * `${…}` or a block begins or ends.
  */
 const token =
   /\/\/[^\n]*|\/\*[\s\S]*?\*\/|'(?:[^'\\\n]|\\.)*'|"(?:[^"\\\n]|\\.)*"|(?<=[(,=:[!&|?{};\n]\s*|return )\/(?:[^/\\\n[]|\\.|\[(?:[^\]\\\n]|\\.)*\])+\/\w*|`|\$\{|[{}]/g

@@ -187,7 +187,7 @@ export const runTestFiles = async (files: readonly string[], settings: Settings)
       results: own.map(({ file: _file, seconds: _seconds, ...result }) => result),
       output,
       seconds,
-      // An estimate: from the processor time of the whole process, the part that corresponds to this file's part of the duration.
+      // An estimate: the processor time of the whole process, multiplied by this file's share of the total duration.
       processorSeconds: allSeconds === 0 ? 0 : (processorSeconds * seconds) / allSeconds,
       again: commandFor(file),
     }

@@ -7,8 +7,8 @@ import { statesInUse } from './states-in-use.ts'
 /** Draws the moves as a diagram, without `delete`, which may begin in every state and would hide the other moves. */
 export const lifecyclePage = () => {
   const drawn = moves.filter(([on]) => on !== 'delete')
-  // A state on the way (`through`) needs no arrow to the last state if another move leads out of it.
-  // For example, the verb `place` leads out of `pending_build`, the state on the way of `build`.
+  // Draws an arrow from the state on the way (`through`) to the last state, unless another move begins in `through`.
+  // For example, the verb `build` goes through the state `pending_build`, in which the verb `place` begins.
   const isDrawnOn = (through: SandboxState) => drawn.some(([, from]) => from === through)
   const arrows = [
     ...drawn.map(([on, from, through]) => `${from ?? '[*]'} --> ${through}: ${on}`),
