@@ -50,7 +50,7 @@ const firstKeyColumns = (firstKey: string) => ({
 
 /**
  * Stores the hash of `firstKey` in the table `first_keys`. Returns true if `firstKey` must replace a former key.
- * The table is empty on a new server, and after a version without this table. Then nothing is replaced.
+ * If the table is empty, nothing is replaced: the server is new, or an older version without the table ran before.
  */
 const rememberFirstKey = async (transaction: Transaction, firstKey: string): Promise<boolean> => {
   const [before] = await transaction`select 1 from first_keys limit 1`

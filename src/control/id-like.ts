@@ -10,7 +10,10 @@ const folded = (text: string) =>
     .trim()
     .toLowerCase()
 
-/** Removes a URN prefix, and every character that is no letter or digit. Modifier letters (`Lm`) may look like hyphens. */
+/**
+ * Removes a URN prefix, and every character that is no letter or digit. Removes modifier letters (`Lm`), too, because they may look
+ * like hyphens.
+ */
 const bare = (text: string) =>
   folded(text)
     .replace(/^(?:urn:)?(?:uuid:)?/, '')

@@ -25,7 +25,7 @@ export const refuseDangling = (error: unknown, sandboxId: string): never => {
 export const previewTokenFor = async (sql: Sql, sandbox: SandboxRow, keyHash: string | undefined): Promise<string> => {
   if (keyHash === undefined) return sandbox.preview_token
   const token = tokenOf(sandbox.preview_token, keyHash)
-  // After a restart of the sandbox, `token` is outdated. The condition on `preview_token` prevents storing it.
+  // If the sandbox has restarted meanwhile, `token` is outdated. The row then has a new `preview_token`, so nothing is stored.
   await sql`
     insert into preview_tokens (sandbox_id, maker_hash, token_hash)
     select id, ${keyHash}, ${hashKey(token)} from sandboxes

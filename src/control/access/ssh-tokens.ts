@@ -8,7 +8,7 @@ export type SshAccessRow = {
   id: string
   token_hash: string
   sandbox_id: string
-  /** Hash of the API key that made the token, which becomes invalid with the key. Null: made without an API key. */
+  /** Hash of the API key that made the token. The token becomes invalid with this key. Null: made without an API key. */
   maker_hash: string | null
   created_at: Date
   updated_at: Date

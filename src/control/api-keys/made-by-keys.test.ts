@@ -302,7 +302,7 @@ suite('a key that expires cannot give access that lasts longer than the key', ()
     assert.deepEqual(undecided.sort(), [...endsWithTheKey, ...opensNothing, ...holdsNone].sort())
   })
 
-  /** Endpoints whose paths look as if they changed who has access, but which give access to nobody. */
+  /** Endpoints that give access to nobody, although their paths look like changes of access. */
   const givesNone = [
     'PATCH /runners/:runnerId/scheduling',
     'POST /organizations/:organizationId/identity-providers/test-connection',

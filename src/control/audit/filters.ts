@@ -18,9 +18,9 @@ const readTime = (name: string, text: unknown): Date => {
 }
 
 /**
- * SQL condition for audit rows whose call has one of these actions or target types (scenarios.ts).
- * A call that this version does not have counts as action `update` and target type `other`.
- * If `values` contains that word, the condition excludes the known calls with other words. All unknown calls stay.
+ * SQL condition: the call of an audit row has one of these actions or target types (scenarios.ts).
+ * A call that this version does not know has the action `update` and the target type `other`.
+ * If this word is in `values`, unknown calls must match. So the condition only excludes the known calls with other words.
  */
 const hasWord = (sql: Sql, word: 'action' | 'targetType', values: readonly string[]): Condition => {
   const fits = (call: string) => values.includes(scenarioOf(call)[word])

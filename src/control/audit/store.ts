@@ -41,7 +41,7 @@ export type EntryRow = {
 
 /**
  * Inserts the audit row of a call. With `alone`, the insert has its own transaction and does not wait for the disk.
- * PostgreSQL writes changes to the disk in order. So no later change can survive a crash without this row
+ * PostgreSQL writes changes to the disk in order. So a crash cannot lose this row and keep a later change
  * (docs/adr/0015).
  */
 export const insertEntry = async (sql: Sql, entry: Entry, alone?: 'alone'): Promise<number> => {

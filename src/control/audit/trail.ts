@@ -150,7 +150,7 @@ type Tell = (sql: Sql, alone?: 'alone') => Promise<void>
 
 /**
  * Runs the handler of a route, usually after its audit row was inserted. A handler in `tellThemselves` inserts the row.
- * A handler in `readFirst` runs during the insert, and awaits `told` before it changes anything.
+ * A handler in `readFirst` runs during the insert. Before it changes anything, it awaits `told`, the end of the insert.
  */
 const runTold = async (
   route: ControlRoute,
@@ -165,7 +165,8 @@ const runTold = async (
     await telling
     return await run({})
   }
-  // Without this, Node would end the process if the insert fails before the handler awaits it. `finally` throws the error.
+  // The insert may fail before the handler awaits it. Without this, Node would then end the process.
+  // The `await` in the `finally` block throws the error.
   telling.catch(() => {})
   try {
     return await run({ told: telling })

@@ -55,7 +55,7 @@ export const createGuard = ({
 
   /**
    * Returns the user as a caller in this organization, or undefined if the user may not act there.
-   * `callerOf` then returns the user in the organization of the API key, or in the personal organization.
+   * Even then, `callerOf` returns the user as a caller: in the API key's organization, or in the personal organization.
    */
   const findCaller = async (request: FastifyRequest, holder: Holder, organizationId: string | undefined) => {
     const caller = await holder.in(organizationId)

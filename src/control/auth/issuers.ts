@@ -47,7 +47,7 @@ const keysOf = (issuer: string, { keyCooldownSeconds }: IdentitySettings): JWTVe
     cacheMaxAge: cacheMilliseconds,
   })
 
-/** Returns the issuer that a token names, before the signature is verified. Undefined: control fetches no keys for the token. */
+/** Returns the issuer that a token names, before the signature is verified. Returns undefined if control must fetch no keys. */
 const findIssuer = (token: string): string | undefined => {
   try {
     const { alg, typ } = decodeProtectedHeader(token)

@@ -1,5 +1,5 @@
-// Recognises a failed insert whose API key (`maker_hash`) was deleted meanwhile.
-// When an API key is deleted, PostgreSQL deletes the rows that refer to it.
+// Recognises a failed insert of a row whose API key (`maker_hash`) was deleted meanwhile.
+// Such a row must not exist: when an API key is deleted, PostgreSQL deletes the key's rows.
 import { isDangling } from '../storage/database.ts'
 
 /** Whether the insert of a row failed because the API key to which the row refers was deleted meanwhile. */

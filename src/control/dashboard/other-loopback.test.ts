@@ -18,7 +18,7 @@ test('`isOtherLoopback` is true only for a loopback name other than the public U
     undefined,
   ])
     assert.equal(isOtherLoopback(host, local), false, String(host))
-  // With https, a reverse proxy calls control, perhaps by a loopback name that the browser did not use.
+  // With https, the result is false, because the name may be from a reverse proxy and not from the browser.
   assert.equal(isOtherLoopback('127.0.0.1:4600', 'https://localhost:4600'), false)
   assert.equal(isOtherLoopback('127.0.0.1:4600', 'https://alcove.example'), false)
   assert.equal(isOtherLoopback('127.0.0.1', 'http://localhost'), true)

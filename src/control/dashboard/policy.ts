@@ -17,8 +17,8 @@ const gateOrigins = (url: string): string[] =>
 const calledEndpoints = ['token_endpoint', 'revocation_endpoint', 'userinfo_endpoint'] as const
 
 /**
- * Returns a function that lists the origins of an issuer that pages call, from its discovery document.
- * A read document is kept for `discoveryKeptMs`. After a failure, the next try is after `discoveryPauseMs`.
+ * Returns a function that lists the origins which pages call at an issuer. The issuer's discovery document names them.
+ * The document is used for `discoveryKeptMs`. After a failed read, the next try is after `discoveryPauseMs`.
  */
 const openIssuer = (issuer: string): (() => Promise<string[]>) => {
   let known = originOf(issuer)

@@ -7,7 +7,7 @@ import { Problem } from '#src/problems.ts'
 import type { HostProgram } from '#src/wire/hosts.ts'
 import type { HostConnections } from './connections.ts'
 
-/** For each value of `needs`: which program of a host may call such a route. */
+/** Maps the field `needs` of a route to the program of a host that may call the route. */
 const programFor: Partial<Record<ControlRoute['needs'], HostProgram>> = { runner: 'runner', proxy: 'gate' }
 
 /** Whether control serves a route on its port for hosts, where runners and gates call with certificates. */

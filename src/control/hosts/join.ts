@@ -1,4 +1,5 @@
-// Gives a machine the certificates of its runner and its gate. At first it shows the runner's token, later its certificate.
+// Gives a machine the certificates of its runner and its gate.
+// The machine first shows control the runner's token, and later its certificate.
 import { type KeyObject, randomBytes } from 'node:crypto'
 import { hashKey } from '#src/control/auth/secret.ts'
 import { localRunnerId } from '#src/control/bootstrap.ts'
@@ -157,7 +158,7 @@ export const endCertificates = async (transaction: Transaction, runnerId: string
 }
 
 /**
- * Returns the gate that a host reports, without its public URL if this differs from the host's first report.
+ * Returns the gate that a host reports. Leaves out the gate's public URL if the host reported another URL at first.
  * Clients send their API keys to this URL, so an attacker who controls the host must not change it.
  */
 export const withKeptUrl = async (

@@ -39,8 +39,8 @@ export const findHost = async (sql: Sql, runnerId: string): Promise<Host | undef
 }
 
 /**
- * Finds a runner by the token with which a machine has joined. When the machine uses a certificate, nobody can use the
- * token again.
+ * Finds the runner whose machine has joined with this token. When the machine first uses its certificate, control
+ * removes the token, so nobody can use it again.
  */
 export const findTraded = async (sql: Sql, tokenHash: string): Promise<string | undefined> => {
   const [row] = await sql<{ id: string }[]>`select runner_id as id from hosts where token_hash = ${tokenHash}`

@@ -55,7 +55,7 @@ const pieces = async function* (
   const { sql } = database
   const end = performance.now() + longestFollowMs
   for (let last = 0; ; ) {
-    // After a negative answer, the log is read once more, so that the last lines are not missed.
+    // When the image is no longer being made, the log is read once more, so that the last lines are not missed.
     const goesOn = performance.now() < end && (await isBeingMade())
     for (;;) {
       const rows = await sql<{ id: number; text: string }[]>`

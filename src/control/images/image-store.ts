@@ -146,8 +146,8 @@ export const findImageFor = async (sql: Sql, runner: Runner, name: string): Prom
 }
 
 /**
- * SQL condition: the runner has the image and needs no source. Nothing waits for the image, and its configuration is known.
- * A copy of a sandbox's disk needs no configuration.
+ * SQL condition: the runner needs no source for the image. The runner has the image, its configuration is known, and no
+ * snapshot or sandbox waits for the image. A copy of a sandbox's disk needs no configuration.
  */
 const isSettledOn = (sql: Sql, { id }: Runner) => sql`
   (images.name in (select unnest(runners.images) from runners where runners.id = ${id})

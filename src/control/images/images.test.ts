@@ -137,7 +137,7 @@ suite('POST /snapshots', () => {
       await tell(app, { image, state: 'present' })
       assert.equal((await get(app, name)).state, 'active')
     }
-    // The built-in snapshot stays active: no caller could activate it again, and a runner makes its image at its start.
+    // The built-in snapshot stays active, because no caller could activate it again. A starting runner makes its image again.
     await tell(app, { image: 'default', state: 'error', errorReason: 'It is lost.' })
     assert.equal((await get(app, 'default')).state, 'active')
   })

@@ -42,7 +42,8 @@ export const addAccount = async (parts: AccountParts, body: { email: string; nam
 const findOwner = async ({ database }: AccountParts, email: string) => {
   const user = await findUserByEmail(database.sql, email)
   if (user === undefined) throw new Problem('not_found', 'Nobody has this e-mail address.')
-  // The identity provider may let somebody else sign in with the address, who would then share the account with its owner.
+  // The identity provider may let somebody else sign in with this address. That person would share the account with the owner of
+  // the address.
   if (user.emailVerified && !user.ownsAddress) {
     throw new Problem(
       'conflict',

@@ -160,7 +160,8 @@ export const createProvider = (parts: ProviderParts, keys: IssuerKeys): Provider
   // configured URL.
   provider.proxy = true
   provider.use(async (ctx, next) => {
-    // If another browser posts the form at `/device`, or its session has expired, oidc-provider would report an internal error.
+    // Without a session, oidc-provider would answer the form at `/device` with an internal error.
+    // The session may have expired, or may belong to another browser.
     const session = ctx.cookies.get(sessionCookie)
     if (ctx.method === 'POST' && ctx.path === '/device' && !(session && (await provider.Session.find(session)))) {
       ctx.status = 400

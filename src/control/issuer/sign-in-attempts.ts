@@ -21,7 +21,7 @@ export const allowed = {
   site: 100,
   /** Wrong tries from one source with one name, per quarter of an hour. */
   sourceAndName: 10,
-  /** Wrong tries from one source with one name under attack (`attackedAfter`), per quarter of an hour. */
+  /** Wrong tries from one source with one name while the name is under attack (`attackedAfter`), per quarter of an hour. */
   sourceAndAttackedName: 3,
   /** Wrong passwords in an hour after which a name is under attack. Known browsers within their limit do not count. */
   attackedAfter: 50,
@@ -44,8 +44,8 @@ export type SignInAttempts = (from: From) => Promise<() => Promise<void>>
 
 const nameSlots = 65_536
 /**
- * Number of possible counters for a network and a name: so many that two pairs hardly ever share one.
- * Only attempts within the limit of their source make a counter, so few exist.
+ * Number of possible counters for pairs of a network and a name: so many that two pairs hardly ever share a counter.
+ * Few counters exist, because only attempts within the limit `allowed.source` make one.
  */
 const pairSlots = 2 ** 32
 
@@ -68,9 +68,9 @@ export const createSignInAttempts = (counters: SharedCounters): SignInAttempts =
 
   const countNewBrowser = async (address: string, name: string) => {
     const [source, site, nameKey] = [sourceOf(address), siteOf(address), slotOf(name, nameSlots)]
-    // Several networks may share the counter `source`. `pair` is made from the network, so each has its own attempts for a name.
+    // Several networks may share a counter in `bySource`, but not in `byPair`. So each network has its own attempts for a name.
     const pair = slotOf(`${networkOf(address)} ${name}`, pairSlots)
-    // Wrong passwords count for a site (a /48) only while their source (a /64) is within its limit.
+    // When a source (a /64) has reached its limit, its wrong passwords no longer count for the site (a /48).
     // So one busy source cannot use up the attempts of the site.
     const ofSite = await bySite.get(site)
     if (ofSite !== null && ofSite.consumedPoints >= allowed.site) throw new TooManyAttempts(ofSite)

@@ -143,7 +143,7 @@ suite('one-time links', () => {
       assert.ok(status === 401 || (link === '' && status === 200), `${JSON.stringify(link)}: ${status}`)
     }
     const last = await open(openBrowser(base, address), random())
-    // The 20 attempts above are 19 failures: an empty `link` is no link. `last` is the 20th, and the last that is allowed.
+    // The loop above made 19 wrong attempts: an empty `link` is no link. `last` is the 20th wrong attempt, which is still allowed.
     assert.equal(last.status, 401)
     const over = await open(openBrowser(base, address), await make())
     assert.equal(over.status, 429)

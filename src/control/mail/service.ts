@@ -5,7 +5,10 @@ import { countMail, deleteMailAbout, insertMail, type NewMail } from './store.ts
 
 /** Maximum number of mails in the outbox. It is reached only if the mail server has been unreachable for long. */
 const mostWaiting = 10_000
-/** A user's waiting mails must be fewer than a ninth of the free places. So one user can queue 1,000, and others find places. */
+/**
+ * A user's waiting mails must be fewer than a ninth of the free places.
+ * So others find places even after one user has queued 1,000 mails.
+ */
 const share = 9
 
 /** Characters that would end a mail header. Callers should refuse them earlier; this check is a second protection. */

@@ -12,7 +12,7 @@ import { registerGauges } from './gauges.ts'
 const freshMilliseconds = 5_000
 
 const requestBuckets = [0.005, 0.02, 0.05, 0.1, 0.25, 1, 5, 30]
-/** Upper bounds of buckets, in seconds: from the claim of a warm sandbox to a month in one state. */
+/** Upper bounds of buckets, in seconds. The claim of a warm sandbox is short. A sandbox may stay in one state for a month. */
 const stateBuckets = [0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 15, 60, 300, 1800, 7200, 86_400, 2_592_000]
 
 export type Metrics = {

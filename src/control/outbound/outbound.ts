@@ -57,7 +57,7 @@ const standardTimeout = 10_000
 const standardBytes = 1024 * 1024
 const headerBytes = 16 * 1024
 const standardAtOnce = 64
-/** Default of `evenMilliseconds`. With these steps, the delay does not reveal whether a refused host name exists. */
+/** Default of `evenMilliseconds`. Refusals come only at multiples, so the delay does not reveal whether the host name exists. */
 const standardEvenMilliseconds = 2000
 const shareOfOne = 1 / 4
 

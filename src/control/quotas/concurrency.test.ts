@@ -51,7 +51,7 @@ const startTwo = async () => {
   }
 }
 
-/** Waits until no sandbox is changing its state. The link may lose an assignment, so the runner also reads its list. */
+/** Waits until no sandbox is changing its state. The link may lose an assignment, so the runner reads the list of assignments. */
 const settle = async (app: TestControl, runner: SimulatedRunner): Promise<Row[]> => {
   const deadline = performance.now() + 60_000
   for (;;) {

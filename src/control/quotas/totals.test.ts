@@ -146,7 +146,7 @@ suite('the quota of an organization in a region', () => {
     assert.equal((await used(app))[0], 1)
     await stop(app, id)
     await create(app, 'two', { cpu: 4 })
-    // A resize enlarges the disk of a stopped sandbox. Meanwhile the sandbox uses no CPU quota and no memory quota.
+    // The resize enlarges the disk of a stopped sandbox. During the resize, the sandbox uses no CPU quota and no memory quota.
     runner.behave(() => ({ type: 'silent' }))
     const growing = ask(app, 'one/resize', { disk: 5 })
     const grown = await runner.untilAsked(({ diskGiB }) => diskGiB === 5)

@@ -22,8 +22,8 @@ export type Limits = {
   /** Counts a call to a path that is not in endpoints.ts. Throws if the caller's IP address has exceeded its limit. */
   anonymous: (request: FastifyRequest) => Promise<void>
   /**
-   * For calls that do not pass the guard, for example event sockets. If `find` returns undefined, counts a wrong
-   * credential for the IP address.
+   * Looks up a credential with `find`, for calls that do not pass the guard, for example event sockets. If `find` returns
+   * undefined, counts a wrong credential for the IP address.
    */
   tryCredential: <Holder>(
     request: FastifyRequest,
@@ -115,7 +115,7 @@ export const createLimits = (standard: RateLimits, shared: SharedCounters): Limi
         return await guard(request, route)
       }
       // Wrong credentials of users must not shut out gates, runners and SSH gateways behind the same address. For `member or
-      // ssh-gateway`, only the guard finds out which of the two calls.
+      // ssh-gateway`, only the guard finds out whether the caller is a member or an SSH gateway.
       const mayBeGateway = route.needs === 'member or ssh-gateway'
       if (route.needs !== 'proxy' && route.needs !== 'runner' && !mayBeGateway) await checkFailures(request)
       try {

@@ -1,5 +1,5 @@
-// The image registries of an organization. Control tests an account before it saves it, and encrypts the password in the database.
-// It is used only for images of that organization.
+// The image registries of an organization. Control tests an account, then saves it with an encrypted password in the database.
+// The account is used only for images of its organization.
 import { randomUUID } from 'node:crypto'
 import { createSecureContext, getCACertificates, type SecureContext } from 'node:tls'
 import { everyNetwork, noNetworks } from '#src/kit/networks.ts'
@@ -48,7 +48,7 @@ const trustLikeTheHost = (): (() => SecureContext) => {
   }
 }
 
-/** Adds the two HTTP clients for image registries. Runners obey the same address rule (runner/images/skopeo.ts). */
+/** Adds the two HTTP clients for image registries. Runners allow the same addresses as these clients (runner/images/skopeo.ts). */
 export const withRegistryOutbound = <P extends Parts>(parts: P): P & RegistryParts => {
   const secureContext = trustLikeTheHost()
   return {

@@ -26,7 +26,10 @@ export const hearRegions = async (
   return rows.map(({ id }) => id)
 }
 
-/** Marks runners that were silent for `minutes` as lost. Skips regions that control has heard for less time (`hearRegions`). */
+/**
+ * Marks runners that were silent for `minutes` as lost.
+ * Skips a region until control has heard the region for `minutes` (`hearRegions`).
+ */
 export const markLost = async (
   sql: Sql,
   { regionIds, minutes, now }: { regionIds: readonly string[]; minutes: number; now: Date },

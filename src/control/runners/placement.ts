@@ -49,8 +49,8 @@ const hold = async (
   { sandboxId = null, countsWarm }: Counting,
   { image = null, skips = false }: Locking & { image?: string | Piece | null } = {},
 ): Promise<HeldRunner[]> => {
-  // Both statements are sent at once, but PostgreSQL runs the second after the first has locked the runners. So it counts what
-  // earlier holders placed. Locking in the order of ids prevents deadlocks.
+  // Both statements are sent at once, but PostgreSQL runs the second after the first has locked the runners. So the second counts
+  // what earlier holders of the locks have placed. Locking in the order of ids prevents deadlocks.
   const [runners, loads] = await Promise.all([
     transaction<(RunnerRow & { image: string | null })[]>`
       select id, cpu, memory_gib, disk_gib, volumes, ${image}::text as image from runners where ${which}
@@ -73,7 +73,7 @@ const hold = async (
       where runner_id in (select id from seen) and state <> 'deleted'`,
   ])
   const loadsOf = Map.groupBy(loads, ({ runner_id }) => runner_id)
-  // Leaves out a runner for which the second statement returned no row, because its load is unknown.
+  // Leaves out a runner without a row in `loads`, because its load is unknown.
   return runners.flatMap((runner) => {
     const ofRunner = loadsOf.get(runner.id)
     return ofRunner === undefined ? [] : [{ ...runner, load: ofRunner.reduce(add, nothing) }]
