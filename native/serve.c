@@ -104,7 +104,7 @@ static _Noreturn void be_child(const struct question *question, char **arg, int 
   _exit(127);
 }
 
-// Returns the bytes that a child has written. The child and this process share the file's offset, so it is the number of bytes.
+// Returns the bytes that a child has written. The child and this process share a file offset, which counts the written bytes.
 static char *contents(int fd, uint32_t *length) {
   off_t end = lseek(fd, 0, SEEK_CUR);
   if (end < 0) give_up("output");

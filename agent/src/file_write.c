@@ -123,7 +123,7 @@ static bool directory_gives_rights(const struct stat *directory) {
 
 /*
  * Prefers /var/tmp for the temporary file, so that watchers of the final directory get no event. Both directories must be on one
- * device. On an overlay, the device of a file may differ from its directory's. So this compares the directories.
+ * device. On an overlay, the device of a file may differ from the device of its directory. So this compares the directories.
  */
 static void find_elsewhere(bool exists) {
   struct stat here, there;

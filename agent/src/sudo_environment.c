@@ -16,7 +16,10 @@
 static const char *const kept[] = {"COLORS",     "DISPLAY", "DPKG_COLORS",     "HOSTNAME", "KRB5CCNAME",
                                    "LS_COLORS",  "PS1",     "PS2",             "XAUTHORITY", "XAUTHORIZATION",
                                    "XDG_CURRENT_DESKTOP"};
-/* The command gets these variables if `passes_check` allows their values (env_check). Only TZ may have a slash, and none a `%`. */
+/*
+ * The command gets these variables if `passes_check` allows their values (env_check). No value may have a percent sign. Only the
+ * value of TZ may have a slash.
+ */
 static const char *const checked[] = {"COLORTERM", "LANG", "LANGUAGE", "LC_*", "LINGUAS", "TERM", "TZ"};
 /* Variables of the caller that the command does not get even with -E (env_delete of sudoers(5)). */
 static const char *const dangerous[] = {

@@ -22,8 +22,8 @@ button.no{margin-top:.6rem;color:var(--text);background:none;border-color:var(--
 code{font-size:1.4rem;letter-spacing:.1em}.wrong{color:var(--wrong)}.quiet{margin:1rem 0 0;color:var(--quiet);font-size:.93em}`
 
 /**
- * The policy allows no scripts, no fetches and no framing. It has no `form-action`: browsers would apply it to the
- * redirects after a form too, and those lead to other origins.
+ * The policy allows no scripts, no fetches and no framing. It has no `form-action`, because browsers would apply this
+ * directive to the redirects after a form, too. Those redirects lead to other origins.
  */
 export const contentSecurityPolicy = [
   "default-src 'none'",

@@ -101,7 +101,7 @@ const shared = (sql: Sql, query: Shared, { organizationId, among, match }: Where
     ${lastEvent(sql, at(query.lastEventAfter), at(query.lastEventBefore))}`
 }
 
-/** Filters by the last change of state or the last activity, whichever is later. So a search for idle ones finds none in use. */
+/** Filters by the last change of state or the last activity, whichever is later. So no sandbox in use is found as idle. */
 const lastEvent = (sql: Sql, after: Date | null, before: Date | null): Piece => sql`
   and (${after}::timestamptz is null or state_changed_at >= ${after} or last_activity_at >= ${after})
   and (${before}::timestamptz is null or (state_changed_at <= ${before} and last_activity_at <= ${before}))`
