@@ -41,8 +41,8 @@ suite('after a power cut', { skip: needsRoot }, () => {
     await box.host.snapshot(sandboxId, 'source')
     const children = [
       await box.started({ isNew: true, image: 'source' }),
-      // The fork is started last. A later start of another sandbox would write the fork's changes to the disk, even if the
-      // fork's own start had not.
+      // Start the fork last, because every later start writes the fork's changes to the disk, too. The test would then not notice
+      // if the fork's own start did not write them.
       await box.started({ isNew: true, forkOf: sandboxId }),
     ]
     await box.cutPower()

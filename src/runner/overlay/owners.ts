@@ -4,7 +4,8 @@ import { LaunchFailed, runSteps, type Step, step } from '../launch.ts'
 import { groupLargeIds, type IdRange, mapToOwn, ownIds, sharedIds } from '../oci/ids.ts'
 
 /**
- * Returns steps that mount each directory `from` at `to`, with the host user ids `ids` as owners. `sharedIds` changes no owners.
+ * Returns steps that mount each directory `from` at `to`. The mounts show the host user ids `ids` as owners of files. If `ids` is
+ * `sharedIds`, the owners stay unchanged.
  */
 export const stepsToShow = (
   ids: readonly IdRange[],

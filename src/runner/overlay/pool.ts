@@ -63,7 +63,9 @@ export interface StoragePool {
   list(): Promise<string[]>
   /** Stores a copy of a sandbox's disk as a template. When this resolves, no power cut can lose the template. */
   makeTemplate(template: string, sandboxId: string, base: string): Promise<void>
-  /** Makes a template of at most `mostGiB`. It gets its name after `fill` has resolved, so a named template is complete. */
+  /**
+   * Makes a template of at most `mostGiB`. When `fill` has resolved, the template gets its name. So a named template is complete.
+   */
   fillTemplate(template: string, mostGiB: number, fill: (disk: Disk) => Promise<void>): Promise<void>
   diskOfTemplate(template: string): Disk
   removeTemplate(template: string): Promise<void>
@@ -98,8 +100,8 @@ export const roomForStart = 8 * 1024 * 1024
 /** A restore raises the disk limit by this fraction: file system metadata made restored disks up to 2.7 % larger. */
 const roomForRestore = 0.04
 /**
- * Returns the smallest disk limit, in bytes, with which a template of this size can start. A start's own files need at most half of
- * `roomForStart`, so the template may exceed the limit by the other half.
+ * Returns the smallest disk limit, in bytes, with which a template of this size can start. A start raises the limit by
+ * `roomForStart`. The start's own files need at most half of this room. The template may use the other half.
  */
 export const leastDiskFor = (templateBytes: number): number => Math.max(0, templateBytes - roomForStart / 2)
 /** Size limit of a template in bytes. It is so high that it has no effect: a template never grows. */

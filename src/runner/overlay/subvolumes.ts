@@ -91,8 +91,8 @@ export class Subvolumes {
   }
 
   /**
-   * Makes the volume `name`: runs `steps` on an empty volume, then calls `fill`. Before `fill` resolves, it must write its files to
-   * the storage device (fsync), because the volume then gets its name.
+   * Makes the volume `name`: runs `steps` on an empty volume, then calls `fill`. After `fill`, the volume gets its name. So the
+   * function `fill` must write its files to the storage device (fsync) before it resolves.
    */
   async fill(name: string, steps: (path: string) => Step[], fill: (path: string) => Promise<void>): Promise<void> {
     const unfinished = `${coming}${name}`

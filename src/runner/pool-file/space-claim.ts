@@ -13,8 +13,8 @@ const unit = 64 * MiB
 const lookEveryMs = 2_000
 const standardKeepFreeBytes = 2 * 1024 * MiB
 /**
- * Maximum number of bytes that the ballast leaves free for metadata of btrfs. It leaves at most half of the host's free bytes,
- * because metadata may take more space on the host than in the pool.
+ * Maximum number of bytes that the ballast leaves free for metadata of btrfs. Metadata may take more space on the host than in the
+ * pool. So the ballast leaves at most half of the host's free bytes.
  */
 const mostSpareBytes = 1024 * MiB
 
@@ -32,7 +32,7 @@ export type SpaceClaimParts = {
   log: Logger
   /** The pool must be full while the host has this many free bytes left, for the pool's metadata. Default: 2 GiB. */
   keepFreeBytes?: number
-  /** What users notice when the host's disk is nearly full: the end of the runner's warning. */
+  /** The last words of the runner's warning about a nearly full host disk: what users notice. */
   consequence?: string
 }
 
@@ -118,7 +118,7 @@ export class SpaceClaim {
   async #give(bytes: number) {
     const file = await open(this.#file, 'r+')
     await file.truncate(bytes).finally(() => file.close())
-    // Only a sync makes the pool count the freed space. Otherwise the next check would shrink the ballast by as much again.
+    // Without a sync, the pool does not count the freed space yet. The next check would then shrink the ballast a second time.
     await runCommand(['sync', '--file-system', this.#parts.place], { timeoutMs: 600_000 })
     if (bytes === 0) this.#parts.log.info({ file: this.#parts.image }, 'the host has room for all of the file again')
   }

@@ -45,8 +45,8 @@ export class Refresher {
   }
 
   /**
-   * Adds a sandbox, or updates its limits. An update reads no counters, so that a resume is fast. Earlier kills and refusals are
-   * not reported again, because an earlier runner has reported them.
+   * Adds a sandbox, or updates its limits. An update reads no counters, so that a resume is fast. An earlier runner has reported
+   * earlier kills and refused processes, so they are not reported again.
    */
   add(sandboxId: string, refreshed: Refreshed) {
     const known = this.#entries.get(sandboxId)

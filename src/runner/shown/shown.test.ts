@@ -101,7 +101,8 @@ suite('the limits that a sandbox sees', { skip: needsRoot }, () => {
         return heard.length === 2
       }),
     )
-    // Wait until meminfo shows the memory use. The kill does not change this use, so only the kernel's counter shows the kill.
+    // Wait until meminfo shows the memory in use. The kill does not change meminfo. So the runner can learn of the kill only from
+    // the kernel's counter.
     await until(async () => (await memoryOf(sandboxId, 'MemFree')) < 128)
     assert.equal((await box.run(sandboxId, 'tail /dev/zero')).exitCode, 137)
     await soon(told)
@@ -136,8 +137,8 @@ suite('the limits that a sandbox sees', { skip: needsRoot }, () => {
     const { sandboxId } = larger
     const assignment = later(larger, { memoryGiB: 0.125 })
     await box.host.start(assignment)
-    // The kernel kills PID 1 last when memory runs out. Files in /dev/shm stay when processes are killed, so they can fill all
-    // memory. For that, raise the limit of /dev/shm above the sandbox's memory.
+    // When memory runs out, the kernel kills PID 1 last. Files in /dev/shm outlive killed processes, so they can fill all memory.
+    // The limit of /dev/shm must therefore exceed the sandbox's memory.
     await runSteps(builtLauncher(), [step.sharedMemory(box.pidOf(sandboxId), 512 * 1024 ** 2)])
     const ranOut = ends(sandboxId)
     let hasEnded = false

@@ -4,7 +4,10 @@ import { createHash } from 'node:crypto'
 const magic = 0xfeedfeed
 const version = 2
 const trustedCertificate = 2
-/** Java's usual password. Java verifies the checksum made with it only for programs that name the password. */
+/**
+ * Java's usual password, from which the key store's checksum is made. Java verifies the checksum only if a program gives the
+ * password.
+ */
 const password = 'changeit'
 
 const number = (value: number) => {

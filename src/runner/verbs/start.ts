@@ -58,8 +58,8 @@ export const startSandbox = async (machine: Machine, assignment: Assignment, fro
   const isNew = assignment.isNew ?? (await journal.read(sandboxId))?.run?.pid === undefined
   await machine.volumes.prepare(assignment.volumes)
   const preparing = span('disk', {}, () => prepareDisk(machine, assignment, isNew, from))
-  // If an existing disk is lost, fail before `makeBundle` writes a `run.json` without pid: the next start would take the sandbox
-  // for new. A restore may take minutes, during which the sandbox needs no network.
+  // If an existing disk is lost, fail before `makeBundle` writes a `run.json` without pid. Because of this file, the next start
+  // would take the sandbox for new. A restore may take minutes, and the sandbox needs no network meanwhile.
   if (!isNew || from.archive?.sha256 !== undefined) await preparing
   const acquiring = span('network', {}, () => network.acquire())
   try {
@@ -239,8 +239,8 @@ const volumesOf = ({ places }: Machine, { volumes = [] }: Assignment) =>
   volumes.map(({ mountPath }, at) => ({ from: volumePointOf(places, at), mountPath }))
 
 /**
- * Returns the map of the sandbox's user ids to ids of the host. If the host or one of the sandbox's volumes cannot map owners,
- * these are the ids that all such sandboxes share. Users given as a number are left out if the map would have too many ids.
+ * Returns the map of the sandbox's user ids to ids of the host. The result is `sharedIds` if the host or one of the sandbox's
+ * volumes cannot map owners. If the map would have too many ids, users given as a number are left out.
  */
 const idsOf = (
   { mapsOwners, images, volumes: store }: Machine,

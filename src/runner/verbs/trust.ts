@@ -22,8 +22,8 @@ const lists = [
   '/etc/ssl/cert.pem',
 ]
 /**
- * Directories of additional authorities, on Debian and Alpine, Fedora, SUSE. A tool of the distribution copies from them when it
- * makes a file of `lists` again.
+ * Directories of additional authorities, on Debian and Alpine, Fedora, SUSE. When a tool of the distribution rebuilds a file in
+ * `lists`, the tool adds these authorities.
  */
 const additions = ['/usr/local/share/ca-certificates', '/etc/pki/ca-trust/source/anchors', '/etc/pki/trust/anchors']
 
@@ -63,7 +63,7 @@ const place = async (files: Files, authority: string): Promise<void> => {
   const found: string[] = []
   for (const path of lists) {
     const before = (await readFile(files, path))?.replaceAll(ours, '')
-    // No program uses a file without certificates: the program would trust no server.
+    // Skip a file without certificates: a program that used this file would trust no server.
     if (before === undefined || !before.includes('BEGIN')) continue
     found.push(before)
     await writeFile(files, path, `${before}${before.endsWith('\n') ? '' : '\n'}${block}`)

@@ -86,14 +86,15 @@ export class SharedDirectory {
   }
 
   /**
-   * Removes a volume. The rename makes it complete or gone, even if the runner is killed. A missing volume is no error, and several
-   * hosts may remove it at once.
+   * Removes a volume. The rename removes the whole volume at once, even if the runner is then killed. A missing volume is no error,
+   * and several hosts may remove a volume at once.
    */
   async remove(volumeId: string): Promise<void> {
     const going = this.pathOf(`${leaving}${volumeId}`)
     if (await this.exists(volumeId)) await succeeds(['mv', '-T', '--', this.pathOf(volumeId), going])
     await runCommand(['rm', '-rf', '--', going], { timeoutMs: removeTimeoutMs })
-    // `mv` fails if an interrupted removal has left `going`. `rm` has now removed that, and the caller must try again.
+    // `mv` fails if an interrupted removal has left the directory `going`. `rm` has now removed `going`, so the caller must try
+    // again.
     if (await this.exists(volumeId)) throw new VolumeUnavailable('The volume could not be removed.')
   }
 

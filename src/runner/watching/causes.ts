@@ -9,8 +9,9 @@ import { kernelWordOf } from './kernel-log.ts'
 const limit = (memoryGiB: number) => `(limit ${memoryGiB} GiB)`
 
 /**
- * Finds out why a sandbox ended. Its own programs cannot kill PID 1: the kernel drops their signals. The system call filter does
- * not let them set a limit of CPU time for PID 1, at which the kernel would kill it.
+ * Finds out why a sandbox ended. An unknown cause is outside the sandbox, because its own programs cannot kill PID 1. The kernel
+ * drops their signals. The system call filter lets them set no CPU time limit for PID 1. At this limit, the kernel would kill PID
+ * 1.
  */
 export const causeOfEnd = async (machine: Machine, memoryGiB: number, run: Run | undefined): Promise<Cause> => {
   if (run === undefined || run.bootId !== machine.bootId) return { detail: 'The machine was restarted.' }
