@@ -25,7 +25,9 @@ export const environmentOf = ({ assignment }: EnvironmentSource, envs: Record<st
   return { ...environment, ...envs }
 }
 
-/** Returns the variables of the image and of `identityOf`. Variables that the sandbox sets or unsets are the caller's affair. */
+/**
+ * Returns the image's variables, and the variables that identify the sandbox. The result ignores what the sandbox sets or unsets.
+ */
 export const inheritedBy = (
   assignment: KnownAssignment,
   ofImage: Readonly<Record<string, string>> = {},

@@ -229,8 +229,8 @@ const write = async (
   try {
     for await (const chunk of contents) {
       for (let at = 0; at < chunk.length && !isAnswered; at += maxPayloadBytes) {
-        // This `await` always ends: the agent reads on even after a refusal. No `Promise.race` with `answer`: each chunk would
-        // leave a handler on `answer` in memory.
+        // This `await` always ends, because the agent reads on even after a refusal. A `Promise.race` with `answer` would leave a
+        // handler in memory for each chunk.
         await connection.sendWhole(kinds.stdin, chunk.subarray(at, at + maxPayloadBytes))
       }
       if (isAnswered) break

@@ -55,7 +55,10 @@ export const kinds = {
   text: 0x8c,
 } as const
 
-/** Kinds of frames that must have a payload. Limits count payload bytes, so a hostile agent could send empty frames without end. */
+/**
+ * Kinds of frames that must have a payload. A hostile agent could send empty frames without end, because limits count only payload
+ * bytes.
+ */
 const bringing: ReadonlySet<number> = new Set([kinds.stdout, kinds.stderr, kinds.text])
 
 /** Throws if a payload is too large, or empty although its kind needs bytes. Call this before memory is allocated. */

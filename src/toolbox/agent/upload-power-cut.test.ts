@@ -53,7 +53,7 @@ suite('uploads that a power cut interrupts', { skip: needsRoot }, () => {
     isWhole((await uploadAndCut(native, { name: 'some/new/file', makeParents: true })).answered)
   })
 
-  test('contents that an upload wrote into an existing file survive a power cut once it was answered', async () => {
+  test('once an upload into an existing file is answered, the new contents survive a power cut', async () => {
     await using native = await NativeAgent.start('release')
     const old = 'what was there before, and longer'
     writeFileSync(join(native.directory, 'old'), old)

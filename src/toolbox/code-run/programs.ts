@@ -115,8 +115,8 @@ const drawsCharts = /\b(?:matplotlib|pylab|seaborn)\b/
 const inPython = (text: string, name: string) => `exec(compile(${text},'<${name}>','exec'),{'__name__':'<${name}>'})`
 
 /**
- * Matches Python code that main.py must run. Imported modules may look for the code's own file, which main.py provides. Python may
- * refuse a `coding` comment on standard input. Other code runs faster without main.py.
+ * Matches Python code that main.py must run. Imported modules may look for the file of the code, which main.py makes. Python may
+ * refuse a `coding` comment in code from standard input. Other code runs faster without main.py.
  */
 const needsMain = /import|__file__|coding[:=]/
 

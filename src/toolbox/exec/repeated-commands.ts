@@ -15,7 +15,7 @@ type RememberedCommand = {
   answer: Promise<Answer>
   bytes: number
   isOver: boolean
-  /** Evicts the answer. Clear it at an earlier eviction: a pending timer keeps the answer in memory. */
+  /** This timer evicts the answer. An earlier eviction must clear the timer, because a pending timer keeps the answer in memory. */
   timer?: NodeJS.Timeout
 }
 

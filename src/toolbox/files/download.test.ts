@@ -115,7 +115,7 @@ suite('POST /files/bulk-download', () => {
     const stream = Readable.from([Buffer.from('x')])
     const files = { read: async () => ({ length: 1, stream }) } as unknown as Files
     const reply = { header: () => reply } as unknown as FastifyReply
-    // Nobody reads this answer, and its stream buffers less than 200,000 bytes, so it stops before the file itself.
+    // Nobody reads this answer. The file's long name fills the answer's buffer, so no contents of the file are sent.
     const answer = bulkDownload(files, ['x'.repeat(200_000)], {} as FastifyRequest, reply)
     await once(answer, 'readable')
     await once(answer.destroy(), 'close')

@@ -54,7 +54,7 @@ export const find = async (
     throw aboutPath('invalid_file_path', path, 'This is neither a regular file nor a directory.')
   }
   const matches: Match[] = []
-  // `grep` ends a file name with NUL, because a name may contain a line break, and a matching line with a line break.
+  // `grep` ends a file name with NUL, because the name may contain a line break. `grep` ends a matching line with a line break.
   const records = new Records([0, 0x0a], recordBytes)
   let file: string | undefined
   let bytes = 0

@@ -79,7 +79,7 @@ suite('paths that are not ordinary files', () => {
     symlinkSync('circle', room.at('circle'))
     symlinkSync('nowhere', room.at('dangling'))
     symlinkSync('a', room.at('to-a'))
-    // The kernel resolves `..` after a link to the parent of the link's target. If Alcove removed `to-b/..` from the text, it would
+    // The kernel first follows the link `to-b`, and then goes up with `..`. If Alcove removed `to-b/..` from the path, Alcove would
     // not find this file.
     assert.equal((await room.get('/download', { path: `${room.directory}/to-b/../file` })).text, 'found')
     assert.equal((await room.get('/download', { path: `${room.at('to-a')}/file` })).text, 'found')

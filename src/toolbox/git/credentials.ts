@@ -28,8 +28,8 @@ export const originOf = (url: string): string | undefined => {
 }
 
 /**
- * Options that set a credential helper for these hosts only: a redirect or a submodule may lead to others. The empty helper
- * disables the sandbox's own helpers, of which `store` could save the credentials in a file.
+ * Options that set a credential helper for these hosts only. A redirect or a submodule may lead to other hosts. The empty helper
+ * disables the sandbox's own helpers. The helper `store` could save the credentials in a file.
  */
 export const optionsFor = (credentials: Credentials | undefined, urls: readonly string[]): GitOptions => {
   const origins = new Set(urls.map(originOf).filter((origin) => origin !== undefined))

@@ -120,7 +120,9 @@ export const recordsOf = (stdout: Buffer, end: '\0' | '\n', encoding: BufferEnco
   return records
 }
 
-/** Passes file names to git through standard input. No list is too long, and git takes no name for an option or a pattern. */
+/**
+ * Passes file names to git through standard input, so that no list is too long. Git never takes a name for an option or a pattern.
+ */
 export const fileList = (files: readonly string[]) => ({
   args: ['--pathspec-from-file=-', '--pathspec-file-nul'],
   options: { stdin: files.join('\0'), env: { GIT_LITERAL_PATHSPECS: '1' } },

@@ -70,8 +70,8 @@ const flatten = (result: unknown, uri: string): LspSymbol[] =>
 const uriBytes = 32 * 1024 * 1024
 
 /**
- * Returns the symbols as a flat list, nested ones after their container. `uri`: the document of symbols that name none. Throws a
- * 422 if the copies of `uri` exceed `uriBytes`.
+ * Returns the symbols as a flat list, in which nested symbols follow their container. A symbol without a document gets `uri`.
+ * Throws a 422 if all copies of `uri` together exceed `uriBytes`.
  */
 export const symbolsOf = (result: unknown, uri = ''): LspSymbol[] => {
   const symbols = flatten(result, uri)

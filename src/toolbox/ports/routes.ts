@@ -25,7 +25,7 @@ const listPorts = async (sandbox: ToolboxSandbox, reply: FastifyReply) => {
     user: sandbox.assignment.user,
     mergeOutput: true,
   }
-  // Without IPv6, `cat` prints an error in place of the second table. `listeningPorts` ignores it.
+  // Without IPv6, `cat` prints an error in place of the table `tcp6`. `listeningPorts` ignores this error.
   await runToEnd(sandbox.agent, spec, deadline, (data) => output.add(data)).catch((error) => {
     if (!(error instanceof StartFailed)) throw error
     throw callersFault(error, spec) ?? new Problem('unprocessable', 'This sandbox has no program that could tell.')

@@ -56,8 +56,8 @@ class Client {
     const { job, record } = this.#pty
     const begin = record.lazyStart ? startMark.length : 0
     const first = Math.max(begin, job.startOffset, job.endOffset - scrollbackBytes)
-    // When its first client connects, a shell with `lazyStart` prints `startMark` before all other output. Clients get only what
-    // comes after it. If it is not printed yet, `markLeft` bytes are skipped.
+    // A shell with `lazyStart` prints `startMark` when its first client connects, before all other output. Clients do not get this
+    // mark. If the mark is not printed yet, its bytes are skipped later: `markLeft` counts them.
     const from = Math.min(first, job.endOffset)
     let isCut = from > begin
     let markLeft = first - from
@@ -111,7 +111,10 @@ class Client {
     return signal === null ? undefined : (await lookBack(this.#sandbox, [ran]))(ran)
   }
 
-  /** Whether output is missing because this client reads too slowly. Otherwise the agent could not store it on a full disk. */
+  /**
+   * Returns true if output was lost because this client reads too slowly. The other cause is a full disk, on which the agent could
+   * not store output.
+   */
   async #isTooSlow({ offset, lostBytes }: JobEvent & { type: 'truncated' }): Promise<boolean> {
     const now = (await this.#sandbox.agent.jobs.list()).find(({ id }) => id === this.#pty.job.id)
     if (now !== undefined && now.startOffset > offset) {

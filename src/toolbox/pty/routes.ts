@@ -20,8 +20,8 @@ import { exitControl, readEnvs } from './subprotocols.ts'
 const outcomes = new WeakMap<IncomingMessage, { pty: Pty } | { error: unknown }>()
 
 /**
- * Creates the terminal before the WebSocket upgrade, so that lists show it once the client is connected. Clients show no error in
- * place of the upgrade, so a failure is sent over the WebSocket.
+ * Creates the terminal before the WebSocket upgrade, so that a connected client finds the terminal in lists. A failure is sent over
+ * the WebSocket, because clients show no HTTP error of a refused upgrade.
  */
 const makeBefore = async (request: IncomingMessage, make: () => Promise<Pty>): Promise<void> => {
   try {

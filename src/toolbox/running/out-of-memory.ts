@@ -34,7 +34,7 @@ export const watchMemory = (sandbox: Sandbox) => {
     const until = Date.now()
     if (exitCode === 0 && until - from < fastMs) return undefined
     const { spans } = await killsOf(sandbox)
-    // Use the present time as the end: the runner may record a kill a moment after it happened.
+    // Look for kills until now: the runner may record a kill a moment after it happened.
     return wasBetween(spans, from, Date.now()) ? shortageOf(sandbox) : undefined
   }
 }
@@ -42,8 +42,8 @@ export const watchMemory = (sandbox: Sandbox) => {
 type Ran = { createdAt: Date; endedAt: Date | null }
 
 /**
- * Returns a function that tells whether the sandbox ran out of memory during a command, for which `watchMemory` was not called.
- * The time of a kill may be wrong by 2 s, so the function may also report a kill just before or after the command.
+ * Returns a function that tells whether the sandbox ran out of memory during a command. Use it for a command without `watchMemory`.
+ * The time of a kill may be wrong by 2 s. So a kill just before or after the command may count, too.
  */
 export const lookBack = async (
   sandbox: Sandbox,

@@ -13,8 +13,8 @@ const inJsonAtMost = 2
 const sureBytes = 64 * 1024
 
 /**
- * Memory for outputs beyond `sureBytes`: 512 MiB, which all owners share. An owner may use at most as much as it leaves free, so
- * one owner alone gets 256 MiB.
+ * Memory for outputs beyond `sureBytes`: 512 MiB, which all owners share. An owner may use at most as much memory as then stays
+ * free. So a single owner gets half of the memory: 256 MiB.
  */
 const shared = new Budget({ all: 512 * 1024 * 1024, ofFree: 1 })
 
@@ -72,7 +72,9 @@ export class BoundedOutput {
     this.#end.add(data.subarray(bytes))
   }
 
-  /** Drops the bytes of an incomplete character at the end of the stored text. Call this before output is left out. */
+  /**
+   * Drops the bytes of an incomplete character at the end of the stored text. Call this if the next piece of the output is missing.
+   */
   dropCutCharacter(): void {
     if (this.#end === undefined) this.#length = wholeCharacters(this.#block.subarray(0, this.#length))
   }

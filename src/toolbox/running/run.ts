@@ -35,7 +35,7 @@ const end = (command: RunningCommand) => {
   command.close()
 }
 
-/** Starts a command. If it starts only after the deadline, it is killed. Throws StartFailed, or the deadline's reason. */
+/** Starts a command. A command that starts only after the deadline is killed. Throws StartFailed, or the Problem for the caller. */
 export const startWithin = (agent: Agent, spec: CommandSpec, deadline: Deadline): Promise<RunningCommand> => {
   const starting = span('agent exec', {}, () => agent.exec(spec, deadline.signal))
   return beforeDeadline(starting, deadline).catch((error) => {
@@ -47,8 +47,8 @@ export const startWithin = (agent: Agent, spec: CommandSpec, deadline: Deadline)
 type TakeOutput = (data: Buffer, stream: Output['stream']) => void
 
 /**
- * Passes all output of the command to `take`, and returns its end. At the deadline calls `stop`, which kills the command by
- * default, and throws the Problem for the caller. `take` may get output until the command has ended.
+ * Passes all output of the command to `take`, and returns how the command ended. At the deadline, calls `stop` and throws the
+ * Problem for the caller. By default, `stop` kills the command. Until the command ends, `take` may still get output.
  */
 export const followToEnd = async (
   command: RunningCommand,

@@ -49,8 +49,8 @@ export class NativeAgent {
   static async start(kind: keyof typeof binaries = 'sanitized'): Promise<NativeAgent> {
     const binary = build(kind)
     const directory = mkdtempSync(join(tmpdir(), 'alcove-agent-'))
-    // `server.close()` deletes the path at which the server was bound. The rename keeps the socket, which the agent has inherited,
-    // at agent.sock.
+    // `server.close()` deletes the path at which the server was bound. So `renameSync` first moves the socket to agent.sock, where
+    // the agent keeps using it.
     const server = createServer()
     server.listen({ path: join(directory, 'bound.sock'), backlog: 1024 })
     await once(server, 'listening')
