@@ -67,8 +67,8 @@ export class Peer {
   }
 
   /**
-   * Begins to count the bytes that wait in a new channel. Returns false if it cut the connection, because the client allows only
-   * small packets.
+   * Begins to count the bytes that wait in a new channel. If the client allows only small packets, cuts the connection and returns
+   * false.
    */
   watch(channel: ServerChannel): boolean {
     const { outgoing } = channel as unknown as { outgoing: { packetSize: number } }

@@ -1,5 +1,5 @@
-// Asks control whether SSH tokens are valid. Open connections with one token share an answer for a second. A sign-in shares only a
-// question that is not answered yet.
+// Asks control whether SSH tokens are valid. Open connections with one token share an answer for a second. A sign-in uses no
+// earlier answer, but joins a question that control has not answered yet.
 import { hash } from 'node:crypto'
 import { Pool } from 'undici'
 import { readWhole } from '#src/kit/read-whole.ts'
