@@ -196,7 +196,7 @@ export const readSecret = (
     } finally {
       unlinkSync(draft)
     }
-    // The secret must be on the disk before its use: a power failure must not lose the key to data on another machine.
+    // The secret must be on the disk before its use. A power failure must not lose a key that data on another machine needs.
     for (const directory of [data.secrets, dirname(data.secrets)]) syncPathNow(directory)
   }
   return { value: readFileSync(path, 'utf8').trim(), isNew }

@@ -33,7 +33,10 @@ suite('a runner that has joined', { skip: process.getuid?.() === 0 ? false : 'ne
     return await readStatus(data.path)
   }
 
-  /** Starts the joined runner. `refuse`: the server refuses its key as soon as it serves. `stop`: it is asked to stop then. */
+  /**
+   * Starts the joined runner. `refuse`: once the runner serves, the server refuses the runner's key. `stop`: once the runner
+   * serves, it is asked to stop.
+   */
   const start = (then: { refuse?: true; stop?: true }) => {
     const said: string[] = []
     let starts = 0

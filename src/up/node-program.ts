@@ -1,4 +1,4 @@
-// Starts a program of Alcove as a child process of `up`. The child reports on an IPC channel that it serves.
+// Starts a program of Alcove as a child process of `up`. The child tells `up` on an IPC channel when it is ready to serve.
 import { spawn } from 'node:child_process'
 import type { Progress } from '#src/wire/runner-link.ts'
 import type { BoundedLog } from './bounded-log.ts'

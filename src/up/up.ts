@@ -228,8 +228,8 @@ const startPrograms = ({ data, config, options, display, addresses, dashboard, f
 
   const stop = async () => {
     const ends = [own?.renewal[Symbol.asyncDispose](), ...workers.map((program) => program.stop(graceMs))]
-    // PostgreSQL stops last, so that control can finish its writes. If the others take too long, it is asked to stop before they
-    // have ended, so that it can still stop cleanly.
+    // PostgreSQL stops last, so that control can finish its writes. If the other programs take too long, PostgreSQL stops before
+    // they have ended. So PostgreSQL still has time for a clean stop.
     await Promise.race([Promise.all(ends), pause(graceMs - 1000, undefined, { ref: false })])
     await Promise.all([...ends, postgres?.stop(1500)])
     if (all.every((program) => program.state.pid === 0)) rmSync(data.stateFile, { force: true })
