@@ -60,8 +60,8 @@ export type Access = {
   /** True if visitors with a browser get a warning page before the preview. */
   warnsVisitors: boolean
   /**
-   * The name in the header `Host` for the server inside the sandbox: many development servers refuse all others. The preview's port
-   * is added. Absent: the preview's own host name.
+   * The name in the header `Host` for the server inside the sandbox. Many development servers refuse all names except `localhost`.
+   * The preview's port is added. Absent: the header has the preview's own host name.
    */
   hostInside?: 'localhost'
 }

@@ -16,7 +16,7 @@ export type UploadQuestion = { accessKey: string; sessionToken: string }
 
 /** The body of control's answer 200 to valid credentials of an upload. Expired ones get a 410, unknown or revoked ones a 401. */
 export type UploadAccess = {
-  /** The only organization whose contexts the credentials may read and write. */
+  /** The only organization whose contexts the upload's credentials may read and write. */
   organizationId: string
   /** The secret with which calls of the upload must be signed. */
   secret: string

@@ -6,9 +6,9 @@ export type MeterReading = {
   /** Percentage of the processors that the sandbox may use: 100 means all of them. */
   cpuUsedPct: number
   memTotal: number
-  /** Memory of the sandbox without the file cache. The kernel cannot take it back for other uses. */
+  /** Memory of the sandbox without the file cache. The kernel cannot take this memory back for other uses. */
   memUsed: number
-  /** Memory of the sandbox's file cache. The kernel can take it back for other uses. */
+  /** Memory of the sandbox's file cache. The kernel can take this memory back for other uses. */
   memCache: number
   diskTotal: number
   /** Disk space in use. Absent if the host does not measure it. */

@@ -1,6 +1,6 @@
-// Messages between control and a runner. The runner gets the desired states of its sandboxes from `GET /sandbox/for-runner` and
-// reports with `PUT /sandbox/{id}/state`. The link, a WebSocket to `/runners/link`, carries the same messages sooner. Messages may
-// arrive twice or late, so receivers ignore those with an older `generation` than the one they know.
+// Messages between control and a runner. The runner gets the desired states of its sandboxes from `GET /sandbox/for-runner`. The
+// runner reports with `PUT /sandbox/{id}/state`. The link, a WebSocket to `/runners/link`, carries the same messages sooner.
+// Messages may arrive twice or late, so a receiver ignores a message with an outdated `generation`.
 import type { GateOfHost } from './hosts.ts'
 import type { ImageStorage } from './image-storage.ts'
 import type { MeterSample } from './meter-reading.ts'
@@ -248,7 +248,7 @@ export type ImageReport = {
   /** Present if the runner has put the image into the store: the hash of its manifest. */
   stored?: {
     sha256: string
-    /** The base below the image's disk, which is in the store too. Absent: every host of the region has it. */
+    /** The base below the image's disk. The store has this base, too. Absent: every host of the region has the base. */
     base?: string
   }
 }

@@ -45,8 +45,8 @@ export const trustFiles = {
 } as const
 
 /**
- * Environment variables that name a file with certificate authorities. Programs that add the file to their own authorities get a
- * file with one authority. Programs that trust nothing else get a file with all.
+ * Environment variables that name a file with certificate authorities. Some programs add the file to their own authorities, and get
+ * only the organization's authority. Other programs trust only the file, and get all authorities.
  */
 export const trustVariables: Readonly<Record<string, string>> = {
   NODE_EXTRA_CA_CERTS: trustFiles.authority,

@@ -44,7 +44,8 @@ export const streamNumbers = { stdout: 1, stderr: 2 } as const
 /** Maximum bytes of input sent but not yet accepted, for a command and for each direction of a port's connection. */
 export const inputWindowBytes = 256 * 1024
 
-/** Maximum number of variables of one command, and maximum number of bytes of all their names and values together. */
+/** Maximum number of environment variables of one command. */
 export const mostVariables = 64
+/** Maximum number of bytes of all names and values of a command's variables together. */
 export const variableBytes = 32 * 1024
 export const mostCommandBytes = 256 * 1024
