@@ -111,8 +111,8 @@ suite('what each part of the code may import, and which database tables it may w
       'src/runner/copying/copier.ts: AgentRefused of agent/agent.ts',
       'src/runner/copying/copier.ts: unpackRecord of agent/agent.ts',
       'src/runner/copying/sandbox-source.ts: AgentRefused of agent/agent.ts',
-      // `agentAt` makes a client for all calls. machine/machine.ts and building/workplace.ts pass it on without sessions, terminals
-      // and tunnels.
+      // `agentAt` makes a client for all calls to an agent. machine/machine.ts and building/workplace.ts pass the client on, but
+      // without its sessions, terminals and tunnels.
       'src/runner/main.ts: agentAt of agent/agent.ts',
       'src/runner/verbs/entrypoint.ts: startEntrypoint of agent/entrypoint.ts',
       'src/runner/verbs/trust.ts: AgentRefused of agent/agent.ts',
@@ -182,7 +182,7 @@ suite('what each part of the code may import, and which database tables it may w
     assert.deepEqual([...known].sort(), Object.keys(writers).sort())
     assert.deepEqual(
       writing.filter(({ table }) => table === '${').map(({ file }) => file),
-      // `${`: the SQL has a variable in place of the table's name. In `history.ts`, the callers give the name.
+      // The entry `${` means that a variable names the table in the SQL. In `history.ts`, the callers give the name.
       ['src/control/storage/history.ts'],
     )
     const foreign = writing.filter(({ file, table }) => table !== '${' && writers[table] !== roomOf(file))

@@ -65,7 +65,7 @@ const statements =
  */
 const deletions = /\bdelete(?:Old|Beyond)\(\s*\w+,\s*'([a-z_]+)'/g
 
-/** Returns the tables that the SQL in a source file writes, or `${` for a table that a variable names. */
+/** Returns the tables that the SQL in a source file writes. If a variable names a table, the result has the entry `${`. */
 export const tablesWrittenBy = (file: string, known: ReadonlySet<string>): string[] => {
   const text = withoutComments(textOf(file))
   const named = [...text.matchAll(statements), ...text.matchAll(deletions)].map(([, name]) => name!.replace('"', ''))

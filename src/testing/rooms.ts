@@ -47,8 +47,7 @@ export const rooms: Record<string, readonly string[]> = {
     'access',
     'configuration',
     'dashboard',
-    // First the folders that the folders of the verbs (create, start, stop, …) import, such as quotas. Then the folders
-    // of the verbs.
+    // First come folders that the verbs (create, start, stop, …) import, such as `quotas`. Then come the folders of the verbs.
     'quotas',
     'snapshots',
     'object-storage',
