@@ -5,13 +5,15 @@ import type { TestControl } from './harness.ts'
 const longestMs = 10_000
 
 type Before = ({ reading: string } | { writing: string }) & {
-  /** A text that only the SQL of `act` contains. Without it, a statement of a periodic task might be taken for that of `act`. */
+  /**
+   * A text that only the SQL of the tested operation contains. Without this text, the SQL of a periodic task might be taken for it.
+   */
   statement?: string
 }
 
 /**
- * Starts `act`. A lock stops `act` at its first statement that reads or writes the table, as `before` says. Runs `meanwhile`, and
- * then lets `act` continue.
+ * Starts the operation `act`. A lock stops `act` when it first reads or writes a table, as `before` says. Then runs `meanwhile`,
+ * and lets `act` continue.
  */
 export const inBetween = async <T>(
   { database }: Pick<TestControl, 'database'>,

@@ -25,8 +25,8 @@ export type Kills = {
 }
 
 /**
- * When a round kills control. `held`: between the commit of an event and its webhook message, because the test holds a lock that
- * sending needs. A number: this many ms after the test has seen the commit, before, during or after the sending.
+ * When a round kills control. `held`: after the commit of an event, while a lock of the test delays the webhook message. A number:
+ * this many ms after the test has seen the commit. The kill then comes before, during or after the sending.
  */
 export type Moment = 'held' | number
 

@@ -85,7 +85,7 @@ export const startUploads = async (
     port: gate.port,
     contexts,
     time,
-    /** Returns an S3 client with the settings of the SDK's client. */
+    /** Returns an S3 client with the settings of the client in the public SDK. */
     client: (accessKey = 'ALCVOURS', more: { secret?: string; token?: string } = {}) =>
       new S3Client({
         region: contextRegion,

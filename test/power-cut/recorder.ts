@@ -57,8 +57,8 @@ export class Recorder {
   }
 
   /**
-   * Records that the code reports finished work to its caller. If the code runs in another process, its writes to sockets are
-   * recorded instead.
+   * Records that the tested code reports finished work to its caller. If the code runs in another process, its writes to sockets
+   * count as reports instead.
    */
   mark() {
     writeSync(this.#marks, '.')

@@ -136,8 +136,8 @@ const concerns = (operation: Operation, directory: string): boolean =>
 export type Cut = { told: number; fate: Fate; remains: Map<string, Buffer | undefined>; after: string }
 
 /**
- * Returns all possible power cuts: before the first operation and after each one that concerns `directory`, for every fate of
- * unsynced changes. `told`: how many times the code had reported finished work by then.
+ * Returns all possible power cuts: before the first operation, and after each operation that concerns `directory`. Each cut comes
+ * with every fate of unsynced changes. `told`: how many times the tested code had reported finished work before the cut.
  */
 export function* cutsOf(operations: readonly Operation[], directory: string, disk = new Disk()): Generator<Cut> {
   let told = 0

@@ -38,8 +38,8 @@ const makeCertificate = () => {
 }
 
 /**
- * Starts a TLS proxy for every host name. `foreign` answers with a page that shows the URL of the query parameter `frame` in a
- * frame. All other calls go to the gate.
+ * Starts a TLS proxy for every host name. The host `foreign` answers with a page that has a frame. The query parameter `frame`
+ * gives the URL in the frame. All other calls go to the gate.
  */
 const startTls = async (proxy: URL) => {
   const server = createServer(makeCertificate())

@@ -140,7 +140,7 @@ suite('the guide on development servers', () => {
 
   const hostOf = (name: Name) => `${servers[name].port}-${sandbox.id}.sandboxes.example.net`
   const gate = () => new URL(sandbox.toolboxProxyUrl)
-  /** Returns the headers of a call by a development server's page, as a reverse proxy with TLS sends them to the gate. */
+  /** Returns the headers that a reverse proxy with TLS sends to the gate. A page of the development server makes the call. */
   const headersFor = (name: Name) => ({
     host: hostOf(name),
     origin: `https://${hostOf(name)}`,

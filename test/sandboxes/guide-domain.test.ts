@@ -1,5 +1,5 @@
-// Tests docs/guides/domain.md, on previews under a domain. Runs both of its reverse proxies, with its configuration, in front of a
-// server with its variables.
+// Tests docs/guides/domain.md, on previews under a domain. Runs both reverse proxies of the guide, with the guide's configuration.
+// The server behind them has the guide's variables.
 import assert from 'node:assert/strict'
 import { once } from 'node:events'
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
@@ -111,7 +111,8 @@ suite('the guide on previews behind a domain', () => {
           const slow = await proxy.call({ ...preview, path: '/slow' })
           const pieces = slow.setEncoding('utf8')[Symbol.asyncIterator]()
           assert.equal((await pieces.next()).value, 'first')
-          // The server sends the last piece only after this call, so the proxy has not held the first piece back for it.
+          // The server sends the last piece only after this call. So the first piece passed the proxy without waiting for the last
+          // piece.
           ;(await proxy.call({ ...preview, path: '/go' })).resume()
           assert.equal((await pieces.next()).value, 'last')
 

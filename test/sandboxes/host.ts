@@ -39,7 +39,7 @@ const namedAfterSandboxes = (directory: string, depth: number): string[] => {
   })
 }
 
-/** Lists this server's network namespaces with processes. The server keeps the others ready for later sandboxes. */
+/** Lists this server's network namespaces in which processes run. Namespaces without processes are ready for later sandboxes. */
 const usedNetworks = ({ instance }: DataDirectory): string[] => {
   const inUse = new Set<string>()
   for (const pid of readdirSync('/proc').filter((name) => /^\d+$/.test(name))) {

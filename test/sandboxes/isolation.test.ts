@@ -91,8 +91,8 @@ suite('isolation of a sandbox', () => {
     const mounts = await root.run('cat /proc/self/mountinfo')
     for (const path of [alcove.data, '/work/main', '/root/.npm']) {
       assert.notEqual((await root.try(`test -e ${path}`)).exitCode, 0, path)
-      // Index 4 in /proc/self/mountinfo is the mount point, which must not be this path of the host. Another value may contain the
-      // path: the root of the mount.
+      // At index 4, mountinfo has the mount point, which must not be this path of the host. At index 3, mountinfo has the root of
+      // the mount, which may contain the path.
       assert.ok(!mounts.split('\n').some((line) => line.split(' ')[4] === path), path)
     }
     assert.notEqual((await root.try('ls /proc/1/root/')).exitCode, 0)

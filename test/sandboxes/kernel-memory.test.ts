@@ -1,6 +1,6 @@
 // A sandbox can fill the host's memory with kernel objects that are neither limited nor counted. The runner must notice this and
 // end only that sandbox. The tests measure the whole host's memory, so no other test may run meanwhile. kernel-objects.test.ts
-// tests all other objects.
+// tests the kernel objects that are limited or counted.
 import assert from 'node:assert/strict'
 import { chmodSync } from 'node:fs'
 import { join } from 'node:path'

@@ -12,7 +12,7 @@ const secret = 'of the host'
 
 suite('links in the file system of a sandbox', () => {
   let alcove: Platform
-  /** A directory of the host to which everybody may write. In the sandbox, its path is missing or the sandbox's own. */
+  /** A directory of the host to which everybody may write. A sandbox has no such path, or its own directory there. */
   let host: string
   before(async () => {
     alcove = await platform()
@@ -126,7 +126,8 @@ suite('links in the file system of a sandbox', () => {
         await box.try(`rm -rf way; ln -s ${host}/canary way`)
         for (const [name, perform] of callsOn(box, '.', 'way').slice(0, -1)) await check(name, await perform())
         assert.deepEqual(onHost(), before)
-        // On a path that the sandbox has too, the calls must succeed with its own files. So a toolbox that refuses all links fails.
+        // If the sandbox has the same path, the calls must succeed with the sandbox's own files. So a toolbox that refuses all
+        // links fails.
         if (isThere && what === 'an absolute one')
           assert.deepEqual(
             [statuses['list'], statuses['download'], statuses['upload'], statuses['move out']],

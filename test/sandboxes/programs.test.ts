@@ -85,8 +85,8 @@ suite('the programs of a running server', () => {
         `for path in ${places.join(' ')}; do test ! -e $path || echo $path; done`,
       )
       assert.equal(found, '', each.name)
-      // Checks that `runInside` works: every program must see `/usr/bin`. If `runInside` did not work, the check above would pass
-      // without looking for anything.
+      // Every program must see `/usr/bin`, which shows that `runInside` works. If `runInside` failed, the check of `places` above
+      // would find nothing and pass.
       assert.equal(runInside(each, uid(each), 'test -e /usr/bin && id -u'), `${uid(each)}`, each.name)
     }
   })

@@ -143,7 +143,7 @@ suite('a program that uses the SDK', () => {
       child.stdout.on('data', (data) => {
         printed += data
       })
-      // Without an answer on the WebSocket for events, timers of the SDK would keep the script running for 180 s.
+      // The SDK opens a WebSocket for events. Without an answer there, its timers would keep the script running for 180 s.
       const late = setTimeout(() => child.kill('SIGKILL'), 90_000)
       const code = await new Promise((resolve) => child.on('exit', resolve))
       clearTimeout(late)

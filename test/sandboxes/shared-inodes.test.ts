@@ -80,7 +80,8 @@ suite('separation of the files and devices of two sandboxes', () => {
     await other.run(`for each in ${touched.join(' ')}; do head -c1 $each | wc -c; done`)
     await using third = await createBox(alcove, { user: 'root' })
     await third.run('true')
-    // Cause an event in the watching sandbox itself. inotify keeps the order, so events of the other sandbox would come first.
+    // Cause an event in the watching sandbox itself. inotify keeps the order, so earlier events of the other sandbox arrive before
+    // it.
     await one.run(`head -c1 ${mine} | wc -c`)
     await until('its own event', async () => (await one.run('cat /tmp/seen')).includes(mine))
     const seen = new Set((await one.run('cat /tmp/seen; kill $(cat /tmp/pid)')).split('\n'))

@@ -210,8 +210,8 @@ print(p.wait())`
       execFileSync('nsenter', [...inside, `echo ${client - below} >/proc/sys/kernel/ns_last_pid`])
       await box.toolbox('POST', '/process/session', { sessionId: 'reused' })
       const { body } = await box.toolbox('POST', '/process/session/reused/exec', { command: 'echo $$' })
-      // Delete the session, and so kill what its shell has started. Even if the shell got the pid of the ended sudo, the background
-      // command must still run.
+      // Delete the session, which kills what its shell has started. The background command must survive, even if this shell got the
+      // pid of the ended sudo.
       await box.toolbox('DELETE', '/process/session/reused')
       return Number(body['stdout'] ?? body['output']) === client
     })
@@ -343,9 +343,9 @@ for _ in range(300):
     s = knock(); send(s, 0, bytes(changed), [null] * 3); s.close()
 print(sorted(results))
 s = knock(); send(s, 0, good, [null] * 3); print(s.recv(2), s.recv(2))`)
-    // The first line: different answers to the malformed and incomplete requests above. Code 7 refuses a request. Code 3
-    // (`SUDO_STARTED`) accepts an unusable working directory, because the command may not need it. The second line: the answers to
-    // a correct request.
+    // The first line has the answers to the malformed and incomplete requests above. Code 7 refuses a request. Code 3
+    // (`SUDO_STARTED`) accepts an unusable working directory, because the command may not need it. The second line has the answers
+    // to a correct request.
     assert.equal(said, "[b'\\x03\\x00', b'\\x07\\x03']\nb'\\x03\\x00' b'\\x05\\x00'")
     assert.equal(await box.run('sudo whoami'), 'root')
   })

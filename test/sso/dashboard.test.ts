@@ -1,5 +1,5 @@
-// Tests single sign-on in a real browser. A user with an account of the same e-mail address signs in through the organization's
-// identity provider. After one confirmation on the dashboard, the provider alone is enough.
+// Tests single sign-on in a real browser. Alcove and the organization's identity provider know a user by the same e-mail address.
+// The user confirms once on the dashboard. After that, signing in at the provider is enough.
 import assert from 'node:assert/strict'
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
