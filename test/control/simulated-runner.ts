@@ -39,14 +39,9 @@ export type SimulatedRunner = AsyncDisposable & {
   base: string
   /** Every assignment that the runner received, in order, including repeated ones. */
   asked: Assignment[]
-  /**
-   * All image assignments that the runner received, in order. By default, the runner reports nothing about them. The test can call
-   * `say`.
-   */
+  /** All image assignments that the runner received, in order. By default, only the test reports about them: it calls `say`. */
   askedImages: ImageAssignment[]
-  /**
-   * All volumes that the runner was asked to remove, in order. The runner reports nothing about them, but the test can call `say`.
-   */
+  /** All volumes that the runner was asked to remove, in order. Only the test reports about them: it calls `say`. */
   askedVolumes: VolumeAssignment[]
   /** The sandboxes that the runner pretends to have, and their states. */
   has: Map<string, Exclude<Target, 'destroyed'>>

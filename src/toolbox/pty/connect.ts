@@ -57,7 +57,7 @@ class Client {
     const begin = record.lazyStart ? startMark.length : 0
     const first = Math.max(begin, job.startOffset, job.endOffset - scrollbackBytes)
     // A shell with `lazyStart` prints `startMark` when its first client connects, before all other output. Clients do not get this
-    // mark. If the mark is not printed yet, its bytes are skipped later: `markLeft` counts them.
+    // mark. If the mark is not printed yet, `markLeft` counts its bytes, which are skipped later.
     const from = Math.min(first, job.endOffset)
     let isCut = from > begin
     let markLeft = first - from
