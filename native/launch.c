@@ -128,9 +128,8 @@ static void die_with(char **arg) {
   if ((unsigned long long)getppid() != number(arg[0], 10)) refuse("the runner is gone");
 }
 
-// Raises a limit of timers or message queues. The kernel counts these for all sandboxes together, because their user namespaces
-// have one creator. With the usual limit, one sandbox could leave nothing for the others. Without CAP_SYS_RESOURCE, the limit rises
-// only to this process's hard limit.
+// Raises a limit on timers or message queues, which one sandbox could otherwise use up for all. The kernel counts all sandboxes
+// together, because one user creates their user namespaces. Without CAP_SYS_RESOURCE, raises the limit only to the hard limit.
 static void raise_shared_limit(int resource) {
   struct rlimit most = {.rlim_cur = RLIM_INFINITY, .rlim_max = RLIM_INFINITY};
   if (setrlimit(resource, &most) == 0 || getrlimit(resource, &most) < 0) return;
@@ -138,8 +137,8 @@ static void raise_shared_limit(int resource) {
   (void)setrlimit(resource, &most);
 }
 
-// Makes a host without free memory kill processes of sandboxes before its own. The runtime and the sandbox inherit the score. With
-// CAP_SYS_RESOURCE it becomes a minimum, which processes in the sandbox cannot lower.
+// If the host runs out of memory, the kernel kills processes of sandboxes before the host's own. The runtime and the sandbox
+// inherit this score. If this program has CAP_SYS_RESOURCE, processes in the sandbox cannot lower the score.
 static void stand_first_in_line(void) {
   const char score[] = "200";
   int fd = open("/proc/self/oom_score_adj", O_WRONLY | O_CLOEXEC);

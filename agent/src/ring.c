@@ -83,7 +83,7 @@ static uint64_t beside(const struct ring *ring, uint64_t offset) {
   return (offset < ring->head ? ring->head : ring->capacity) - place_of(ring, offset);
 }
 
-/* Drops the oldest entries of `runs`, except those that describe the stored beginning of the output. */
+/* Drops the oldest runs (bytes of one stream) from the array `runs`. Keeps the runs of the protected beginning of the output. */
 static void drop_runs(struct ring *ring, uint32_t count) {
   uint64_t *first = ring->runs + ring->head_runs;
   ring->run_count -= count;
@@ -148,9 +148,7 @@ static bool store(struct ring *ring, const uint8_t *bytes, size_t size) {
 
 static void count(struct ring *ring, enum origin origin, bool stored, size_t size) {
   if (!begin_run(ring, stored ? origin : LOST)) {
-    /*
-     * Without memory for another entry of `runs`, stored bytes can no longer be assigned to stdout or stderr, so they are lost.
-     */
+    /* Without memory for a new entry of the array `runs`, nobody could tell stdout from stderr. So all stored output is dropped. */
     ring->start = ring->end + size;
     ring->run_count = ring->head_runs = 0;
     ring->head_end = 0;

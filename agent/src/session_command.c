@@ -65,8 +65,8 @@ static void on_eased(struct record *record) {
 }
 
 /*
- * Slows down a command that writes faster than a follower reads, because it would overwrite unread output. This still allows tens
- * of megabytes per second.
+ * Slows down a command while a follower reads too slowly, so that new output does not overwrite unread output. The command can
+ * still write tens of megabytes per second.
  */
 static void pace(struct session_command *command, uint64_t size) {
   if (!record_is_pressed(&command->record)) return;
