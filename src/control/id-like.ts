@@ -21,7 +21,7 @@ const bare = (text: string) =>
 
 const isHex = (text: string) => /^[0-9a-f]{32}$/.test(text)
 
-/** Letters that look alike, after the letter or digit that they look like. The first six lines are for hexadecimal digits. */
+/** Each entry: a letter or digit, a colon, and other letters that look alike. The first six lines are for hexadecimal digits. */
 const lookalikes = [
   '0:oоοօ',
   '1:liіıӏι',

@@ -9,7 +9,9 @@ import { allPermissions } from '../auth/permissions.ts'
 const inMinutes = (app: TestControl, minutes: number) =>
   new Date(app.clock.now().getTime() + minutes * 60_000).toISOString()
 
-/** Makes an API key for the user `owner`. `by`: the key with which the call is made. Default: a key from the start. */
+/**
+ * Makes an API key for the user `owner`. `by`: the API key that authorizes the call. Default: the owner's key in the test database.
+ */
 const make = async (app: TestControl, name: string, { by, expiresAt }: { by?: string; expiresAt?: string } = {}) => {
   const as = by === undefined ? app.as('owner') : app.with(by)
   const { status, body } = await as.post('/api-keys', { name, permissions: allPermissions, expiresAt })

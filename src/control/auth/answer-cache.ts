@@ -21,7 +21,7 @@ export const keepAnswers = <V>(): AnswerCache<V> => {
       const kept = answers.get(question)
       if (kept !== undefined && performance.now() < kept.until) return kept.answer
       const asked = epoch
-      // The second begins before the call of `ask`, because `ask` may read the data at its start.
+      // The time for which the answer is cached begins before `ask`, because `ask` may read the data at its start.
       const until = performance.now() + keepMilliseconds
       const answer = await ask()
       if (asked === epoch) {

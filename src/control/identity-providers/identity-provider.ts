@@ -53,7 +53,10 @@ export const readProvider = (row: IdentityProviderRow): IdentityProvider => ({
   updatedAt: row.updated_at,
 })
 
-/** The purpose for encrypting a provider's client secret. A secret that is copied to another provider's row is unreadable. */
+/**
+ * Returns the text that binds an encrypted client secret to its provider. In another provider's row, a copy of the secret is
+ * unreadable.
+ */
 export const secretPurpose = ({ id }: Pick<IdentityProvider, 'id'>) => `identity-provider:${id}`
 
 /** Returns the provider as the API shows it. Every field is listed by name, so that the secret is never shown. */

@@ -151,7 +151,7 @@ suite('signing in at the embedded issuer', () => {
     assert.ok(replies.every(({ status }) => status === 200 || status === 400))
   })
 
-  test('using an authorization code answers 400 without a PKCE verifier, or with a wrong one or redirect URI', async () => {
+  test('an authorization code with a missing or wrong PKCE verifier, or a wrong redirect URI, answers 400', async () => {
     const { verifier, challenge } = startPkce()
     for (const fields of [
       { code_verifier: startPkce().verifier, redirect_uri: redirect },

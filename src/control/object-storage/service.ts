@@ -11,8 +11,8 @@ export const ContextsInUseShape = Type.Object({
 })
 
 /**
- * Lists the hashes of the uploaded files from which images are built. Runners remove uploaded files that are not listed.
- * In an organization's own region, lists only that organization's files, and runners remove no other organization's.
+ * Lists hashes of uploaded files from which images are built. Runners remove uploaded files that are not listed. For an
+ * organization's own region, lists only that organization's files. There, runners remove no files of other organizations.
  */
 export const listContexts = async (
   { database: { sql } }: Pick<RunningParts, 'database'>,

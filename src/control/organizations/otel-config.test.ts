@@ -89,7 +89,7 @@ suite('GET /organizations/{organizationId}/otel-config', () => {
     assert.equal((await app.as('collector').get('/organizations/no-such/otel-config')).status, 404)
   })
 
-  test('GET /organizations/{organizationId}/otel-config answers 403 to members, 404 to strangers, 401 to a telemetry collector if control lacks its key', async () => {
+  test('GET /organizations/{organizationId}/otel-config answers 403 to members, 404 to strangers, 401 to collectors if no collector key is set', async () => {
     await using app = await startControl({ settings: { collectorKeyHash: undefined } })
     await app.as('owner').put(path, config)
     assert.equal((await app.as('member').get(path)).status, 403)

@@ -82,7 +82,7 @@ suite('rate limits', () => {
     assert.equal((await owner.get('/sandbox')).status, 200)
   })
 
-  test('the list of endpoints with a rate limit of their own names only endpoints that exist', async () => {
+  test('every endpoint for which a rate limit of its own is configured exists', async () => {
     await using app = await startControl()
     const routes = app.app.routes.map(({ method, path }) => `${method} ${path}`)
     assert.deepEqual(

@@ -67,7 +67,7 @@ suite('POST /regions', () => {
     })
   })
 
-  test('POST /regions makes no credential for a service of the region that has no URL', async () => {
+  test('POST /regions makes no credential for a service if the request has no URL for the service', async () => {
     await using app = await startControl()
     for (const body of [
       { name: 'a1' },

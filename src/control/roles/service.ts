@@ -1,5 +1,6 @@
-// Roles: named sets of permissions for members. Nobody can change the global roles. Only an organization's owners change its other
-// roles. The guard requires that their credential has every permission, so nobody can make a role with permissions that they lack.
+// Roles are named sets of permissions for members. Nobody can change the global roles. Only an organization's owners change its
+// other roles. An owner's credential needs every permission for this, which the guard checks. So nobody can give a role permissions
+// that they lack.
 
 import { type ChangeParts, changeAsOwner } from '#src/control/auth/change-membership.ts'
 import { Problem } from '#src/problems.ts'

@@ -5,9 +5,9 @@ import type { RunningParts } from '../running.ts'
 import { silentBefore } from './leases.ts'
 
 /**
- * Returns the regions that control hears now: those where at most half of the runners are silent. Lost runners, and
- * runners that never connected, are not counted. Stores for each region since when control hears it. After a gap longer
- * than `leaseSeconds`, this time starts anew.
+ * Returns the regions in which control hears at least half of the runners now. Does not count lost runners, and runners that never
+ * connected. Stores for each region since when control hears the region. After a gap longer than `leaseSeconds`, this time starts
+ * anew.
  */
 export const hearRegions = async (
   sql: Sql,

@@ -13,8 +13,8 @@ import { findAuthorities, listSecretsById, type Secret } from './store.ts'
 type Row = Pick<SandboxRow, 'id' | 'organization_id' | 'generation' | 'secrets'>
 
 /**
- * Returns the secrets of these sandboxes. Leaves out secrets without hosts, and those that cannot be decrypted: their
- * placeholders stay.
+ * Returns the secrets of these sandboxes, without secrets that have no hosts or cannot be decrypted. In requests, the placeholders
+ * of omitted secrets are not replaced.
  */
 const secretsOf = async (
   { database: { sql }, encryption, log }: Pick<Parts, 'database' | 'encryption' | 'log'>,

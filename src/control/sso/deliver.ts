@@ -23,7 +23,7 @@ const send = (reply: FastifyReply, url: string) => {
 const markSeconds = 60
 
 /**
- * Sets a cookie with a hash of the token, without which the dashboard takes no token from its URL. Otherwise an
+ * Sets a cookie with a hash of the token. The dashboard accepts a token from its URL only with this cookie. Without this check, an
  * attacker could send somebody a URL that signs them in as the attacker. The hash is not secret.
  */
 const markToken = ({ reply, publicUrl }: Delivery, token: string) => {

@@ -96,7 +96,7 @@ suite('the database connections of control', () => {
     }
   })
 
-  test('the database returns counts as numbers and unchanged JSON keys, and stops a query after 15 seconds', async () => {
+  test('the database returns a count as a number, does not rename JSON keys, and stops queries after 15 s', async () => {
     await using opened = await openTestDatabase('empty')
     const { sql } = opened.database
     const [row] = await sql`select count(*) as how_many, '{"some_key":{"other_key":1}}'::jsonb as some_json`

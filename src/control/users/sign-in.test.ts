@@ -102,7 +102,7 @@ suite('a person who signs in for the first time', () => {
 })
 
 suite('an e-mail address that only an organization’s identity provider has verified', () => {
-  test('a new user gets a verified e-mail address even if another user has it, verified only by SSO', async () => {
+  test('a new user with a verified e-mail address takes it from a user for whom only SSO has verified it', async () => {
     await using app = await startControl()
     const squatter = await addPerson(app, { email: 'ADA@example.com', emailVerifiedBy: 'sso' })
     assert.equal(await statusOf(app, { ...ada, email_verified: false }), 403)
@@ -115,7 +115,7 @@ suite('an e-mail address that only an organization’s identity provider has ver
     assert.match(left.email, /^[0-9a-f-]{36}@sso\.invalid$/)
   })
 
-  test('a known user gets a verified e-mail address even if another user has it, verified only by SSO', async () => {
+  test('a known user with a verified e-mail address takes it from a user for whom only SSO has verified it', async () => {
     await using app = await startControl()
     await meOf(app, ada)
     await addPerson(app, { email: 'ada@new.example', emailVerifiedBy: 'sso' })

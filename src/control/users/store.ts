@@ -69,8 +69,8 @@ export const insertUser = async (sql: Sql, user: NewUser): Promise<User | undefi
 }
 
 /**
- * Takes an e-mail address away from its user if only single sign-on has verified it. Otherwise its real owner could not
- * become a user. The old user can still sign in, and gets an address that nobody can have (RFC 2606 §2).
+ * Takes an e-mail address from its user if only single sign-on has verified the address. While that user had it, the real owner
+ * could not become a user. The old user can still sign in, and gets an address that nobody can have (RFC 2606 §2).
  */
 export const freeAddress = async (sql: Sql, email: string, ownerId: string | undefined): Promise<void> => {
   await sql`

@@ -131,8 +131,8 @@ export class ChangeFeed {
   }
 
   /**
-   * Called when a runner has applied this generation. Wakes the callers of `taken`. Returns true if that confirms a
-   * claim of this process.
+   * Called when a runner has applied this generation. Wakes the callers of `taken`. Returns true if this process claimed the
+   * sandbox with this generation.
    */
   tellTaken(runnerId: string, sandboxId: string, generation: number): boolean {
     const taken = takenBy(runnerId, sandboxId, generation)

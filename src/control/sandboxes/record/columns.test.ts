@@ -148,7 +148,7 @@ suite('a field of POST /sandbox that is stored unchanged', () => {
     for (const { name } of asked) assert.equal((await app.as('owner').post('/sandbox', { [name]: [[]] })).status, 400)
   })
 
-  test('a claimed warm sandbox and its fork have each field of POST /sandbox that is stored unchanged', async () => {
+  test('each field of POST /sandbox that is stored unchanged reaches a claimed warm sandbox and its fork', async () => {
     await using app = await startControl(waiting)
     await using _runner = await connectRunner(app)
     assert.equal((await app.as('owner').post('/warm-pools', { snapshot: 'default', pool: 1 })).status, 201)

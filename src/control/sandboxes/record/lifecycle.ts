@@ -279,8 +279,8 @@ export const settlements: Record<SandboxState, Settlement> = {
   stopping: { stopped: 'stopped', ...lost },
   archiving: { archived: 'archived', ...lost },
   resizing: { started: 'started', stopped: 'stopped', paused: 'paused', ...lost },
-  // Usually a report about the snapshot's image ends this state. A report about the sandbox does so only if the sandbox stops or is
-  // lost.
+  // Usually a report about the snapshot's image ends the state `snapshotting`. A report about the sandbox ends the state only if
+  // the sandbox stops or is lost.
   snapshotting: { stopped: 'stopped', ...lost },
   destroying: { destroyed: 'destroyed', error: 'error' },
   // A running or paused sandbox can end by itself, because its first process died or the host was restarted. Then it is

@@ -100,7 +100,7 @@ suite('the network of a new sandbox', () => {
 })
 
 suite('a change of the network rules of a sandbox', () => {
-  test('a network change replaces only the given lists; `networkBlockAll: false` alone removes both lists', () => {
+  test('a change replaces only the given lists; `networkBlockAll: false` alone removes addresses and domains', () => {
     assert.deepEqual(networkChange({ networkBlockAll: true }), { network_block_all: true })
     assert.deepEqual(networkChange({ domainAllowList: 'a.test' }), { domain_allow_list: ['a.test'] })
     assert.deepEqual(networkChange({ networkAllowList: '' }), { network_allow_list: null })

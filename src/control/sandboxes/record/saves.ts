@@ -8,7 +8,7 @@ import type { SandboxRow } from './sandbox.ts'
 /** Maximum number of saves that one sweep requests. */
 const mostAtOnce = 200
 
-/** Returns the columns to write if the disk is lost and the store has a copy. Undefined if it has none of the present disk. */
+/** Returns the columns to write after a loss of the disk. Undefined if the store has no copy, or only a copy of an older disk. */
 export const copyInStore = (row: SandboxRow): Partial<SandboxRow> | undefined => {
   if (row.archive_sha256 === null) return undefined
   if (row.archived_at !== null) return {}

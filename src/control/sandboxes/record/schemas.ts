@@ -212,7 +212,8 @@ export const ForRunnerQuery = Type.Object({
   // A page begins after this id. Pages keep replies short for a runner with many sandboxes. Daytona's API has no `after`.
   after: Type.Optional(Type.String({ maxLength: 255 })),
   limit: Type.Optional(Type.Integer({ minimum: 1, maximum: 500 })),
-  // With `envOnce`, the `assignment` does not repeat the variables `env`, which may be large. Daytona's API has no `envOnce`.
+  // With `envOnce`, an answer has a sandbox's variables `env` only once, and not again in `assignment`, because they may be large.
+  // Daytona's API has no `envOnce`.
   envOnce: Type.Boolean({ default: false }),
 })
 

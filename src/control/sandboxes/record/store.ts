@@ -227,8 +227,8 @@ export const updateSandbox = async (
 }
 
 /**
- * Replaces all labels. If the default language of `code-run` changes, the generation grows, except in `error` and while
- * the sandbox is to be destroyed. So the runner gets the language.
+ * Replaces all labels. If the default language of `code-run` changes, the generation grows, so that the runner gets the language.
+ * The generation does not grow in the state `error`, or while the sandbox is to be destroyed.
  */
 export const writeLabels = async (
   sql: Sql,

@@ -39,7 +39,8 @@ const movedAt = (row: SandboxRow, at: Date): Date | null => (isMoving(row) ? nul
 const archivedAs = (row: SandboxRow, { archive }: GivenReport, now: Date): Partial<SandboxRow> => ({
   archived_at: row.archived_at ?? now,
   save_state: null,
-  // The autoarchive and autodelete timers count from the stop. If the sandbox ran until it was archived, they count from now.
+  // The autoarchive and autodelete timers count from the stop. A sandbox that was archived while running has no stop: its timers
+  // count from now.
   stopped_at: movedAt(row, row.stopped_at ?? now),
   ...(archive === undefined
     ? {}

@@ -86,7 +86,7 @@ suite('settings of a sandbox that a caller may change', () => {
       assert.equal((await app.as('viewer').put('/sandbox/box/labels', { labels: {} })).status, 403)
     }))
 
-  test('PUT /sandbox/:sandboxIdOrName/labels sends the runner a changed language; instead of an invalid language, `python`', () =>
+  test('PUT /sandbox/:sandboxIdOrName/labels sends the runner a changed language, or `python` if the language is invalid', () =>
     withBox(async (app, _id, runner) => {
       const set = (language: string) =>
         app.as('member').put('/sandbox/box/labels', { labels: { 'code-toolbox-language': language } })
@@ -100,7 +100,7 @@ suite('settings of a sandbox that a caller may change', () => {
       assert.equal((await app.as('member').post('/sandbox/box/stop')).body.state, 'stopping')
     }))
 
-  test('POST /sandbox/:sandboxIdOrName/ttl/:ttlMinutes destroys the sandbox that many minutes after the call; with 0 minutes, never', () =>
+  test('POST /sandbox/:sandboxIdOrName/ttl/:ttlMinutes destroys the sandbox after `ttlMinutes` from the call; 0 means never', () =>
     withBox(async (app) => {
       app.clock.advance({ minutes: 7 })
       const reply = await app.as('member').post('/sandbox/box/ttl/10')

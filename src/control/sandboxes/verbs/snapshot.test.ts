@@ -73,7 +73,7 @@ suite('POST /sandbox/:sandboxIdOrName/snapshot', () => {
     assert.deepEqual([late.status, late.body.id, late.body.state], [200, id, 'destroying'])
   })
 
-  test('if a runner loses the image of a sandbox’s snapshot, control tells it not to copy the sandbox again', async () => {
+  test('if a runner loses a snapshot’s image, control tells the runner not to copy the sandbox again', async () => {
     await using app = await startControl(waiting)
     await using runner = await connectRunner(app)
     const sourceOf = async () => {
