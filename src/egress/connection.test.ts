@@ -115,7 +115,7 @@ suite('the proxy for secrets', () => {
     await assert.rejects(get('https://a.b.wild.test/'), /certificate/i)
   })
 
-  test('for a host without a secret, the proxy for secrets decrypts nothing: clients get its certificate', async () => {
+  test('a connection to a host without a secret is not decrypted: the client gets the host’s own certificate', async () => {
     const url = ['https://plain.test/', ...auth(api.placeholder)]
     await assert.rejects(get(...url), /certificate/i)
     const got: Received = JSON.parse(await curl(...trusting('world'), ...url))
@@ -233,7 +233,7 @@ suite('the proxy for secrets', () => {
     assert.match(troubles.join(), /No TLS connection to api\.test/)
   })
 
-  test('the proxy for secrets changes no bytes that are not TLS, and none of a server that sends first', async () => {
+  test('the proxy for secrets passes on bytes without TLS unchanged, even if the server sends first', async () => {
     const greeter = createServer((socket) => {
       socket.on('error', () => {})
       socket.write('hello\n')

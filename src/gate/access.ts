@@ -88,7 +88,7 @@ export class AccessDesk implements AsyncDisposable {
     if (open && open.until > performance.now()) return open.asking
     if (this.#questions >= openQuestions) return Promise.reject(unavailable('too many open questions'))
     this.#questions += 1
-    // Counted from the sending of the question: if control withdraws the access while the question is pending, it ends
+    // The time starts when the question is sent. If control withdraws the access while the question is pending, the access ends
     // within a second.
     const until = performance.now() + accessKeptMs
     const asking = this.askAnew(question)

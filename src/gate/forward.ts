@@ -118,9 +118,9 @@ export const forward = ({ request, response, destination }: Exchange): Promise<v
         fail(error)
       }
     })
-    // While bytes of the body wait in the buffer, Node's `end` adds an empty write. This write would fail if the server
-    // answers and closes at the last byte of the body, and the answer would be lost. So if the length is known, `end` waits
-    // for the answer.
+    // While bytes of the body wait in the buffer, Node's `end` adds an empty write. The server may answer and close after the last
+    // byte of the body. Then the empty write would fail, and the answer would be lost. So if the body's length is known, the gate
+    // calls `end` after the answer.
     const endBody = () => {
       const hasSaidAll = request.headers['content-length'] !== undefined
       if (hasSaidAll && !isAnswered && outgoing.writableLength > 0) outgoing.once('response', () => outgoing.end())

@@ -426,8 +426,8 @@ suite('how the toolbox receives a call from the gate', () => {
       await pause(isLate ? idleMs * 1.5 : 0)
       response.end(Buffer.alloc(isLate ? sizes.late : sizes.stuck))
     }
-    // This call reads the answer as soon as it arrives. If it began only after `/stuck` has ended, the gate could
-    // disconnect it, too.
+    // The test reads this answer as soon as it arrives. If the test read it only after `/stuck` has ended, the gate could
+    // disconnect this call, too.
     const late = fetch(`${sides.url}/toolbox/box/late`, { headers: bearer }).then((reply) => reply.arrayBuffer())
     const socket = connect(sides.port, '127.0.0.1').pause()
     socket.on('error', () => {})

@@ -162,7 +162,7 @@ suite('a connection to a port inside a sandbox', () => {
     ;(await sides.dial()).destroy()
   })
 
-  test('if a connection to a sandbox closes before its use, the call gets 409, and no limit counts it', async () => {
+  test('if a connection to a sandbox closes before its use, the call gets 409 and counts towards no limit', async () => {
     const held: SandboxHere = { id: 'box', assignment: assignmentWith({}), status: 'started', socketPath: '/agent' }
     const find = async () => ({ sandbox: held, link: {} as RunnerLink })
     const over = new PassThrough()

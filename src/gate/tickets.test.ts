@@ -91,7 +91,7 @@ suite('the gate’s tickets and control’s keys', () => {
     assert.equal(control.asked, 2)
   })
 
-  test('the check of a ticket fails with 503 if control does not list its keys; known keys stay valid', async () => {
+  test('a ticket check fails with 503 if control does not list control’s keys; keys known before stay valid', async () => {
     const signer = newSigner()
     const { control, tickets } = startSides(signer.key)
     control.answers = false

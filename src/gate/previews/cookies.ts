@@ -41,8 +41,8 @@ export const tokensOf = (header: string | undefined, sandbox: string): string[] 
 }
 
 /**
- * Whether a cookie says that the visitor has accepted the warning page. Over TLS, on a host of its own, the cookie must
- * begin with `__Host-`, so that no other host can have set it.
+ * Whether a cookie says that the visitor has accepted the warning page. If the preview has its own host and uses TLS, the cookie
+ * must begin with `__Host-`, because no other host can set such a cookie.
  */
 export const hasAccepted = (
   header: string | undefined,

@@ -131,8 +131,8 @@ const targetOf = (visit: Visit): string => {
 }
 
 /**
- * Translates a redirect for the visitor: the sandbox's server does not know the token in the address, and rarely the path
- * prefix.
+ * Translates a redirect for the visitor, because the sandbox's server does not know the token in the address. Usually the server
+ * does not know the path prefix, either.
  */
 const locationOf = (location: string, address: PreviewAddress, access: Access): string => {
   const [, scheme = '', authority, rest = ''] = /^([a-z]+:)?\/\/([^/?#\\]*)(.*)$/is.exec(location) ?? []

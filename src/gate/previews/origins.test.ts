@@ -269,7 +269,7 @@ suite('the toolbox, which previews show at port 2280', () => {
     assert.equal((await visit(sides, { ...unknown, path: '/work-dir' })).status, 401)
   })
 
-  test('the toolbox’s port 2280 answers 401 to a cookie, 404 to a path with `..`, 400 to a sandbox’s name', async () => {
+  test('port 2280 answers 401 to a cookie, 404 to `..` in the path, 400 if the host has the sandbox’s name', async () => {
     await using sides = await startSides()
     assert.equal((await visit(sides, { host, headers: { cookie: 'daytona-sandbox-auth-box-id=c' } })).status, 401)
     assert.equal((await visit(sides, { host, path: '/../other/files', headers: key })).status, 404)

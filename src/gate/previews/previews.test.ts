@@ -232,7 +232,7 @@ suite('the preview token in a query', () => {
     assert.match(String(headers['set-cookie']), /; Path=\/preview\/box-id\/80\/; .*; Secure$/)
   })
 
-  test('the gate does not redirect a program with a preview token in the query; the server sees no token', async () => {
+  test('the gate does not redirect a program that sends a preview token in the query, but removes the token', async () => {
     await using sides = await startSides()
     openedBy(sides, 'preview-query')
     const { text, headers } = await visit(sides, { path })

@@ -52,7 +52,7 @@ suite('a preview cookie', () => {
     assert.deepEqual(tokens, ['c', 'junk', 'junk', 'junk'])
   })
 
-  test('during a call that is allowed by a preview cookie, the gate asks control again with only that cookie', async () => {
+  test('while a call runs, the gate rechecks with control only the preview cookie that allowed the call', async () => {
     await using sides = await startSides({ presenceMs: 5 })
     const isAskedAgain = Promise.withResolvers<void>()
     openedBy(sides, 'preview-cookie')
