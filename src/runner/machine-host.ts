@@ -45,14 +45,13 @@ export const openHost = async (parts: HostParts): Promise<Host> => {
 }
 
 /**
- * Pause in milliseconds between attempts to remove archives of destroyed sandboxes that the object store could not remove at the
- * destroy.
+ * Pause in milliseconds between retries. A retry removes archives of destroyed sandboxes if the object store failed at the destroy.
  */
 const owedEveryMs = 10 * 60_000
 
 /**
- * Maximum time in milliseconds that a destroy waits for the running verb before interrupting that verb. A measurement of kernel
- * memory waits as long, and then leaves the sandbox out.
+ * A destroy waits this long, in milliseconds, for the sandbox's running verb. Then the destroy interrupts the verb. A measurement
+ * of kernel memory waits this long for the verb, and then omits the sandbox.
  */
 const patienceMs = 1000
 

@@ -212,7 +212,7 @@ suite('a damaged archive', { skip: needsRoot }, () => {
     assert.deepEqual(listDisk(scratch.at('disk')), there)
   })
 
-  test('unpacking an archive fails if a link in it replaces a part of the disk, and leaves no disk', async () => {
+  test('unpacking fails and leaves no disk if a link in the archive replaces `upper`, `etc` or a file in it', async () => {
     const outside = scratch.make('outside')
     for (const hostile of ['upper', 'etc', 'etc/hosts', 'etc/image']) {
       const from = scratch.make(`hostile-${hostile.replace('/', '-')}`)

@@ -1,5 +1,5 @@
-// Stores and fetches the files of base images (docs/adr/0046). An archive of a disk contains the hash of its base's tar stream.
-// Files with another hash are refused.
+// Stores and fetches the files of base images (docs/adr/0046). A disk's archive contains the hash of its base's tar stream. Fetched
+// files with another hash are refused.
 import { createHash } from 'node:crypto'
 import { type BaseContent, nameOfContent } from '../images/base-identity.ts'
 import { manifestKey } from './keys.ts'

@@ -275,7 +275,7 @@ suite('an S3 store that fails', () => {
     assert.equal(s3.asked(), 3)
   })
 
-  test('an abort before a call to S3 is retried ends the call immediately, with the abort’s reason', async () => {
+  test('if a call to S3 waits for its retry, an abort ends the call immediately, with the abort’s reason', async () => {
     const s3 = patient(new S3Store(addressOf(1)), [60_000])
     const abort = new AbortController()
     const asking = s3.get('k', limit, abort.signal)

@@ -155,7 +155,8 @@ export const writeDisk = async (
   signal?: AbortSignal,
 ): Promise<void> => {
   const careful = ['--keep-old-files', '--same-owner', '--same-permissions', '--delay-directory-restore']
-  // Otherwise tar would close its input at the end mark of the archive, while the last chunk is still being verified.
+  // With this option, tar reads its input to the end. Otherwise tar would stop at the archive's end mark, while the last chunk is
+  // still being verified.
   const toTheEnd = '--ignore-zeros'
   const { child, ended } = startTar(
     { directory, isWritten: true },

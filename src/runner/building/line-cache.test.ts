@@ -243,7 +243,7 @@ suite('a line of a Dockerfile that has not changed', { skip }, () => {
     assert.deepEqual([second.cached, second.output], [[2, 6, 7], first.output])
   })
 
-  test('if the content of an ADD’s URL changes during a build, a build with the old content runs lines again', async () => {
+  test('if an ADD’s content changes during a build, a later build with the old content uses no cached lines', async () => {
     let answers = ['zero']
     registry.onRequest = (path, answer) => {
       if (path !== '/file') return answer

@@ -15,7 +15,7 @@ suite('the output of a failed RUN in its error', () => {
     assert.equal(lastLines(Buffer.from('')), '')
   })
 
-  test('the error of a failed RUN quotes a last line that is exactly as long as the limit', () => {
+  test('the error of a failed RUN quotes the whole last line of output if the line has 1200 characters', () => {
     const line = 'x'.repeat(1200)
     assert.equal(lastLines(Buffer.from(`before\n${line}`)), line)
   })

@@ -154,8 +154,8 @@ export class ContextStore {
   }
 
   /**
-   * Reads a context as the caller has sent it. If a chunk is missing or damaged, removes the table, so that the caller can
-   * upload the context again.
+   * Reads a context as the caller has sent it. If a chunk is missing or damaged, removes the context's list of chunks (`Table`).
+   * Then the caller can upload the context again.
    */
   async *read(name: ContextName, { chunks }: Table, signal?: AbortSignal): AsyncGenerator<Buffer> {
     try {

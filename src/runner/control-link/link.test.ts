@@ -215,7 +215,7 @@ suite('HTTP calls from the runner to control', () => {
     )
   })
 
-  test('if an assignment in control’s list has no `env`, `list` uses the `env` of the sandbox’s entry there', async () => {
+  test('if control lists an assignment without `env`, `list` takes `env` from the record that contains it', async () => {
     await using control = await startControl()
     await using client = new ControlClient({ controlUrl: control.url, credential, log: silentLog() })
     const env = { HELLO: 'world' }

@@ -96,7 +96,7 @@ suite('reports from the runner to control', () => {
     assert.deepEqual(told, ['a 1 started'])
   })
 
-  test('no report is sent again because of a list from control that was requested before the report was sent', async () => {
+  test('a list that was requested before a report was sent does not make the reporter send the report again', async () => {
     using parts = startReporter()
     const { reporter, told, side } = parts
     reporter.say(started('a', 1))

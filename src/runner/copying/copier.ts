@@ -113,8 +113,8 @@ async function* fileRecords(source: CopySource, files: WantedFiles): AsyncGenera
 }
 
 /**
- * Unpacks the archives of an ADD. For each file in them, yields a record with path, owner and mode, and then its content. A file
- * that is not an archive is yielded unchanged.
+ * Unpacks the archives of an ADD. For each file in an archive, yields a record with path, owner and mode, and then the file's
+ * content. Yields a file that is not an archive unchanged.
  */
 async function* archiveRecords(
   source: CopySource,

@@ -65,8 +65,8 @@ export class Bases {
     const config = this.#parts.configOf(image)
     if (tree === undefined || config === undefined) return undefined
     const said = { config, largeIds: library.largeIdsOf(image) }
-    // All hosts of the region pull the digest of a pulled image. A built image has the digest of its FROM, which may differ on
-    // another host.
+    // All hosts of the region pull an image by the same digest, so the digest identifies the image. A built image has only the
+    // digest of its FROM, which may differ on another host.
     if (record?.digest !== undefined && !record.isBuilt) return { digest: record.digest, ...said }
     const place = { tree, directory: library.directoryOf(tree) }
     const content = await this.#contentOf(travel, place)

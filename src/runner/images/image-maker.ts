@@ -60,7 +60,8 @@ export type Making = { maxBytes: number; signal: AbortSignal; say: (said: Said) 
 const originOfFiles = 'files'
 const originOfNothing = 'scratch'
 /**
- * Origin of the base images of restored disks (`bringBelow`). These base images never give a pulled image the right to use a tree.
+ * Origin of the base images of restored disks (`bringBelow`). No pulled image has this origin. So these base images give no pulled
+ * image access to their trees.
  */
 const originOfBases = 'bases'
 

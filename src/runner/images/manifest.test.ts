@@ -8,7 +8,7 @@ const { words, wordCharacters, nameCharacters, pathCharacters } = imageConfigBou
 const parse = (config: object) => parseConfig(JSON.stringify({ os: 'linux', architecture: ownArchitecture, config }))
 
 suite('the configuration of an image', () => {
-  test('an image configuration with words and variables of the maximum length is accepted', () => {
+  test('an image configuration with a command, variables, user and directory of maximum length is accepted', () => {
     const Env = [`${'A'.repeat(nameCharacters)}=${'x'.repeat(100_000)}`]
     const command = ['x'.repeat(wordCharacters), ...Array<string>(words - 1).fill('')]
     const { config } = parse({

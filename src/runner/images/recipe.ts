@@ -24,7 +24,7 @@ export type Recipe = {
   description: ImageDescription
 }
 
-/** Some of the Debian packages that the build of the default image is told to install. `packages` lists all of these. */
+/** The basic Debian packages that the build of the default image installs. The array `packages` contains these and others. */
 const basicPackages = [
   'python3',
   'python3-pip',

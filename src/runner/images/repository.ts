@@ -34,8 +34,8 @@ const environment = [
   ...['GIT_ALLOW_PROTOCOL=http:https', 'GIT_LFS_SKIP_SMUDGE=1'],
 ]
 
-// Arguments: the repository's address, the ref, the directory, the names that tar omits, and a number. A repository with that many
-// files and directories, or more, is refused.
+// Arguments: the repository's address, the ref, the directory, the names that tar omits, and a number. The script refuses a
+// repository with this number of files and directories, or more.
 const script = `set -e
 umask 022
 mkdir /work/tree; cd /work/tree

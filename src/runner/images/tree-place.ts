@@ -72,7 +72,7 @@ export class PlainPlace implements TreePlace {
     await syncTree(path)
   }
 
-  /** Does nothing: the file system of trees and records writes a tree's name before the later record. */
+  /** Does nothing, because trees and records share a file system, which writes a tree's name before any later record. */
   async syncNames() {}
 
   filesMade(path: string) {

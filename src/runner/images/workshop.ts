@@ -50,8 +50,8 @@ const filterAt = '/confine'
 // Starts the job with crun, as root in namespaces of its own. Its arguments:
 // - the directory that `makeSkeleton` made
 // - the user id that owns the job's secret; empty if the job has none
-// - the number of mounts to remove, and these mounts
-// - the number of views, and their paths
+// - the number of mounts of the host that the job must not see, and these mounts
+// - the number of views (paths of the host that the job sees), and these paths
 // The secret comes from standard input. The directory moves to /mnt, because crun enters it as the user nobody, who cannot enter
 // the runner's directories. Each job waits for this script, so it starts few programs.
 const enter = `set -e

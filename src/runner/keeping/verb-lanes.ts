@@ -15,8 +15,8 @@ export const verbTo = {
 export type Verb = (typeof verbTo)[Target]
 
 /**
- * Maximum numbers of verbs that run at once. `work` limits starts with pauses, destroys, and copies of disks for forks, each
- * separately. `stops` is high because a stop mostly waits. `transfers` limits archives and restores, each separately. Both move
+ * Maximum numbers of verbs that run at once. `work` limits three groups separately: starts and pauses, destroys, and copies of
+ * disks for forks. `stops` is high because a stop mostly waits. `transfers` limits archives and restores separately. These move
  * whole disks, and must not delay other verbs.
  */
 export type AtOnce = { work: number; stops: number; transfers: number }

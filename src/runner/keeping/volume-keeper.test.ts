@@ -28,7 +28,7 @@ const openKeeper = () => {
 }
 
 suite('the removal of volumes', () => {
-  test('a volume that control asks twice to remove is removed once, and then reported as removed', async () => {
+  test('if control requests a volume’s removal twice, the runner removes the volume once, and reports this', async () => {
     const { keeper, asked, told, ends, settle } = openKeeper()
     keeper.takeAll([removalOf('one')])
     keeper.takeAll([removalOf('one')])

@@ -38,7 +38,7 @@ Hugetlb:         100 kB
     assert.equal(parsePagesAtHand(zoneinfo), 58_670)
   })
 
-  test('read on the machine of the test, the kernel’s own memory is more than 0 and less than the total', () => {
+  test('the kernel’s own memory on the test’s machine is more than 0 and less than the total memory', () => {
     const { unreclaimable, total } = readKernelMemory()
     assert.ok(unreclaimable > 0 && unreclaimable < total, `${unreclaimable} of ${total}`)
   })

@@ -14,11 +14,12 @@ export type KernelMemory = {
 }
 
 /**
- * Parses `/proc/meminfo` (proc(5)). `unreclaimable` is all memory except free memory, caches and the pages of processes and files.
- * It is not a sum of lines, because some kernel memory is in no line, such as tables of poll(2) and socket buffers.
+ * Parses `/proc/meminfo` (proc(5)). `unreclaimable` is the total memory without free memory, caches, and pages of processes and
+ * files. A sum of lines would be too small, because some kernel memory is in no line, for example socket buffers and tables of
+ * poll(2).
  *
- * `unreclaimable` does not include compressed swap, which has a limit of its own, or memory that the hypervisor has taken back.
- * `atHandBytes`: free pages that each processor keeps for itself, and that `MemFree` does not contain.
+ * `unreclaimable` does not include compressed swap, which has its own limit. It does not include memory that the hypervisor has
+ * taken back. `atHandBytes`: free pages that each processor keeps for itself. The line `MemFree` does not contain them.
  */
 export const parseKernelMemory = (
   meminfo: string,

@@ -229,7 +229,7 @@ if (!isPrivateHost) {
       assert.deepEqual(answer, [web.api])
     })
 
-    test('if the runner is killed, addresses that DNS answers opened stay open, and the next runner opens more', async () => {
+    test('a killed runner’s opened addresses stay open, and the next runner opens more after DNS answers', async () => {
       await pool.close()
       const script =
         `import { openNetworkPool } from ${JSON.stringify(import.meta.resolve('./pool.ts'))}\n` +

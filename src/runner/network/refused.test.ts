@@ -20,7 +20,7 @@ const relay = '192.88.99.1'
 const lan = '192.168.77.7'
 const metadata = '169.254.169.254'
 const gateway = '198.51.100.2'
-/** Public addresses in networks to which tests connect the host later, so that they are then closed to sandboxes. */
+/** Public addresses in networks to which tests connect the host later. From then on, these addresses are closed to sandboxes. */
 const later = { onLink: '9.20.0.7', behindVpn: '9.30.0.7', alone: '9.40.0.7', gateway: '9.50.0.1' }
 
 const everything: NetworkPolicy = { blockAll: false, allowList: null }

@@ -7,8 +7,8 @@ import { addressOf, type Range, slotOfLink, tableOf, toDotted } from './names.ts
 import { namedOf } from './ruleset.ts'
 
 /**
- * What a slot may reach. `drop`: nothing. `open`: every address that is not closed. `listed`: only CIDR blocks. `named`: CIDR
- * blocks and domains.
+ * What a slot may reach. `drop`: nothing. `open`: every address outside of the closed networks (closed.ts). `listed`: only CIDR
+ * blocks. `named`: CIDR blocks and domains.
  */
 export type Rule = (
   | { verdict: 'drop' | 'open' }

@@ -198,8 +198,8 @@ export const rulesetText = ({ instance, range, resolvers, opened }: RulesetParts
       'ct state established,related accept',
       'drop',
     ]),
-    // Alcove's resolver reads input of hostile programs. It may only answer sandboxes and ask other resolvers. The rules apply only
-    // to packets of its user.
+    // Alcove's resolver reads input of hostile programs. So it may only answer sandboxes and ask other resolvers. The rules match
+    // only packets from the resolver's Linux user.
     ...chainOf('from_resolver', '{ type filter hook output priority filter; policy accept; }', [
       `meta skuid ${users.resolver} ct direction original meta l4proto != { tcp, udp } drop`,
       `meta skuid ${users.resolver} ct direction original meta l4proto { tcp, udp } th dport != 53 drop`,
@@ -299,8 +299,8 @@ export const openingText = (instance: string, slot: number, addresses: readonly 
 }
 
 /**
- * Returns the nft text that removes the instance's tables and everything in them. Loading the text also succeeds if there are no
- * tables.
+ * Returns the nft text that removes the instance's tables and everything in them. The text adds each table before its removal, so
+ * that a missing table is no error.
  */
 export const removalText = (instance: string): string =>
   ['inet', 'arp']

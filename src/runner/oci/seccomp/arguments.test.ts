@@ -120,7 +120,7 @@ suite('the seccomp filter of arguments', () => {
       }
     })
 
-  test('each system call whose arguments are filtered has a forbidden call that the tests try', () => {
+  test('the tests try forbidden arguments for each rule of the filter, with each system call of the rule', () => {
     const untried = reasons.flatMap(({ forbidden }) =>
       forbidden.flatMap((row) =>
         row.calls
