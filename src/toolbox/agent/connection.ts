@@ -99,7 +99,7 @@ const openSocket = (socketPath: string): Socket => {
   if (ready === undefined) return openFresh(socketPath)
   const socket = ready.take(socketPath) ?? openFresh(socketPath)
   return socket.once('close', (hadError) => {
-    // If the connection failed, or the agent closed it first, the agent has ended.
+    // After an error, or a close by the agent, the agent has ended. Then no new socket is needed.
     if (!hadError && !socket.readableEnded) fillSoon(socketPath)
   })
 }

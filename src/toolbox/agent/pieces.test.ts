@@ -33,7 +33,7 @@ suite('an answer of the agent that arrives in pieces', { timeout: 30_000 }, () =
       let from = 0
       for (const to of [...cuts, bytes.length]) {
         socket.write(bytes.subarray(from, to))
-        // This timer fires only if the reader waits for more bytes, and does not block the event loop.
+        // This timer fires only if the reader does not block the event loop while waiting for more bytes.
         await delay(5)
         from = to
       }

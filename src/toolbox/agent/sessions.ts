@@ -130,7 +130,7 @@ const readCommand = (payload: Buffer, most = textInList): { command: SessionComm
   const beginning = fields.bytes().subarray(0, most)
   fields.end()
   const isWholeText = beginning.length === textBytes
-  // With the option `stream`, the decoder omits an incomplete character at the end of a shortened text.
+  // If the text was shortened, the option `stream` makes the decoder omit an incomplete character at the end.
   const text = new TextDecoder().decode(beginning, { stream: !isWholeText })
   return {
     command: {

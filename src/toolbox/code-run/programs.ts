@@ -27,7 +27,7 @@ const awaitsAtTop = /^(?:(?:const|let|var)\s[^=\n]*=\s*)?await\b/m
 
 /**
  * JavaScript that runs before a module's code. It provides `require`, which code for `node -` may use. It makes a new, empty
- * `process.stdin`, because node has read the first. It removes the argument `-`.
+ * `process.stdin`, because node has read the code from the original one. It removes the argument `-`.
  */
 const modulePrelude =
   "process.argv.splice(1,1);{const m=await import('module');globalThis.require=m.createRequire(process.cwd()+'/');" +
@@ -48,8 +48,8 @@ const takeTypescript = expression('local-typescript.cjs')
 const mayWantName = /__filename|__dirname|\bWorker\b/
 
 /**
- * Returns JavaScript that replaces the class `Worker`. `module`: the caller's code, which has no file. A worker that the code
- * starts with its own path or URL gets this text instead.
+ * Returns JavaScript that replaces the class `Worker`. The caller's code has no file. So if that code starts a worker with its own
+ * path or URL, the worker gets the text `module`.
  */
 const workersOf = (module: string) =>
   "{const threads=require('worker_threads'),{Worker}=threads,own=new Set([__filename,import.meta.url,decodeURI(import.meta.url)," +

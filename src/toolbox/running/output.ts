@@ -6,7 +6,7 @@ import { RingBuffer } from '#src/kit/ring-buffer.ts'
 
 const outputBytes = 16 * 1024 * 1024
 
-/** Maximum length of an output's JSON text, per byte of the output's limit. Bytes that JSON must escape need up to 6. */
+/** An output's JSON text may be this many times as long as the output's limit. A byte that JSON must escape needs up to 6 bytes. */
 const inJsonAtMost = 2
 
 /** An output of at most this size, in bytes, is never cut, however much memory the other outputs use. */

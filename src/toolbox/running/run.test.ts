@@ -61,7 +61,7 @@ suite('a command that runs to its end', () => {
     await assert.rejects(noProcesses, (error) => error instanceof StartFailed && error.errno === 'EAGAIN')
   })
 
-  test('a command that starts only after its deadline is killed', async () => {
+  test('if a command starts only after its deadline, the command is killed', async () => {
     const { command, heard } = commandThat(async function* () {})
     const started = Promise.withResolvers<RunningCommand>()
     const controller = new AbortController()
