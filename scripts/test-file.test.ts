@@ -171,7 +171,7 @@ suite('running several test files in one process', () => {
     ])
   })
 
-  test('of the test files in one process, only files that throw when loaded or have no tests fail', async () => {
+  test('if several test files share a process, a file that throws when loaded or has no tests fails alone', async () => {
     const outcomes = await run({ first: passes, second: `throw new Error('at load')`, third: '' })
     assert.deepEqual(
       outcomes.map(([file, results]) => [file, (results as string[]).map((result) => result.split(' ').at(-1))]),

@@ -39,7 +39,7 @@ suite('the plan of a test run', () => {
     assert.ok(places.lastIndexOf(true) < places.indexOf(false))
   })
 
-  test('test files that need only the small image run before files that wait for the real image', () => {
+  test('test files for the small default image run before test files that wait for the real default image', () => {
     const queue = plan[0]
       .flat()
       .find((queue) => queue.flat().includes(inServers('warm')))!

@@ -46,7 +46,7 @@ suite('The words by which programs recognize an error', () => {
     })
   }
 
-  test('each message of an error code has the words that clients search for, whatever its sentence says', () => {
+  test('an error’s message contains the words that clients search for, even with a special sentence', () => {
     for (const code of Object.keys(problems) as ProblemCode[]) {
       for (const sentence of [undefined, 'Something else.', 'Something else']) {
         const { message } = new Problem(code, sentence)
@@ -63,7 +63,7 @@ suite('The words by which programs recognize an error', () => {
     }
   })
 
-  test('an error message that is passed on gets the words that clients search for only once', () => {
+  test('an error message that is passed on does not repeat the words that clients search for', () => {
     for (const code of Object.keys(problems) as ProblemCode[]) {
       const { message } = new Problem(code)
       assert.equal(new Problem(code, message).message, message)

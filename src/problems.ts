@@ -80,8 +80,8 @@ const notOurs: ReadonlySet<ProblemCode> = new Set([
 ])
 
 /**
- * Returns the log level for a refused call: a warning only if Alcove has failed, which `cause` shows. A lack of free capacity
- * is no failure.
+ * Returns the log level for a refused call: a warning only if Alcove has failed. A `cause` shows that Alcove has failed. A lack of
+ * free capacity is no failure.
  */
 export const logLevelOf = ({
   code,

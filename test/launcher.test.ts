@@ -193,7 +193,7 @@ suite('the launcher', { timeout: 60_000 }, () => {
     })
   }
 
-  test('if an npm install is killed, the old packages stay; the next install waits while npm still runs', async () => {
+  test('if `./alcove` is killed during an install, the old packages stay; the next install waits for npm', async () => {
     using checkout = await pulled()
     checkout.npmIs('slow')
     const killed = checkout.start('up')

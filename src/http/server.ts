@@ -172,7 +172,7 @@ export const createServer = async <Context extends object, Needs extends string>
 
   const { websocketServer } = server
   websocketServer.on('connection', answerPings)
-  // The library `ws` has one `maxPayload` for all sockets, and copies it to a new socket directly after the event `headers`.
+  // The library `ws` copies this common option to the new socket directly after the event, so set the socket's own limit here.
   websocketServer.on('headers', (_headers, request: IncomingMessage) => {
     websocketServer.options.maxPayload = messageBytes.get(request) ?? socketMessageBytes
   })

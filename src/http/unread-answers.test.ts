@@ -66,8 +66,8 @@ suite('answers that are read slowly or not at all', () => {
     await using server = await serving({ idleMs: 2500 })
     const slow = await server.ask('/a/large')
     const idle = await server.ask('/a/large')
-    // Node checks after each `idleMs` whether bytes were read. This reader needs longer in total, but each of its pauses is
-    // far shorter.
+    // Node checks after each `idleMs` whether bytes were read. The slow reader needs longer than `idleMs` for the whole answer. But
+    // each of its pauses is far shorter.
     assert.ok((await read(slow, 350)) > answerBytes)
     await pause(1000)
     assert.ok((await read(idle)) < answerBytes)

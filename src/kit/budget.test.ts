@@ -28,7 +28,7 @@ suite('a budget that several owners share', () => {
     assert.ok(budget.take('b', 7))
   })
 
-  test('`takeUpTo` gives an owner only what is allowed: with `ofFree: 1`, at most as much as then stays free', () => {
+  test('`takeUpTo` limits an owner: with `ofFree: 1`, to about half of what the other owners leave free', () => {
     const budget = new Budget({ all: 100, ofFree: 1 })
     assert.equal(budget.takeUpTo('a', 80), 50)
     assert.equal(budget.takeUpTo('a', 80), 0)

@@ -42,8 +42,8 @@ export type Confined = {
   /** Directories that the program sees as empty. Needed if such a directory is inside a directory in `shown`. */
   hidden?: readonly string[]
   /**
-   * `internet`: the host's network, and its files in /etc for names and certificates. `unix`: only unix sockets in directories
-   * that the program sees. `none`: no socket at all.
+   * `internet`: the host's network, and the host's files in /etc for DNS names and certificates. `unix`: only unix sockets in
+   * directories that the program sees. `none`: no socket at all.
    */
   sockets: 'internet' | 'unix' | 'none'
   /** True if the program may start processes and signal them. False: it may only start threads. */

@@ -106,7 +106,7 @@ suite('copying from stream to stream (`pour`)', () => {
     }
   })
 
-  test('if the copying of a stream (`pour`) is stopped twice, the second stop pauses no new reader of it', async () => {
+  test('if a copy with `pour` is stopped twice, the second stop does not pause the stream for a new reader', async () => {
     const from = new PassThrough()
     const to = new PassThrough()
     const stop = pour(from, to)

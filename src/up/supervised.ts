@@ -81,7 +81,7 @@ export class Supervised {
     this.#stopping.abort()
     this.#running?.stop()
     const kill = setTimeout(() => this.#kill(), graceMs)
-    // Wait no longer than this. While a start waits for something, there is no process that could be killed.
+    // Wait no longer than this, because the loop may not end: a start that waits for something has no process to kill.
     await Promise.race([this.#loop, pause(graceMs + 500, undefined, { ref: false })])
     clearTimeout(kill)
   }

@@ -21,7 +21,8 @@ export const inBetween = async <T>(
   act: () => Promise<T>,
   meanwhile: (transaction: Transaction) => Promise<unknown>,
 ): Promise<T> => {
-  // Return the promise of `act` in an object, so that the transaction does not await it: `act` waits for the transaction's lock.
+  // `act` waits for this transaction's lock. So return its promise in an object, because the transaction would await a bare
+  // promise.
   const { acting } = await database.transaction(async (transaction) => {
     const isRead = 'reading' in before
     const table = isRead ? before.reading : before.writing

@@ -39,7 +39,7 @@ const call = async (method: string, path: string, body?: object): Promise<number
 }
 
 suite('an upgrade of two control processes, one after the other', () => {
-  test('while control processes are restarted in turn, no call that its client retries fails or acts twice', async () => {
+  test('while control processes are restarted in turn, a retried call succeeds and acts only once', async () => {
     await using opened = await openTestDatabase()
     const { database } = opened
     const start = (address: string) => startControlProcess(opened.url, { ALCOVE_LISTEN: `${address}:${port}` })

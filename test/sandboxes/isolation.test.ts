@@ -243,8 +243,8 @@ for n in range(3000):
   one.sendto(b'x', socket.MSG_DONTROUTE, ('203.%d.%d.1' % divmod(n, 256), 9))
 print('sent')`
     assert.equal(await box.run(`python3 -c "${send}"`), 'sent')
-    // The network namespace may have only one neighbour entry, a permanent one. `ip neigh` does not list entries without ARP. They
-    // are harmless, because the kernel removes them when there are too many.
+    // The network namespace may list only one neighbour entry, the permanent entry. `ip neigh` does not list entries that need no
+    // ARP. They are harmless, because the kernel removes them when there are too many.
     await box.run('setsid sleep 4713 >/dev/null 2>&1 & sleep 0.1')
     const inItsNetwork = ['--net', '--target', String(await alcove.hostPid('sleep 4713')), 'ip', 'neigh', 'show']
     const held = execFileSync('nsenter', inItsNetwork, { encoding: 'utf8' }).trim().split('\n')

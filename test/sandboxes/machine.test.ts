@@ -103,7 +103,7 @@ except PermissionError: print("held", open("/tmp/f").read())
     )
   })
 
-  test('the timeline of a sandbox that goes on names a process that was killed for lack of memory', async () => {
+  test('the timeline says that a process was killed for lack of memory while the sandbox kept running', async () => {
     await using box = await createBox(alcove, { memory: 1 })
     assert.equal((await box.try('tail /dev/zero')).exitCode, 137)
     const isTold = async () => (await eventsOf(box)).some(({ from, to }) => from === to)

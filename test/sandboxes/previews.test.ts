@@ -315,7 +315,7 @@ suite('previews', () => {
     const [answer] = (await once(outgoing, 'response')) as [IncomingMessage]
     const pieces = answer.setEncoding('utf8')[Symbol.asyncIterator]()
     assert.equal((await pieces.next()).value, 'data: first\n\n')
-    // The last part of `/slow` comes only after this request, so the gate has not held the first part back for it.
+    // The server sends the last part of `/slow` only after this request. So the gate passed on the first part without waiting.
     assert.equal((await ask('/go', bearer())).text, 'went')
     assert.equal((await pieces.next()).value, 'data: last\n\n')
     assert.equal((await pieces.next()).done, true)

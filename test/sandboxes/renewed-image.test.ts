@@ -1,5 +1,5 @@
-// Renews the default image of a server that has sandboxes. A build takes minutes, so the renewal finds a finished one in
-// the server's cache directory: the small image (small-default.ts), made in the last week.
+// Renews the default image of a server that has sandboxes. A build takes minutes, so the server's cache directory contains the
+// small image (small-default.ts). A renewal uses a cached image that was made in the last week.
 import assert from 'node:assert/strict'
 import { existsSync } from 'node:fs'
 import { readFile, writeFile } from 'node:fs/promises'

@@ -128,7 +128,7 @@ suite('kill -9 of gate, runner and control', () => {
     assert.equal((await again!.wait()).exitCode, 137)
   })
 
-  test('kill -9 of server programs does not end running interpreter code; the next code waits for that end', async () => {
+  test('kill -9 of server programs does not end running interpreter code; new code waits until it has ended', async () => {
     const interpreter = sandbox.codeInterpreter
     const context = await interpreter.createContext('/tmp')
     const begin = 'import os, time\nstate = [os.getpid()]\nprint(state[0])'

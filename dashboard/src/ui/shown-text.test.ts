@@ -19,7 +19,7 @@ suite('texts that untrusted users and programs wrote', () => {
     assert.equal(shownLines('exit code 3\n\u001b[31mred\u001b[0m\r\n10 %\r20 %'), 'exit code 3\nred\n20 %')
   })
 
-  test('`webAddress` is undefined for `javascript:` and `file:` addresses, and for other texts', () => {
+  test('`webAddress` returns undefined for a text that is no http or https address, such as `javascript:…`', () => {
     for (const wrong of ['javascript:alert(1)', 'data:text/html,x', 'file:///etc', '//host/x', 'host', ''])
       assert.equal(webAddress(wrong), undefined, wrong)
     assert.equal(webAddress('https://example.com/a b'), 'https://example.com/a%20b')

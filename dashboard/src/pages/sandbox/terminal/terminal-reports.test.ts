@@ -16,7 +16,7 @@ test('`isReport` is true for answers that a terminal itself sends, such as the p
     assert.ok(isReport(data), JSON.stringify(data))
 })
 
-test('`isReport` is false for keys that a user types in a terminal', () => {
+test('`isReport` does not take a user’s keys for automatic answers of the terminal', () => {
   for (const data of ['a', '\r', '\x1b', '\x1b[A', '\x1bOP', '\x1b[3~', '\x1b[1;5C', '\x1b[200~x\x1b[201~', '\x03'])
     assert.ok(!isReport(data), JSON.stringify(data))
 })
