@@ -212,7 +212,7 @@ suite('a damaged archive', { skip: needsRoot }, () => {
     assert.deepEqual(listDisk(scratch.at('disk')), there)
   })
 
-  test('unpacking fails and leaves no disk if a link in the archive replaces `upper`, `etc` or a file in it', async () => {
+  test('unpacking fails and leaves no disk if an archived link replaces `upper`, `etc` or a file in `etc`', async () => {
     const outside = scratch.make('outside')
     for (const hostile of ['upper', 'etc', 'etc/hosts', 'etc/image']) {
       const from = scratch.make(`hostile-${hostile.replace('/', '-')}`)
