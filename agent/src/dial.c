@@ -115,8 +115,8 @@ static void watch(struct tunnel *tunnel) {
     if (!tunnel->from[i].ended && !is_waiting(&tunnel->from[i])) events |= EPOLLIN;
     if (is_waiting(&tunnel->from[!i])) events |= EPOLLOUT;
     /*
-     * This end of the tunnel sends no more, but the agent must notice its disconnect. With EPOLLERR, epoll reports EPOLLHUP as
-     * well.
+     * This end of the tunnel sends no more, but the agent must notice its disconnect. Epoll always reports errors and hang-ups, but
+     * with 0 events, the agent would not watch this end.
      */
     if (!events && tunnel->from[i].ended) events = EPOLLERR;
     source_watch(&tunnel->end[i], events);
