@@ -43,8 +43,8 @@ type Layer = 'command' | 'agent' | 'runner' | 'gate'
 type Spender = 'agent' | 'runner' | 'gate' | 'client'
 
 /**
- * Measures a command alone, and through the agent, the runner and the gate. The function `execute` runs the command through the
- * gate. `data`: the server's data directory.
+ * Measures a command four times: alone, through the agent, through the runner, and through the gate. The function `execute` runs
+ * the command through the gate. `data`: the server's data directory.
  */
 export const traceExec = async (
   { data, agentPid, turns }: { data: string; agentPid: number; turns: number },
