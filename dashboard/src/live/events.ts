@@ -11,8 +11,8 @@ export type SandboxChange = { sandbox: SandboxRow; newState: SandboxRow['state']
 /** How long changes of sandboxes are collected before the lists are drawn with them, in ms. */
 const gatherMilliseconds = 250
 /**
- * Maximum number of loaded pages. A longer list is not fetched again for a sandbox that it does not have: the reader has scrolled
- * far down.
+ * A list with more loaded pages is not fetched again for a sandbox that it does not have, because the reader has scrolled far
+ * down.
  */
 const mostPagesFetched = 5
 /** How long to wait before the next attempt to connect after the server refused the credential, in ms. */
