@@ -1,5 +1,5 @@
 // Asks a runner how many processes of a sandbox the kernel has killed for lack of memory, and when. A question costs more than a
-// short command. So all commands that end while a question is pending share one second question.
+// short command. So all commands that end while a question is pending share the next question.
 import type { GateRequest, MemoryKillsHere } from '#src/wire/gate-link.ts'
 
 /** Maximum time, in milliseconds, that a question waits for the runner's answer. */

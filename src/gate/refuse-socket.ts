@@ -40,8 +40,8 @@ const hidesAnswers = ({ headers }: IncomingMessage): boolean =>
   /\bx-daytona-sdk-version~/i.test(headers['sec-websocket-protocol'] ?? '')
 
 /**
- * Whether to send a refusal after the upgrade. `not_started`: every client gets the refusal then, because the toolbox also
- * refuses after the upgrade.
+ * Whether to send a refusal after the upgrade. Only the WebSockets in `wordings` get it then. If the sandbox is not started, all
+ * their clients do, because the toolbox also refuses after the upgrade. Otherwise, only clients that hide answers do.
  */
 export const isToldAfterUpgrade = (problem: Problem, request: IncomingMessage): boolean =>
   wordingOf(request) !== undefined && (problem.code === 'not_started' || hidesAnswers(request))

@@ -16,7 +16,10 @@ export type SignedCall = {
   payload: string
 }
 
-/** Values to check the signatures of a body's chunks. The first chunk's signature is computed from the call's: `signature`. */
+/**
+ * Values to check the signatures of a body's chunks. `signature` is the signature of the call. The signature of the first chunk
+ * is computed from it.
+ */
 export type SigningKey = { key: Buffer; scope: string; datetime: string; signature: string }
 
 const shape =

@@ -50,7 +50,10 @@ const reasons: Record<string, string> = {
   CERT_NOT_YET_VALID: "the certificate of its gate is not valid yet (compare the machines' clocks)",
 }
 
-/** Returns the reason why the other gate cannot be used, for the error message. Undefined if the gate simply does not answer. */
+/**
+ * Returns the reason why the other gate cannot be used, for the error message. Undefined for other errors: the message then says
+ * that the host does not answer.
+ */
 const reasonOf = (cause: unknown): string | undefined => {
   if (cause instanceof PeerRefuses) return cause.message
   const code = String((cause as { code?: unknown } | null)?.code ?? '')

@@ -104,7 +104,7 @@ suite('credentials of Alcove never reach the server in the sandbox', () => {
     assert.equal((await seen({}, { path: `/p?${names[0]}` })).url, '/p')
   })
 
-  test('a credential in a Referer’s query is cut off; Referer or Origin with a credential as host is removed', async () => {
+  test('a Referer with a credential is cut to its origin; Referer or Origin is removed if its host is one', async () => {
     const at = `http://${previewHost}`
     for (const query of [
       `DAYTONA_SANDBOX_AUTH_KEY=${token}`,
