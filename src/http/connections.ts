@@ -128,8 +128,8 @@ export class Connections {
 
   /**
    * Registers that the server has admitted a call. Until the call ends, the connection counts towards `mostHeld` and for
-   * `owner`. If a credential was accepted, the connection is not closed for a new one. If `mostHeld` is reached, another
-   * connection is closed: see the method `#longestOfLargest`. Throws if no connection may be closed.
+   * `owner`. Until then, a connection with an accepted credential is not closed for a new connection. If `mostHeld` is reached,
+   * another connection is closed: see the method `#longestOfLargest`. Throws if no connection may be closed.
    */
   admit(socket: Duplex, isKnown: boolean, owner = ''): void {
     const it = this.#all.get(socket)

@@ -172,7 +172,8 @@ export const createServer = async <Context extends object, Needs extends string>
 
   const { websocketServer } = server
   websocketServer.on('connection', answerPings)
-  // The library `ws` copies this common option to the new socket directly after the event, so set the socket's own limit here.
+  // The library `ws` has one `maxPayload` for all sockets. Directly after the event `headers`, it copies the value to the new
+  // socket. So set the value for this socket here.
   websocketServer.on('headers', (_headers, request: IncomingMessage) => {
     websocketServer.options.maxPayload = messageBytes.get(request) ?? socketMessageBytes
   })
