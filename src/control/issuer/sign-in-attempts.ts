@@ -68,7 +68,8 @@ export const createSignInAttempts = (counters: SharedCounters): SignInAttempts =
 
   const countNewBrowser = async (address: string, name: string) => {
     const [source, site, nameKey] = [sourceOf(address), siteOf(address), slotOf(name, nameSlots)]
-    // Several networks may share a counter in `bySource`, but not in `byPair`. So each network has its own attempts for a name.
+    // Several networks may share a counter in `bySource`, but hardly ever in `byPair`. So each network has its own attempts for a
+    // name.
     const pair = slotOf(`${networkOf(address)} ${name}`, pairSlots)
     // When a source (a /64) has reached its limit, its wrong passwords no longer count for the site (a /48).
     // So one busy source cannot use up the attempts of the site.

@@ -7,7 +7,7 @@ import { countMail, deleteMailAbout, insertMail, type NewMail } from './store.ts
 const mostWaiting = 10_000
 /**
  * A user's waiting mails must be fewer than a ninth of the free places.
- * So others find places even after one user has queued 1,000 mails.
+ * So one user can queue at most 1,000 mails, and others still find places.
  */
 const share = 9
 

@@ -57,7 +57,10 @@ const standardTimeout = 10_000
 const standardBytes = 1024 * 1024
 const headerBytes = 16 * 1024
 const standardAtOnce = 64
-/** Default of `evenMilliseconds`. Refusals come only at multiples, so the delay does not reveal whether the host name exists. */
+/**
+ * Default of `evenMilliseconds`. The refusal of a host name comes only after a multiple of this time. So the delay does not reveal
+ * whether the host name exists.
+ */
 const standardEvenMilliseconds = 2000
 const shareOfOne = 1 / 4
 

@@ -5,7 +5,7 @@ import type { RunningParts } from '../running.ts'
 import { silentBefore } from './leases.ts'
 
 /**
- * Returns the regions in which control hears at least half of the runners now. Does not count lost runners, and runners that never
+ * Returns the regions in which control hears at least half of the runners now. Does not count lost runners, or runners that never
  * connected. Stores for each region since when control hears the region. After a gap longer than `leaseSeconds`, this time starts
  * anew.
  */

@@ -84,9 +84,9 @@ export const findLinkedUserId = async (sql: Sql, { provider, subject }: Account)
 }
 
 /**
- * Finds the user with this address, if only single sign-on has verified it. The user can no longer sign in, because the SSO
- * links belong to an earlier issuer or a deleted provider. The user must be a plain member of this organization, and of no
- * other except the personal one.
+ * Finds the user with this address, if only single sign-on has verified it and the user can no longer sign in. Such a user's
+ * SSO links belong to an earlier issuer, or were deleted with their provider. The user must be a plain member of this
+ * organization, and of no other except the personal one.
  */
 export const findStrandedUserId = async (
   sql: Sql,

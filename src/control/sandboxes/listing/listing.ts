@@ -148,7 +148,7 @@ const hasLabels = (sql: Sql, labels: Labels): Piece =>
  * too few matches.
  *
  * For labels, there are two queries. The first query uses the index of labels, and reads each match from the table. The second
- * query compares signatures in an index (`isSigned`), because labels can be too large for it.
+ * query first compares signatures (`isSigned`) in an index for sorting. This index has no labels, because they can be too large.
  */
 const ways = (sql: Sql, question: Question): (() => Piece)[] => {
   const { labels, column, limit } = question

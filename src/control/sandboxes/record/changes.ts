@@ -132,7 +132,7 @@ export class ChangeFeed {
 
   /**
    * Called when a runner has applied this generation. Wakes the callers of `taken`. Returns true if this process claimed the
-   * sandbox with this generation.
+   * sandbox with this generation. A second call for the same claim returns false.
    */
   tellTaken(runnerId: string, sandboxId: string, generation: number): boolean {
     const taken = takenBy(runnerId, sandboxId, generation)
