@@ -196,9 +196,9 @@ static void ask_child(char *body, size_t length, int warmer) {
   start_child(&question, arg, at, (size_t)(end - at));
 }
 
-// The helper process of `serve FILE` (see the head of this file). A byte in the pipe `asked` stands for a question with the flag
-// `moves_process` or `moves_soon`. For `warm_for_ms` after it, the helper moves itself every `warm_every_ms`: it writes `0`, which
-// means the writing process, to FILE.
+// The helper process of `serve FILE` (see the head of this file). For each question with the flag `moves_process` or `moves_soon`,
+// `serve` writes a byte into the pipe `asked`. For `warm_for_ms` after each byte, the helper writes `0` to FILE every
+// `warm_every_ms`. The kernel then moves the writing process, which is the helper itself.
 static _Noreturn void keep_warm(int asked, const char *path) {
   prctl(PR_SET_PDEATHSIG, SIGKILL);
   int file = open(path, O_WRONLY | O_CLOEXEC);

@@ -145,7 +145,7 @@ static void on_port(struct source *source, uint32_t events) {
   on_ready(owner_of(source, struct tunnel, end[PORT]), PORT, events);
 }
 
-/* ---- connecting to the port ---- */
+/* ---- connecting to the port in the sandbox that the peer requests ---- */
 
 static int connect_to(uint16_t port, bool second_try) {
   int fd = socket(second_try ? AF_INET6 : AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);

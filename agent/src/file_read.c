@@ -109,9 +109,10 @@ static void serve_list(struct fields *request) {
 /* ---- reading a file ---- */
 
 /*
- * The beginning of the file. The size from `fstat` may be wrong: too large in /sys, and too small in /proc. Another process may
- * shorten the file. So the agent first reads CHUNK bytes. If the file ends before that, the agent does not need the size. If the
- * file has CHUNK bytes but a smaller size, the agent reads to the end, and refuses more than WITHOUT_SIZE_MAX bytes.
+ * The first bytes of the file that a peer reads. The size from `fstat` may be wrong: too large in /sys, and too small in /proc.
+ * Another process may shorten the file. So the agent first reads CHUNK bytes. If the file ends before that, the agent does not need
+ * the size. If the file has CHUNK bytes but a smaller size, the agent reads it to its end, and refuses more than WITHOUT_SIZE_MAX
+ * bytes.
  */
 static uint8_t beginning[WITHOUT_SIZE_MAX + 1];
 

@@ -27,7 +27,10 @@ int pages_taken(void);
  */
 bool pages_double(const uint8_t *header, size_t size);
 int pages_doubled(void);
-/* Closes both pipes and drops their data. Call this after an error, or if no output is expected for a while. */
+/*
+ * Closes the pipes `pages_taken` and `pages_doubled`, and drops their data. Call this after an error, or if no output is expected
+ * soon.
+ */
 void pages_drop(void);
 
 #endif

@@ -22,8 +22,8 @@ struct record {
 /* Initializes a record, but not its ring. `left` is called whenever a connection has stopped following the record. */
 void record_start(struct record *, void (*left)(struct record *));
 /*
- * Reads output and stores it, like `ring_take`, but for large amounts. A follower that has received all earlier output gets the
- * pages of the pipe.
+ * Reads output from a pipe and stores it, like `ring_take`, but for large amounts. If a follower has all earlier output, it gets
+ * large output without a copy (pages.h).
  */
 ssize_t record_take(struct record *, enum origin, int pipe, size_t at_most);
 /* Sends new output to the followers. Call this after output was stored. */

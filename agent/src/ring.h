@@ -56,8 +56,8 @@ uint64_t ring_held(const struct ring *);
  */
 uint64_t ring_next(const struct ring *, uint64_t offset);
 /*
- * Reads bytes from an offset that ring_next returned: at most `room` bytes, all of one origin. Returns their number. Bytes of the
- * origin LOST are not stored. So they are only counted, even if they are more than `room`.
+ * Reads at most `room` bytes from an offset that ring_next returned. All are from stdout, all from stderr, or all LOST. Returns
+ * their number. LOST bytes are not stored. So they are only counted, even if they are more than `room`.
  */
 size_t ring_read(const struct ring *, uint64_t offset, uint8_t *into, size_t room, enum origin *);
 /* Turns all stored bytes into lost bytes and frees their disk space. */

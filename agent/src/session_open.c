@@ -32,8 +32,8 @@ static struct session *new_session(const char *id, uint8_t flags, uint32_t ring_
 }
 
 /*
- * The agent writes commands to `ours[0]`, and reads the ends of commands from `ours[1]`. `theirs`: descriptors 0, 1 and 2 of the
- * shell.
+ * The agent writes commands to `ours[0]`. From `ours[1]`, the agent reads the shell's reports that a command has ended. The shell
+ * gets `theirs` as its descriptors 0, 1 and 2.
  */
 static bool open_pipes(int ours[2], int theirs[3]) {
   int lines[2], answers[2];
