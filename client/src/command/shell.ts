@@ -88,8 +88,8 @@ const readEnd = (reason: string): End => {
 const show = (socket: WebSocket): Promise<End> =>
   new Promise((resolve) => {
     socket.on('message', (data: Buffer, isBinary) => {
-      // Ignores text messages, which report the state of the terminal in the sandbox. Its end is also reported when the WebSocket
-      // closes.
+      // The client ignores text messages, which report the state of the terminal in the sandbox. The client learns the terminal's
+      // end when the WebSocket closes.
       if (!isBinary || process.stdout.write(data)) return
       socket.pause()
       process.stdout.once('drain', () => socket.resume())

@@ -1,7 +1,7 @@
 // Writes the files of a tar archive from a sandbox below one directory, and never outside of it. The sandbox may be hostile:
-//   - A name with `..`, an absolute name, or a name that this operating system reads as another name ends the copy.
+//   - The copy ends at an absolute name, a name with `..`, or a name that Windows takes for another name or a device.
 //   - Nothing is written through a link: each directory in the path is checked, and a new file replaces a link of its name.
-//   - Links are made at the end, so that no entry goes through them, and only if they stay below the directory.
+//   - Links are made after all other entries, so nothing is written through them. A link must stay below the directory.
 //   - Permissions keep no set-user-id. Devices, sockets and pipes are left out.
 import { randomBytes } from 'node:crypto'
 import { constants } from 'node:fs'
@@ -113,7 +113,9 @@ class Unpacking {
     }
   }
 
-  /** Writes a file under a random name and renames it. The rename replaces a link of that name, and does not follow it. */
+  /**
+   * Writes a file under a random name, then renames it. A link with the final name is replaced, and nothing is written through it.
+   */
   async #write(parts: readonly string[], entry: Entry, fill: (draft: Buffer) => Promise<void>): Promise<void> {
     const directory = parts.slice(0, -1)
     await this.#enter(directory)

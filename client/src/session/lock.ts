@@ -54,7 +54,7 @@ const isRunning = (pid: number): boolean => {
 
 const isAbandoned = (path: string): boolean => {
   const [, pid, host] = /^(\d+) (\S+) /.exec(contentOf(path) ?? '') ?? []
-  // Another host (a machine or a container) may share the directory, and the process id says nothing there.
+  // Several hosts (machines or containers) may share the directory. This host cannot check a process id of another host.
   const hasEnded = pid !== undefined && host === hostname() && !isRunning(Number(pid))
   return hasEnded || ageOf(path) > longestHoldMs
 }

@@ -20,7 +20,7 @@ type TableProps<T> = {
   /** The columns' titles, or their header cells. The table adds a column for the buttons of each row. */
   columns: readonly (string | ReactElement | false)[]
   rows: readonly T[]
-  /** With it, the table draws all rows, and a button loads the next piece of the list. */
+  /** Present if the server returns the list in pieces. All loaded rows are drawn, and a button loads more. */
   pages?: Pages
   /** Draws one row. */
   children: (row: T) => ReactNode

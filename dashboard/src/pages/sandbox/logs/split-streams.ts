@@ -11,7 +11,7 @@ export class StreamSplitter {
   readonly #take: (stream: Stream, text: string) => void
   readonly #decoders = { stdout: new TextDecoder(), stderr: new TextDecoder() }
   #stream: Stream = 'stdout'
-  /** The last bytes of the previous message, if a mark may begin with them. */
+  /** The last bytes of the previous message, if they may begin a mark: three bytes 01 or 02. */
   #held: Uint8Array = new Uint8Array()
 
   constructor(take: (stream: Stream, text: string) => void) {
