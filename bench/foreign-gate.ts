@@ -51,7 +51,7 @@ const startForeign = async (alcove: Platform): Promise<{ url: string; gate: Chil
       ALCOVE_PROXY_URL: url,
       ALCOVE_CERTIFICATES_DIR: certificates,
       ALCOVE_GATE_ID: 'foreign',
-      // The values that `src/up/programs.ts` gives to the own gate, so that both gates use memory in the same way.
+      // `src/up/programs.ts` sets these values for the sandbox's own gate. So the foreign gate uses memory in the same way.
       MALLOC_MMAP_THRESHOLD_: '32768',
       MALLOC_ARENA_MAX: '2',
     },

@@ -139,7 +139,10 @@ const measureRow = async () => {
   facts['row'] = { row, floor }
 }
 
-/** The command that runs in the sandbox while it is paused and resumed: one that does little, as usual, and a busy loop. */
+/**
+ * Commands that run in the sandbox while the benchmark pauses and resumes it. The first does little, which is the usual case. The
+ * second is a busy loop.
+ */
 const doing = {
   '': 'exec 3<> <(:); while :; do read -rt 0.01 -u 3; n=$((n+1)); done',
   ' while it is busy': 'while :; do :; done',

@@ -1,6 +1,6 @@
 // Generates docs/reference/ from the code: `node scripts/print-reference.ts`. Nobody edits these files by hand.
 // With `--check`, it only lists the files that are out of date.
-// Two generated files are for servers: they say which calls of the public API Alcove does not serve, and why.
+// Two files `unserved.json` list calls of Daytona's API that Alcove does not serve. Servers answer these calls with the reasons.
 import { readFileSync, writeFileSync } from 'node:fs'
 import { join, resolve } from 'node:path'
 import { openDatabase, type Sql } from '#src/control/storage/database.ts'

@@ -10,7 +10,10 @@ import { freePorts } from '#test/sandboxes/free-ports.ts'
 
 const launcher = resolve(import.meta.dirname, '../alcove')
 
-/** Returns the addresses of Debian's mirror. In a private network, sandboxes reach it only with ALCOVE_OPEN_NETWORKS. */
+/**
+ * Returns the addresses of Debian's mirror. If the mirror is in a private network, sandboxes reach it only with
+ * ALCOVE_OPEN_NETWORKS.
+ */
 const findMirror = async (): Promise<string[]> => {
   const found = await lookup('deb.debian.org', { all: true, family: 4 }).catch(() => [])
   return found.map(({ address }) => address)
