@@ -2,7 +2,10 @@ import type { Organization } from '../people/organization.ts'
 import type { User } from '../people/user.ts'
 import type { Transaction } from '../storage/database.ts'
 
-/** For handlers that run before the audit row of their call is written (audit/trail.ts). For others, both fields are absent. */
+/**
+ * Fields for a handler that runs before the audit row of its call is written (audit/trail.ts). Other handlers get neither `told`
+ * nor `tellIn`.
+ */
 export type ActorFields = {
   /**
    * Resolves when the audit row of the call is written, and rejects if it cannot be written.

@@ -148,7 +148,7 @@ suite('the callers that each endpoint admits', () => {
     await app?.[Symbol.asyncDispose]()
   })
 
-  test('each endpoint answers callers with each kind of API key as docs/reference/policy.md says', async () => {
+  test('for each kind of API key, each endpoint answers as docs/reference/policy.md says', async () => {
     assert.deepEqual(
       Object.keys(callers).filter((caller) => !byKey.has(caller as GridCaller)),
       ['operator'],
@@ -156,7 +156,7 @@ suite('the callers that each endpoint admits', () => {
     assert.deepEqual(await differences(byKey), [])
   })
 
-  test('each endpoint answers each kind of signed-in user as docs/reference/policy.md says', async () => {
+  test('for each kind of signed-in user, each endpoint answers as docs/reference/policy.md says', async () => {
     assert.equal(signedIn.size, 4 + globalRoles.length)
     assert.deepEqual(await differences(signedIn), [])
   })

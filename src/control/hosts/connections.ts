@@ -63,8 +63,8 @@ export class HostConnections {
   }
 
   /**
-   * Finds the program at the other end of a connection. Undefined if it has shown no valid certificate.
-   * The first call of a host with its certificate makes its token invalid.
+   * Finds the program at the other end of a connection. Undefined if the program has shown no valid certificate. When a host first
+   * calls with its certificate, the host's token for joining becomes invalid.
    */
   async find(socket: TLSSocket): Promise<KnownHost | undefined> {
     const identity = identityOf(socket)

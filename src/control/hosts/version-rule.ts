@@ -1,4 +1,4 @@
-// Refuses a host with another major version than control, or a minor version more than one older or newer.
+// Refuses a host if its major version differs from control's, or if its minor version differs by 2 or more.
 import { worksWith } from '#src/kit/version.ts'
 import { Problem } from '#src/problems.ts'
 

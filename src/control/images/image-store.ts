@@ -187,7 +187,7 @@ export const listImagesFor = async (sql: Sql, runner: Runner, most = mostUnsettl
   return rows.map(asAssignment)
 }
 
-/** Lists the hashes of uploaded files (COPY) that needed images name, of one organization or of all. */
+/** Lists the hashes of the uploaded files that needed images copy (COPY). Without `organizationId`, all organizations count. */
 export const listContextsInUse = async (sql: Sql, organizationId?: string): Promise<ContextsInUse['inUse']> =>
   await sql<{ organizationId: string; hashes: string[] }[]>`
     select source #>> '{contexts,organizationId}' as "organizationId",

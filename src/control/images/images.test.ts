@@ -137,7 +137,8 @@ suite('POST /snapshots', () => {
       await tell(app, { image, state: 'present' })
       assert.equal((await get(app, name)).state, 'active')
     }
-    // The built-in snapshot stays active, because no caller could activate it again. A starting runner makes its image again.
+    // The built-in snapshot stays active, because no caller could activate it again. A runner makes a lost image again when it
+    // starts.
     await tell(app, { image: 'default', state: 'error', errorReason: 'It is lost.' })
     assert.equal((await get(app, 'default')).state, 'active')
   })

@@ -77,7 +77,8 @@ export const createProvider = (parts: ProviderParts, keys: IssuerKeys): Provider
       const { name, email, emailVerified } = user
       return { accountId: id, claims: () => ({ sub: id, name, email, email_verified: emailVerified }) }
     },
-    // The only client is Alcove itself, so users are not asked. They confirm only the code of a device (`confirmPage`).
+    // Alcove itself is the only client, so the issuer does not ask users for consent. Users confirm only the code of a device
+    // (`confirmPage`).
     loadExistingGrant: async (ctx) => {
       const { client, session } = ctx.oidc
       if (client === undefined || session?.accountId === undefined) return undefined

@@ -1,4 +1,5 @@
-// The tools that `/mcp` offers to models. Each makes one or two calls of our own API; some wait until a sandbox is settled.
+// The tools that `/mcp` offers to models. Each tool makes one or two calls of our own API. Some tools wait until the sandbox
+// has a lasting state, such as `started`.
 import { setTimeout as delay } from 'node:timers/promises'
 import Type, { type Static, type TObject } from 'typebox'
 import { type OwnApi, ToolError } from './own-api.ts'

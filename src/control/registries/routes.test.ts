@@ -243,7 +243,7 @@ suite('image registries of an organization', () => {
   })
 
   suite('DELETE /docker-registry/{id}', () => {
-    test('DELETE /docker-registry/{id} answers 204, the second time and to strangers 404, and without delete:registries 403', async () => {
+    test('DELETE /docker-registry/{id} answers 204, then 404; strangers get 404, callers without delete:registries 403', async () => {
       const { body } = await create()
       const path = `/docker-registry/${body.id}`
       assert.equal((await app.as('stranger').delete(path)).status, 404)

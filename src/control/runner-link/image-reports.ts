@@ -88,8 +88,8 @@ export const applyImageReport = async (parts: RunningParts, runner: Runner, repo
   for (const { from, row } of settled) changes.announce(from, row)
   if (report.state === 'present') await placeWaiting(parts, { image: report.image })
   if (travels) await pushImage(parts, report.image)
-  // The runner's list of needed images was out of date, and it reads the list only every half minute. So control sends the
-  // assignment now.
+  // The runner lacks a needed image, because its list of needed images was out of date. The runner reads the list only every half
+  // minute. So control sends the assignment now.
   if (report.state === 'absent' && (await isImageNeeded(database.sql, report.image)))
     await pushImage(parts, report.image)
 }

@@ -21,7 +21,7 @@ type CountsWarm = 'warm' | undefined
 /** `volumes`: where the runner stores new volumes (on its disk or in a shared directory). null: it cannot mount volumes. */
 type RunnerRow = { id: string; cpu: number; memory_gib: number; disk_gib: number; volumes: VolumeDriver | null }
 
-/** A runner whose row is locked. `load`: what its sandboxes and volumes use. `image`: the requested image. */
+/** A runner whose row is locked. `load`: what its sandboxes and volumes use. `image`: the image of the sandbox to place. */
 export type HeldRunner = RunnerRow & { load: Load; image: string | null }
 
 /**
@@ -277,7 +277,7 @@ const nobodyHas = async (transaction: Transaction, { regionId, image }: { region
 export const checkRoom = async (
   transaction: Transaction,
   runnerId: string | null,
-  /** The sandbox whose present size does not count, because `wanted` replaces it. `null`: it uses nothing there yet. */
+  /** The sandbox that gets the size `wanted`. Its present size does not count. `null`: a fork, which uses nothing yet. */
   sandboxId: string | null,
   wanted: RequestedSize,
   overcommit: Overcommit,

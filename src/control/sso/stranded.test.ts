@@ -75,7 +75,7 @@ suite('a user made by single sign-on whose identity provider changes', () => {
     assert.equal(await end(sso), id)
   })
 
-  test('a recreated identity provider cannot sign in a user with more than default permissions', async () => {
+  test('a recreated identity provider cannot sign in a user who has more than the default permissions', async () => {
     await using sso = await startSso(provider)
     const id = await end(sso)
     await makeAnew(sso)

@@ -12,7 +12,7 @@ type Replaceable<P> = { sql: P; close: (seconds: number) => Promise<void> }
  */
 const drainSeconds = 5
 
-/** `onLost` is called at every replacement. The returned `sql` can be used like a pool of the driver. */
+/** Opens a pool. Whenever the pool is replaced, calls `onLost`. Callers use the returned `sql` like a pool of the driver. */
 export const openReplaceable = <P extends Pool>(
   open: (onclose: () => void) => P,
   onLost: () => void = () => {},

@@ -80,9 +80,9 @@ export const freeAddress = async (sql: Sql, email: string, ownerId: string | und
 }
 
 /**
- * Updates a user from the claims of the identity that is the source of the name and e-mail address. If another user has the new
- * address, this user keeps the old one. If an operator or single sign-on has verified the address, it stays verified until it
- * changes.
+ * Updates the name and e-mail address of `user` from `claims`. The claims come from the user's identity with the column
+ * `is_source`. If another user has the new address, `user` keeps the old address. If an operator or single sign-on has verified the
+ * address, it stays verified until it changes.
  */
 export const updateFromIdentity = async (sql: Sql, user: User, claims: Claims): Promise<User> => {
   const { name, email = user.email, emailVerified } = claims

@@ -14,8 +14,9 @@ export const mostAtOnce = 96
  */
 const busyFrom = 5
 /**
- * The part of the free places (`mostAtOnce` minus running deliveries) that one organization may take, rounded down and
- * at least 1. With 40 free places, an organization gets at most 5, and none while 5 of its deliveries run already.
+ * The part of the free places that one organization may take, rounded down and at least 1. Free places: `mostAtOnce` minus all
+ * running deliveries. Example: with 40 free places, an organization may take 5. It may take none if 5 or more of its own deliveries
+ * run already.
  */
 const shareOfRoom = 1 / 8
 /**
@@ -50,8 +51,8 @@ export const startSender = (parts: WebhookParts, provider: WebhookProvider): Sen
     const dead = await database.transaction((transaction) => finish(transaction, delivery, attempted, clock.now()))
     if (dead === undefined) return
     const endpoint = await findEndpointById(database.sql, delivery.endpointId)
-    // `finish` has just disabled the endpoint. Now `disable` marks its waiting deliveries as failed. If the owner has already
-    // enabled the endpoint again, they stay in the queue.
+    // The function `finish` has just disabled the endpoint. Now the function `disable` marks its waiting deliveries as failed. If
+    // the owner has already enabled the endpoint again, the deliveries stay in the queue.
     if (endpoint === undefined || endpoint.disabledAt === null) return
     await database.transaction((transaction) => disable(transaction, endpoint, dead, clock.now()))
     log.info({ endpointId: endpoint.id, organizationId: endpoint.organizationId, dead }, 'a webhook endpoint is dead')

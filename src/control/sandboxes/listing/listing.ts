@@ -1,7 +1,7 @@
 // The two listings of sandboxes: `GET /sandbox` with cursors, and the deprecated `GET /sandbox/paginated` with page numbers. A
-// query with a cursor first reads the beginning of the index in the order of the listing. If that does not fill the page, it sorts
-// all matches of the most selective filter. At worst, it reads all sandboxes of the organization that match one filter
-// (bench/listing.ts).
+// listing with cursors first searches only the beginning of an index, which has the order of the listing. If the matches there do
+// not fill the page, it finds and sorts all matches of the most selective filter. At worst, it reads all sandboxes of the
+// organization that match one filter (bench/listing.ts).
 
 import { readCursor, writeCursor } from '#src/control/cursor.ts'
 import type { Database, Piece, Sql, Transaction } from '#src/control/storage/database.ts'

@@ -196,7 +196,7 @@ export const columns = {
   entrypoint: column<string[] | null>()({ ...copied, gone: 'shed' }),
   version: column<number>()({ ...own, claim: 'kept' }),
   generation: column<number>()({ ...own, claim: 'kept' }),
-  /** Calls into the sandbox wait until its runner has applied this generation, for example with the settings of a new owner. */
+  /** Calls into the sandbox wait until its runner has applied this generation. Example: it brings a new owner's settings. */
   least_generation: column<number | null>()(later),
   stop_signal: column<'SIGTERM' | 'SIGKILL'>()(later),
   state_changed_at: column<Date>()(later),

@@ -16,7 +16,7 @@ const againAfterSeconds = 60
 /** SQL condition: the sandbox must stay on its runner, because one of its volumes is on the runner's own disk. */
 const isBound = (sql: Sql): Piece => sql`volumes @> '[{"placed": {"driver": "disk"}}]'::jsonb`
 
-/** SQL condition: the sandbox can be archived in its present state, and is not moving yet. */
+/** SQL condition: the sandbox can be archived in its present state, and is not leaving its runner yet. */
 const canMove = (sql: Sql, now: Date): Piece => sql`
   state in ('started', 'stopped', 'paused') and desired_state = state and emptying is null and not ${isBound(sql)}
     and (archive_not_before is null or archive_not_before <= ${now})`

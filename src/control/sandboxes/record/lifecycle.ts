@@ -343,6 +343,6 @@ export const afterRefusal = (state: SandboxState, reported: Report['state']): Sa
 export const isClaim = (from: SandboxState | null, to: SandboxState): boolean =>
   moves.some(([on, before, through]) => on.startsWith('claim') && before === from && through === to)
 
-/** Returns whether a move through `through` is meant to end in `state`. If it ends elsewhere, the runner needs a new assignment. */
+/** Returns whether a move leads from `through` (its state on the way) to `state`. If not, the runner needs a new assignment. */
 export const isMeant = (through: SandboxState, state: SandboxState): boolean =>
   moves.some((move) => move[2] === through && move[3] === state)

@@ -7,8 +7,8 @@ import { getSandbox } from '../record/store.ts'
 import { moveSandbox, type Occasion } from './move.ts'
 
 /**
- * Returns the columns of an archive to write. Control chooses its name, so a retry of the runner writes the same
- * archive. A save of the present disk becomes the archive.
+ * Returns the columns that control writes to archive a sandbox. If the store has a save of the present disk, it becomes the
+ * archive. Otherwise control names the archive, so a retry of the runner writes the same archive.
  */
 export const archiveColumns = ({ save_state }: SandboxRow): Partial<SandboxRow> =>
   save_state === 'saved'

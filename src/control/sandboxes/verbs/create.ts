@@ -70,9 +70,9 @@ const getRegion = async (sql: Sql, organization: Organization, id: string): Prom
 }
 
 /**
- * The source of the sandbox's files: a snapshot, or a definition whose image may have to be built. `runners`: some
- * runners with the snapshot's image. `warm`: a warm sandbox to claim. Their rows are locked. `named`: the snapshot that
- * the definition comes from, for example `desktop`.
+ * The source of the sandbox's files: a snapshot, or a definition whose image may have to be built. `runners`: some runners with the
+ * snapshot's image. `warm`: a warm sandbox to claim. The rows of `runners` and `warm` are locked. `named`: the snapshot that the
+ * definition comes from, for example `desktop`.
  */
 type Origin =
   | { snapshot: Snapshot; warm: SandboxRow | undefined; runners: HeldRunner[] }

@@ -32,7 +32,7 @@ type MoveOptions = Occasion & {
   checksWhen?: (sandbox: SandboxRow) => boolean
 }
 
-/** Thrown if another process changed the row first. The error rolls back what `check` has written. */
+/** Thrown if another process changed the row first. The error rolls back the related rows that the option `check` wrote. */
 class Overtaken extends Error {}
 
 /** The columns that every move writes: the new desired state, a new generation, and no error. */
