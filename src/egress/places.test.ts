@@ -29,7 +29,7 @@ suite('connections to the proxy for secrets', () => {
     assert.equal(takeAll(places, 'b-0', 'b').length, 512)
   })
 
-  test('an organization gets 32 connections to the proxy for secrets even if others use all that it has', () => {
+  test('an organization gets 32 connections to the proxy for secrets even if others take all they can', () => {
     const places = new Places()
     for (const owner of sandboxesOf('owner', 50)) {
       for (const sandbox of sandboxesOf(owner, 20)) takeAll(places, sandbox, owner)

@@ -34,8 +34,8 @@ const looks: readonly string[] = ['GET /system/metrics']
 const signedFields = ['path', 'expires', 'signature']
 
 /**
- * Reads a signed file URL: its credential, and the one toolbox call that the URL allows. `rest` is built anew from the path
- * that control checks, so that the toolbox reads no other path.
+ * Reads a signed file URL: its credential, and the one toolbox call that the URL allows. The gate builds the URL of the toolbox
+ * call (`rest`) from the path that control checks. So the toolbox gets no other path.
  */
 const readSignature = (method: string, path: string, query: string) => {
   if (!signable.includes(`${method} ${path}`)) return undefined

@@ -1,5 +1,5 @@
-// Closes connections whose last answer was written directly to the socket: after a refused upgrade, and to clients that do
-// not speak HTTP.
+// Closes connections whose last answer was written directly to the socket. The answer refuses an upgrade, or goes to a client that
+// does not speak HTTP.
 import type { Duplex } from 'node:stream'
 
 /** Returns the head of an answer in the form of HTTP/1.1: status line and headers. */

@@ -54,7 +54,7 @@ const start = async (parts: Partial<Parameters<typeof createServer>[0]> = {}) =>
 suite('content types of request bodies', () => {
   const form = { 'content-type': 'application/x-www-form-urlencoded' }
 
-  test('a POST without a body answers 200, whatever its content type is', async () => {
+  test('a POST that needs no body answers 200 without a body, whatever its content type is', async () => {
     await using started = await start()
     const { server } = started
     for (const headers of [{}, form, { 'content-type': 'application/json' }]) {
@@ -82,7 +82,7 @@ suite('content types of request bodies', () => {
     }
   })
 
-  test('the server accepts each spelling of the JSON content type, and answers 400 to a missing body', async () => {
+  test('a POST that needs a body accepts each spelling of the content type JSON, and answers 400 without one', async () => {
     await using started = await start()
     const { server } = started
     const post = (type: string, payload: string) =>

@@ -66,7 +66,7 @@ export class LastingSocket implements Disposable {
     return true
   }
 
-  /** Sets the seconds between two pings, by default 10. A ping without an answer until the next one ends the connection. */
+  /** Sets the seconds between two pings, by default 10. If a ping has no answer when the next ping is due, the connection ends. */
   beat(seconds: number): void {
     clearInterval(this.#heartbeat)
     this.#isAnswered = true

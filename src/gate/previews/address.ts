@@ -13,10 +13,7 @@ export type PreviewAddress = {
   port: number
   /** The host and port in the request; empty if the request has no host. */
   host: string
-  /**
-   * For a preview by path: `/preview/{sandbox}/{port}`. The server in the sandbox gets only the rest of the path. Otherwise
-   * empty.
-   */
+  /** `/preview/{sandbox}/{port}` for a preview by path, otherwise empty. The server in the sandbox does not get this part. */
   prefix: string
   /**
    * The path and `query` go to the server in the sandbox, without fields that only the gate reads. The path is empty or starts

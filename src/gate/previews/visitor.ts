@@ -62,9 +62,9 @@ const isOfVisitor = (request: IncomingMessage, { host, prefix }: PreviewAddress)
   if (from !== undefined && isPageOf(from, host)) return true
   if (!isLink(request)) return false
   const isNeighbour = from === undefined ? site === 'same-site' : isPageOfPreview(from)
-  // A neighbour is a page of another preview. It could show this preview in a frame and catch the visitor's clicks, so the
-  // cookie is not accepted there. Without `Sec-Fetch-Site`, the gate cannot see frames. It then accepts the cookie only for
-  // requests that open a page.
+  // A neighbour is a page of another preview. It could show this preview in a frame and catch the visitor's clicks. So the gate
+  // does not accept the cookie in a neighbour's frame. Without the header `Sec-Fetch-Site`, the gate cannot see frames. It then
+  // accepts the cookie only for requests that open a page.
   if (isNeighbour && site !== undefined) return !isFramed(request)
   return !isNeighbour || isForPerson(request)
 }

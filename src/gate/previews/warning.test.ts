@@ -7,7 +7,7 @@ import { browser, openedBy, previewHost, visit } from '../testing/visiting.ts'
 suite('the warning before a preview', () => {
   const warned = (sides: Sides, by: Access['openedBy'] = 'public') => openedBy(sides, by, { warnsVisitors: true })
 
-  test('a person gets the preview warning until they accept it with a form of this site', async () => {
+  test('a person gets the preview warning until they accept it with the form at the preview’s address', async () => {
     await using sides = await startSides()
     warned(sides)
     const page = await visit(sides, { path: '/a?b=1', headers: browser })
