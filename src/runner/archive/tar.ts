@@ -25,7 +25,7 @@ export type Packable = DiskParts | { rootfs: string }
 const tarBytes = 1024 ** 3
 /** Options: tar reads and writes records of 64 KiB, and reads the last record to its end. */
 const records = ['--blocking-factor=128', '--read-full-records']
-/** Attributes that a sandbox or its overlay can set. tar would otherwise restore those that only root of the host may set. */
+/** tar restores only attributes that a sandbox or its overlay can set. Only root of the host may set others. */
 const attributes = ['user.*', 'security.capability', 'trusted.overlay.*'].map((names) => `--xattrs-include=${names}`)
 const everything = ['--numeric-owner', '--xattrs', ...attributes, '--acls', '--warning=none']
 const stderrLimit = 16 * 1024

@@ -52,7 +52,7 @@ export type BroughtImages = {
   /** Adds a built image to the lists of images. Its disk must be a template with the name `image` by then. */
   complete(image: string, config: ContainerConfig): Promise<void>
   remove(image: string): Promise<void>
-  /** Names of the base images whose files this host has hashed, and may have stored in the object store. */
+  /** Names of base images. This host has hashed their files, and has perhaps put them into the object store. */
   bases?(): string[]
 }
 

@@ -1,8 +1,8 @@
 // Brings the images of this runner to the state that control wants, and reports the result.
 //
-// Each assignment describes the wanted state, so missed or repeated messages do no harm. The assignment of one image starts a
-// new attempt after a failure (`take`). The list of all assignments only makes the keeper report the failure again (`takeAll`).
-// An image in use is removed when nothing uses it any more.
+// Each assignment describes the wanted state, so missed or repeated messages do no harm. After a failure, an assignment of one
+// image starts a new attempt (`take`). A list of all assignments starts none: the keeper only reports the failure again
+// (`takeAll`). If control wants an image removed, the keeper waits until nothing uses the image.
 import type { Logger } from '#src/kit/log.ts'
 import { FairQueue } from '#src/kit/queue.ts'
 import { ImageFailed } from '#src/runner/images/image-failed.ts'

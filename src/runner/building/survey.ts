@@ -24,7 +24,7 @@ export type Looked = {
   stage: Stage
   steps: readonly BuildStep[]
   config: ContainerConfig
-  /** Image or template of the stage's sandbox. Undefined: the sandbox is made from the disk of the stage that FROM names. */
+  /** The image or template from which the stage's sandbox is made. Undefined: the disk of the stage that FROM names is used. */
   from: string | undefined
   /** The base image of the disk of the stage, and text that identifies the files of that image. */
   base: { image: string; files: string }
