@@ -5,14 +5,16 @@ import { allOf, begunKey, type ContextName, nameOf, prefixOf, root, tableKey, up
 import type { ContextStore } from './store.ts'
 import { largestTable, readMoment } from './table.ts'
 
-/** Returns when the context was last requested or, if incomplete, begun. Undefined after an interrupted removal. */
+/** Returns the time of a context's last request. For an incomplete context: when it was begun, or undefined if unknown. */
 const lastWanted = async (contexts: ContextStore, name: ContextName): Promise<number | undefined> => {
   const table = await contexts.find(name)
   if (table !== undefined) return table.seenAt
   return readMoment(await contexts.store.get(begunKey(name), largestTable))?.at
 }
 
-/** Removes a context: first its table, so that nobody sees it any more, and last the record of when it was begun. */
+/**
+ * Removes a context. Its table of chunks goes first, so that nobody sees the context any more. The marker `begun.json` goes last.
+ */
 const remove = async ({ store }: ContextStore, name: ContextName): Promise<void> => {
   await store.remove(tableKey(name))
   for await (const { key } of store.list(prefixOf(name))) if (key !== begunKey(name)) await store.remove(key)

@@ -338,7 +338,8 @@ suite('the files that ADD unpacks', () => {
     ])
     assert.deepEqual(await added('app/packed.tar'), ['file /to/inside'])
     assert.deepEqual(await added('app/*', 'empty'), ['file /to/x', 'file /to/inside', 'file /to/empty'])
-    // `app` copies the archive unchanged to /to/packed.tar. `app/packed.tar` unpacks it, which adds /to/inside.
+    // From the source `app`, ADD copies the archive packed.tar unchanged. From the source `app/packed.tar`, ADD unpacks the file
+    // `inside`.
     const both = ['directory /to', 'file /to/x', 'file /to/packed.tar', 'file /to/inside']
     assert.deepEqual(await added('app/packed.tar', 'app'), both)
     const copied = { sources: ['app/packed.tar'], destination: '/to/', unpacks: false }

@@ -5,8 +5,8 @@ import { type CopyRequest, type Selection, select, type WantedFiles } from './se
 import type { Tree } from './tree.ts'
 
 /**
- * Two COPY lines with the same destination and hash make the same files. Whether the destination is a directory does not count:
- * earlier lines decide that. Throws the errors of `select`.
+ * Two COPY lines with the same destination and hash make the same files. The hash assumes that the destination is a directory: only
+ * earlier lines decide this. Throws the errors of `select`.
  */
 export const fingerprintOf = async (tree: Tree, wanted: CopyRequest, signal: AbortSignal): Promise<string> => {
   const selection = await select(tree, wanted, true, signal)

@@ -95,7 +95,7 @@ export class Bases {
       await library.markUsed(image)
       return await use(image)
     } finally {
-      // A restore may take longer than `unusedForMs`, so the image stays for that long after its end.
+      // A restore may take longer than `unusedForMs`. The image therefore stays for `unusedForMs` after the restore has ended.
       if (library.recordOf(image) !== undefined) await library.markUsed(image).catch(() => {})
       const others = (this.#held.get(image) ?? 1) - 1
       if (others === 0) this.#held.delete(image)

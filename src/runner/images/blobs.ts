@@ -66,7 +66,7 @@ export class Blobs {
     const all = (await this.#list()).sort((a, b) => a.usedAt - b.usedAt)
     const removed: string[] = []
     let bytes = all.reduce((sum, { size }) => sum + size, 0)
-    // Check and renaming happen in one turn of the event loop, so `hold` cannot be called between them.
+    // Nobody can call `hold` between the check `#isHeld` and the renaming. Both happen in one turn of the event loop.
     const remove = (stored: Stored, why: 'unwanted' | 'surplus') => {
       const path = join(this.#directory, `.old-${randomUUID()}`)
       renameSync(stored.path, path)

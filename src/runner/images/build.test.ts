@@ -61,7 +61,7 @@ suite('a build of the default image', { skip: needs }, () => {
     assert.ok(!(await readdir(directory)).includes('work'))
   })
 
-  test('a build of the default image first removes the files of a killed build, and retries if that fails', async () => {
+  test('a build of the default image first removes a killed build’s files, and retries a failed removal', async () => {
     const { server, url } = await silentMirror()
     server.close()
     using _ = makeBusy(join(directory, 'work/root'))

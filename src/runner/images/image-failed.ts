@@ -40,8 +40,8 @@ export const failedAt = (place: string, error: unknown): unknown =>
  */
 export class Unreached extends ImageFailed {
   /**
-   * Earliest time at which callers get this error (`performance.now()`): a multiple of a span after `begun`. The span is longer
-   * than the timeout of one request, so all failures of one request come equally late.
+   * Callers get this error at this time (`performance.now()`): `begun` plus one or more spans. A span is longer than the timeout of
+   * one request. So the time until the error does not show why a request failed.
    */
   readonly notBefore: number
 

@@ -114,8 +114,8 @@ const removeScratch = (scratch: string) =>
   rm(scratch, { recursive: true, force: true }).catch(() => removeTree(scratch))
 
 /**
- * Runs `work`, which fetches from a server that a caller has named. Throws the error `Unreached` only at its `notBefore`, so that
- * the delay reveals nothing. `work` takes a place in the queue of images, and the delay does not.
+ * Runs `work`, which fetches from a server that a caller has named. Throws the error `Unreached` only at the time in its field
+ * `notBefore`. This time does not reveal the cause. `work` takes a place in the queue of images. The delay takes none.
  */
 const tellingEvenly = async <T>(signal: AbortSignal, work: () => Promise<T>): Promise<T> => {
   try {

@@ -34,7 +34,7 @@ suite('images of a registry with a mirror', { skip: cannotRun }, () => {
     return lines
   }
 
-  test('an image that a mirror of its registry has is pulled from there, without a request to the registry', async () => {
+  test('if a mirror has an image, the image is pulled from the mirror, without a request to the registry', async () => {
     await using mirror = await TestRegistry.start()
     const reference = room.registry.put('x/y:1', image)
     mirror.put('hub/x/y:1', image)

@@ -89,7 +89,7 @@ export const fetchRepository = async (
 ): Promise<RepositoryFile> => {
   const { settings, limits, scratch, mostBytes, signal } = fetching
   const url = new URL(address)
-  // curl asks first, so that an unreachable server or an error status is reported like for ADD of a file.
+  // Before git runs, curl requests the refs. An unreachable server or error status is reported as for other ADD lines.
   const asked = join(scratch, 'asked')
   await mkdir(asked)
   const refs = `${address.replace(/\/$/, '')}/info/refs?service=git-upload-pack`

@@ -64,12 +64,12 @@ suite('shifting the owners in a tar stream', { skip: needsRoot }, () => {
       assert.ok(whole.equals(await shifted(archive, size)), `cut at ${size}`)
   })
 
-  test('shifting the owners of a tar stream that ends early fails', async () => {
+  test('shifting the owners in a tar stream fails if the stream ends early', async () => {
     const ends = [0, 100, 512, 700, archive.length / 2]
     for (const end of ends) await assert.rejects(shifted(archive.subarray(0, end), 512), /too early/)
   })
 
-  test('shifting the owners of input that is not a tar stream fails', async () => {
+  test('shifting the owners fails if the input is not a tar stream', async () => {
     await assert.rejects(shifted(Buffer.alloc(2048, 'z'), 512), /octal/)
   })
 })

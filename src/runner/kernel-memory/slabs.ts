@@ -14,7 +14,7 @@ export const parseUnchargedSlabs = (slabinfo: string): Map<string, number> => {
 
 export const readUnchargedSlabs = (): Map<string, number> => parseUnchargedSlabs(readFileSync('/proc/slabinfo', 'utf8'))
 
-/** A cache is measured only if it has at least this fraction of the whole growth. Others would distort the result. */
+/** Each measured cache has at least this fraction of the growth of uncharged memory. Other caches would distort the result. */
 const leastPart = 1 / 8
 
 /** Returns the caches that together have grown by at least half of `expectedBytes`. Empty if there are none. */

@@ -7,7 +7,7 @@ export type FullSockets = 'netlink sockets' | 'unaccepted connections' | 'unsent
 /** Maximum number of bytes that a sandbox's sockets may use outside of every limit. Ordinary programs need far less. */
 export const mostSocketBytes = 64 * 1024 ** 2
 
-/** Bytes of a connection that was not accepted yet: its socket and its request, which no control group is charged for. */
+/** Kernel memory of an unaccepted connection, in bytes: a socket and a connection request. No control group is charged for it. */
 const connectionBytes = 3 * 1024
 
 /**

@@ -39,7 +39,10 @@ export type Images = {
    * of a disk contains the identity of its base.
    */
   identityOf?: ImageStore['identityOf']
-  /** Calls `use` with this host's image that has the files of a base. If there is none, fetches the files from the object store. */
+  /**
+   * Calls a function with the name of an image that has a base's files. If this host lacks the files, fetches them first from the
+   * object store.
+   */
   withBase?: ImageStore['withBase']
 }
 

@@ -23,7 +23,7 @@ export const findInit = async (pids: readonly number[]): Promise<Init | undefine
   return undefined
 }
 
-/** Returns an empty text if the process has ended before its file is read. */
+/** Reads a file of a process in /proc. Returns an empty text if the process has ended. */
 const readOrNothing = async (path: string): Promise<string> => {
   try {
     return (await readIfThere(path)) ?? ''

@@ -110,8 +110,8 @@ export const openFirewall = async (parts: RulesetParts, log: Logger, time = open
     mark === undefined ? [] : [`${verb} element inet ${table} organizations { ${keyOf(slot)} : ${mark} }`]
 
   /**
-   * Returns commands that close opened addresses whose DNS names `domains` does not allow. Addresses from before this process are
-   * closed too, because their names are unknown.
+   * Returns commands that close an opened address if `domains` does not allow its name. Addresses that an earlier process opened
+   * are closed too, because their names are unknown.
    */
   const shorten = async (slot: number, domains: readonly string[]): Promise<string[]> => {
     opened.get(slot)?.keepOnly(domains)

@@ -111,7 +111,7 @@ if (!isPrivateHost) {
       only(`${metadata}/32`, `${azure}/32`, `${lan}/32`, `${wayOut}/32`, '10.0.0.0/8'),
     ]) {
       const allowedNetworks = policy.allowList === null ? 'no list' : `the list ${policy.allowList.join(' ')}`
-      test(`with ${allowedNetworks} a sandbox reaches neither the host, metadata nor other or private networks`, async () => {
+      test(`with ${allowedNetworks} a sandbox reaches no host, metadata, private network or other sandbox`, async () => {
         const slot = await slotWith(policy)
         const sibling = await slotWith(policy)
         await using _listening = await listenIn(sibling.name, [80])

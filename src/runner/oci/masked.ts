@@ -49,7 +49,7 @@ const entriesOf = (directory: string) => {
   }
 }
 
-/** Returns the directory of a link's target. Empty if the link is gone, which is normal for sandboxes' interfaces. */
+/** Returns the directory of a symbolic link's target. Empty if the link is gone: network interfaces of sandboxes come and go. */
 const directoryOf = (link: string) => {
   try {
     return [dirname(realpathSync(link))]

@@ -16,8 +16,8 @@ export const stepsToShow = (
 }
 
 /**
- * The highest user ids that a sandbox can get, with two large ids of an image. The function `canShowOwners` tests the kernel with
- * these ids.
+ * The highest host ids of a sandbox whose image needs two large user ids. The function `canShowOwners` tests the kernel with these
+ * ids.
  */
 const highestIds = ownIds('10.255.255.255', groupLargeIds([1_000_000, 4_000_000_000]))
 

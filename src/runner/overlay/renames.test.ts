@@ -44,7 +44,7 @@ suite('renaming directories of an image in a sandbox', { skip: needsRoot }, () =
     assert.match((await box.run(sandboxId, 'ls /opt/tool')).output, /No such file/)
     await box.run(sandboxId, 'mkdir /opt/tool; echo new > /opt/tool/new')
     assert.equal((await box.run(sandboxId, 'ls /opt/tool')).output, 'new')
-    // Renames directories of a renamed directory: within it, out of it, onto an empty directory, and back to their original names.
+    // Renames subdirectories of tool2, which was renamed itself. They move inside tool2, out, onto an empty directory, and back.
     await renamed(sandboxId, '/opt/tool2/lib', '/opt/tool2/library')
     await renamed(sandboxId, '/opt/tool2/library/deep', '/deep')
     await renamed(sandboxId, '/deep', '/opt/other')

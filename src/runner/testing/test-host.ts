@@ -122,7 +122,7 @@ export class TestHost {
     this.#opened = await openTestHostIn(this.instance, this.directory, this.#parts)
   }
 
-  /** Makes this object use the host `opened`, in the same directory. The host before must be closed. */
+  /** Makes this object use the host `opened`, in the same directory. The caller must first close the earlier host. */
   use(opened: OpenedHost) {
     this.#opened = opened
   }

@@ -49,7 +49,7 @@ export const changeSandbox = async (
 const hasSameVariables = (one: Assignment, other: Assignment): boolean =>
   isDeepStrictEqual([one.env, one.unsetEnv], [other.env, other.unsetEnv])
 
-/** Hides the fields that a pause or resume changes. Their change alone is not written: control sends them again. */
+/** Blanks the fields that a pause or resume changes. If only they change, the journal is not written: control sends them again. */
 const lasting = (assignment: Assignment) => ({ ...assignment, generation: 0, target: 0, signal: 0 })
 
 /** Applies new sizes. Returns a sentence for the caller if the sandbox cannot have them. */

@@ -30,7 +30,7 @@ export class MemoryKills {
     entry.lookedAt = now
   }
 
-  /** Returns the spans in each of which at least one process was killed for want of memory. */
+  /** Returns spans of time. In each span, at least one process was killed for want of memory. */
   spans(sandboxId: string): readonly Span[] {
     return this.#entries.get(sandboxId)?.spans ?? []
   }

@@ -203,7 +203,7 @@ type Verb = (instruction: Instruction, state: State) => void
 
 const copy: Verb = (instruction, state) => {
   const { line, name } = instruction
-  // The copy of all variables in `reading` is made once per line, not once per flag or file name.
+  // `readingIn` copies all variables. It is called once per line, not for each flag or file name.
   const reading = readingIn(state, instruction)
   const step = copyIn(instruction, {
     wordsIn: (rest, splits) => words({ line, name, rest }, reading, splits),

@@ -79,7 +79,7 @@ suite('a DNS question from a sandbox', () => {
     ['bytes beyond ASCII', ['\xff', 'example', 'com']],
     ['the root', []],
   ] as const) {
-    test(`the name in a DNS question counts as undefined if no list of domains can contain it: ${what}`, () => {
+    test(`readQuestion returns no name if no list of domains can contain the name: ${what}`, () => {
       assert.equal(nameIn(Buffer.concat([header(), wireName(labels), end()])), undefined)
     })
   }

@@ -36,8 +36,8 @@ const readName = (message: Buffer): Name | undefined => {
     const end = at + 1 + length
     if (end > message.length || end - headerBytes > mostNameBytes) return undefined
     if (length === 0) {
-      // A name with any other character matches no allowed domain. A dot inside a label, for example, would look like the end of
-      // the label.
+      // Allowed domains have only these characters, so any other name is undefined. A dot inside a label would look like the
+      // label's end.
       const isPlain = labels.length > 0 && labels.every((label) => /^[a-z0-9_-]+$/.test(label))
       return { end, name: isPlain ? labels.join('.') : undefined }
     }

@@ -86,7 +86,7 @@ const withForms = (row: Forbidden): Forbidden => ({ ...row, calls: row.calls.fla
 
 export const forbidden32: readonly Forbidden[] = [...forbiddenArguments.map(withForms), ...conditional, ...multiplexed]
 
-/** Returns the filter's answer to each 32-bit call by its name alone: an error number, or 0 if the call is allowed. */
+/** Maps the name of each 32-bit call to the filter's error number. 0: the call is allowed, unless its arguments are forbidden. */
 const errnoOf = (): ReadonlyMap<string, number> => {
   const refused = [
     ...refusals.map(({ calls, answer }) => ({ calls, errno: answer === 'EPERM' ? EPERM : ENOSYS })),
