@@ -49,7 +49,7 @@ suite('the toolbox server', () => {
     assert.equal((await ask()).statusCode, 409)
   })
 
-  test('the gate refuses a toolbox call that is not authorized before it reads the body', async () => {
+  test('the gate refuses an unauthorized toolbox call without reading its body', async () => {
     const server = await start(() => {
       throw new Problem('unauthorized')
     })

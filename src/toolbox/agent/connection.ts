@@ -108,7 +108,7 @@ const fillSoon = (socketPath: string) => {
   try {
     ready?.fill(socketPath, () => openFresh(socketPath))
   } catch {
-    // Too many connections to this agent are open. The next operation opens its own.
+    // Ignored: too many connections to this agent are open. The next operation opens its own connection.
   }
 }
 

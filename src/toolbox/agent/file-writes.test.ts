@@ -247,7 +247,7 @@ suite('unpacking a stream of files through the agent', { skip: needsRoot }, () =
     assert.equal(readFileSync(box.at('plain'), 'utf8'), 'plain text\n')
   })
 
-  test('`unpack` of a stream of files refuses unknown owners, damaged records, and a directory for a file', async () => {
+  test('`unpack` refuses unknown owners, damaged records, and a file where a directory is, or the reverse', async () => {
     await using box = await startWithFiles()
     const one = record({ type: 'file', path: box.at('x') }, 'x')
     await assert.rejects(box.files.unpack([record({ type: 'file', path: box.at('deep') })]), refused('EISDIR'))

@@ -32,7 +32,8 @@ const heard = (said: [who: string, bytes: Uint8Array][]): [string, string][] =>
 const chunkOf = (bytes: Uint8Array): Buffer => Buffer.concat([Buffer.alloc(headerBytes), bytes]).subarray(headerBytes)
 
 /**
- * Returns the parts of a stream cut at `cuts`. Overwrites each piece and the `headerBytes` bytes before it, as consumers may do.
+ * Cuts a stream into chunks at `cuts`, and returns the parts that are found. Overwrites each output part and the `headerBytes`
+ * before it, as consumers may do.
  */
 const findInPieces = (stream: Buffer, cuts: number[]): [string, Buffer][] => {
   const finder = new PartFinder()

@@ -23,7 +23,7 @@ const containersIn = (text: string): number => {
   return count
 }
 
-/** Returns the chart in a line, or `undefined`. The program may put anything into the object. */
+/** Returns the chart that a line of output contains, or `undefined`. The program may put anything into this object. */
 const chartIn = (line: string): object | undefined => {
   try {
     const { type, value } = JSON.parse(line)

@@ -251,7 +251,7 @@ suite('POST /process/code-run: the name of the code’s file, and other files th
     ['typescript', imported, '__filename'],
     ['typescript', `await 1\n${imported}`, 'new URL(import.meta.url)'],
   ] as const) {
-    test(`code can start the file that contains it as a worker: ${language}, ${self}`, async () => {
+    test(`code can start its own file as a worker: ${language}, ${self}`, async () => {
       await using box = await startToolbox()
       const { body } = await box.post(codeRun, { code: head + roles.replace('SELF', self), language })
       assert.deepEqual(body, { exitCode: 0, result: 'got 21\n' })

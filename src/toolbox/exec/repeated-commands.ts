@@ -90,7 +90,10 @@ export class Answers {
 
 const bySandbox = new Map<string, Answers>()
 
-/** Returns the answers of a sandbox. A new sandbox first makes room: sandboxes whose answers have all expired are forgotten. */
+/**
+ * Returns the stored answers of a sandbox's commands. Before a sandbox is added, sandboxes whose answers have all expired are
+ * removed.
+ */
 export const answersOf = (sandboxId: string): Answers => {
   const found = bySandbox.get(sandboxId)
   if (found !== undefined) return found

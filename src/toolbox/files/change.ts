@@ -25,8 +25,8 @@ const exists = async (files: Files, path: string): Promise<boolean> => {
 }
 
 /**
- * Moves with the image's `mv` what the kernel cannot rename: between two file systems, or a directory of the image, which overlays
- * do not rename. `mv` copies and then deletes, so it can break off in the middle.
+ * Moves a file or directory with the image's `mv`. The kernel cannot rename between two file systems. `mv` copies and then deletes,
+ * so it can break off in the middle.
  */
 const copyOver = async (sandbox: ToolboxSandbox, deadline: Deadline, from: string, to: string): Promise<void> => {
   const files = sandbox.agent.files(sandbox.assignment.user)

@@ -78,8 +78,8 @@ class Asking {
   begin(): void {
     if (this.#isOver || this.#timer !== undefined) return
     this.#timer = setTimeout(async () => {
-      // Wait until the question is accepted, so that questions do not pile up. Ignore an error: the worker has ended, and `follow`
-      // reports that.
+      // Wait until the worker's input accepts the question, so that questions do not pile up. Ignore an error: `follow` reports the
+      // end of the worker.
       await this.#jobs
         .input(this.#jobId, Buffer.from(`\n${JSON.stringify({ ask: this.#word })}\n`))
         .catch(() => undefined)
