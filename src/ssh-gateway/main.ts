@@ -21,7 +21,8 @@ const keepaliveMs = 20_000
 const missedKeepalives = 6
 
 /**
- * The algorithms that clients may choose, all of Node's own OpenSSL. No compression: a small packet could become a very large one.
+ * The algorithms that clients may choose. Node's own OpenSSL implements each of them. Compression is off, because a small packet
+ * could become a very large one.
  */
 const algorithms = {
   kex: [

@@ -6,8 +6,8 @@ import type { Connection, ServerChannel } from 'ssh2'
 /** Maximum number of bytes that wait for the client. Above it, the gateway neither writes to the client nor reads from it. */
 const mostUnsent = 1024 * 1024
 /**
- * Maximum number of bytes that a channel buffers until a sandbox reads them. `ssh2` lets an honest client send 2 MiB, and 2 MiB
- * more before the first are processed.
+ * Maximum number of bytes that a channel buffers until a sandbox reads them. `ssh2` lets an honest client send 2 MiB while 2 MiB
+ * are still buffered.
  */
 const mostOfChannel = 4 * 1024 * 1024 + 64 * 1024
 const mostOfConnection = 16 * 1024 * 1024

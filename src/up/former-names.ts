@@ -2,7 +2,10 @@
 import { existsSync, renameSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
 
-/** Renames the log of the gate, and removes what Node has compiled for it. No program of this data directory may run meanwhile. */
+/**
+ * Renames the gate's log, and removes the code that Node compiled for the gate. No program of this data directory may run
+ * meanwhile.
+ */
 export const takeOverFormerNames = (log: string, cacheDirectory: string): void => {
   for (const end of ['', '.1']) {
     const [former, now] = [join(log, `proxy.log${end}`), join(log, `gate.log${end}`)]

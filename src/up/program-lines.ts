@@ -7,7 +7,7 @@ import type { BoundedLog } from './bounded-log.ts'
 
 /** Maximum length of a structured line. A longer line is cut. The lines that our programs write are far shorter. */
 const mostLine = 256 * 1024
-/** Maximum length of a text that is not structured. */
+/** Maximum length of a log message from unstructured output. */
 const mostText = 8192
 
 const isStructured = (line: string): boolean => {

@@ -20,7 +20,10 @@ export type AccessQuestion = {
   /** Id or name of the sandbox. For a preview, the token of a signed URL is possible too. */
   sandboxIdOrName: string
   credentials: Credential[]
-  /** Port of the called preview. Absent: a toolbox call. `toolboxPort`: a toolbox call at the address of a signed preview. */
+  /**
+   * Port of the called preview. Absent: a toolbox call. The value `toolboxPort` means a toolbox call at the address of a signed
+   * preview.
+   */
   port?: number
   /** True if the call counts as activity of the sandbox. */
   countsAsActivity: boolean

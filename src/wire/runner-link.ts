@@ -61,7 +61,7 @@ export type Assignment = {
   snapshot: string
   user: string
   env: Record<string, string>
-  /** Variables of the image or the server that processes must not get. None of them is in `env`. */
+  /** Names of variables that processes must not get from the image or the server. `env` contains none of these. */
   unsetEnv?: readonly string[]
   /** Command that runs at each start of the sandbox. Absent or empty: no command. */
   entrypoint?: readonly string[]
@@ -158,7 +158,7 @@ export type Definition = {
   dockerfile: string
   /** The contexts for COPY, in the order of unpacking: later ones overwrite earlier files. Absent: no files. */
   contexts?: { organizationId: string; hashes: readonly string[] }
-  /** The image for each name in `FROM` or `--from` that is a snapshot's name. Absent: none is. */
+  /** Maps each snapshot name in `FROM` or `--from` to its image. Absent: the Dockerfile names no snapshot. */
   snapshots?: Readonly<Record<string, string>>
 }
 

@@ -31,8 +31,8 @@ const root = resolve(import.meta.dirname, '../..')
 const clusters = join(root, '.alcove/test-clusters')
 
 /**
- * Path of the stored data of an empty PostgreSQL (a cluster), with a hash of its code, packages and user. No other version or user
- * uses it.
+ * Path of the stored data of an empty PostgreSQL (a cluster). The path has a hash of the code, packages and user. So each version
+ * and user has its own data.
  */
 const readyCluster = (): string => {
   const made = createHash('sha256').update(String(process.getuid?.()))

@@ -23,7 +23,7 @@ export class Away extends Error {}
 
 export class Client {
   readonly #platform: Pick<Platform, 'url' | 'key'>
-  /** A sentence for each answer that the server must never give, even if a program was killed during the call. */
+  /** Describes each forbidden answer that the server has given. A killed program does not excuse such an answer. */
   readonly wrong: string[] = []
 
   constructor(platform: Pick<Platform, 'url' | 'key'>) {

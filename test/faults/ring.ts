@@ -138,7 +138,7 @@ const killSandbox = async (alcove: Platform, random: Random, except: string) => 
   try {
     process.kill(Number(pid), 'SIGKILL')
   } catch {
-    // The process has ended in the meantime.
+    // The chosen process had already ended.
   }
 }
 

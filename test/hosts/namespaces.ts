@@ -70,7 +70,10 @@ const until = async (what: string, isSo: () => boolean, timeoutMs = 10_000): Pro
   }
 }
 
-/** Kills the processes of a simulated network with this directory, and removes what its hosts have made. Returns what is left. */
+/**
+ * Kills the processes of the simulated network in `directory`, and purges its hosts. Returns a line for each thing that could not
+ * be removed.
+ */
 const clear = async (directory: string): Promise<string[]> => {
   const noted = join(directory, 'processes')
   for (const name of existsSync(noted) ? readdirSync(noted) : []) {

@@ -13,8 +13,8 @@ import { cutsOf, layOut } from './remains.ts'
 export type Left = { told: number; directory: string; after: string }
 
 /**
- * Records `act`, and calls `look` with each possible result of a power cut. `act` must call `mark` when it reports that work is
- * done. `directories` exist on the disk before.
+ * Records `act`, and calls `look` with each possible result of a power cut. `act` must call `mark` when it tells its caller that
+ * work is done. `directories` are made before `act` runs.
  */
 export const cutEverywhere = async (
   act: (directory: string, mark: () => void) => unknown,

@@ -203,7 +203,6 @@ export const attacksFromOutside: readonly Attack[] = [
     name: 'the value of a secret, inside as root and by every call that knows the secret',
     boundary: 'sandbox → values of its secrets',
     try: async ({ platform, root }) => {
-      // The value is put together from parts: the search in the sandbox must not find it in a command line.
       const value = ['red', 'team', 'value', process.pid].join('-')
       const secret = { name: `red-team-${process.pid}`, value, hosts: ['secret.invalid'] }
       const { status, body } = await platform.api('POST', '/secret', secret)
@@ -217,6 +216,7 @@ export const attacksFromOutside: readonly Attack[] = [
         const refused = ['/runners/secrets', '/sandbox/for-runner', `/sandbox/${root.id}/secrets`]
         const answers = await Promise.all([...paths, ...refused].map((path) => platform.api('GET', path)))
         const told = answers.filter((answer) => JSON.stringify(answer.body).includes(value)).length
+        // The searched text is put together from parts, so that the search does not find its own command.
         const search = `n=team-value; env; cat /proc/[0-9]*/environ | tr '\\0' '\\n'; grep -rs "red-$n" /etc /run /tmp /root /home`
         const { result } = await root.try(search)
         if (!result.includes('RED_TEAM=alcove_secret_')) throw new Error('the placeholder is not inside')

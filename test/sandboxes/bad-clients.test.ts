@@ -22,7 +22,7 @@ after(async () => {
 const readers = 100
 const mostGrowthBytes = 50_000_000
 const measured = ['runner', 'gate'] as const
-/** How many seconds each command writes 1 MB per second: more than all buffers on the way to its client can hold. */
+/** Each command writes 1 MB per second for this number of seconds. The buffers on the way to the client cannot hold so much. */
 const secondsBusy = 6
 const busy = `for i in $(seq ${secondsBusy}); do head -c 1000000 /dev/zero; sleep 1; done`
 

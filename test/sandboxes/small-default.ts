@@ -1,5 +1,5 @@
-// Makes a small default image for test servers that need only a shell, files and Python, in a cache directory of their own. The
-// real one must be unpacked at the first start, which takes much longer.
+// Makes a small default image for test servers. They need only a shell, files and Python, and have their own cache directory.
+// Unpacking the real default image at the first start takes much longer.
 import { execFileSync } from 'node:child_process'
 import {
   chmodSync,
