@@ -1,6 +1,6 @@
 // A context has the files that a Dockerfile (a definition) copies into an image. Each context is one tar in the object store.
-// Daytona's SDK uploads a context as it would upload to S3. The gate asks control who signed the upload (`POST
-// /proxy/object-storage`). The gate then forwards the upload to a runner, which stores it.
+// Daytona's SDK uploads a context as it would upload to S3. The gate asks control who signed the upload
+// (`POST /proxy/object-storage`). The gate then forwards the upload to a runner, which stores it.
 
 /** The bucket and region that clients see. They are only names: the uploads do not go to Amazon S3. */
 export const contextBucket = 'alcove-contexts'
