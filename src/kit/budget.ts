@@ -9,8 +9,8 @@ type Limits = {
   /** The amount that each owner gets even if other owners have used the whole budget. Default: 0. */
   sure?: number
   /**
-   * Maximum amount of one owner, relative to the amount that stays free. With 1, an owner holds at most as much as stays free.
-   * Default: no limit.
+   * Limit of each take. The owner then holds at most `ofFree` times the amount that is free after the take. Later takes of other
+   * owners may leave less free. Default: no limit.
    */
   ofFree?: number
 }
