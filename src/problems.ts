@@ -80,8 +80,8 @@ const notOurs: ReadonlySet<ProblemCode> = new Set([
 ])
 
 /**
- * Returns the log level for a refused call: a warning only if Alcove has failed. A `cause` shows that Alcove has failed. A lack of
- * free capacity is no failure.
+ * Returns the log level for a refused call: a warning only if Alcove has failed. Without a `cause`, only `internal` is a
+ * failure of Alcove. A lack of free capacity, for example, is none.
  */
 export const logLevelOf = ({
   code,
