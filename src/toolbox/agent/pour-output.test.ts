@@ -106,7 +106,7 @@ suite('parts in a stream of frames', () => {
     assert.throws(() => [...new PartFinder().parts(encodeFrame(kinds.stdout))], BadFrame)
   })
 
-  test('`PartFinder` refuses frames that are too large: over 4096 bytes, or for output `maxPayloadBytes`', () => {
+  test('`PartFinder` refuses a frame of more than 4096 bytes; a frame of output may have `maxPayloadBytes`', () => {
     for (const [kind, most] of [[kinds.stdout, maxPayloadBytes] as const, [kinds.exit, 4096] as const]) {
       const header = Buffer.alloc(5)
       header.writeUInt32LE(most + 1)
