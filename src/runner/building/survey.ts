@@ -178,8 +178,8 @@ export class Survey {
   }
 
   /**
-   * Returns the cache key of the disk after the line that has just run. The line's key in `keys` is outdated if the line has
-   * downloaded something new.
+   * Returns the cache key of the disk after the line that has just run. The line's key in `keys` is outdated if this line or an
+   * earlier one has downloaded something new.
    */
   async keyAfterRun(
     { keys, firstKey, done }: Looked,

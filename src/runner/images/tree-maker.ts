@@ -67,8 +67,8 @@ export class TreeMaker {
   }
 
   /**
-   * Finds the tree of these layers, if images of `origin` may use it. First calls `hold` for the names of this tree and of the
-   * trees of its lowest layers. Trees that get these names later are not removed either.
+   * Finds the tree of these layers, if images of `origin` may use it. First calls `hold`, which protects this tree and the
+   * trees of its lowest layers from removal. `hold` protects names, so these trees need not exist yet.
    */
   find(origin: string, diffIds: readonly string[], hold: (tree: string) => void): Named | undefined {
     const { trees } = this.#parts

@@ -13,7 +13,7 @@ type ResolverParts = {
   /** The host's address on which the resolver listens. The address is in the range of the sandboxes' addresses. */
   address: string
   upstreams: readonly string[]
-  /** Redirects DNS questions to the resolver's ports, if a sandbox has a list of domains or all its traffic is blocked. */
+  /** Redirects a sandbox's DNS questions to the resolver's ports if it has a list of domains or all its traffic is blocked. */
   lead: (ports: Ports) => Promise<void>
   /**
    * If the sandbox's policy allows `name`, opens its addresses in the firewall, without those in closed networks. Returns the
