@@ -6,7 +6,8 @@ const longestMs = 10_000
 
 type Before = ({ reading: string } | { writing: string }) & {
   /**
-   * A text that only the SQL of the tested operation contains. Without this text, the SQL of a periodic task might be taken for it.
+   * A text that only the SQL of the tested operation contains. Without this text, the SQL of a periodic task might be taken for the
+   * operation's.
    */
   statement?: string
 }
