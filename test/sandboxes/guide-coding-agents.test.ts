@@ -1,14 +1,13 @@
 // Runs the programs of the guide on coding agents as they are printed there, with real coding agents. The server runs in a network
 // namespace with a simulated Internet, where model APIs answer "hello" and an npm registry exists.
 import assert from 'node:assert/strict'
-import { mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { after, before, suite, test } from 'node:test'
 import { isPrivateHost, runOnPrivateHost } from '#src/runner/network/testing/private-host.ts'
 import { needsRoot } from '#test/needs-root.ts'
 import type { ModelCall, Services } from './agent-services.ts'
-import { blocksOf, checkout, programsOf, readPage, runProgram } from './guide.ts'
+import { blocksOf, checkout, makeDesk, programsOf, readPage, runProgram } from './guide.ts'
 import { installGuidePackages } from './guide-packages.ts'
 import { type Platform, platform } from './harness.ts'
 import { type SimulatedInternet, simulateInternet } from './simulated-internet.ts'
@@ -35,7 +34,7 @@ if (!isPrivateHost) {
     let internet: SimulatedInternet
     let said = ''
     let server: Platform
-    const desk = mkdtempSync(join(tmpdir(), 'alcove-coding-agents-'))
+    const desk = makeDesk()
 
     before(async () => {
       internet = await simulateInternet(desk, Object.fromEntries(hosts.map((name) => [name, address])))
@@ -44,13 +43,10 @@ if (!isPrivateHost) {
       const output = await internet.start(join(import.meta.dirname, 'agent-services.ts'), services)
       output.on('data', (chunk) => (said += chunk))
       server = await platform({ own: true, env: { ALCOVE_OPEN_NETWORKS: '198.51.100.0/24' } })
-      mkdirSync(join(desk, 'node_modules'))
-      symlinkSync(join(checkout, 'node_modules/@daytona'), join(desk, 'node_modules/@daytona'))
     })
     after(async () => {
       await server?.[Symbol.asyncDispose]()
       await internet?.[Symbol.asyncDispose]()
-      rmSync(desk, { recursive: true, force: true })
     })
 
     const runPrinted = async (name: string, env: Record<string, string> = {}) => {

@@ -1,26 +1,22 @@
 // Runs the program of the guide for people who come from Daytona. It copies a sandbox to another server. Here, one Alcove server
 // plays both parts.
 import assert from 'node:assert/strict'
-import { mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { after, before, suite, test } from 'node:test'
 import { boxOf, createBox } from './box.ts'
-import { addressedTo, blocksOf, checkout, programsOf, readPage, runProgram } from './guide.ts'
+import { addressedTo, blocksOf, makeDesk, programsOf, readPage, runProgram } from './guide.ts'
 import { type Platform, platform } from './harness.ts'
 
 const page = readPage('docs/guides/from-daytona.md')
 
 suite('the guide for people who come from Daytona', () => {
   let server: Platform
-  const desk = mkdtempSync(join(tmpdir(), 'alcove-from-daytona-'))
+  const desk = makeDesk()
   before(async () => {
     server = await platform()
-    mkdirSync(join(desk, 'node_modules'))
-    symlinkSync(join(checkout, 'node_modules/@daytona'), join(desk, 'node_modules/@daytona'))
   })
   after(async () => {
-    rmSync(desk, { recursive: true, force: true })
     await server?.[Symbol.asyncDispose]()
   })
 

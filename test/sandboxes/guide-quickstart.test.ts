@@ -1,10 +1,9 @@
 // Runs the programs of the quickstart guide as they are printed there, with the environment variables that the guide sets.
 import assert from 'node:assert/strict'
-import { mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { after, before, suite, test } from 'node:test'
-import { addressedTo, blocksOf, checkout, programsOf, readPage, runProgram } from './guide.ts'
+import { addressedTo, blocksOf, makeDesk, programsOf, readPage, runProgram } from './guide.ts'
 import { type Platform, platform } from './harness.ts'
 
 const page = readPage('docs/guides/quickstart.md')
@@ -13,14 +12,11 @@ const commands = { 'quickstart.ts': process.execPath, 'quickstart.py': 'python3'
 
 suite('the quickstart', () => {
   let server: Platform
-  const desk = mkdtempSync(join(tmpdir(), 'alcove-quickstart-'))
+  const desk = makeDesk()
   before(async () => {
     server = await platform()
-    mkdirSync(join(desk, 'node_modules'))
-    symlinkSync(join(checkout, 'node_modules/@daytona'), join(desk, 'node_modules/@daytona'))
   })
   after(async () => {
-    rmSync(desk, { recursive: true, force: true })
     await server?.[Symbol.asyncDispose]()
   })
 

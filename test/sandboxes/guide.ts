@@ -1,11 +1,25 @@
 // Reads the pages of docs/guides, and runs the code on them.
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { readFileSync } from 'node:fs'
+import { mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync } from 'node:fs'
+import { tmpdir } from 'node:os'
 import { join, resolve } from 'node:path'
+import { after } from 'node:test'
 import type { Platform } from './harness.ts'
 
 export const checkout = resolve(import.meta.dirname, '../..')
+
+/**
+ * Makes the working directory of a user who follows a guide: it has only `node_modules` with the SDK, and no file of Alcove.
+ * It is removed after the suite that calls this.
+ */
+export const makeDesk = (): string => {
+  const desk = mkdtempSync(join(tmpdir(), 'alcove-desk-'))
+  mkdirSync(join(desk, 'node_modules'))
+  symlinkSync(join(checkout, 'node_modules/@daytona'), join(desk, 'node_modules/@daytona'))
+  after(() => rmSync(desk, { recursive: true, force: true }))
+  return desk
+}
 
 export const readPage = (path: string): string => readFileSync(join(checkout, path), 'utf8')
 

@@ -1,11 +1,10 @@
 // Runs the examples of the README and of the guides exactly as they are printed there.
 import assert from 'node:assert/strict'
 import { randomUUID } from 'node:crypto'
-import { mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { after, before, suite, test } from 'node:test'
-import { addressedTo, blocksOf, checkout, readPage, runProgram } from './guide.ts'
+import { addressedTo, blocksOf, checkout, makeDesk, readPage, runProgram } from './guide.ts'
 import { type Platform, platform } from './harness.ts'
 
 const readme = readPage('README.md')
@@ -15,15 +14,11 @@ const dayTwo = readPage('docs/guides/day-two.md')
 
 suite('the README', () => {
   let server: Platform
-  /** The working directory of a user who follows the README: only `node_modules` with the SDK, and no file of Alcove. */
-  const desk = mkdtempSync(join(tmpdir(), 'alcove-readme-'))
+  const desk = makeDesk()
   before(async () => {
     server = await platform()
-    mkdirSync(join(desk, 'node_modules'))
-    symlinkSync(join(checkout, 'node_modules/@daytona'), join(desk, 'node_modules/@daytona'))
   })
   after(async () => {
-    rmSync(desk, { recursive: true, force: true })
     await server?.[Symbol.asyncDispose]()
   })
 
