@@ -44,7 +44,7 @@ export interface Host {
    * if a verb aborted the copying, or if the sandbox is not stopped. Throws if the copying failed.
    */
   save(assignment: Assignment): Promise<Archive | undefined>
-  /** Aborts the slow verbs of a sandbox, so that a later verb need not wait: stops with a grace period, archives, restores. */
+  /** Aborts a slow verb of the sandbox: a stop with a grace period, an archive or a restore. A later verb then need not wait. */
   cutShort(sandboxId: string): void
   /** Removes a sandbox. If the sandbox was never on this host, does nothing. */
   destroy(sandboxId: string, withArchives?: 'with archives'): Promise<void>

@@ -66,7 +66,7 @@ const settleIntervalMs = 25
 const until = async (isSo: () => Promise<boolean>, otherwise: string) => {
   for (let attempt = 0; attempt < settleAttempts; attempt++) {
     if (await isSo()) return
-    // The first ten checks have no pause between them, because the kernel is usually done by then.
+    // Pause only after ten checks, because the kernel has usually finished its work before the tenth.
     if (attempt >= 10) await delay(attempt < 20 ? 1 : settleIntervalMs)
   }
   throw new Error(otherwise)

@@ -1,5 +1,6 @@
-// Stores the files that come with definitions ("contexts") in the object store, as chunks and a table. The table is written
-// last. A context without a table is incomplete, and a sweep removes it. A complete context never changes.
+// Stores the files that come with definitions ("contexts") in the object store. A context is stored as chunks and a table, which
+// lists the chunks. The table is written last. A context without a table is incomplete, and a sweep removes it. A complete context
+// never changes.
 import { createHash, type Hash, randomBytes } from 'node:crypto'
 import { Problem } from '#src/problems.ts'
 import type { StoredContext } from '#src/wire/contexts.ts'

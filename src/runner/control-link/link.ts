@@ -38,7 +38,9 @@ type LinkParts = {
   onDatabase?: (databaseId: string) => boolean
   /** Called when control refuses this runner's version. No further connection is opened. */
   onVersionRefused?: (reason: string) => void
-  /** Called when control asks the runner to fetch its lists. Control does so after each message `hello`. */
+  /**
+   * Called when control asks the runner to fetch four lists: sandboxes, images, volumes, secrets. Control asks after each `hello`.
+   */
   onList: () => void
   onLost: () => void
   log: Logger

@@ -30,7 +30,7 @@ const isLayered = (tree: string) => /^[0-9a-f]{64}$/.test(tree)
 
 export class Bases {
   readonly #parts: Parts
-  /** Hash and random number of the files of each tree, by its name. Undefined: not hashed yet. */
+  /** Hash and random salt of each tree's files. Key: name of the tree. Undefined: the files are not hashed yet. */
   readonly #contents = new Map<string, BaseContent | undefined>()
   readonly #hashing = new Map<string, Promise<BaseContent>>()
   /** Hashing reads all files of an image, so only one image is hashed at a time. */

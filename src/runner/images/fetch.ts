@@ -17,7 +17,10 @@ import type { Skopeo } from './skopeo.ts'
 export type Resolved = {
   /** Digest to which the name refers now: of a manifest, or of an index that lists a manifest for each platform. */
   digest: string
-  /** Reference, with digest, of the image for this host's platform. It differs from `digest` if the name refers to an index. */
+  /**
+   * Reference, with digest, of the image for this host's platform. If the name refers to an index, the field `digest` is the digest
+   * of the index.
+   */
   image: Reference
   manifest: Manifest
   described: Described

@@ -154,8 +154,8 @@ const compileLater = [
 ].join(' && ')
 
 /**
- * Undoes `compileLater` and the omission of Python tests, then compiles all Python files. Packages that a user installs later are
- * compiled as usual and have their tests.
+ * Restores the program `py3compile`, and deletes the rule that omits Python tests. Then compiles all Python files. Packages that a
+ * user installs later are compiled as usual and have their tests.
  */
 const compilePython = [
   'rm "$1/usr/bin/py3compile" && chroot "$1" dpkg-divert --local --quiet --rename --remove /usr/bin/py3compile',

@@ -61,8 +61,8 @@ export const formatReference = ({ registry, repository, version }: Reference): s
 export const pinned = (reference: Reference, digest: string): Reference => ({ ...reference, version: { digest } })
 
 /**
- * Returns the origin of an image: its repository, and the organization if its credentials are used. A registry may show an
- * organization other images than it shows others. Only images of one origin share files and layers.
+ * Returns the origin of an image: its repository, and the organization if the organization's credentials are used. A registry may
+ * show different images to different organizations. Only images of one origin share files and layers.
  */
 export const originOf = ({ registry, repository }: Reference, accountOf?: string): string =>
   accountOf === undefined ? `${registry}/${repository}` : `${registry}/${repository} as shown to ${accountOf}`

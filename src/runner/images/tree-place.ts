@@ -1,8 +1,9 @@
 // Where the directories of images' files ("trees") are stored. A plain place is a directory on any file system. A sharing place is
 // on btrfs: each tree is a subvolume, and a copy takes almost no time and space.
 //
-// The sharing place must not be on the file system of the sandboxes' disks. Files in two subvolumes can have equal inode numbers.
-// In an overlay of both, `cp` would mistake two files of a sandbox for one and refuse to copy.
+// The sharing place must not be on the file system of the sandboxes' disks. A sandbox sees an overlay of a tree and a disk. Files
+// in two subvolumes of one file system can have equal inode numbers. In the sandbox, `cp` would mistake two such files for one and
+// refuse to copy.
 import { chmod, mkdir, mkdtemp, open, rmdir, stat } from 'node:fs/promises'
 import { join } from 'node:path'
 import { removeTree } from '#src/kit/remove-tree.ts'

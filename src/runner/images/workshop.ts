@@ -47,13 +47,13 @@ const memoryLimitBytes = 8 * 1024 ** 3
 const watchEveryMs = 150
 const filterAt = '/confine'
 
-// Starts the job with crun, as root in namespaces of its own. Its arguments:
+// A shell script that starts a job with crun, as root in namespaces of its own. The script's arguments:
 // - the directory that `makeSkeleton` made
 // - the user id that owns the job's secret; empty if the job has none
 // - the number of mounts of the host that the job must not see, and these mounts
 // - the number of views (paths of the host that the job sees), and these paths
-// The secret comes from standard input. The directory moves to /mnt, because crun enters it as the user nobody, who cannot enter
-// the runner's directories. Each job waits for this script, so it starts few programs.
+// The script reads the secret from its standard input. It moves the directory to /mnt, because crun enters the directory as the
+// user nobody, who cannot enter the runner's directories. Each job waits for this script, so the script starts few programs.
 const enter = `set -e
 place=$1; owner=$2; shift 2
 n=$1; shift; while [ "$n" -gt 0 ]; do umount -l -- "$1"; shift; n=$((n - 1)); done

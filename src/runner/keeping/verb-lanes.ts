@@ -84,8 +84,8 @@ export class VerbLanes {
   }
 
   /**
-   * Starts what must be done before a verb. Undefined if there is nothing to do. Never rejects: if a copy fails, the start of the
-   * fork tries again and reports the error.
+   * Starts the work before a verb: the copy of a disk for a fork, or the stop before an archive. Undefined if there is no such
+   * work. Never rejects, because a fork's start repeats a failed copy and reports the error.
    */
   #comesFirst(verb: Verb, assignment: Assignment, isWanted: () => boolean): Promise<unknown> | undefined {
     const { sandboxId } = assignment

@@ -95,8 +95,8 @@ export const makeSlots = async (where: Where, numbers: readonly number[], backgr
 }
 
 /**
- * Makes this runner the only one that makes slots of the instance, when processes of earlier runners have finished theirs. Returns
- * its name (`maker`).
+ * Waits until processes of earlier runners have finished their slots. From then on, only this runner can make slots of the
+ * instance. Returns this runner's random name (`maker`).
  */
 export const becomeMaker = async (instance: string): Promise<string> => {
   const maker = randomUUID()

@@ -116,8 +116,9 @@ export class Subvolumes {
   }
 
   /**
-   * Makes several copies: all snapshots, then all changes, then all syncs. Each snapshot and each sync commits the file system. A
-   * commit after changes is slow, because the kernel counts shared data again. In this order, only the first sync is slow.
+   * Makes several copies in three rounds: all snapshots, all changes, all syncs. Each snapshot and each sync commits the file
+   * system. A commit after changes is slow, because the kernel counts shared data again for the quotas. With these rounds, only the
+   * first sync is slow.
    */
   async #snapshotAll(copies: readonly Copy[]): Promise<Outcomes> {
     const failures = new Map<Copy, unknown>()

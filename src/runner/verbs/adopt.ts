@@ -65,8 +65,8 @@ const adoptOne = async (machine: Machine, sandboxId: string, entry: Entry): Prom
 type Liveness = { isAlive: true; adopted: Adopted } | { isAlive: false; cause?: Cause }
 
 /**
- * A sandbox is alive if PID 1 is the process that was started, and its slot is complete. The agent of a paused sandbox could not
- * answer.
+ * A sandbox is alive if PID 1 is the started process and the slot is complete. The agent is asked only after an interrupted start,
+ * because a paused agent cannot answer.
  */
 const findAlive = async (machine: Machine, sandboxId: string, { spec, run }: Entry): Promise<Liveness> => {
   if (run === undefined || run.bootId !== machine.bootId) return { isAlive: false }

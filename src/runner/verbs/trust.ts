@@ -11,7 +11,7 @@ import { trustFiles } from '#src/wire/secrets.ts'
 import { certificatesIn, javaKeyStore } from './java-key-store.ts'
 
 const withinMs = 20_000
-/** Maximum size in bytes of an image's file of authorities; a larger one is not changed. Debian's file has 220 KiB. */
+/** Maximum size of an image's file of certificate authorities. A larger file is not changed. Debian's file has 220 KiB. */
 const mostBytes = 2 * 1024 * 1024
 
 /** Files with all trusted certificate authorities, on different distributions: Debian and Alpine, Fedora, SUSE, others. */

@@ -1,4 +1,5 @@
-// Watches each running or paused sandbox: its end, its use of resources, its uncharged memory, and the memory use that it is shown.
+// Watches each running or paused sandbox: its end, its use of resources and its uncharged memory. Updates the memory use that
+// programs in the sandbox see.
 
 import type { ExperimentParts } from '#src/runner/kernel-memory/experiment.ts'
 import { type Evidence, KernelMemoryWatch } from '#src/runner/kernel-memory/watch.ts'

@@ -6,7 +6,7 @@ type Span = { after: number; until: number }
 
 type Entry = { kills: number; lookedAt: number; spans: Span[] }
 
-/** Maximum number of spans with a kill that are stored per sandbox. Above it, the oldest are dropped. */
+/** Maximum number of stored time spans per sandbox. In each span, a process was killed. The oldest spans are dropped. */
 const mostSpans = 64
 
 export class MemoryKills {

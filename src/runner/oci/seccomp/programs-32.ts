@@ -1,7 +1,8 @@
 // Makes the filter for the 32-bit (i386) table of system calls on x86-64, which 64-bit programs can use too (`int 0x80`). It
 // refuses what the profile refuses, and calls whose arguments are in memory, which a filter cannot read.
 //
-// libseccomp is not used for this table: it would turn a rule for one kind of socket into a rule for every socket by `socketcall`.
+// libseccomp is not used for this table, because it handles the call `socketcall` too broadly. A rule for one kind of socket would
+// apply to every socket.
 import { forbiddenArguments } from './arguments.ts'
 import { addressFamilies, cloneFlags, namespaceFlags, netlink, netlinkProtocols, personalities } from './profile.ts'
 import { answerByNumber, assemble, type Forbidden, forbid, onlyFor, type Range } from './program.ts'
