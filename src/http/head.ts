@@ -5,7 +5,10 @@ import type { IncomingMessage } from 'node:http'
 /** Headers with the destination or the credential of a call. If one is repeated, Node uses the first value without an error. */
 const onlyOnce = new Set(['host', 'authorization'])
 
-/** The header Host: a name, an IPv4 address, or an IPv6 address in brackets. A port may follow (RFC 9110 §7.2). It may be empty. */
+/**
+ * Matches the header Host (RFC 9110 §7.2): a name, an IPv4 address, or an IPv6 address in brackets. The name may be empty. A port
+ * may follow.
+ */
 const host = /^(?:\[[0-9a-f:.]+\]|[\w.~!$&'()*+;=%-]*)(?::\d*)?$/i
 
 /** Returns why the head of a request is invalid (RFC 9112). Undefined: it is valid. Node itself refuses a second Content-Length. */

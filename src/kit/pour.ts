@@ -12,7 +12,10 @@ export const giveBack = ({ buffer, byteLength }: Uint8Array): void => {
   if (byteLength >= leastBytes && byteLength === buffer.byteLength && buffer instanceof ArrayBuffer) buffer.transfer(0)
 }
 
-/** Pipes to a socket, and frees bytes once they are written. Other streams may use bytes after the callback of `write`. */
+/**
+ * Pipes to a socket. `from` overwrites bytes that are written. Only a socket allows this: other streams may use bytes after the
+ * callback of `write`.
+ */
 const pourThrough = (from: Inflow, to: Socket): (() => void) => {
   const goOn = () => void from.resume()
   const onEnd = () => void to.end()

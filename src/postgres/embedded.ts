@@ -213,7 +213,7 @@ const launch = async ({ commandOf, cluster, socketDirectory, url, log }: Launchi
   return { url, pid: child.pid!, exited, stop }
 }
 
-/** Waits until PostgreSQL answers a query in our database. At the first start, it creates this database. */
+/** Waits until PostgreSQL answers a query. Creates our database if it does not exist yet. */
 const waitUntilReady = async (url: string, isRunning: () => boolean, exited: Promise<unknown>) => {
   const { url: address, connection } = connectionFrom(url)
   const ask = async () => {

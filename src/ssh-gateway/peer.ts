@@ -39,7 +39,7 @@ export class Peer {
     client.on('handshake', () => {
       this.#exchanges += 1
       if (this.#exchanges > mostExchanges) this.cut()
-      // `ssh2` sends what it has buffered only after this event, so check in the next turn of the event loop.
+      // `ssh2` sends its buffered bytes only after this event. So check the buffers in the next turn of the event loop.
       setImmediate(() => this.#check())
     })
     const timer = setInterval(() => {

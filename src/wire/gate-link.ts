@@ -126,5 +126,5 @@ export type GateAnswer = { value: unknown } | { refused: { code: string; message
 
 /** Maximum bytes of a request, and of each frame of its body. A runner may hold so much for each connection. */
 export const requestBytes = 256 * 1024
-/** Maximum bytes of an answer. The longest is a `Compiled` with JavaScript from a caller's code. */
+/** Maximum bytes of a runner's answer. The longest answer is of type `Compiled`: JavaScript from a caller's TypeScript. */
 export const answerBytes = 160 * 1024 * 1024

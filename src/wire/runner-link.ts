@@ -318,7 +318,9 @@ export type FromRunner =
  */
 export const closedForVersion = 4002
 
-/** Messages from control to a runner. `list` tells the runner to fetch the list of all its sandboxes again. */
+/**
+ * Messages from control to a runner. `list` tells the runner to fetch four lists again: its sandboxes, images, volumes, secrets.
+ */
 export type ToRunner =
   | {
       type: 'welcome'

@@ -21,8 +21,8 @@ export type Trail = {
   /** Wraps a route so that its handler changes nothing before the audit row of the call is inserted. */
   follow: (route: ControlRoute) => ControlRoute
   /**
-   * Writes the outcome of a call into its audit row, usually after the answer. Call this before the answer is sent.
-   * If a promise is returned, the answer must wait for it.
+   * Begins to write a call's outcome into the call's audit row. Call this before the answer is sent. The answer must wait only if a
+   * promise is returned.
    */
   complete: (request: FastifyRequest, reply: FastifyReply) => Promise<void> | undefined
   /** Resolves when the audit rows of all calls that this process has answered so far contain their outcomes. */

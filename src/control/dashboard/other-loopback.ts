@@ -4,8 +4,8 @@
 const loopbackNames: readonly string[] = ['localhost', '127.0.0.1', '[::1]']
 
 /**
- * Whether the caller used another loopback name than the public URL, at the same port.
- * False if the public URL has https: a reverse proxy may have replaced the browser's name.
+ * Whether the caller and the public URL use different loopback names and the same port. False if the public URL has https. A
+ * reverse proxy may then have changed the header Host that the browser sent.
  */
 export const isOtherLoopback = (host: string | undefined, publicUrl: string): boolean => {
   const ours = new URL(publicUrl)

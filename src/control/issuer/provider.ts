@@ -31,7 +31,9 @@ const begun = 15 * minute
  */
 const scope = 'openid profile email offline_access'
 
-/** Returns when a browser must pass our sign-in page. A one-time link leads there even if the browser is signed in. */
+/**
+ * Returns the rules that send a browser to our sign-in page. A one-time link leads to this page even if the browser is signed in.
+ */
 const signInPolicy = () => {
   const policy = interactionPolicy.base()
   const { Check } = interactionPolicy

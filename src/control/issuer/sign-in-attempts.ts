@@ -17,7 +17,7 @@ export const allowed = {
   browser: 50,
   /** Wrong tries from one IPv4 address or IPv6 /64, per quarter of an hour. */
   source: 20,
-  /** Wrong tries from one IPv6 /48, per quarter of an hour: the holder of a /48 has 65,536 sources. */
+  /** Wrong tries from one IPv6 /48, per quarter of an hour. A /48 has 65,536 /64s, each with a limit of its own (`source`). */
   site: 100,
   /** Wrong tries from one source with one name, per quarter of an hour. */
   sourceAndName: 10,

@@ -1,5 +1,5 @@
-// The next hops of this host: its gateways, and the networks that it reaches without a gateway. They are read from the routes: a
-// host with a /32 address has a gateway outside its interfaces' networks.
+// Lists the next hops of this host: gateways, and networks that it reaches without a gateway. Reads the routes, because a gateway
+// may lie outside the networks of the interfaces. Example: the gateway of a host with a /32 address.
 import { closeSync, openSync, readSync } from 'node:fs'
 
 export type NextNetwork = { address: string; bits: number }

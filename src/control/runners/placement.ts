@@ -99,10 +99,7 @@ const hasRoom = (runner: HeldRunner, wanted: RequestedSize, overcommit: Overcomm
 
 /** What the volumes of a sandbox require of its runner. */
 export type VolumesNeed = {
-  /**
-   * The name of one volume, for error messages: one that binds the sandbox to a runner or to the shared directory, if
-   * there is any.
-   */
+  /** Name of one volume, for error messages. Preferred: a volume on a runner's disk, then a volume in the shared directory. */
   name: string
   /** The runner on whose disk the volumes are. null: no runner has them yet, or they are in the shared directory. */
   runnerId: string | null
@@ -273,7 +270,10 @@ const nobodyHas = async (transaction: Transaction, { regionId, image }: { region
   return new Problem('no_room', `No runner with this snapshot is ready now.${why}`)
 }
 
-/** Throws if a sandbox does not fit on the runner with its disk. For a fork, this is the parent's runner. */
+/**
+ * Throws if a sandbox's runner has no room for the size `wanted`. The runner has the sandbox's disk, or the disk of a fork's
+ * parent.
+ */
 export const checkRoom = async (
   transaction: Transaction,
   runnerId: string | null,

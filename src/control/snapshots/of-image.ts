@@ -5,8 +5,8 @@ import { moveSnapshots } from './write.ts'
 type Sizes = { sizeGiB: number | null; leastGiB: number | null }
 
 /**
- * Sets a snapshot to `error` if its image is larger than the organization's limit, or than the disk of its sandboxes.
- * The size is known only after the build or pull. Returns whether any was set.
+ * Sets a snapshot to `error` if its image is too large: for the organization's limit, or for the snapshot's own disk size. The size
+ * of the image is known only after the build or pull. Returns whether any snapshot was set to `error`.
  */
 export const refuseWhatCannotBe = async (
   transaction: Transaction,

@@ -222,7 +222,7 @@ const pick = async (database: Database, question: Question): Promise<ListedRow[]
   })
 }
 
-/** Lists sandboxes that an operator has evicted. They are few, so every sort order is fast. */
+/** Lists evicted sandboxes: an operator destroyed them to free resources. They are few, so every sort order is fast. */
 const pickEvicted = (sql: Sql, question: Question) => {
   const { labels, limit } = question
   return sql<ListedRow[]>`
@@ -276,7 +276,7 @@ export const listSandboxes = async (
   return { rows: items, nextCursor }
 }
 
-/** Returns one page, and the exact total of matches. Destroyed sandboxes: only those that an operator evicted within a day. */
+/** Returns one page, and the exact total of matches. A destroyed sandbox matches only if an operator evicted it in the last day. */
 export const pageSandboxes = (
   database: Database,
   organizationId: string,

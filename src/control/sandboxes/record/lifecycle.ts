@@ -296,7 +296,7 @@ export const settlements: Record<SandboxState, Settlement> = {
   archived: {},
   build_failed: {},
   destroyed: {},
-  // In `error`, only a report of the desired state changes the state: see `afterReport`.
+  // In the state `error`, a report counts only if it names the desired state: see `afterReport`.
   error: {},
 }
 

@@ -73,8 +73,8 @@ export const forgiveSilence = (
     and sandboxes.runner_id = runners.id and sandboxes.state = 'started'`
 
 /**
- * Writes the variables of a locked sandbox. Calls into the sandbox wait until its runner has them. The generation
- * grows, except in `error` and while the sandbox is to be destroyed.
+ * Writes the variables of a sandbox whose row is locked. The generation grows, except in `error` and while the sandbox is to be
+ * destroyed. Calls into the sandbox wait until its runner has the variables.
  */
 export const writeVariables = async (
   transaction: Transaction,
@@ -147,8 +147,9 @@ export const dropSecret = async (
 }
 
 /**
- * Writes the mounted secrets of a locked sandbox. Calls into the sandbox wait until its runner has them. The variables
- * of the secrets are deleted from `unset_env`. The generation grows as in `writeVariables`.
+ * Writes the mounted secrets of a sandbox whose row is locked. Deletes the secrets' variables from the column `unset_env`. The
+ * generation grows, except in `error` and while the sandbox is to be destroyed. Calls into the sandbox wait until its runner has
+ * the secrets.
  */
 export const writeSecrets = async (
   transaction: Transaction,

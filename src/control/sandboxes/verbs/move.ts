@@ -13,7 +13,7 @@ const mostAttempts = 10
 export type Occasion = {
   by: By
   reason?: string
-  /** For timers: writes only if a timer is still due. Postponing a timer does not change the row's version. */
+  /** Set by timers: a move is written only if a timer is still due. The row's version does not show that a timer was postponed. */
   whileDue?: boolean
 }
 
