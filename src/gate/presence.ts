@@ -8,7 +8,10 @@ import type { AccessDesk } from './access.ts'
  * the shortest auto-stop, a minute, because control records activity with a delay.
  */
 const presenceMs = 20_000
-/** Milliseconds until the gate asks again if control could not be reached, or answered with an error that does not end the call. */
+/**
+ * Milliseconds until the gate asks control again if the last question failed. Answers 401, 403 and 404 are no failures: they end
+ * the open call.
+ */
 const againMs = 3_000
 
 const ends = new Set(['unauthorized', 'forbidden', 'not_found'])

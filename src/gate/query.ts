@@ -15,7 +15,8 @@ const decodedBytes = (text: string): string =>
   text.replaceAll(/%([0-9a-f]{2})/gi, (_, digits: string) => String.fromCharCode(Number.parseInt(digits, 16)))
 
 /**
- * Removes all layers of percent-encoding. There may be several, because each redirect in another redirect's URL adds a layer.
+ * Decodes percent-encoding until none is left, at most `mostEncodings` times. A redirect's URL inside another redirect's URL is
+ * encoded twice.
  */
 export const decodedFully = (text: string): string => {
   let plain = text

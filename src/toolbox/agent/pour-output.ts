@@ -52,7 +52,7 @@ const pieceOf = (chunk: Buffer, { stream, from, to }: Stretch): Piece => ({
   ...{ type: 'output', stream, data: chunk.subarray(from, to) },
 })
 
-/** Finds the parts of a stream of frames: consecutive output of one stream, or one complete frame of another kind. */
+/** Splits bytes of frames into parts. A part is consecutive stdout, consecutive stderr, or one complete frame of another kind. */
 export class PartFinder {
   readonly #header = Buffer.alloc(headerBytes)
   #headerSize = 0

@@ -3,9 +3,9 @@
 import type { Socket } from 'node:net'
 
 type Bounds = {
-  /** Maximum number of ready sockets to one agent. Default: 2. */
+  /** Maximum number of connections opened ahead to one agent. Default: 2. */
   each?: number
-  /** Maximum number of ready sockets to all agents; above it the oldest are closed. Default: 256. */
+  /** Maximum number of connections opened ahead to all agents. Above it, the oldest are closed. Default: 256. */
   all?: number
   idleMs?: number
 }

@@ -3,7 +3,7 @@ import type { Agent, Files } from './agent.ts'
 import { type CommandSpec, StartFailed } from './command.ts'
 import type { Path } from './files.ts'
 
-/** Returns a path for the agent: absolute, or relative to the user's home if `directory` is absent. */
+/** Resolves a relative path in `directory`. Without `directory`, the agent will resolve the path in the user's home. */
 export const pathFrom = (directory: string | undefined, path: string): string =>
   directory === undefined || path.startsWith('/') ? path : `${directory}/${path}`
 
