@@ -73,7 +73,8 @@ export const openRawCrun = async (
       own.process.args = ['sleep', '1000']
       own.root.path = rootfs
       own.linux.cgroupsPath = `/alcove-bench/${id}`
-      // This mount does not map user ids, so the container's root must be `uidBase`, the owner of the files.
+      // The overlay mount below maps no user ids. The container's root must be the user id `uidBase`, because this user owns the
+      // files.
       own.linux.uidMappings = own.linux.gidMappings = [{ containerID: 0, hostID: uidBase, size: uidCount }]
       for (const namespace of own.linux.namespaces) {
         if (namespace.type === 'network') namespace.path = `/run/netns/${netns}`

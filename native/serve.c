@@ -92,8 +92,8 @@ static _Noreturn void be_child(const struct question *question, char **arg, int 
   sigprocmask(SIG_SETMASK, &none, NULL);
   if (dup2(input, 0) < 0 || dup2(self->output, 1) < 0 || dup2(self->complaints, 2) < 0) _exit(failed);
   if (question->flags & are_steps) {
-    // The kernel must kill this child when the server ends with the runner. Otherwise the child would go on with a start while the
-    // next runner cleans up.
+    // This child's parent (`server`) ends when the runner ends. The kernel must then kill the child, too. Otherwise the child would
+    // go on with its steps while the next runner cleans up.
     if (prctl(PR_SET_PDEATHSIG, SIGKILL) < 0 || getppid() != server) _exit(failed);
     (void)close_range(3, ~0U, 0);
     run_steps((int)question->count, arg);

@@ -87,7 +87,10 @@ export const mutationsOf = (source: string): Mutation[] => {
       return { start: index, end: index + found.length, text, what }
     }),
   )
-  /** Templates of the file that contain SQL queries. A mutation drops one condition (`clause`), which may contain `${…}`. */
+  /**
+   * The parts of template strings that contain SQL. A mutation removes one condition of the SQL (pattern `clause`). The condition
+   * may contain `${…}`.
+   */
   const queries = templates.filter(([start, end]) => isQuery(source.slice(start, end)))
   const inQueries = queries.flatMap(([start]) => {
     const end = source.indexOf('`', start)

@@ -12,7 +12,7 @@ export type TestResult = {
 
 /** The result of a test in the form in which this file writes it. */
 export type ReportedResult = TestResult & {
-  /** Absolute path of the file that defines the test, or its outermost suite. */
+  /** Absolute path of the test's file. For a test in suites: the file of the outermost suite. */
   file: string
   seconds: number
 }

@@ -1,5 +1,5 @@
-// Defines the commands for users, for this package's program and for the server's own command line (src/cli). The code of a command
-// is loaded when it runs.
+// Defines the commands for users. Two programs have these commands: this package's program, and the server's own command line
+// (src/cli). The code of a command is loaded when the command runs.
 import { Argument, type Command, InvalidArgumentError, Option } from 'commander'
 import { Api } from './api.ts'
 import { shells } from './complete/shells.ts'

@@ -37,9 +37,11 @@ suite('a command that cannot reach the server tells the reason', {
     rmSync(scratch, { recursive: true, force: true })
     rmSync(data.runtime, { recursive: true, force: true })
   })
-  /** `runs` writes the state file of an `up` that runs, `ran` that of an `up` that has ended. Nothing listens on the port. */
+  /** Writes the state file of an `up` that runs. */
   const runs = (...names: string[]) => writeState(names, identityOf(process.pid))
+  /** Writes the state file of an `up` that has ended. */
   const ran = (...names: string[]) => writeState(names, { pid: 0, startTime: '' })
+  /** No program listens on port 1, which the state file names. */
   const writeState = (names: string[], up: ProcessIdentity) =>
     writeUpState(data.stateFile, {
       ...up,

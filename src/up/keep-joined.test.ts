@@ -23,8 +23,8 @@ suite('a runner that has joined', { skip: process.getuid?.() === 0 ? false : 'ne
   })
 
   /**
-   * Returns what `alcove status` shows after the end of the joined runner's process. Here, this process does not end, so the state
-   * file gets a pid that no process has.
+   * Returns what `alcove status` shows after the process of `keepJoined` has ended. Here, that process is the test itself. So the
+   * state file gets a pid that no process has.
    */
   const statusLater = async () => {
     const left = findUpState(data.stateFile)

@@ -150,7 +150,10 @@ export class Steady {
     }
   }
 
-  /** Checks that the terminal still runs, and that no output of the session's command is missing. Call it after the last kill. */
+  /**
+   * Checks that the user's terminal still runs. Checks that the user's session has lost no output. Call this after the last kill of
+   * a program.
+   */
   async settle(): Promise<void> {
     try {
       assert.equal((await this.#client.get(this.#record.id))?.state, 'started')

@@ -83,7 +83,7 @@ suite('a server with an external PostgreSQL and without sudo', () => {
     }
     assert.deepEqual(await alcove.leftovers(), [])
     assert.deepEqual(filesBelow(store), [])
-    // btrfs removes the limits of a deleted disk only at its next write to the device, which this causes.
+    // Make btrfs write to the device. btrfs removes the limits of deleted disks only during a write.
     execFileSync('btrfs', ['filesystem', 'sync', join(data.runner, 'pool')])
     const left = () => listUnnamedTraces(data).filter((line) => !before.includes(line))
     await until('no limit and no rule is left', () => left().length === 0, goneWithinSeconds).catch((error) => {

@@ -52,8 +52,8 @@ class Session {
 
   constructor() {
     this.#channel.onmessage = ({ data }: MessageEvent<Renewal>) => {
-      // All tabs get the tokens of a sign-in in a second window, but only the tab that opened this window uses them. If two tabs
-      // used one refresh token, both sessions would end.
+      // A window in which the user signs in again sends its tokens to all tabs. Only one tab uses the tokens: the tab that opened
+      // the window. If two tabs used one refresh token, both sessions would end.
       if (data.tabId === this.#tabId) this.#accept(data.tokens)
     }
   }

@@ -19,8 +19,8 @@ export type JoinedServer = { url: string; runnerId: string; regionId: string; to
 const groups: Record<HostProgram, number> = { runner: 0, gate: users.gate }
 
 /**
- * Replaces a file. A power failure meanwhile leaves the old or the complete new content. After the return, the new content survives
- * one.
+ * Replaces a file. A power failure during the call leaves the old or the complete new content. After the call, a power failure
+ * cannot undo the replacement.
  */
 const replaceFile = (path: string, text: string, group: number): void => {
   const draft = `${path}.new`

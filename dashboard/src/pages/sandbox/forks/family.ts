@@ -10,7 +10,7 @@ const pathOf = (sandboxId: string) => ({ path: { sandboxIdOrName: sandboxId } })
 /** The shown fields of a fork or an ancestor. live/events.ts updates them in all cached queries whose key contains `family`. */
 export type Member = Pick<Sandbox, 'id' | 'name' | 'state' | 'createdAt'>
 
-/** The sandbox of which this one is a fork, the one of which that is a fork, and so on: the oldest first, without deleted ones. */
+/** Loads the ancestors of a fork: its parent, the parent's parent, and so on. Oldest first, without deleted sandboxes. */
 export const useAncestors = (sandboxId: string) => {
   const organizationId = useOrganizationId()
   return useQuery({

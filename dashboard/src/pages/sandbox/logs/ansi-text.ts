@@ -11,7 +11,7 @@ const sequence =
 
 type Look = { colour: string | undefined; isBold: boolean }
 
-/** Returns the colour and weight after an escape sequence (SGR). `look`: before it. Ignores 256 colours and RGB colours. */
+/** Applies an escape sequence (SGR) to `look`, and returns the new colour and weight. Ignores 256 colours and RGB colours. */
 const changed = (look: Look, parameters: string): Look => {
   let { colour, isBold } = look
   const codes = parameters.split(/[;:]/).map(Number)
