@@ -121,8 +121,8 @@ static void listen_at(char **arg) {
   }
 }
 
-// child-of PID: makes the kernel kill this process, even as the OCI runtime, when the runner ends. Otherwise this start could
-// continue while the next runner cleans up.
+// child-of PID: makes the kernel kill this process when the runner ends. That holds even after this process has become the OCI
+// runtime. Otherwise this start could continue while the next runner cleans up.
 static void die_with(char **arg) {
   if (prctl(PR_SET_PDEATHSIG, SIGKILL) < 0) fail("parent");
   if ((unsigned long long)getppid() != number(arg[0], 10)) refuse("the runner is gone");

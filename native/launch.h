@@ -7,12 +7,12 @@ enum { failed = 125 };
 // Runs the steps that the arguments name, such as `overlay OPTIONS PATH`. If a step fails, the process exits with status 125.
 void run_steps(int count, char **arg);
 
-// Serves requests from a socket until the other side closes it. `warm`: a cgroup.procs into which a helper process moves itself, to
-// make other moves fast (serve.c). NULL: no helper.
+// Serves requests from a socket until the other side closes it. `warm`: a file cgroup.procs, to which a helper process writes. The
+// kernel then moves other processes between cgroups faster (serve.c). NULL: no helper.
 int serve(const char *warm);
 
-// Functions of all steps. `fail` and `refuse` end the program with one line that names the step. `number` parses a number, and
-// refuses any other text.
+// Every step uses these functions. `fail` and `refuse` end the program with one line that names the step. `number` parses a number,
+// and refuses any other text.
 _Noreturn void fail(const char *about);
 _Noreturn void refuse(const char *why);
 unsigned long long number(const char *text, int base);

@@ -116,8 +116,8 @@ static void on_stopped(struct service *service, int number) {
 }
 
 /*
- * Reaps processes. Returns true if the command has ended. Background processes of the command become children of the agent when
- * this process ends.
+ * Reaps processes. Returns true if the command has ended. When this service ends, the command's background processes become
+ * children of the agent.
  */
 static bool reap(struct service *service, int *status) {
   struct signalfd_siginfo info;
