@@ -1,6 +1,6 @@
-// The rules of API keys: who may make, see and delete them. A key never gives permissions that its maker lacks.
-// A key that was made with another key becomes invalid with that key at the latest.
-// The whole key is shown only once, in the reply to its creation.
+// The rules of API keys: who may make, see and delete them. A key never gives permissions that its maker lacks. A new key may be
+// made with an old key. The new key becomes invalid together with the old key, or earlier. The whole key is shown only once, in the
+// reply to its creation.
 
 import { lockMembership } from '#src/control/auth/change-membership.ts'
 import { findHeld } from '#src/control/auth/permissions-now.ts'
@@ -92,7 +92,7 @@ export const createApiKey = async ({ database, clock }: ApiKeysParts, caller: Ca
   return { name, value, createdAt: createdAt.toISOString(), permissions, expiresAt: expiresAt?.toISOString() ?? null }
 }
 
-/** Returns the latest expiry of a new key: the expiry of the key with which the caller makes it. Null: no limit. */
+/** Returns the latest time at which a new key may expire: when the caller's own key expires. Null: no limit. */
 const findLatestEnd = async (transaction: Transaction, { keyHash }: Caller): Promise<Date | null> => {
   if (keyHash === undefined) return null
   const maker = await holdMaker(transaction, keyHash)

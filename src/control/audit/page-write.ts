@@ -66,8 +66,8 @@ type SsoJoining = {
 }
 
 /**
- * Writes the audit row of a user who became a member by single sign-on. The user may not exist before the sign-in.
- * The row is therefore inserted in the transaction of the sign-in.
+ * Writes the audit row of a user who became a member by single sign-on. Uses the transaction of the sign-in, because the sign-in
+ * may have created the user.
  */
 export const tellOfSsoJoining = async (
   sql: Transaction,

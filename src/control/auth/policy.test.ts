@@ -24,7 +24,9 @@ const signedIn = new Map<GridCaller, Headers>()
 
 const bearer = (token: string): Headers => ({ authorization: `Bearer ${token}` })
 
-/** Replaces the handler of a route. The new one answers for which organization the guard admitted the caller. */
+/**
+ * Replaces the handler of a route. The guard admits the caller for one organization. The new handler returns the organization's id.
+ */
 const asMarker = ({ method, path, needs, summary }: ControlRoute): ControlRoute => ({
   method,
   path,

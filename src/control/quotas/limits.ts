@@ -22,7 +22,7 @@ export type Quota = {
   row: RegionQuotaRow | null
 }
 
-/** Reads an organization's quotas in a region. Returns a function, because the caller knows the class only later. */
+/** Reads an organization's quotas in a region. Returns a function, because the caller learns the class of sandboxes only later. */
 export const getQuotas = async (
   sql: Sql,
   organization: Organization,

@@ -30,8 +30,8 @@ export type AccountParts = Pick<Parts, 'database' | 'clock'> & { callers: Caller
 const pendingDays = 7
 
 /**
- * A user without `ownsAddress` may be an attacker who entered somebody else's address. With a link, the owner of the
- * address would sign in as the attacker's user.
+ * A user without `ownsAddress` may be an attacker who entered a victim's e-mail address. After a link to this user, the victim
+ * would sign in to the attacker's account.
  */
 const checkMayBeLinked = (user: User): void => {
   if (!user.ownsAddress) throw new Problem('sso_link_refused')

@@ -33,7 +33,7 @@ export class WarmDemand {
     else this.#counts.set(name, { ...key, count: 1 })
   }
 
-  /** Lets demand decay, and adds the creates since the last sweep. Makes and deletes the server's own pools accordingly. */
+  /** Lets demand decay, and adds the creates since the last sweep. Makes and deletes pools that no organization asked for. */
   async write({ database, clock, options }: RunningParts): Promise<void> {
     const now = clock.now()
     const { sql } = database

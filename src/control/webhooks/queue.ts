@@ -26,8 +26,8 @@ const leaseSeconds = 20
 const later = (now: Date, seconds: number) => new Date(now.getTime() + seconds * 1000)
 
 /**
- * Locks the queue until the transaction ends. Call this before adding deliveries, or before marking all deliveries of an
- * endpoint as failed. Meanwhile `finish` waits in every process.
+ * Locks the queue until the transaction ends. Call this before adding deliveries, or before marking all deliveries of an endpoint
+ * as failed. Meanwhile no process can store the outcome of an attempt (`finish`).
  */
 export const lockQueue = async (transaction: Transaction): Promise<void> => {
   await transaction`select pg_advisory_xact_lock(${queueLock})`

@@ -321,8 +321,8 @@ export const refusals: Partial<Record<SandboxState, readonly Report['state'][]>>
 }
 
 /**
- * Returns the state after a report, or `undefined` if nothing changes. In `error`, only a report of the desired state
- * counts: the runner was disconnected, and has completed its work.
+ * Returns the state after a report, or `undefined` if nothing changes. A sandbox in `error` leaves this state only if the runner
+ * reports the desired state. The runner has then completed its work while it was disconnected.
  */
 export const afterReport = (
   state: SandboxState,

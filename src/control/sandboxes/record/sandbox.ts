@@ -154,8 +154,8 @@ const targetOf = (desired: DesiredState): Target => {
 }
 
 /**
- * Returns the archive that the runner needs. An archive from before the last start is left out: otherwise a runner that
- * lost the present disk could restore it.
+ * Returns the archive that the runner needs. Leaves out an archive from before the last start. Otherwise a runner could restore
+ * this old archive after it lost the present disk.
  */
 const archiveOf = (row: SandboxRow): ArchiveRef | undefined => {
   if (row.archive_id === null) return undefined

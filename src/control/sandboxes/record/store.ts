@@ -106,7 +106,10 @@ const event = (sql: Sql, from: SandboxState | null, change: StateChange, now: Da
   )
   select * from written`
 
-/** Marks JSON columns for the driver. Otherwise it would write no JSON, and arrays as text arrays of PostgreSQL. */
+/**
+ * Marks JSON columns for the driver. Otherwise the driver would not write JSON. For an array, it would write a text array of
+ * PostgreSQL.
+ */
 const asWritten = <T extends Partial<ColumnValues>>(sql: Sql, values: T): T => {
   const written = { ...values }
   for (const name of jsonColumns) {

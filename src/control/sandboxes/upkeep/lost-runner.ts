@@ -34,8 +34,8 @@ const changeOf = (row: SandboxRow, runner: LostRunner, now: Date): StateChange =
 }
 
 /**
- * Sets sandboxes of a lost runner to `archived` or `error`. The next sweep handles the rest, and those that were
- * changed meanwhile.
+ * Sets at most `mostAtOnce` sandboxes of a lost runner to `archived` or `error`. The next sweep handles the others, and sandboxes
+ * that changed meanwhile.
  */
 export const giveUpOn = async ({ database, clock, changes }: RunningParts, runner: LostRunner): Promise<void> => {
   const now = clock.now()

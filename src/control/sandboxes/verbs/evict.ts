@@ -9,7 +9,7 @@ import { destroy } from './destroy.ts'
 
 const hoursShown = 24
 
-/** Returns the time one day before `now`. Reads still find the sandboxes that were evicted after that time. */
+/** Returns the time one day before `now`. The API still shows sandboxes that were evicted after that time. */
 export const evictedSince = (now: Date): Date => new Date(now.getTime() - hoursShown * 3_600_000)
 
 /**
