@@ -231,7 +231,7 @@ class MachineHost implements Host {
       .finally(() => clearInterval(waiting))
   }
 
-  /** Kills all processes of a sandbox without waiting for the running verb. That verb may wait for one that never answers. */
+  /** Kills all processes of a sandbox without waiting for the running verb. The verb may wait for a process that never answers. */
   #killAll(sandboxId: string) {
     cgroupOf(this.#machine, sandboxId)
       .kill()

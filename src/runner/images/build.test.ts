@@ -119,7 +119,7 @@ suite('a build of the default image', { skip: needs }, () => {
     socket.resume()
     const closed = once(socket, 'close')
     child.kill('SIGKILL')
-    // A program of the build that downloads packages has opened the connection. The connection closes when this program ends.
+    // The build has started a program that downloads packages. This connection to the test's server closes when the program ends.
     await closed
     server.close()
     assert.ok(!(await runCommand(['cat', '/proc/self/mountinfo'])).includes(directory))

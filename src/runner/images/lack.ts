@@ -1,4 +1,4 @@
-// Finds out whether the default image lacks a program, because the server of that program could not be reached during the build.
+// Finds out whether the default image lacks a program. A build omits a program if its download server cannot be reached.
 import { existsSync } from 'node:fs'
 import { join } from 'node:path'
 import { Generations } from './generations.ts'

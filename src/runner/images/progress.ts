@@ -3,7 +3,7 @@ import type { Progress } from '#src/wire/runner-link.ts'
 
 /**
  * A phase of the build. It begins with a line that contains `says`. `step`: its name for the operator. `from` and `to`: progress in
- * percent. `steps`: printed lines per package.
+ * percent. `steps`: how many lines the phase prints for each package.
  */
 type Phase = { says: string; step: string; from: number; to: number; steps: number }
 

@@ -155,8 +155,8 @@ export class Skopeo {
 
   /**
    * Asks the registry, without the password, to which server skopeo must send the organization's password. Throws if that server
-   * must not get it (`kit/registry-realm.ts`). A registry gains nothing if it names another server to skopeo later: it could have
-   * asked for the password itself.
+   * must not get it (`kit/registry-realm.ts`). The registry may later name another server to skopeo. It gains nothing, because it
+   * could have asked for the password itself.
    */
   async checkRealm(reference: Reference, asking: Asking & { login: RegistryLogin }): Promise<void> {
     const { registry } = reference

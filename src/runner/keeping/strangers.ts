@@ -13,7 +13,7 @@ export class Strangers {
   }
 
   /**
-   * Returns the sandboxes that control has not listed for `graceMs`. `missing`: the sandboxes of this host that its newest list
+   * Returns the sandboxes that control has not listed for `graceMs`. `missing`: this host's sandboxes that control's newest list
    * lacks.
    */
   due(missing: ReadonlySet<string>, now: number): string[] {

@@ -42,7 +42,7 @@ export class VerbLanes {
    * has at most one place, so that its waiting copies do not fill the lane.
    */
   readonly #forks: FairQueue
-  /** Running and queued copies of parents' disks, by the id of the parent. */
+  /** For each parent of forks: the running and queued operations that copy the parent's disk. */
   readonly #copies = new Map<string, Set<Promise<void>>>()
 
   constructor(host: TurnsHost, { work, stops, transfers }: AtOnce = { work: 8, stops: 64, transfers: 4 }) {

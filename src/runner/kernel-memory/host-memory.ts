@@ -15,7 +15,7 @@ export type KernelMemory = {
 
 /**
  * Parses `/proc/meminfo` (proc(5)). `unreclaimable` is the total memory without free memory, caches, and pages of processes and
- * files. A sum of lines would be too small, because some kernel memory is in no line, for example socket buffers and tables of
+ * files. A sum of lines would be too small, because some kernel memory is in no line. Examples are socket buffers and tables of
  * poll(2).
  *
  * `unreclaimable` does not include compressed swap, which has its own limit. It does not include memory that the hypervisor has

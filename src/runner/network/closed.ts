@@ -31,8 +31,8 @@ const blocksOf = (texts: readonly string[]) => texts.map(parseCidr).filter((bloc
 type Reachable = { range: Range; opened: readonly string[]; ofHost: readonly string[] }
 
 /**
- * Whether DNS answers may contain this address. In addition, the firewall checks every packet, and blocks the host's own addresses
- * in opened networks.
+ * Whether DNS answers may contain this address. The operator may open networks that contain addresses of the host. The firewall
+ * still blocks these addresses in every packet.
  */
 export const isOpenable = (text: string, { range, opened, ofHost }: Reachable): boolean => {
   const address = parseCidr(text)

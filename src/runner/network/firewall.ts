@@ -125,7 +125,7 @@ export const openFirewall = async (parts: RulesetParts, log: Logger, time = open
   const changeOf = async (slot: number, now: Rule | undefined, next: Rule | undefined): Promise<string[]> => {
     const before = domainsOf(now)
     const after = domainsOf(next)
-    // The kernel does not store domains, so `before` is undefined after a restart of the runner. Opened addresses then stay open,
+    // After a restart of the runner, `before` is undefined, because the kernel stores no domains. Opened addresses then stay open,
     // because the domains may be unchanged.
     const isShorter = now?.verdict === 'named' && after !== undefined && before !== undefined
     return [

@@ -86,7 +86,8 @@ export const makeSlots = async (where: Where, numbers: readonly number[], backgr
   ]
   try {
     // The process that makes slots holds the lock itself, because it may outlive a killed runner. The next runner waits for the
-    // lock and writes a new name (`maker`). Later processes of the killed runner find that name and make nothing.
+    // lock, and then writes its own name (`maker`) into the lock file. Later processes of the killed runner find that name and make
+    // nothing.
     await runCommand(['flock', lockFile(where.instance), 'sh', '-s'], { input: script.join('\n'), background })
   } catch (error) {
     await deleteSlots(where.instance, numbers)

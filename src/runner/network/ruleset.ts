@@ -245,7 +245,7 @@ export const egressText = (instance: string, range: Range, port: number): string
   return [`flush chain ${chain}`, ...egressRules(range, port).map((rule) => `add rule ${chain} ${rule}`)].join('\n')
 }
 
-/** Name of the chain of a slot with a list of domains, and of its set of opened addresses. */
+/** Returns a name that two things share: a slot's chain for domains, and the slot's set of opened addresses. */
 export const namedOf = (slot: number) => `named${slot}`
 
 /**
@@ -254,7 +254,7 @@ export const namedOf = (slot: number) => `named${slot}`
  */
 const namedSize = 65_536
 
-/** After the last packet on an open connection, an opened address stays open for at least this many seconds. */
+/** Each packet on a connection keeps the destination address open for at least this many seconds. */
 const inUseSeconds = 600
 
 /**

@@ -30,7 +30,7 @@ export type SpaceClaimParts = {
   image: string
   place: string
   log: Logger
-  /** The pool must be full while the host has this many free bytes left, for the pool's metadata. Default: 2 GiB. */
+  /** When the pool is full, the host must still have this many free bytes. The pool's metadata may use them. Default: 2 GiB. */
   keepFreeBytes?: number
   /** The last words of the runner's warning about a nearly full host disk: what users notice. */
   consequence?: string

@@ -12,7 +12,7 @@ const graceMs = 10_000
 /** After `graceMs`, the runner waits at most this many milliseconds more for the agent's end. */
 const answerMs = 2_000
 
-/** Stops a sandbox. `hurry` aborts at a forced stop or a destroy; the processes then get no more time. */
+/** Stops a sandbox. The signal `hurry` fires at a forced stop or a destroy. The processes then get no more time. */
 export const stopSandbox = async (
   machine: Machine,
   assignment: Assignment,

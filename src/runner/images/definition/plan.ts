@@ -126,7 +126,7 @@ type Run = (stage: Written, base: ContainerConfig, unset?: string) => { steps: B
 /** Returns the last stage and all stages that it needs, in build order. Checks their lines now, before any download. */
 const orderOf = (stages: readonly Written[], run: Run): (Written & { takesFrom: Origin[] })[] => {
   const order: (Written & { takesFrom: Origin[] })[] = []
-  /** The configuration of each checked stage. `unset`: value for a variable that the stage does not set, but its base image may. */
+  /** The configuration of each checked stage. `unset`: a placeholder for a variable that only the base image may set. */
   const configs = new Map<number, { config: ContainerConfig; unset: string | undefined }>()
   const onTheWay: number[] = []
   const visit = (index: number): { config: ContainerConfig; unset: string | undefined } => {
