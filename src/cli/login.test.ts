@@ -84,8 +84,8 @@ suite('alcove login', () => {
     const before = readSession(file)!
     writeSession(file, { ...before, accessToken: 'ended', endsAt: 0 })
     assert.match(await list(), /^notebook-/)
-    // Several commands start with an expired token, and only one renews the session. In the second round, the renewed
-    // session is valid.
+    // In each round, all commands find an expired token, and only one renews the session. The second round needs the refresh token
+    // that the first round stored.
     for (const _ of ['once', 'again']) {
       writeSession(file, { ...readSession(file)!, endsAt: 0 })
       for (const names of await Promise.all([list(), list(), list()])) assert.match(names, /^notebook-/)

@@ -1,6 +1,6 @@
-// Serves one connection of a sandbox with secrets. It is copied byte by byte, unless a secret of this sandbox may be sent
-// to its server. Then the program's TLS connection ends here, with a certificate that the organization's authority has
-// signed. A second TLS connection leads to the server, whose certificate is verified first.
+// Serves one connection of a sandbox with secrets. If the server may get no secret of the sandbox, all bytes are copied. If it may
+// get one, the sandbox's TLS connection ends here. The proxy shows a certificate that the organization's authority has signed. A
+// second TLS connection leads to the server, whose certificate is verified first.
 //
 // The firewall has checked the destination before, so the sandbox's network policy applies.
 import { connect, type Socket } from 'node:net'
@@ -50,7 +50,7 @@ const mostContexts = 1000
 const contexts = new Map<string, SecureContext>()
 
 /**
- * Returns the TLS settings that show a secret's certificate to programs. They are cached, because making them takes a
+ * Returns the TLS settings with which the proxy presents a secret's certificate. Caches them, because making them takes a
  * millisecond.
  */
 const contextOf = ({ certificate, privateKey }: KnownSecret): SecureContext => {

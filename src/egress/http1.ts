@@ -237,8 +237,8 @@ const refuseSocket = (socket: Duplex, answer: OwnAnswer) => {
 }
 
 /**
- * Runs `work` with the entry of the client's connection in `sides`. Closes the connection if there is none. If `work`
- * throws, answers with an error.
+ * Runs `work` with the value that the map `sides` has for the client's connection. If the map has no value, closes the connection.
+ * If `work` throws, answers with an error.
  */
 const orRefuse = (socket: Duplex, work: (side: Side) => void, refuse: (answer: OwnAnswer) => void) => {
   const side = sides.get(socket)

@@ -36,7 +36,7 @@ export class Inside {
   readonly #elsewhere: (entering: Entering, port: number) => Promise<Duplex> | undefined
   readonly #open = new Budget({ each: mostConnections })
 
-  /** `elsewhere` opens the connection through the gate of the sandbox's host. It returns undefined if that is this host. */
+  /** `elsewhere` connects to a sandbox on another host, through that host's gate. Returns undefined for a sandbox on this host. */
   constructor(
     door: Door,
     dialled: (socketPath: string) => Pick<Agent, 'dial'> = agentAt,

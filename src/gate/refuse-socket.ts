@@ -71,8 +71,8 @@ export const refuseSocket = (
   const timer = setTimeout(() => socket.destroy(), withinMs).unref()
   socket.once('close', () => clearTimeout(timer))
   server.handleUpgrade(request, socket, head, async (client) => {
-    // After an error, read and drop the rest. Otherwise the kernel could reset the connection before the client has read
-    // the reason.
+    // After an error, read and drop what the client still sends. Otherwise the kernel could reset the connection before the client
+    // has read the reason.
     client.on('error', () => socket.resume().end())
     await sendWhole(client, JSON.stringify(last)).catch(() => undefined)
     closeWith(client, 1011, reason)

@@ -210,8 +210,8 @@ export class Connections {
   }
 
   /**
-   * Puts the connection last in the sets that `#listsOf` returns for it: it is the most recently active one. With an
-   * admitted call, adds it to the share of its owner too.
+   * Moves the most recently active connection to the end of its sets (`#listsOf`). If the connection has an admitted call, adds the
+   * connection to its owner's share.
    */
   #put(it: Connection): void {
     if (it.isAdmitted) {

@@ -5,7 +5,10 @@ import type { Problem } from '#src/problems.ts'
 import { type FollowedCall, findFollowed, followCall } from './followed-call.ts'
 
 const calls = new WeakMap<FastifyRequest, FollowedCall>()
-/** Calls whose record this server has begun, and so must end. Another server, such as the gate's, ends the others. */
+/**
+ * Calls whose telemetry record this server has begun. This server must end them. Another server, such as the gate's, ends the
+ * others.
+ */
 const followedHere = new WeakSet<FastifyRequest>()
 
 /** Runs `work` in the trace of the call. Code that runs after the body was read needs this, because Node then forgets the trace. */

@@ -1,5 +1,5 @@
-// Ends request bodies that arrive too slowly. Otherwise a caller with a credential could keep its connection open for ever: it
-// is not closed for a new connection. The minimum speed is far below that of a slow network.
+// Ends request bodies that arrive too slowly. Otherwise a caller with a credential could keep a connection open for ever. The
+// server closes no such connection to make room for a new one. The minimum speed is far below that of a slow network.
 import type { IncomingMessage } from 'node:http'
 
 export type SlowBodiesBounds = {

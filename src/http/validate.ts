@@ -146,7 +146,8 @@ const convertTexts = (schema: TSchema, value: Record<string, unknown>) => {
  * because the rest takes milliseconds.
  */
 const cleaned = (schema: TSchema, part: Part, given: unknown, exact: Check | undefined): unknown => {
-  // An object with another prototype may inherit properties. They are not fields of the body, so it is copied without them.
+  // An object whose prototype is not `Object.prototype` may inherit properties. The copy lacks them, because they are not fields of
+  // the body.
   const isOwn = Object.getPrototypeOf(given) === Object.prototype
   if (part === 'body' && isOwn && exact?.Check(given)) return given
   const copy = structuredClone(given)

@@ -93,7 +93,7 @@ export class Inflow extends Socket {
     this.#isWaiting = true
     goOnInTurn(tookMs, () => {
       this.#isWaiting = false
-      // Reads on if somebody uses the stream. A listener for `readable` also uses it, but then Node reports the stream as paused.
+      // Reads on if the stream has a reader. If the reader listens for `readable`, Node reports the stream as paused.
       if (!this.isPaused() || this.listenerCount('readable') > 0) this.read(0)
     })
     return false

@@ -100,8 +100,8 @@ export const markAsOurs = (path: string): void => {
 const isDirectory = (path: string) => statSync(path, { throwIfNoEntry: false })?.isDirectory() === true
 
 /**
- * Whether a version of Alcove that wrote no mark file has made this directory. Such a version began with these files and
- * directories, even for a joined runner.
+ * Whether an old version of Alcove, which wrote no mark file, made this directory. The old version made these paths first, even on
+ * a host without control.
  */
 const isOfOlderVersion = (path: string) =>
   isThere(join(path, 'run', 'up.lock')) &&

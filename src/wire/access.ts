@@ -105,7 +105,7 @@ export const keyOfQuestion = (question: AccessQuestion): string => hash('sha256'
 /** How long a gate may cache an answer that allows a call: milliseconds from the moment at which control decided. */
 export const accessKeptMs = 1000
 
-/** An answer that control sends over a gate's WebSocket (`GET /proxy/link`) before the gate asks this expected question. */
+/** An answer that control sends before the gate asks. It goes over the gate's WebSocket (`GET /proxy/link`). */
 export type AccessAhead = {
   type: 'access'
   /** Key of the question that control expects from the gate, made by `keyOfQuestion`. */

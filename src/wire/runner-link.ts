@@ -289,7 +289,10 @@ export type FromRunner =
       images: readonly string[]
       capabilities: RunnerCapabilities
       version: string
-      /** The gate that reaches the runner's sandboxes. Absent: only gates on its machine can, at the socket in `address`. */
+      /**
+       * The gate that reaches the runner's sandboxes. Absent: only gates on the runner's machine reach them, at the socket in
+       * `address`.
+       */
       gate?: GateOfHost
     }
   | ({ type: 'report'; report: Report } & Traced)

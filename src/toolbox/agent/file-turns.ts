@@ -7,8 +7,8 @@ import { AgentRefused } from './connection.ts'
 const places = new Budget<string | undefined>({ each: 1000, all: 10_000, sure: 10 })
 const waiting = { places, full: () => new AgentRefused('busy', 'EAGAIN') }
 /**
- * Maximum number of parallel operations per sandbox. A caller may send downloads on as uploads. With one limit for both, downloads
- * could take all places and wait for their uploads forever.
+ * Maximum number of parallel operations per sandbox. A caller may upload the bytes of a running download. With one limit for both,
+ * downloads could take all places. Then their uploads could never start.
  */
 const queues = { write: new FairQueue({ ofOne: 64, waiting }), read: new FairQueue({ ofOne: 128, waiting }) }
 const longestWaitMs = 30_000

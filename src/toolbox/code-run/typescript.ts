@@ -34,7 +34,10 @@ const foundWrong = 1
 const needsModule = /Top-level await is currently not supported with the "cjs" output format/
 const tooMuch = 'The TypeScript compiler gave up: the code is too large or too deeply nested.\n'
 
-/** Compiles code. Errors of the code come back as `complaint`, the program's output. Throws the reason of the deadline's signal. */
+/**
+ * Compiles code. If the code has errors, returns them in `complaint`. They become the output of the run. Throws the signal's reason
+ * when the deadline has passed.
+ */
 export const transpile = async (
   { compile }: Compiler,
   owner: string,

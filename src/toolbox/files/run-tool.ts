@@ -17,7 +17,8 @@ type Tool = {
 }
 
 /**
- * Runs a tool and returns its exit code. `undefined`: it was ended because `take` returned false. Throws the errors of `runToEnd`.
+ * Runs a tool and returns its exit code. Ends the tool and returns undefined if the caller's function `take` returns false. Throws
+ * the errors of `runToEnd`.
  */
 export const runTool = async (
   sandbox: ToolboxSandbox,

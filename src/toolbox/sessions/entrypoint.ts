@@ -65,7 +65,7 @@ export const readEntrypointLogs = async (
   const { logs } = await told(collectLogs(output(agent, signal), assignment.organizationId, isMarked))
   const found = await findEntrypointShortage(sandbox)
   if (found !== undefined) return withShortage(logs, found.shortage, { ...found, isMarked })
-  // Ask the agent for the exit code only if the output ends with a complaint about not being process 1, to save requests.
+  // Some entrypoints complain that they are not process 1. Ask for the exit code only after such output, to save requests.
   const isComplaint = wantedToBeFirst(logs.stderr, failed) || wantedToBeFirst(logs.stdout, failed)
   const exitCode = isComplaint ? (await findJob(sandbox))?.exit?.exitCode : undefined
   return exitCode === undefined || exitCode === 0 ? logs : withLine(logs, notProcessOne, isMarked)
