@@ -41,7 +41,7 @@ const rate = Number(given.rate)
 const seconds = Number(given.seconds)
 /** How long a simulated host takes for an assignment, in ms. A real host takes about this time to start a sandbox. */
 const doneAfterMs = 150
-/** Seconds between two reports of the use of sandboxes by each host. This is the runner's default. */
+/** Each simulated host reports its sandboxes' use once in this many seconds. A real runner has the same default. */
 const meterSeconds = 60
 /** Maximum number of creates that wait for an answer. If so many wait, the next create is skipped and counted. */
 const mostOpen = 500

@@ -13,8 +13,8 @@ import { type Samples, timed } from './samples.ts'
 import type { Sandbox, Served } from './served.ts'
 
 /**
- * An HTTP server that prints its port and answers with 200 bytes. Outside, it gives the lower bound for HTTP calls. In a sandbox,
- * it serves the measured preview.
+ * An HTTP server that prints its port and answers with 200 bytes. On the host, it gives the lower bound for HTTP calls. In a
+ * sandbox, it serves the measured preview.
  */
 export const plainServer = (port: number): string =>
   `const s = require('node:http').createServer((q, r) => { q.resume(); q.on('end', () => r.end('x'.repeat(200))) });

@@ -18,7 +18,7 @@ type Config = {
 }
 
 export type RawCrun = {
-  /** Makes and mounts a disk, runs `crun run -d`, and then runs the command with the first `crun exec`. */
+  /** Mounts a new disk and starts a container on it. Then runs `command` of `openRawCrun` in the container. */
   createAndExec: (id: string) => Promise<void>
   /** Runs the command with `crun exec` in a running container. */
   exec: (id: string) => Promise<void>

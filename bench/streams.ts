@@ -124,7 +124,7 @@ try {
     form: { disk: [] as Samples, memory: [] as Samples },
   }
   const arrived: number[] = []
-  // A file in /dev/shm counts as memory of the sandbox. So it has half the size, and is removed immediately.
+  // A file in /dev/shm uses the sandbox's memory. So this file is half as large as others, and is removed at once.
   const inMemory = async (samples: Samples, write: (path: string) => Promise<number>) => {
     samples.push(await write('/dev/shm/half'))
     await box.run('rm /dev/shm/half')

@@ -91,7 +91,7 @@ export const stageCode = async (target: string): Promise<void> => {
   }
 }
 
-/** The Debian packages of the image: those that sandboxes need, and those that the Node of package-lock.json needs. */
+/** The image's Debian packages: first those that sandboxes need, then those that Node needs. */
 export const debianPackages = [
   ...requiredPackages.filter(({ compiles }) => compiles !== true).map(({ name }) => name),
   ...['ca-certificates', 'libatomic1', 'libstdc++6'],

@@ -18,9 +18,9 @@ export const lineOf = ({ file, results, seconds, processorSeconds }: FileOutcome
 }
 
 /**
- * The word before a failed test. `FAILED TWICE`: it failed in both runs of its file.
- * `FAILED AT FIRST`: it did not fail when its file ran again alone, so it depends on timing.
- * `FAILED`: it failed only in the last run, which is usually the only one.
+ * The word before a failed test. `FAILED TWICE`: the test failed in both runs of its file.
+ * `FAILED AT FIRST`: the test passed in the second run, when its file ran alone. So the test depends on timing.
+ * `FAILED`: the test failed in the only run, or only in the second.
  */
 export type Verdict = 'FAILED' | 'FAILED TWICE' | 'FAILED AT FIRST'
 

@@ -102,7 +102,7 @@ class Checkout {
     return digests.map(([, digest]) => digest.toString('hex'))
   }
 
-  /** Returns one line for each file that apt has downloaded: its URL, and the checksum that the launcher expected. */
+  /** Returns one line for each file that apt has downloaded: its URL, and the checksum that `./alcove` expected. */
   get downloads() {
     return readFileSync(join(this.#top, 'downloads'), 'utf8').trimEnd().split('\n')
   }

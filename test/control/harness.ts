@@ -2,10 +2,11 @@
 //   await using app = await startControl()
 //   const reply = await app.as('member').get('/sandbox/box')
 //   assert.deepEqual([reply.status, reply.body.name], [200, 'box'])
-// `as` calls with the API key of a person in people.ts. `asUser` calls as such a person who is signed in with a JWT, in the own
-// organization or another one. `asNewcomer` calls as a new person, who is created at the first call:
-//   await app.asUser('owner').get('/organizations')                             X-Daytona-Organization-ID: ours
-//   await app.asUser('owner', null).get('/organizations')                       names no organization
+// `as` calls with the API key of a person in people.ts. `asUser` calls as a person of people.ts who has signed in and has a JWT.
+// Usually these calls name the person's own organization. With an id they name another one, and with `null` they name none.
+// `asNewcomer` calls as a new person, who is created at the first call:
+//   await app.asUser('owner').get('/organizations')
+//   await app.asUser('owner', null).get('/organizations')
 //   await app.asUser('member', organizationId).get('/sandbox')
 //   await app.asNewcomer({ sub: 'ada', email: 'ada@example.com', email_verified: true }).get('/users/me')
 // Tokens come from a real issuer (issuer.ts). A test can name other issuers in `settings: { identity: { … } }`.

@@ -52,6 +52,8 @@ const filesOf = async (packages: readonly string[]): Promise<Buffer> => {
   return stdout
 }
 
-/** Makes an image of a minimal Debian or Ubuntu with these packages. Without stored files, this takes about 30 seconds. */
+/**
+ * Makes an image of a minimal Debian or Ubuntu with these packages. Takes about 30 seconds if no earlier run has stored the files.
+ */
 export const makeDebianImage = async (packages: readonly string[]) =>
   makeImage({ layers: [await filesOf(packages)], layerKind: 'layer.v1.tar+zstd', config: { Cmd: ['bash'] } })

@@ -23,7 +23,7 @@ export const makeDesk = (): string => {
 
 export const readPage = (path: string): string => readFileSync(join(checkout, path), 'utf8')
 
-/** Returns the code blocks of a page in this language. More words may follow the language. */
+/** Returns a page's code blocks in a language, for example `sh`. More words may follow the language's name. */
 export const blocksOf = (page: string, language: string): string[] =>
   [...page.matchAll(new RegExp(`^\`\`\`${language}(?: .*)?\\n([\\s\\S]*?)^\`\`\``, 'gm'))].map(([, text]) => text ?? '')
 

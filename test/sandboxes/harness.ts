@@ -209,7 +209,9 @@ type OwnOptions = {
   image?: 'small'
   /** Called before the server starts, to put files into its data directory. */
   prepare?: (directory: string) => void
-  /** Lets other hosts join this server at 127.0.0.1. Runners connect to its port plus 3, and gates to its port plus 4. */
+  /**
+   * Lets other runners on this machine join the server as hosts. Runners connect to its port plus 3, and gates to its port plus 4.
+   */
   hasHosts?: true
 }
 

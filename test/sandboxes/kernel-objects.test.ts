@@ -9,7 +9,7 @@ import { TestHost } from '#src/runner/testing/test-host.ts'
 import { attacks, buildAttacks, holds, type Measured, measureAttack } from '#test/kernel-memory/attacks.ts'
 import { needsRoot } from '#test/needs-root.ts'
 
-/** How many times, at most, an attack is measured: another program may have taken the memory. */
+/** Each attack is measured at most this many times. Another program may have made kernel memory grow. */
 const mostMeasurements = 3
 
 suite('limits on the kernel memory that a sandbox can fill', { skip: needsRoot }, () => {

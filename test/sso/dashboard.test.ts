@@ -1,5 +1,5 @@
 // Tests single sign-on in a real browser. Alcove and the organization's identity provider know a user by the same e-mail address.
-// The user confirms once on the dashboard. After that, signing in at the provider is enough.
+// The user confirms the link once on the dashboard. After that, the user signs in only at the provider.
 import assert from 'node:assert/strict'
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
