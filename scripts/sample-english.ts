@@ -63,8 +63,8 @@ const commentsIn = (file: string): Item[] => {
 const titleLine = /^( *)(test|suite)\(\s*(['"`])((?:(?!\3)[^\\\n]|\\.)*)\3/gm
 
 /**
- * Returns the titles of the tests and suites in a file. A test stands with the suites around it, and a suite with its
- * first three titles.
+ * Returns the titles of the tests and suites in a file. Each title comes with the titles of the suites around it. A suite also
+ * comes with the first three titles in it.
  */
 const titlesIn = (file: string): Item[] => {
   const titles = [...readFileSync(file, 'utf8').matchAll(titleLine)].map(([, indent = '', kind = '', , text = '']) => ({

@@ -80,8 +80,8 @@ const runCheck = async (file: string, command: string, args: string[]) => {
 }
 
 /**
- * Options of tsc. Its threads check some types twice, so one thread takes half of the processor time. Tests use the
- * other processors.
+ * Options of tsc. Several threads check some types twice, and need twice the processor time. So tsc gets one thread, and tests use
+ * the other processors.
  */
 const singleThreaded = ['--noEmit', '--singleThreaded']
 

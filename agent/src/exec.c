@@ -1,13 +1,15 @@
 /*
- * EXEC: runs one command. If the connection closes before EXIT was sent, the command's process group is killed. Output is read only
- * as fast as the peer receives it. The peer may send only as many bytes of input as frames CREDIT allow.
+ * The frame EXEC runs one command. If the connection closes before the agent sends EXIT, the agent kills the command's process
+ * group. The agent reads output only as fast as the peer receives it. The agent's frames CREDIT say how many bytes of input the
+ * peer may send.
  *
  * After the first process ends, the agent sends what is left in the pipes, then EXIT. Background children continue to run.
  *
  * Most commands end after a few milliseconds, so each wake-up is a large part of their cost:
  * - The agent itself keeps a writing end of each output pipe open. Otherwise each pipe would also report its end, and wake the
  *   agent again.
- * - If the peer sends no input, OK waits up to three milliseconds for output or EXIT. So the peer wakes up only once.
+ * - If the peer sends no input, the agent delays the frame OK by at most three milliseconds. Output or EXIT goes with it, so the
+ *   peer wakes up only once.
  */
 #include <errno.h>
 #include <signal.h>

@@ -11,26 +11,24 @@
 #include <sys/types.h>
 
 /*
- * Opens the pipes `pages_taken` and `pages_doubled`, unless they are open. Returns false if the kernel does not make them large
+ * Opens the agent's two pipes `taken` and `doubled`, unless they are open. Returns false if the kernel does not make them large
  * enough.
  */
 bool pages_ready(void);
 /*
- * Moves at most LONG_CHUNK bytes from `pipe` to `pages_taken`, and returns what read(2) would. The caller must then empty
- * `pages_taken`.
+ * Moves at most LONG_CHUNK bytes from `pipe` into the pipe `taken`. Returns what read(2) would. The caller must then empty `taken`.
  */
 ssize_t pages_take(int pipe, size_t at_most);
+/* Returns the end of the pipe `taken` from which to read. */
 int pages_taken(void);
 /*
- * Writes a frame into `pages_doubled`: the header, then a copy of the `size` bytes in `pages_taken`, which also stay there. Call
- * this before reading from `pages_taken`. Then send everything in `pages_doubled`.
+ * Writes a frame into the pipe `doubled`: the header, then a copy of the `size` bytes in the pipe `taken`. The bytes also stay in
+ * `taken`. Call this before reading from `taken`. Then send everything in `doubled`.
  */
 bool pages_double(const uint8_t *header, size_t size);
+/* Returns the end of the pipe `doubled` from which to read. */
 int pages_doubled(void);
-/*
- * Closes the pipes `pages_taken` and `pages_doubled`, and drops their data. Call this after an error, or if no output is expected
- * soon.
- */
+/* Closes the pipes `taken` and `doubled`, and drops their data. Call this after an error, or if no output is expected soon. */
 void pages_drop(void);
 
 #endif

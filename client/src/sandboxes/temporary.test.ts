@@ -1,4 +1,5 @@
-// Tests which sandbox `alcove run` deletes if the answer to its create is lost. The test's server closes the connection instead.
+// Tests which sandbox `alcove run` deletes if the answer to its create is lost. The test's server answers no create: it closes the
+// connection.
 import assert from 'node:assert/strict'
 import { once } from 'node:events'
 import { createServer, type IncomingMessage } from 'node:http'

@@ -51,7 +51,7 @@ export const follow = (
       void queries.invalidateQueries({ queryKey: [organizationId, 'sandbox', row.id] })
     }
   }
-  // Updates all shown forks and ancestors. A new fork has no row yet, so their lists are fetched again.
+  // Updates the rows in all lists of forks and ancestors. These lists have no row for a new fork, so they are fetched again.
   const drawFamilies = (rows: readonly SandboxRow[], hasNewFork: boolean) => {
     const queryKey = [organizationId, 'family']
     queries.setQueriesData<Pick<SandboxRow, 'id'>[]>({ queryKey }, (members) => members && replaceRows(members, rows))

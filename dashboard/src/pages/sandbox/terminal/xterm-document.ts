@@ -1,5 +1,5 @@
-// The content security policy forbids `style` attributes, and demands the page's nonce of style elements. So xterm.js gets a
-// changed `document`, which adds its styles in ways that the policy allows.
+// The content security policy forbids the attribute `style`. A style element must have the page's nonce. So xterm.js gets a changed
+// `document`, which sets styles only as the policy allows.
 import { cspNonce } from '../../../csp-nonce.ts'
 
 /** Replaces `appendChild`: gives a style element the page's nonce before it is added. */
@@ -14,7 +14,9 @@ function setAttributeAllowed(this: HTMLElement, name: string, value: string): vo
   else Element.prototype.setAttribute.call(this, name, value)
 }
 
-/** Returns a document for the option `documentOverride` of xterm.js. Its elements set styles as the policy allows. */
+/**
+ * Returns a document for xterm.js (option `documentOverride`). Its elements set styles only as the content security policy allows.
+ */
 export const allowedDocument = (): Document => {
   // Despite `documentOverride`, xterm.js makes its `span` elements with the page's own document. The policy forbids their attribute
   // `style`, so `setAttribute` is changed for all spans of the page.
