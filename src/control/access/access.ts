@@ -239,7 +239,7 @@ export const accessRoutes = (parts: GateParts): ControlRoute[] => [
       throw new Problem('bad_request', 'This is a WebSocket: it needs an upgrade.')
     },
     socket: (socket, { proxyRegionId, gateId }) => {
-      // The proxy of a region must ask for each call: its key can be revoked while this WebSocket is open.
+      // A region's proxy gets no answers ahead, because its key can be revoked while this WebSocket is open.
       if (proxyRegionId === undefined) parts.gates.add(socket, gateId)
     },
   }),

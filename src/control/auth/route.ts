@@ -43,8 +43,8 @@ export type OrganizationContext = UserContext & { organization: Organization }
 type RunnerContext = { runner: { id: string; regionId: string }; isCertified?: true }
 
 /**
- * `proxyRegionId`: the region whose own proxy calls. It gets answers only about this region.
- * `undefined`: a gate of this server, which gets answers about all regions.
+ * `proxyRegionId`: set if a region's own proxy calls. This proxy gets answers only about its region. `undefined`: a gate of this
+ * server calls. This gate gets answers about all regions.
  */
 export type ProxyContext = {
   proxyRegionId: string | undefined

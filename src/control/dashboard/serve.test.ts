@@ -232,7 +232,7 @@ suite('the dashboard', () => {
     assert.equal((await get('/dashboard/assets/index-abc.js')).statusCode, 503)
     writeBuild(coming)
     assert.equal((await get('/dashboard/')).statusCode, 200)
-    // Users can sign in only at the public URL. Its loopback name is 127.0.0.1, so `localhost` is redirected.
+    // Users can sign in only at the public URL, here http://127.0.0.1:3000. So control redirects browsers from `localhost`.
     const local = await get('/dashboard/sandboxes?x=1', 'localhost:3000')
     assert.deepEqual([local.statusCode, local.headers.location], [302, 'http://127.0.0.1:3000/dashboard/sandboxes?x=1'])
     assert.equal((await get('/dashboard/', 'evil.example')).statusCode, 200)

@@ -29,7 +29,10 @@ export class HostAuthority {
     this.#privateKey = privateKey
   }
 
-  /** Reads the authority from the database, or creates it. Control processes that start at the same time get the same one. */
+  /**
+   * Reads this server's certificate authority from the database, or creates it. All control processes get the same authority, even
+   * if they start together.
+   */
   static async open({
     database,
     encryption,

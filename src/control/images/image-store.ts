@@ -158,7 +158,9 @@ const isSettledOn = (sql: Sql, { id }: Runner) => sql`
     and not exists (select from sandboxes where sandboxes.image = images.name 
       and sandboxes.state in ${sql(statesAwaitingImage)}))`
 
-/** Maximum number of images to make in one list. The source of an image may have 256 KiB. Later lists have the others. */
+/**
+ * Maximum number of images with a source in one list for a runner. A source may have 256 KiB, so later lists have the other images.
+ */
 const mostUnsettled = 100
 
 /**
@@ -249,7 +251,10 @@ export const writeStoredBase = async (sql: Sql, name: string, base: string): Pro
   await sql`update images set stored_base = ${base} where name = ${name}`
 }
 
-/** Records that a runner has uploaded a base to a shared store. On a store of its own, the runner keeps the base itself. */
+/**
+ * Records that a runner has uploaded a base to a shared store. Returns false for a runner with its own store, because that runner
+ * uploads no bases.
+ */
 export const insertBase = async (sql: Sql, name: string, runnerId: string, now: Date): Promise<boolean> => {
   const [runner] = await sql<{ regionId: string }[]>`
     select region_id as "regionId" from runners where id = ${runnerId} and shares_store`

@@ -76,7 +76,7 @@ export const createSignInForm = ({
     return userId
   }
 
-  /** Ends the session of another user in this browser. oidc-provider would need a script, and our pages run none. */
+  /** Ends another user's session in this browser. oidc-provider itself would do this with a script, but our pages run none. */
   const endOtherSession = async (details: Interaction, accountId: string) => {
     const { session } = details
     if (session === undefined || session.accountId === accountId) return

@@ -4,7 +4,7 @@ import { Problem } from '#src/problems.ts'
 
 const longest = 254
 
-/** The dot-atom of RFC 5322 and a plain host name. Without quoting, no part has a special meaning in a mail header. */
+/** Allows the dot-atom of RFC 5322 and a plain host name, but no quoting. So no part has a special meaning in a mail header. */
 const address =
   /^(?=.{1,64}@)[a-z0-9!#$%&'*+/=?^_`{|}~-]+(?:\.[a-z0-9!#$%&'*+/=?^_`{|}~-]+)*@([a-z0-9-]{1,63}(?:\.[a-z0-9-]{1,63})*)$/
 

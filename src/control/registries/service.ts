@@ -35,8 +35,8 @@ export const mostRegistries = 50
 export type RegistryParts = Parts & { registryOutbound: { own: Outbound; open: Outbound } }
 
 /**
- * Returns a function for the certificate authorities that this host trusts, for example that of a company. They are
- * read at the first call, because that takes long.
+ * Returns a function that returns a TLS context. The context trusts the host's certificate authorities, for example a company's.
+ * The first call reads these authorities, because reading them takes long.
  */
 const trustLikeTheHost = (): (() => SecureContext) => {
   let made: SecureContext | undefined

@@ -13,8 +13,8 @@ export type Overcommit = { cpu: number; memory: number; disk: number }
 type Load = { cpu: number; memory_gib: number; disk_gib: number }
 
 /**
- * Whether unclaimed warm sandboxes count as load. `warm`, for placing a warm sandbox: yes, because it must not evict
- * them. Undefined: no, because other sandboxes may evict them.
+ * Whether unclaimed warm sandboxes count as load. `warm`: they count, because a new warm sandbox must not evict them. Undefined:
+ * they do not count, because any other new sandbox may evict them.
  */
 type CountsWarm = 'warm' | undefined
 

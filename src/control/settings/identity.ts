@@ -21,7 +21,7 @@ export type IdentitySettings = {
   keyCooldownSeconds: number
 }
 
-/** Reads the settings of the issuers. All of them are optional. */
+/** Reads the settings of the issuers that sign people in. All are optional. */
 export const readIdentity = (
   optional: (name: string) => string | undefined,
   complain: (sentence: string) => void,

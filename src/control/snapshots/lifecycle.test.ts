@@ -45,7 +45,7 @@ const endingOf = (on: Event, state: SnapshotState): Ending => expected[on][snaps
 const before = new Date('2026-01-01T00:00:00Z')
 const now = new Date('2026-01-02T00:00:00Z')
 
-/** Inserts one snapshot in each state for each group. The group is the name of their image. */
+/** Inserts one snapshot for each group and state. The column `image` contains the name of the group. */
 const addSnapshots = async (sql: Sql, groups: readonly string[]): Promise<void> => {
   const rows = groups.flatMap((group) =>
     snapshotStates.map((state) => ({

@@ -31,8 +31,8 @@ const isOfSize = (row: SandboxRow, size: Pick<RequestedColumns, 'cpu' | 'memory_
   row.cpu === size.cpu && row.memory_gib === size.memory_gib && row.disk_gib === size.disk_gib
 
 /**
- * Writes the new owner and settings of the sandbox, which keeps running. Calls into it wait until the runner has applied
- * the settings. For another size, the state is `creating` until the runner has set it, because the runner may refuse it.
+ * Writes the new owner and settings of the sandbox, which keeps running. Calls into the sandbox wait until the runner has applied
+ * the settings. If the size changes, the state is `creating` until then, because the runner may refuse the new size.
  */
 export const claimWarm = async (
   transaction: Transaction,
