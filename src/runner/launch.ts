@@ -82,8 +82,8 @@ const timeoutMs = 60_000
 
 /**
  * Starts one launcher process (native/serve.c), which starts every command of this process. `ownCgroup`: path of the runner's
- * cgroup.procs. Each start of a sandbox moves a process into another cgroup. The kernel does this fast only shortly after an
- * earlier move. So around a start, a helper process repeatedly moves itself into its own cgroup.
+ * cgroup.procs. Each start of a sandbox moves a process into another cgroup. A move is fast only shortly after another move. So
+ * around a start, a helper process repeatedly moves itself into its own cgroup.
  */
 export const serveCommands = (launcher: string, ownCgroup: string | undefined): Disposable =>
   haveCommandsStartedBy([launcher, 'serve', ...(ownCgroup === undefined ? [] : [ownCgroup])])

@@ -171,7 +171,7 @@ export const writeDisk = async (
     await ended
   } catch (error) {
     signal?.throwIfAborted()
-    // If the stream has failed, its error is thrown. Otherwise tar itself has failed, and its output says why.
+    // If the input `stream` has failed, its error is thrown. Otherwise tar itself has failed, and tar's output says why.
     const why =
       error instanceof ArchiveFailed
         ? error

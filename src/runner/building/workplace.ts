@@ -78,7 +78,9 @@ export class Workplace {
     return (await this.#host.measure(this.id))?.diskUsed ?? 0
   }
 
-  /** Makes a template of the sandbox's disk. `otherBase`: the base image to give it, with the same files as the disk's own. */
+  /**
+   * Makes a template of the sandbox's disk. `otherBase`: the template's base image, if not the disk's. Both have the same files.
+   */
   snapshot(template: string, otherBase?: string): Promise<void> {
     return this.#host.snapshot(this.id, template, otherBase)
   }

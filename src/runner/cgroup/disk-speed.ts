@@ -1,5 +1,5 @@
-// Limits how fast a sandbox may read and write the disk of the pool. A trial shows whether the host accepts such a limit. If
-// not, sandboxes run without it, because a start with a refused limit would fail.
+// Limits how fast a sandbox may read and write the disk of the pool. The runner first tries whether the host accepts a limit. If
+// not, sandboxes run without limit, because a start with a refused limit would fail.
 import { existsSync, readFileSync, realpathSync } from 'node:fs'
 import { mkdir, rmdir } from 'node:fs/promises'
 import { basename, dirname, join } from 'node:path'

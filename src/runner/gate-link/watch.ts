@@ -15,7 +15,7 @@ export type WatchParts = {
   log: Logger
 }
 
-/** Milliseconds until a sandbox is reported again whose base image could not be read. */
+/** Milliseconds until the runner repeats a report that failed because of an unreadable base image. */
 const againMs = 1000
 
 const hereOf = async ({ host, configOf }: WatchParts, held: HeldSandbox): Promise<SandboxHere> => {

@@ -30,7 +30,10 @@ export type BasePlace = { directory: string; tree: string }
 
 const contentName = 'content.json'
 
-/** Writes `content.json`. It names the tree, because a copy for another tree contains this file too, with a wrong hash. */
+/**
+ * Writes `content.json` with the name of the tree. In a copy of the directory for another tree, the name shows that the hash is
+ * wrong.
+ */
 export const writeContent = async ({ directory, tree }: BasePlace, content: BaseContent): Promise<void> => {
   const path = join(directory, contentName)
   await writeFile(`${path}.new`, JSON.stringify({ tree, ...content }), { mode: 0o600, flush: true })

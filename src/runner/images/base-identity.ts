@@ -24,7 +24,7 @@ export type BaseIdentity = {
 const hash = /^[0-9a-f]{64}$/
 const digestShape = /^sha256:[0-9a-f]{64}$/
 const saltShape = /^[0-9a-f]{32}$/
-/** Maximum number of `largeIds`. An identity that another host wrote is refused if it has more. */
+/** Maximum number of user ids in `largeIds`. If another host's identity has more, this host refuses the identity. */
 const mostLargeIds = 1000
 /** The largest user id of Linux. The next number, 2^32 - 1, means "no user". */
 const largestId = 2 ** 32 - 2

@@ -18,7 +18,7 @@ type BuildParts = {
   recipe: Recipe
   /** Path of the compressed file to write. */
   target: string
-  /** Empty directory for the files of the image. After the build, the caller need not unpack `target` to get them. */
+  /** Empty directory into which the build unpacks the image's files. So the caller need not unpack the file `target`. */
   root: string
   /** Directory for temporary files. The build empties it at the start and removes it at the end. */
   workDir: string

@@ -43,7 +43,10 @@ export const bytesBelow = async (directory: string): Promise<number> => {
   return Number.parseInt(await runCommand(argv, { timeoutMs: 300_000 }), 10)
 }
 
-/** `owners`: different ids of the files' users and groups, from `firstOwner` on. At most `mostOwners` ids are listed. */
+/**
+ * `owners`: the files' user and group ids, each once. The function `measure` leaves out ids below `firstOwner`, and lists at most
+ * `mostOwners`.
+ */
 export type Measured = { bytes: number; files: number; owners: number[] }
 
 /** Counts the files below a directory, their bytes on the disk and their owners. A file with several hard links counts once. */

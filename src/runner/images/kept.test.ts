@@ -22,7 +22,7 @@ const cannotRun = needsRoot || (['skopeo', 'umoci', 'crun'].every(isThere) ? fal
 /** Makes a layer with one file that has `name` both as its name and as its content. */
 const layer = (name: string) => tarOf([{ path: name, content: name }])
 
-/** Opens a registry and an empty library. */
+/** Opens a registry and a `Library` without images. */
 const openRoom = async () => {
   // In memory if possible: on disk the test would be slow, because each image is synced.
   const directory = await mkdtemp(join(existsSync('/dev/shm') ? '/dev/shm' : tmpdir(), 'alcove-kept-'))
@@ -60,7 +60,8 @@ suite('which images share files and downloaded layers on a runner', { skip: cann
     await bring('theirs', put('theirs:1', theirs))
     registry.onRequest = (path, answer) =>
       path === `/v2/others/blobs/${theirs.layers[0]}` ? { ...answer, status: 404, body: Buffer.from('{}') } : answer
-    // Repository `others` belongs to an attacker. Its registry does not deliver the layer `secret`, which both of its images name.
+    // The attacker's repository `others` has two images that name the layer `secret`. The registry does not deliver this layer from
+    // `others`.
     const same = put('others:same', theirs)
     const more = put('others:more', makeImage({ layers: [layer('secret'), layer('own')] }))
     await assert.rejects(bring('same', same), ImageFailed)

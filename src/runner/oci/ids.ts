@@ -19,7 +19,7 @@ export type IdRange = { inside: number; outside: number; count: number }
  * ids begin at `commonIds`.
  */
 const largeCount = 4096
-/** Every sandbox has all ids that are smaller than this number. */
+/** Every sandbox has all user ids below this number. */
 export const commonIds = uidCount + moreRunningIds.count - largeCount
 
 /**

@@ -216,7 +216,7 @@ class DiskPool implements StoragePool {
   async baseOf(original: Original) {
     // `template` may be the name of an image, such as `debian:12`, for which no base image is recorded.
     if ('template' in original && !isName(original.template)) return undefined
-    // After a power cut the file may be empty; the base image is then unknown.
+    // After a power cut, the file with the base image's name may be empty.
     return (await readIfThere(join(diskAt(this.#pathOf(original)).etc, baseName))) || undefined
   }
 

@@ -150,7 +150,7 @@ export class Subvolumes {
   async #settleNow(): Promise<void> {
     if (!this.areSubvolumes)
       return void (await runCommand(['sync', '--file-system', this.#directory], { timeoutMs: settleTimeoutMs }))
-    // Only the names of the volumes are still to be written: the data of the copies is on the storage device already.
+    // This sync writes only the names of copied volumes, because their data is on the storage device already.
     await runSteps(this.#launcher, [step.sync(this.#directory)])
   }
 

@@ -1,4 +1,5 @@
-// For tests: calls that the filter of arguments must refuse, with the errors. A test fails if a row of `reasons` has no call here.
+// For tests: calls that the filter of arguments must refuse, with the errors. Each row of the table `reasons` needs a call here;
+// otherwise a test fails.
 import { constants } from 'node:os'
 
 const { EPERM, EAFNOSUPPORT, EPROTONOSUPPORT, EINVAL, ENOMEM, ENOPROTOOPT, ENOSPC, ENOTTY } = constants.errno
