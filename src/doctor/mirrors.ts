@@ -34,8 +34,8 @@ const lookUp: Resolve = async (host) => {
 const nameOf = (host: string) => host.replace(/:\d+$/, '')
 
 /**
- * Looks up each host once. `closed`: the hosts with an address that is not open. `text`: all hosts and addresses, for the
- * operator.
+ * Looks up each host once. `isOpen`: whether sandboxes or pulls may reach an address. `closed`: hosts with an address that is not
+ * open. `text`: all hosts and addresses, for the operator.
  */
 const placesOf = async (hosts: readonly string[], isOpen: (address: string) => boolean, resolve: Resolve) => {
   const places = await Promise.all(

@@ -20,7 +20,10 @@ const ofOneConnection = new Set([
  */
 const isForAll = (name: string) => name.startsWith('content-') || name === 'cache-control'
 
-/** Returns the names in the `Connection` header, without those that always pass. These headers apply to one connection only. */
+/**
+ * Returns the names in the header `Connection`, except names that always pass. Headers with the returned names apply to one
+ * connection only.
+ */
 const namedByConnection = ({ headers }: IncomingMessage) => {
   const names = (headers.connection ?? '').split(',').map((name) => name.trim().toLowerCase())
   return new Set(names.filter((name) => !isForAll(name)))

@@ -22,7 +22,9 @@ export class MemoryKillQuestions {
     this.#longestMs = waitMs
   }
 
-  /** Asks the runner after this call, never before, so that the answer includes a kill that has just happened. */
+  /**
+   * The question to the runner is sent after `find` is called, never before. So the answer includes a kill that has just happened.
+   */
   find(sandboxId: string): Promise<MemoryKillsHere> {
     const asked = this.#bySandbox.get(sandboxId)
     if (asked?.next !== undefined) return asked.next

@@ -27,7 +27,7 @@ const wordings: readonly (readonly [path: RegExp, wording: Wording])[] = [
   ],
 ]
 
-/** Returns the wording for a WebSocket that the gate refuses. Undefined if the upgrade must be refused in plain HTTP. */
+/** Returns the function that writes the refusal for this WebSocket. Undefined if the gate must refuse the upgrade in plain HTTP. */
 const wordingOf = ({ url = '/', headers }: IncomingMessage): Wording | undefined => {
   const isWebSocket = headers['sec-websocket-key'] !== undefined && headers['sec-websocket-version'] === '13'
   return isWebSocket ? wordings.find(([path]) => path.test(url))?.[1] : undefined

@@ -67,7 +67,7 @@ type Connection = {
   ends?: string
 }
 
-/** Returns both ends of a connection. They are equal for a TCP socket and the TLS socket on it. */
+/** Returns addresses and ports of a connection's ends. A TCP socket and the TLS socket on it give the same text. */
 const endsOf = ({ remoteAddress, remotePort, localAddress, localPort }: Socket) =>
   [remoteAddress, remotePort, localAddress, localPort].join(' ')
 

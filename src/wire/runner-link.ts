@@ -169,7 +169,10 @@ export type ImageSource =
   /** Read an OCI layout or archive from the directory that the operator has configured for images. */
   | { kind: 'file'; path: string }
   | Definition
-  /** Copy the current disk of a sandbox of this runner. `isMade`: the runner has reported the copy, so a missing one is lost. */
+  /**
+   * Copy the current disk of a sandbox of this runner. `isMade`: the runner has reported the copy. If the copy is missing now, it
+   * is not made again.
+   */
   | { kind: 'sandbox'; sandboxId: string; isMade?: boolean }
   /**
    * Download a copy of a sandbox's disk. `sha256`: hash of its manifest. `base`: its base image, which the runner must have first.

@@ -1,5 +1,5 @@
-// Makes databases for tests on a real PostgreSQL, which this process starts unless ALCOVE_TEST_DATABASE_URL is set. Each is a copy
-// of a template database, which is made anew only when its code has changed.
+// Makes databases for tests on a real PostgreSQL. This process starts PostgreSQL unless ALCOVE_TEST_DATABASE_URL is set. Each
+// database is a copy of a template database. The template is made anew only when migrations, or code that fills it, have changed.
 import { createHash, randomBytes } from 'node:crypto'
 import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'

@@ -10,7 +10,7 @@ import { join } from 'node:path'
 import type { Duplex } from 'node:stream'
 import { type Browser, chromium } from 'playwright-core'
 
-/** The domain of the previews. The browser gets its address as an option, so it asks no DNS server. */
+/** The domain of the previews. An option of the browser gives the domain's address, so the browser asks no DNS server. */
 export const domain = 'preview.example.test'
 /** Host name of a web site that does not belong to Alcove. Its pages show previews in frames. */
 export const foreign = 'foreign.example.net'

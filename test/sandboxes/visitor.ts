@@ -52,7 +52,7 @@ export class Visitor implements AsyncDisposable {
   watch(page: Page): void {
     page.on('pageerror', (error) => this.complaints.push(`script: ${error.stack}`))
     page.on('console', (message) => {
-      // The browser reports every answer with status 400 or more. Tests check what the page shows then, so leave them out.
+      // The browser reports every answer with status 400 or more. Leave these reports out, because tests check what pages show.
       if (message.type() === 'error' && !message.text().startsWith('Failed to load resource'))
         this.complaints.push(`console: ${message.text()}`)
     })

@@ -12,7 +12,7 @@ export type SignedCall = {
   datetime: string
   signedHeaders: readonly string[]
   signature: string
-  /** Value of `x-amz-content-sha256`: the hash of the body, or the name of the form in which the body is sent. */
+  /** Value of the header `x-amz-content-sha256`: the hash of the body, or how the body is sent, for example `UNSIGNED-PAYLOAD`. */
   payload: string
 }
 

@@ -1,4 +1,4 @@
-// For tests: signs tickets as control does, with its own key.
+// For tests: signs tickets as control does, but with the test's own key.
 import { generateKeyPairSync } from 'node:crypto'
 import { silentLog } from '#src/kit/log.ts'
 import { makeTicket, readTicket, type Ticket, type TicketKey, ticketLastsMs } from '#src/wire/ticket.ts'

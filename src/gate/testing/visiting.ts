@@ -31,7 +31,7 @@ export const browser = {
 /** Headers with a key that control accepts. */
 export const key = { authorization: 'Bearer dtn_key' }
 
-/** Makes control admit every caller, by this kind of credential. */
+/** Makes control admit every caller, and name `by` as the caller's credential. */
 export const openedBy = (sides: Sides, by: Access['openedBy'], more: Partial<Access> = {}) => {
   sides.control.answer = () => sides.access({ openedBy: by, ...more })
 }

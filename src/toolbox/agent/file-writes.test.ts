@@ -99,7 +99,7 @@ suite('writing a file in place, if a rename cannot replace it', { skip: needsRoo
     return { [Symbol.dispose]: () => execFileSync('umount', ['--lazy', what.at(-1)!]) }
   }
 
-  /** Makes root's directory with a file that everybody may write to. `before`: the names in the directory. */
+  /** Makes a file that everybody may write to. Only root may change its directory. `before`: the names in the directory. */
   const withClosed = async () => {
     const box = await startWithFiles()
     for (const directory of [box.native.directory, box.at(), box.at('deep')]) chmodSync(directory, 0o755)

@@ -20,7 +20,7 @@ export type Piece =
   | { type: 'output'; stream: 'stdout' | 'stderr'; data: Buffer }
   | { type: 'truncated'; lostBytes: number }
 
-/** Consumes a piece of output. Returns true if it has finished with the piece. Otherwise calls `done` once, when it has. */
+/** Consumes a piece of output. Returns true if the piece is consumed already. Otherwise calls `done` later, exactly once. */
 export type TakePiece = (piece: Piece, done: () => void) => boolean
 
 /** Maximum payload of a frame that does not carry output, in bytes. */
@@ -98,8 +98,8 @@ export class PartFinder {
 }
 
 /**
- * Passes the output that answers a request to `take`. Returns the payload of EXIT, or `undefined` if END came instead or `signal`
- * was aborted.
+ * Sends `request`, and gives the output in the answer to `take`. Returns the payload of the frame EXIT. Returns `undefined` if END
+ * came instead or `signal` was aborted.
  */
 export const pourOutput = async (
   socketPath: string,

@@ -103,7 +103,10 @@ class Client {
     closeWith(this.#socket, closeCode, closeReason)
   }
 
-  /** Returns an explanation if the kernel killed the shell for lack of memory. About a killed child, the shell prints a message. */
+  /**
+   * Returns an explanation if the kernel killed the shell for lack of memory. A killed child needs none, because the shell prints a
+   * message.
+   */
   async #findShortage({ signal }: JobEvent & { type: 'exit' }) {
     const endedAt = new Date()
     const createdAt = new Date(endedAt.getTime() - dyingMs)

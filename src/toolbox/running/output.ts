@@ -32,7 +32,7 @@ export class BoundedOutput {
   /** The beginning of the output, in one growing block. */
   #block = Buffer.alloc(0)
   #length = 0
-  /** The end of the output. Created when `#block` is full. */
+  /** The end of the output. Created when `#block` with the beginning is full. */
   #end: RingBuffer | undefined
   #shared = 0
   /** The organization whose share of the memory this output uses. */
