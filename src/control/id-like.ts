@@ -42,8 +42,8 @@ const byShape = (text: string) =>
 export const isIdLike = (text: string): boolean => isHex(bare(text))
 
 /**
- * Whether a new name looks like an id. Here a letter that looks like a hexadecimal digit counts as this digit.
- * Searches by name use `isIdLike`, so that they find older sandboxes with such names.
+ * Whether a new name looks like an id. Letters that look like hexadecimal digits count as digits.
+ * Searches by name use the less strict function `isIdLike`, because older sandboxes may have names with such letters.
  */
 export const looksLikeId = (text: string): boolean => isIdLike(text) || isHex(byShape(bare(text)))
 

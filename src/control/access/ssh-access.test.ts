@@ -130,7 +130,7 @@ suite('GET /sandbox/ssh-access/validate', () => {
       assert.equal((await app.as('member').get('/sandbox/ssh-access/validate')).status, 400)
     }))
 
-  test('the SSH gateway gets a sandbox’s state and the expiry of its token; an expired token is invalid', () =>
+  test('the SSH gateway gets the sandbox’s state and the SSH token’s expiry; an expired SSH token is invalid', () =>
     withBox(async (app, id) => {
       const { token, expiresAt } = await make(app)
       const opened = { valid: true, sandboxId: id, expiresAt }

@@ -135,7 +135,7 @@ suite('an API key that becomes invalid is refused within a second', () => {
     pass: (milliseconds: number) => void
   }
 
-  test('if one control process removes a member, a gate that asks another process soon refuses their API key', (context) =>
+  test('a gate soon refuses a removed member’s API key, even if another control process removed the member', (context) =>
     setUp(context, async ({ app, second, desk, question, person, pass }) => {
       assert.equal((await desk.ask(question)).isStarted, true)
       assert.equal((await app.as('owner').delete(`${organization}/users/${person.id}`)).status, 204)

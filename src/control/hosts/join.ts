@@ -91,7 +91,7 @@ export const trade = async (parts: JoinParts, { token, version, keys: given }: J
       if (isSame(host.keys, hashes)) return { id, regionId: host.regionId }
       throw new Problem('forbidden', 'Another machine has traded this token already.')
     }
-    // Since the first read, before the lock, another machine may have used the token, or an operator may have made a new one.
+    // Control looks up the token again, now under the lock. Meanwhile, an operator may have replaced the token.
     const identity = await findRunnerByKey(transaction, tokenHash)
     if (identity === undefined) throw new Problem('unauthorized')
     await checkNotOfOthers(transaction, id, hashes)

@@ -173,7 +173,7 @@ suite('POST /organizations/{organizationId}/identity-providers', () => {
     )
   })
 
-  test('even if all organizations may have identity providers, a personal organization gets 403 for them', async () => {
+  test('a personal organization gets 403 for identity providers, even if the setting `ssoForAll` is on', async () => {
     await using app = await startControl({ settings: { ssoForAll: true } })
     const [own] = await app.database.sql<[{ id: string }]>`select id from organizations where personal limit 1`
     assert.equal((await app.as('admin').get(pathOf(own.id))).status, 403)

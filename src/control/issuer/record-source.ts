@@ -1,5 +1,5 @@
-// Remembers from which network a call to Alcove's own issuer comes: an IPv4 address, or the /48 of an IPv6 address.
-// records.ts asks for it when it stores a record, because oidc-provider does not tell who calls.
+// During a call to Alcove's own issuer, remembers the caller's network: an IPv4 address, or the /48 of an IPv6 address.
+// To store a record, records.ts reads the network here, because oidc-provider does not tell who calls.
 import { AsyncLocalStorage } from 'node:async_hooks'
 import { networkOf } from '#src/kit/network-of.ts'
 import { siteGroups } from '../rate-limits/address-key.ts'

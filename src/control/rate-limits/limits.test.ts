@@ -82,7 +82,7 @@ suite('rate limits', () => {
     assert.equal((await owner.get('/sandbox')).status, 200)
   })
 
-  test('every endpoint for which a rate limit of its own is configured exists', async () => {
+  test('control serves every endpoint for which the table `bucketsOfRoutes` has a rate limit', async () => {
     await using app = await startControl()
     const routes = app.app.routes.map(({ method, path }) => `${method} ${path}`)
     assert.deepEqual(

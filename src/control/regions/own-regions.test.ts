@@ -33,7 +33,7 @@ const badUrls = [
 ]
 
 suite('POST /regions', () => {
-  test('POST /regions makes a region of the organization, and returns the credentials of its services', async () => {
+  test('POST /regions makes a region of the organization, with credentials for gate, SSH gateway and snapshot manager', async () => {
     await using app = await startControl()
     const reply = await app.as('owner').post('/regions', { name: 'Cellar', ...all })
     assert.equal(reply.status, 201)

@@ -192,7 +192,7 @@ suite('DELETE /users/me/pending-sso-links/{id}', () => {
 })
 
 suite('a user that somebody made in advance with another person’s e-mail address', () => {
-  test('single sign-on fails with link_refused if nothing but SSO has verified the user’s e-mail address', async () => {
+  test('SSO fails with link_refused if this user’s e-mail address is unverified, or if only SSO verified it', async () => {
     await using sso = await startSso(provider)
     const { app } = sso
     for (const how of [{ emailVerified: false }, { emailVerifiedBy: 'sso' }] as const) {

@@ -88,7 +88,7 @@ suite('the network of a new sandbox', () => {
   const blocked = (given: Parameters<typeof networkOfNew>[0], isLimited: boolean) =>
     networkOfNew(given, isLimited).network_block_all
 
-  test('an organization’s default block applies if a create has no allow list and no `networkBlockAll`', () => {
+  test('if a create has no allow list or `networkBlockAll`, the organization’s default can block the network', () => {
     assert.equal(blocked({}, false), false)
     assert.equal(blocked({}, true), true)
     assert.equal(blocked({ networkAllowList: '', domainAllowList: '' }, true), true)

@@ -196,8 +196,8 @@ const languageOf = ({ labels }: SandboxRow): string => {
 }
 
 /**
- * Returns the sandbox's environment variables. With secrets, they include placeholders, and variables that make
- * programs trust the proxy for secrets. Callers can override the latter in `env`.
+ * Returns the sandbox's environment variables. If the sandbox has secrets, adds their placeholders and `trustVariables`,
+ * because programs must trust the proxy for secrets. In `env`, callers can override only the trust variables.
  */
 const envOf = ({ env, unset_env, secrets, secret_authority }: SandboxRow): Record<string, string> => {
   if (secrets.length === 0) return env

@@ -42,7 +42,7 @@ suite('POST /sandbox/:sandboxIdOrName/network-settings', () => {
           isAnswered = true
         })
       const asked = await runner.untilAsked(({ generation }) => generation === 2)
-      // These two calls give control time to reply too early: the runner has not applied the policy yet.
+      // The runner has not applied the policy yet. A wrong early reply of control would arrive during these two calls.
       for (let call = 0; call < 2; call++) await app.as('member').get(`/sandbox/${id}`)
       assert.equal(isAnswered, false)
       runner.perform(asked)
@@ -77,7 +77,7 @@ suite('POST /sandbox/:sandboxIdOrName/network-settings', () => {
       }
     }))
 
-  test('POST /sandbox/:sandboxIdOrName/network-settings keeps absent settings; `networkBlockAll: false` alone removes both allow lists', () =>
+  test('POST /sandbox/:sandboxIdOrName/network-settings changes only the settings in the call; `networkBlockAll: false` alone removes both allow lists', () =>
     withBox(async (app) => {
       const after = async (settings: object) => {
         const { body } = await app.as('member').post(path, settings)
