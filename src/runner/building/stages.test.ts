@@ -402,7 +402,7 @@ suite('a definition with several stages', { skip }, () => {
     await leavesNothing()
   })
 
-  test('the error of a build names the line in the Dockerfile; symbolic links never lead out of their stage', async () => {
+  test('a build’s error names the failed Dockerfile line; COPY never follows a symbolic link out of a stage', async () => {
     for (const [lines, message] of [
       [[`FROM ${from} AS a`, 'RUN exit 3', `FROM ${from}`, 'COPY --from=a /x /x'], /^Line 2: exit code 3$/],
       [[`FROM ${from} AS a`, `FROM ${from}`, 'COPY --from=a /none /x'], /^Line 3: there is no \/none in stage 0$/],

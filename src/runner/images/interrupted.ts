@@ -30,9 +30,9 @@ export class Interrupted {
         const { origin, layers } = JSON.parse(await readFile(join(scratch, noteName), 'utf8')) as Download
         const saved = this.#layers.of(origin)
         for (const digest of layers) {
-          // If the image was already being unpacked, the complete layers are in `blobs`.
+          // If the runner was killed while it unpacked the image, the complete layers are already in `blobs`.
           await saved.linkFrom(blobs.of(origin), digest)
-          // Copied and not moved, because skopeo may still write for a moment after a kill of the runner.
+          // The layer is copied and not moved, because skopeo may still write briefly after the runner was killed.
           await saved.takeCopy(digest, downloadsTo(scratch))
         }
       } catch {}

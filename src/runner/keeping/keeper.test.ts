@@ -387,7 +387,7 @@ suite('keeper: sandboxes that end by themselves', () => {
 })
 
 suite('keeper: the list of all sandboxes from control', () => {
-  test('if an adopted sandbox has the state in control’s list, the runner runs no verb and sends no report', async () => {
+  test('if control’s list has an adopted sandbox’s actual state, the runner runs no verb and sends no report', async () => {
     using kept = startKeeper()
     kept.host.hold(assigned('box', 3), 'started')
     kept.keeper.takeAll([{ assignment: assigned('box', 3), state: 'started' }], kept.time.now)

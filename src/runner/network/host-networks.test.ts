@@ -19,7 +19,7 @@ suite('networks of the host that sandboxes must not reach', () => {
     assert.deepEqual(networksOfHost([{ dst: 'default', nexthops: hops }], []), ['8.1.0.1/32', '8.2.0.1/32'])
   })
 
-  test('default routes, and routes to half of all addresses, do not close these addresses to sandboxes', () => {
+  test('sandboxes may reach addresses behind the host’s default routes, and routes to half of all addresses', () => {
     const halves = ['0.0.0.0/1', '128.0.0.0/1'].map((dst) => ({ dst, dev: 'tun0' }))
     const viaWayOut = { dst: '9.0.0.0/8', gateway: '8.1.0.1', dev: 'eth0' }
     assert.deepEqual(networksOfHost([wayOut, viaWayOut, { dst: 'default', dev: 'ppp0' }, ...halves], []), [

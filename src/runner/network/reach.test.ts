@@ -111,7 +111,7 @@ if (!isPrivateHost) {
       only(`${metadata}/32`, `${azure}/32`, `${lan}/32`, `${wayOut}/32`, '10.0.0.0/8'),
     ]) {
       const allowedNetworks = policy.allowList === null ? 'no list' : `the list ${policy.allowList.join(' ')}`
-      test(`with ${allowedNetworks} a sandbox reaches no host, metadata, private network or other sandbox`, async () => {
+      test(`with ${allowedNetworks} sandboxes cannot reach their host, metadata, private networks or each other`, async () => {
         const slot = await slotWith(policy)
         const sibling = await slotWith(policy)
         await using _listening = await listenIn(sibling.name, [80])

@@ -26,7 +26,7 @@ export type SandboxConfig = {
    * own hostname, hosts, resolv.conf and machine-id.
    */
   own: string
-  /** Name of the file in the directory `own` (see above) that is the agent's program. */
+  /** File name of the agent's program in the directory `own`. */
   agent: string
   /** Path at which the launcher mounts the /sys that belongs to the sandbox's network namespace. */
   sys: string
