@@ -90,7 +90,7 @@ suite('parts in a stream of frames', () => {
     )
   })
 
-  test('`PartFinder` splits whatever bytes it gets into output and other frames, or throws a BadFrame', () => {
+  test('the class `PartFinder` splits any bytes into output and other frames; its only error is BadFrame', () => {
     fc.assert(
       fc.property(fc.uint8Array({ maxLength: 5000 }), fc.array(fc.nat(), { maxLength: 9 }), (random, cuts) => {
         try {

@@ -43,7 +43,7 @@ suite('connections to an agent that the gate opens before a call needs them', ()
     await until(async () => sockets.size === 2, 'two are ready')
   })
 
-  test('`ReadySockets` removes an open socket if the agent has closed it or written to it', async () => {
+  test('the class `ReadySockets` removes an unused socket if the agent closes the socket or sends bytes', async () => {
     await using server = await startServer()
     using sockets = new ReadySockets()
     sockets.fill(server.path, server.open)

@@ -229,7 +229,7 @@ suite('POST /process/execute: Idempotency-Key', () => {
     assert.deepEqual((await box.post(execute, body, key('lost'))).body, { exitCode: 0, result: 'done\n' })
   })
 
-  test('POST /process/execute repeated with its Idempotency-Key answers 408 again after a timeout', async () => {
+  test('POST /process/execute answers 408 to a retry with the Idempotency-Key of a call that timed out', async () => {
     await using box = await startToolbox()
     const body = { command: 'sleep 60', timeout: 0.1 }
     for (let call = 0; call < 2; call++) assert.equal((await box.post(execute, body, key('late'))).status, 408)

@@ -145,7 +145,7 @@ suite('language servers', () => {
     await work.call('stop')
   })
 
-  test('a language server call reads a relative path from the working directory, else from the project', async () => {
+  test('a language server call looks for a relative path in the working directory, then in the project', async () => {
     const work = await started('relative paths')
     const workdir = join(box.directory, 'workdir')
     mkdirSync(join(workdir, 'sub'), { recursive: true })

@@ -69,7 +69,7 @@ suite('typing into a terminal that accepts nothing', () => {
     }
   })
 
-  test('a terminal client is closed with 1013 if typed input of its sandbox or of all exceeds the limit', async () => {
+  test('a terminal client is closed with 1013 if too much input waits for its sandbox, or for all sandboxes', async () => {
     const bound = new Budget({ each: 10_000, all: 15_000, sure: 2000 })
     const [one, two, three] = [start(bound, 'a'), start(bound, 'a'), start(bound, 'b')]
     for (const { find } of [one, two, three]) find()

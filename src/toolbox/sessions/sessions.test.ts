@@ -368,7 +368,7 @@ suite('sessions', () => {
     const logs = (id: string, command: string, query = '?follow=true') =>
       box.socket(`${commandAt(id, command)}/logs${query}`)
 
-    test('a WebSocket of a log sends earlier output, then new output, with markers, and closes with 1000', async () => {
+    test('a log’s WebSocket sends old, then new output, marked as stdout or stderr, and closes with 1000', async () => {
       const id = await open()
       const command = await execAsync(id, 'echo one; echo err >&2; read x; echo two', { suppressInputEcho: true })
       await seen(id, command, /one\n[\s\S]*err\n|err\n[\s\S]*one\n/)
