@@ -31,8 +31,8 @@ export class MemoryKillQuestions {
     const signal = AbortSignal.timeout(this.#longestMs)
     const ask = () => this.#ask(sandboxId, signal)
     if (asked === undefined) return ask()
-    // The pending question may have been sent before this caller's command ended. So a second one follows, for all callers
-    // that come meanwhile.
+    // The gate may have sent the pending question before this caller's command ended. So the gate asks the runner once more.
+    // All callers until then share the second question.
     asked.next = asked.underWay.then(ask, ask)
     return asked.next
   }

@@ -68,7 +68,7 @@ suite('a call that the gate passes to a toolbox', () => {
     assert.equal(wanted.length, 1)
   })
 
-  test('a call that changes environment variables is answered once the runner has control’s new generation', async () => {
+  test('the gate answers a change of environment variables when the runner has the sandbox’s new generation', async () => {
     const held: SandboxHere = { ...sandbox, config: { env: { LANG: 'C' }, workdir: '/' } }
     const wanted: (number | undefined)[] = []
     const find = async ({ leastGeneration }: AdmittedSandbox) => {
@@ -128,7 +128,7 @@ suite('a call that the gate passes to a toolbox', () => {
       { method: 'POST', rest: '/process/execute' },
     ],
   ] as readonly [string, number, () => string | undefined, { method?: string; rest?: string }?][]) {
-    test(`a toolbox call answers ${what}; the sandbox is looked up only after a valid ticket`, async () => {
+    test(`a toolbox call gets the status ${what}; the gate looks up the sandbox only for a valid ticket`, async () => {
       let looked = 0
       const find = async () => {
         looked += 1

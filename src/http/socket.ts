@@ -51,8 +51,8 @@ export const sendWhole = (socket: WebSocket, data: string | Uint8Array): Promise
   })
 
 /**
- * Sends bytes from a buffer that will be overwritten. Returns true if this may happen immediately. Otherwise, the caller
- * must wait until `done` is called.
+ * Sends bytes from a buffer that the caller reuses. Returns true if the caller may overwrite the buffer immediately.
+ * Otherwise, the caller must wait until `done` is called.
  */
 export const sendThrough = (socket: WebSocket, data: Uint8Array, done: () => void): boolean => {
   if (socket.readyState !== socket.OPEN) return true

@@ -23,8 +23,8 @@ export type UploadAccess = {
   /** The address of the runner that stores the uploads: `unix:/path` or `http://host:port`. */
   runnerAddress: string
   /**
-   * The gate on the machine of the runner at `runnerAddress`. Absent: the server's own machine. Gates of other machines send the
-   * upload to their own runner, because all runners use one store.
+   * Id of the gate on the machine of the runner at `runnerAddress`. Absent: the gate on control's machine. A gate with another id
+   * sends the upload to its own runner, because all runners use one store.
    */
   gateId?: string
 }

@@ -40,7 +40,7 @@ suite('previews of a server that accepts only localhost as its host name', () =>
     }
   })
 
-  test('without hostInside, the server in the sandbox gets the preview’s host name', async () => {
+  test('without the access field `hostInside`, a sandbox’s server gets the preview’s host name as Host', async () => {
     await using sides = await startSides()
     openedBy(sides, 'public')
     await visit(sides, { headers: { origin } })
