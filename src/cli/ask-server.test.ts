@@ -76,7 +76,7 @@ suite('a command that cannot reach the server tells the reason', {
     assert.equal(sandboxesUnknown, 'this is a runner of the server at http://127.0.0.1:1')
   })
 
-  test('run in the data directory of a stopped runner, `alcove key` names the control that makes keys', () => {
+  test('in a stopped runner’s data directory, `alcove key` prints the address of the control that makes keys', () => {
     ran('runner')
     const elsewhere = complains(/is of a runner only, which joined http:\/\/127\.0\.0\.1:1; keys are made there$/)
     assert.throws(() => key(data.path), elsewhere)

@@ -7,7 +7,7 @@ import { endOfEmptying, joinCommand, runnerLines } from './runner.ts'
 suite('alcove runner add', () => {
   const url = 'http://127.0.0.1:4600'
 
-  test('for a token with an authority’s hash, the printed join command has the address of the port for hosts', () => {
+  test('if a token has a certificate authority’s hash, the printed join command calls the port for hosts', () => {
     const token = `alr_0a.${'h'.repeat(43)}`
     const network = joinCommand(token, { url, hosts: '10.0.0.7:4603' })
     assert.match(network, /: \.\/alcove runner --join https:\/\/10\.0\.0\.7:4603 --token alr_0a\.h{43}$/)
