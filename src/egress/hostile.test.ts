@@ -245,7 +245,7 @@ suite('the proxy for secrets with hostile programs and servers', () => {
       socket.destroy()
     })
 
-  test('the proxy for secrets refuses HTTP/2 requests if their scheme is not https: the path may name a host', async () => {
+  test('the proxy for secrets refuses HTTP/2 without scheme https, because the path may name another host', async () => {
     destination.port = portOf(scripted)
     const pairs = get.map(([name, value]): [string, string] => [
       name,

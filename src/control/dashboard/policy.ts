@@ -49,7 +49,7 @@ export const openConnections = ({ settings }: Pick<Parts, 'settings'>) => {
   const [issuer] = settings.identity.issuers
   const listIssuerOrigins = issuer === undefined ? async () => [] : openIssuer(issuer)
   return async (): Promise<string[]> => {
-    // The list omits the gates of organizations. With many gates, the Content-Security-Policy header could become too long for
+    // The gates of organizations are left out here. With many gates, the Content-Security-Policy header could become too long for
     // reverse proxies. Pages do not need these gates, because this server's gate reaches the sandboxes of every region.
     return [...new Set([...gateOrigins(settings.proxyUrl), ...(await listIssuerOrigins())])]
   }

@@ -55,7 +55,7 @@ suite('POST /snapshots', () => {
     assert.equal((await listed(app))[0].source.reference, `ghcr.io/team/tool@${digest}`)
   })
 
-  test('even if a runner has the image, a snapshot is pending until the runner reports the configuration', async () => {
+  test('a snapshot stays pending until the runner that has the image reports the image’s configuration', async () => {
     await using app = await startControl()
     await make(app)
     const image = await imageOf(app)
