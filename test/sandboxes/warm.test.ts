@@ -82,7 +82,7 @@ suite('a warm sandbox', () => {
     const { body: pools } = await alcove.api('GET', '/warm-pools')
     for (const { id } of pools as unknown as { id: string }[]) await alcove.api('DELETE', `/warm-pools/${id}`)
     await using _first = await createBox(alcove)
-    // Callers cannot list these warm sandboxes, because no organization owns them. So the test waits until a create claims a warm sandbox.
+    // Callers cannot list these warm sandboxes, because nobody owns them. So the test waits until a create claims one of them.
     const isClaimed = async () => {
       await using next = await createBox(alcove)
       assert.equal(await next.run('echo here'), 'here')

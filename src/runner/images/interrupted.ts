@@ -30,7 +30,7 @@ export class Interrupted {
         const { origin, layers } = JSON.parse(await readFile(join(scratch, noteName), 'utf8')) as Download
         const saved = this.#layers.of(origin)
         for (const digest of layers) {
-          // If the runner was killed while it unpacked the image, the directory `blobs` has the complete layers.
+          // If the runner was killed while it unpacked the image, the object `blobs` has the complete layers.
           await saved.linkFrom(blobs.of(origin), digest)
           // The layer is copied and not moved, because skopeo may still write briefly after the runner was killed.
           await saved.takeCopy(digest, downloadsTo(scratch))
