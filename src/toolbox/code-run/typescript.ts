@@ -35,8 +35,8 @@ const needsModule = /Top-level await is currently not supported with the "cjs" o
 const tooMuch = 'The TypeScript compiler gave up: the code is too large or too deeply nested.\n'
 
 /**
- * Compiles code. If the code has errors, returns them in `complaint`. They become the output of the run. Throws the signal's reason
- * when the deadline has passed.
+ * Compiles code. If the code has errors, returns them in `complaint`. They become the output of the run. Throws the reason of the
+ * deadline's signal if the signal is aborted.
  */
 export const transpile = async (
   { compile }: Compiler,
