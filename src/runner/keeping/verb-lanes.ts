@@ -84,8 +84,9 @@ export class VerbLanes {
   }
 
   /**
-   * Starts the work before a verb: the copy of a disk for a fork, or the stop before an archive. Undefined if there is no such
-   * work. Never rejects, because a fork's start repeats a failed copy and reports the error.
+   * Starts the work before a verb: the copy of a disk for a fork, or the stop before an archive. Other verbs only wait while forks
+   * copy their sandbox's disk. Undefined if there is nothing to wait for. Never rejects, because a fork's start repeats a failed
+   * copy and reports the error.
    */
   #comesFirst(verb: Verb, assignment: Assignment, isWanted: () => boolean): Promise<unknown> | undefined {
     const { sandboxId } = assignment

@@ -31,8 +31,8 @@ const blocksOf = (texts: readonly string[]) => texts.map(parseCidr).filter((bloc
 type Reachable = { range: Range; opened: readonly string[]; ofHost: readonly string[] }
 
 /**
- * Whether DNS answers may contain this address. The operator may open networks that contain addresses of the host. The firewall
- * still blocks these addresses in every packet.
+ * Whether DNS answers may contain this address. The firewall checks every packet, too. It blocks the host's own addresses even in
+ * networks that the operator has opened.
  */
 export const isOpenable = (text: string, { range, opened, ofHost }: Reachable): boolean => {
   const address = parseCidr(text)
