@@ -8,8 +8,8 @@
  * Most commands end after a few milliseconds, so each wake-up is a large part of their cost:
  * - The agent itself keeps a writing end of each output pipe open. Otherwise each pipe would also report its end, and wake the
  *   agent again.
- * - If the peer sends no input, the agent delays the frame OK by at most three milliseconds. Output or EXIT goes with it, so the
- *   peer wakes up only once.
+ * - If the peer sends no input, the agent delays the frame OK by at most three milliseconds. If output or EXIT comes in this time,
+ *   the agent sends it together with OK. So the peer wakes up only once.
  */
 #include <errno.h>
 #include <signal.h>
