@@ -1,5 +1,6 @@
 // Writes the files of a tar archive from a sandbox below one directory, and never outside of it. The sandbox may be hostile:
-//   - The copy ends at an absolute name, a name with `..`, or a name that Windows takes for another name or a device.
+//   - The copy ends at an absolute name or a name with `..`. On Windows, it also ends at a name that Windows takes for another
+//     name or a device.
 //   - Nothing is written through a link: each directory in the path is checked, and a new file replaces a link of its name.
 //   - Links are made after all other entries, so nothing is written through them. A link must stay below the directory.
 //   - Permissions keep no set-user-id. Devices, sockets and pipes are left out.
