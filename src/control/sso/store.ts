@@ -114,9 +114,9 @@ export const deleteLinksOf = async (sql: Sql, userId: string): Promise<void> => 
 type NewLink = { userId: string; email: string; state: 'pending' | 'linked'; createdAt: Date; expiresAt: Date }
 
 /**
- * Stores a link between an account and a user. Replaces the account's earlier link if that is `pending`. But a new `pending` link
- * does not replace a valid link to the same user. Deletes expired pending links. Deletes the user's pending links to the provider's
- * other accounts, so that one provider cannot fill the user's list.
+ * Stores a link between an account and a user. Replaces the account's earlier link, unless that is `linked`. A new pending link
+ * does not replace a valid pending link to the same user. Deletes expired pending links. Deletes the user's pending links to the
+ * provider's other accounts, so that one provider cannot fill the user's list.
  */
 export const putLink = async (sql: Sql, { provider, subject }: Account, link: NewLink): Promise<void> => {
   const { userId, email, state, createdAt, expiresAt } = link

@@ -197,7 +197,7 @@ const languageOf = ({ labels }: SandboxRow): string => {
 
 /**
  * Returns the sandbox's environment variables. If the sandbox has secrets, adds their placeholders and `trustVariables`,
- * because programs must trust the proxy for secrets. In `env`, callers can override only the trust variables.
+ * because programs must trust the proxy for secrets. A value in `env` overrides a trust variable, but no placeholder.
  */
 const envOf = ({ env, unset_env, secrets, secret_authority }: SandboxRow): Record<string, string> => {
   if (secrets.length === 0) return env
