@@ -59,7 +59,7 @@ export const meanings: Record<string, string> = {
   ALCOVE_CERTIFICATES_DIR:
     'Directory with authority.pem, certificate.pem and key.pem of a gate or runner. If the URL of control is https, the gate or runner shows this certificate to control. It then needs neither ALCOVE_PROXY_KEY nor ALCOVE_RUNNER_KEY. Default: none.',
   ALCOVE_GATE_ID:
-    "Id of the gate on this machine. It must be equal to the id of the runner on this machine. Default: local, the id on control's machine.",
+    "Id of the gate on this machine, equal to the id of the runner on this machine. Default: local, the id of both on control's machine.",
   ALCOVE_GATE_ADDRESS: 'host:port at which gates of other machines reach the gate of this machine. Default: none.',
   ALCOVE_GATE_PUBLIC_URL:
     'URL at which clients reach the gate of this machine directly. Default: none, clients use the gate on control’s machine.',
@@ -79,7 +79,7 @@ export const meanings: Record<string, string> = {
   ALCOVE_PRIVATE_REGISTRIES:
     'Image registries that may run on this machine or have a private address. Written as host or host:port, separated by commas. The runner reaches them through the network of the host. Default: none.',
   ALCOVE_OPEN_NETWORKS:
-    "Networks that sandboxes can reach although they are private or attached to the host: IPv4 addresses or networks separated by commas, such as 10.1.0.0/16. Sandboxes can never reach the host's own addresses. Default: none.",
+    "Private networks, or networks of the host, that sandboxes may reach all the same: IPv4 addresses or networks separated by commas, such as 10.1.0.0/16. Sandboxes can never reach the host's own addresses. Default: none.",
   ALCOVE_PLAIN_REGISTRIES:
     'Image registries to which the runner connects without TLS, even at private addresses. Written as host:port, separated by commas. Default: none.',
   ALCOVE_REGISTRY_AUTH:

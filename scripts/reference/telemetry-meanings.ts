@@ -2,7 +2,7 @@
 export const telemetryMeanings: Record<string, string> = {
   OTEL_SDK_DISABLED: 'true: the programs send no traces, metrics or logs. Default: false.',
   'OTEL_EXPORTER_OTLP_ENDPOINT, OTEL_EXPORTER_OTLP_*_ENDPOINT':
-    'ENDPOINT: base URL of the receiver, to which /v1/traces, /v1/metrics or /v1/logs is added. *_ENDPOINT: complete URL for TRACES, METRICS or LOGS. Default: nothing is sent.',
+    'The first is the base URL of the receiver; /v1/traces, /v1/metrics or /v1/logs is added to it. The others, with TRACES, METRICS or LOGS for *, are complete URLs. Default: nothing is sent.',
   'OTEL_*_EXPORTER':
     'otlp or none, for each of TRACES, METRICS and LOGS. none: this kind is not sent. Default: otlp if an endpoint is set.',
   'OTEL_EXPORTER_OTLP_PROTOCOL, OTEL_EXPORTER_OTLP_*_PROTOCOL':
@@ -15,7 +15,7 @@ export const telemetryMeanings: Record<string, string> = {
   'OTEL_EXPORTER_OTLP_CERTIFICATE, OTEL_EXPORTER_OTLP_CLIENT_CERTIFICATE, OTEL_EXPORTER_OTLP_CLIENT_KEY':
     'Paths of PEM files for TLS. They are: the certificates to trust, the certificate of the sender, and its key. With TRACES_, METRICS_ or LOGS_ after OTLP_, a name applies to one kind of telemetry. The Unix users of control and gate must be able to read the files.',
   OTEL_EXPORTER_OTLP_METRICS_TEMPORALITY_PREFERENCE:
-    'cumulative: counters are exported as totals since the start. delta: as changes since the last export. lowmemory: as OpenTelemetry needs least memory. Default: cumulative. The endpoint /metrics always has totals.',
+    'With cumulative, counters are exported as totals since the start. With delta, they are changes since the last export. With lowmemory, each kind of counter is exported in the way that needs less memory. Default: cumulative. The endpoint /metrics always has totals.',
   OTEL_SERVICE_NAME:
     'Service name in telemetry. `up` appends the name of the program to it. Default: alcove-control, alcove-gate, alcove-runner and alcove-ssh-gateway.',
   OTEL_RESOURCE_ATTRIBUTES:
