@@ -3,7 +3,7 @@ import { suite, test } from 'node:test'
 import { shownLines, shownName, shownText, webAddress } from './shown-text.ts'
 
 suite('texts that untrusted users and programs wrote', () => {
-  test('the dashboard shows control, text direction and invisible characters of a text as a visible sign', () => {
+  test('the dashboard replaces three kinds of characters by a visible sign: control, direction, invisible', () => {
     assert.equal(shownText('a\u202eb\u0007c\nd'), 'a\ufffdb\ufffdc\ufffdd')
     assert.equal(shownText('prod\u200bab\u00adc\u3164'), 'prod\ufffdab\ufffdc\ufffd')
     assert.equal(shownText('naïve שלום 👩‍🚀\tx'), 'naïve שלום 👩‍🚀\tx')

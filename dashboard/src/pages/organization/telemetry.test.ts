@@ -3,7 +3,7 @@ import { suite, test } from 'node:test'
 import { headersOf, linesOf } from './telemetry.ts'
 
 suite('the headers of telemetry', () => {
-  test('headers that are shown as lines are read back from these lines unchanged, even with masked values', () => {
+  test('telemetry headers turn into lines and back without a change; a masked value stays masked', () => {
     const headers = { Authorization: '******', 'X-Team': 'a:b' }
     assert.deepEqual(headersOf(linesOf(headers)), headers)
     assert.equal(linesOf(null), '')
