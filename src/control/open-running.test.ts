@@ -3,7 +3,7 @@ import { suite, test } from 'node:test'
 import { startControl } from '#test/control/harness.ts'
 
 suite('the periodic tasks of control', () => {
-  test('every periodic task runs even if another task fails, and the sweep reports the failures', async () => {
+  test('if a periodic task fails, control still runs all other periodic tasks, and then reports the failure', async () => {
     await using app = await startControl()
     const { sql } = app.database
     await sql`

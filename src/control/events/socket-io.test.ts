@@ -232,7 +232,7 @@ suite('a Socket.IO client whose credential becomes invalid', () => {
     assert.equal(client.heard.length, 2)
   })
 
-  test('a Socket.IO client is disconnected in every process if its key is deleted or its user is removed', async () => {
+  test('every control process disconnects the Socket.IO clients of a deleted key or of a removed user', async () => {
     await using app = await startControl()
     await using _runner = await connectRunner(app)
     await using other = await startControlProcess(app.url)

@@ -338,7 +338,7 @@ suite('POST /organizations/invitations/{invitationId}/accept', () => {
     )
   })
 
-  test('a new user may accept an invitation to a verified e-mail address, written in upper or lower case', async () => {
+  test('a new user may accept an invitation only with a verified e-mail address; the letter case may differ', async () => {
     await using app = await startControl()
     const { id } = await invite(app, { email: 'new@example.com', role: 'owner' })
     const claims = { sub: 'new', name: 'New', email: 'NEW@Example.com' }

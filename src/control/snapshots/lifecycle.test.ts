@@ -135,7 +135,7 @@ suite('the states of a snapshot', () => {
     assert.deepEqual([state, reason], ['pending', null])
   })
 
-  test('an event has at most one move from a snapshot’s state; a snapshot being made can succeed or fail', () => {
+  test('from each state of a snapshot, an event leads to at most one state; a creation can succeed or fail', () => {
     const pairs = snapshotMoves.map(([on, from]) => `${on} ${from}`)
     assert.equal(new Set(pairs).size, pairs.length)
     assert.deepEqual(

@@ -19,7 +19,7 @@ const imageOf = async (app: TestControl, name: string): Promise<string> => {
 }
 
 suite('the state of snapshots after a runner has listed its images', () => {
-  test('if the only runner connects, a snapshot becomes `active` if the runner has its image, else `pulling`', async () => {
+  test('in a region with one runner, a snapshot is `active` if the runner has its image, else `pulling`', async () => {
     await using app = await startControl()
     await using runner = await connectRunner(app)
     await app.as('owner').post('/snapshots', { name: 'tool', imageName: 'ghcr.io/team/tool:1' })

@@ -102,7 +102,7 @@ suite('a person who signs in for the first time', () => {
 })
 
 suite('an e-mail address that only an organization’s identity provider has verified', () => {
-  test('a new user with a verified e-mail address takes it from a user for whom only SSO has verified it', async () => {
+  test('if only SSO verified a user’s e-mail address, a new user whose token verifies it gets the address', async () => {
     await using app = await startControl()
     const squatter = await addPerson(app, { email: 'ADA@example.com', emailVerifiedBy: 'sso' })
     assert.equal(await statusOf(app, { ...ada, email_verified: false }), 403)
@@ -115,7 +115,7 @@ suite('an e-mail address that only an organization’s identity provider has ver
     assert.match(left.email, /^[0-9a-f-]{36}@sso\.invalid$/)
   })
 
-  test('a known user with a verified e-mail address takes it from a user for whom only SSO has verified it', async () => {
+  test('if only SSO verified a user’s e-mail address, a known user whose token verifies it gets the address', async () => {
     await using app = await startControl()
     await meOf(app, ada)
     await addPerson(app, { email: 'ada@new.example', emailVerifiedBy: 'sso' })
@@ -152,7 +152,7 @@ suite('a person who has signed in before', () => {
     assert.equal((await app.with(old).get('/users/me')).body.name, 'Ada')
   })
 
-  test('a known user keeps the old e-mail address if another user has the new address', async () => {
+  test('a known user keeps the old e-mail address if the token’s new address belongs to another user', async () => {
     await using app = await startControl()
     await meOf(app, ada)
     app.clock.advance({ seconds: 10 })

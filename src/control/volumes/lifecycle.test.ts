@@ -3,12 +3,12 @@ import { suite, test } from 'node:test'
 import { movesOn, namedStates, volumeEvents, volumeMoves, volumeStates } from './lifecycle.ts'
 
 suite('the states of a volume', () => {
-  test('each state of a volume can be reached, and each event of a volume has a move', () => {
+  test('each state of a volume can be reached, and each event can change the state of a volume', () => {
     assert.deepEqual(new Set(volumeMoves.map(([, , to]) => to)), new Set(volumeStates))
     assert.deepEqual(new Set(volumeMoves.map(([on]) => on)), new Set(volumeEvents))
   })
 
-  test('an event of a volume has at most one move from each state', () => {
+  test('from each state of a volume, an event leads to at most one next state', () => {
     const pairs = volumeMoves.map(([on, from]) => `${on} ${from}`)
     assert.deepEqual(pairs, [...new Set(pairs)])
   })

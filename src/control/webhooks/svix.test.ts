@@ -249,7 +249,7 @@ suite('webhooks with Svix', () => {
     )
   })
 
-  test('with Svix, nothing is sent while Svix has no endpoint; a refresh finds a new endpoint immediately', async () => {
+  test('control sends Svix nothing while Svix has no endpoint; `refresh-endpoints` finds a new one at once', async () => {
     await using svix = await startSvix()
     await using app = await start(svix.url)
     await app.as('owner').post(`${base}/initialize`)

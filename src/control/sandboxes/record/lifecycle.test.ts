@@ -248,7 +248,7 @@ suite('reports of a runner', () => {
     }
   })
 
-  test('a runner’s report or refusal leads only to states without a time limit', () => {
+  test('a runner’s report or refusal leads only to states in which a sandbox may stay forever', () => {
     for (const state of sandboxStates) {
       for (const to of Object.values(settlements[state])) assert.equal(stateRows[to].settled, true)
       for (const to of refusals[state] ?? []) assert.equal(stateRows[to].settled, true)

@@ -29,7 +29,7 @@ suite('a change of the variables of a sandbox', () => {
     assert.deepEqual(change(without!, { set: { LANG: 'fr' } }), { env: { LANG: 'fr' }, unset_env: [] })
   })
 
-  test('`unsetValuePrefix` removes variables whose value begins with the prefix, but not those in `set`', () => {
+  test('`unsetValuePrefix` removes variables whose value has the prefix, unless the same change sets them', () => {
     const before = { env: { PATH: 'placeholder-2', MINE: 'placeholder-3', NEW: 'placeholder-4', A: 'no placeholder' } }
     assert.deepEqual(change(before, { unsetValuePrefix: 'placeholder-', set: { NEW: '1' } }), {
       env: { A: 'no placeholder', NEW: '1' },

@@ -138,7 +138,7 @@ suite('POST /sandbox/:sandboxIdOrName/resize', () => {
     assert.equal((await post(app, 'resize', { cpu: 3 })).body.errorReason, undefined)
   })
 
-  test('if a runner refuses a resize that took too long, the sandbox gets its old state and size back', async () => {
+  test('if a runner refuses a resize only after the time limit, the sandbox gets its old state and size back', async () => {
     await using app = await startControl({ sandboxes: { createWaitSeconds: 0 } })
     await using runner = await connectRunner(app)
     const id = await create(app)
@@ -155,7 +155,7 @@ suite('POST /sandbox/:sandboxIdOrName/resize', () => {
     assert.deepEqual({ ...row }, { memory_gib: 1, error_reason: 'It would not.' })
   })
 
-  test('if a runner refuses a resize after a recover, the sandbox has its old size again, with the reason', async () => {
+  test('a recover retries a stuck resize; if the runner refuses, the sandbox gets its old size and a reason', async () => {
     await using app = await startControl({ sandboxes: { createWaitSeconds: 0 } })
     await using runner = await connectRunner(app)
     const id = await create(app)
@@ -420,7 +420,7 @@ suite('POST /sandbox/:sandboxIdOrName/archive', () => {
     await untilState(app, id, 'archived')
   })
 
-  test('POST /sandbox/:sandboxIdOrName/archive answers 404 to strangers, 403 to a viewer, 400 in `error`', async () => {
+  test('POST /sandbox/:sandboxIdOrName/archive answers 404 to strangers, 403 to a viewer, 400 in the state `error`', async () => {
     await using app = await startControl(waiting)
     await using runner = await connectRunner(app)
     const id = await create(app)

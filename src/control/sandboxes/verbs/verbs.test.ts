@@ -173,7 +173,7 @@ suite('POST /sandbox/:sandboxIdOrName/start', () => {
     assert.equal((await app.as('member').post('/sandbox/box/start')).status, 200)
   })
 
-  test('POST /sandbox/:sandboxIdOrName/start answers 400 in `error`, 403 in a suspended organization, 404 to other organizations', async () => {
+  test('POST /sandbox/:sandboxIdOrName/start answers 400 in the state `error`, 403 if the organization is suspended, 404 to strangers', async () => {
     await using app = await startControl(waiting)
     await using runner = await connectRunner(app)
     runner.behave(() => ({ type: 'fail', reason: 'no' }))

@@ -102,7 +102,7 @@ suite('the portal page', () => {
     assert.equal((await app.as('nobody').get(portal, { headers: { cookie } })).status, 401)
   })
 
-  test('the webhook portal answers 401 without a session and with an expired link', async () => {
+  test('the webhook portal answers 401 if the session is missing or expired, or if the link is expired', async () => {
     await using app = await startControl()
     const { token } = await openLink(app)
     const ask = (path: string, cookie = '') => app.as('nobody').get(`${portal}${path}`, { headers: { cookie } })
