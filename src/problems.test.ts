@@ -63,7 +63,7 @@ suite('The words by which programs recognize an error', () => {
     }
   })
 
-  test('an error message that is passed on does not repeat the words that clients search for', () => {
+  test('if a message already has the words that clients search for, `Problem` does not add the words again', () => {
     for (const code of Object.keys(problems) as ProblemCode[]) {
       const { message } = new Problem(code)
       assert.equal(new Problem(code, message).message, message)

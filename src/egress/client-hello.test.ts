@@ -31,7 +31,7 @@ suite('the first message of a TLS client', () => {
     assert.deepEqual(readClientHello(await helloOf({})), { serverName: undefined, protocols: [] })
   })
 
-  test('`readClientHello` returns `more` for an incomplete message, and reads records of one byte', () => {
+  test('`readClientHello` returns `more` for a part of the message, and joins TLS records of one byte each', () => {
     for (let length = 0; length < whole.length; length++)
       assert.equal(readClientHello(whole.subarray(0, length)), 'more')
     const body = whole.subarray(5)

@@ -87,7 +87,7 @@ suite('limits of connections to the gate', () => {
     }
   })
 
-  test('only callers from the same address evict visitors of a public preview, silent visitors first', async () => {
+  test('visitors of a public preview are evicted only for callers from their address, longest silent first', async () => {
     await using sides = await startSides({ connections: { mostUnknownOfOne: 4 } })
     openedBy(sides, 'public')
     sides.inside.call = (_request, response) => void response.write('begun')

@@ -103,7 +103,7 @@ suite('a connection to a port inside a sandbox', () => {
     assert.equal(bytes, said.length)
   })
 
-  test('a caller gets the bytes of a server in a sandbox that disconnects before it has read all input', async () => {
+  test('the caller gets all output of a sandbox’s server, even if the server disconnects with input unread', async () => {
     await using sides = await startSides((socket) =>
       socket.once('data', () => socket.pause().write('too much', () => socket.destroy())),
     )

@@ -82,7 +82,7 @@ suite('content types of request bodies', () => {
     }
   })
 
-  test('a POST that needs a body accepts each spelling of the content type JSON, and answers 400 without one', async () => {
+  test('a POST that needs a body accepts `application/json` in any spelling, but answers 400 without a body', async () => {
     await using started = await start()
     const { server } = started
     const post = (type: string, payload: string) =>

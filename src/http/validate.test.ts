@@ -54,7 +54,7 @@ suite('reading one part of a request with `readPart`', () => {
     assert.throws(() => readPart(Query, 'query', { limit: 'five' }), { code: 'bad_request' })
   })
 
-  test('a time in a query may lack the time of day or the time zone; a time in a body must be complete', () => {
+  test('in a query, a `DateTime` may lack the hours or the time zone; in a body, it must be complete', () => {
     const Times = Type.Object({ from: DateTime })
     const read = (from: string) => (readPart(Times, 'query', { from }) as { from: string }).from
     assert.equal(read('2026-01-31'), '2026-01-31T00:00:00Z')

@@ -54,7 +54,7 @@ suite('a program that is started without privileges (confined)', { skip: needsRo
     assert.match(run(`touch ${closed}/new`), /Read-only file system/)
   })
 
-  test('a confined program can write to a directory in `shown` that belongs to it and has `isWritable`', () => {
+  test('a confined program can write to its own directory if `isWritable` is set in the option `shown`', () => {
     const own = join(scratch, 'own')
     mkdirSync(own)
     chownSync(own, uid, uid)

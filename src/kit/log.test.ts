@@ -3,7 +3,7 @@ import { suite, test } from 'node:test'
 import { createLog } from './log.ts'
 
 suite('the log of a program', () => {
-  test('the log shows name, message, code and stack of an error in `err`, `error` or `cause`, but no objects', () => {
+  test('the log shows an error’s name, message, code and stack, but none of its properties that are objects', () => {
     const lines: string[] = []
     const log = createLog('test', 'warn', { write: (line) => void lines.push(line) })
     for (const name of ['err', 'error', 'cause']) {

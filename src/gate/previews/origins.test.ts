@@ -67,7 +67,7 @@ suite('a preview’s origin belongs to one sandbox', () => {
     }
   })
 
-  test('a preview in another preview’s domain answers 404, because it could set cookies for that preview', async () => {
+  test('a host name below a preview’s name gets 404, because a page there could set the preview’s cookies', async () => {
     await using sides = await startSides()
     for (const parent of [`3000-${id}.proxy.test`, '80-abcdefghijklmn01.proxy.test', `x.1-${id}.proxy.test:4601`]) {
       assert.equal((await visit(sides, { host: `3000-box-id.${parent}`, headers: key })).status, 404, parent)
@@ -269,7 +269,7 @@ suite('the toolbox, which previews show at port 2280', () => {
     assert.equal((await visit(sides, { ...unknown, path: '/work-dir' })).status, 401)
   })
 
-  test('port 2280 answers 401 to a cookie, 404 to `..` in the path, 400 if the host has the sandbox’s name', async () => {
+  test('port 2280 answers 401 to a cookie, 404 to `..` in the path, 400 to a host name with a sandbox name', async () => {
     await using sides = await startSides()
     assert.equal((await visit(sides, { host, headers: { cookie: 'daytona-sandbox-auth-box-id=c' } })).status, 401)
     assert.equal((await visit(sides, { host, path: '/../other/files', headers: key })).status, 404)

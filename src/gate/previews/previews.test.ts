@@ -299,7 +299,7 @@ suite('how a sandbox’s server receives a preview call', () => {
     assert.equal(await seen('Bearer eyJ.c.d', { openedBy: 'bearer' }), undefined)
   })
 
-  test('a sandbox’s server sees the sandbox id, not a signed address’s token; redirects keep the token', async () => {
+  test('the gate replaces a signed address’s token by the sandbox id, and puts the token back in redirects', async () => {
     await using sides = await startSides()
     const token = 'abcdefghijklmn01'
     openedBy(sides, 'signed-preview')
@@ -325,7 +325,7 @@ suite('how a sandbox’s server receives a preview call', () => {
     assert.equal(sides.dialled.length, 3)
   })
 
-  test('the gate answers a preview call that offers HTTP/2 with HTTP/1.1, also if the call has a body', async () => {
+  test('the gate answers with HTTP/1.1 if a preview call offers HTTP/2, also if the call has a body', async () => {
     await using sides = await startSides()
     const headers = { connection: 'Upgrade, HTTP2-Settings', upgrade: 'h2c', 'http2-settings': 'AAMAAABk' }
     assert.equal((await visit(sides, { method: 'POST', headers, body: 'all of it' })).status, 200)
