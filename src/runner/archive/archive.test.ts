@@ -99,7 +99,7 @@ const roundTrip = (open: () => StoreAddress) => {
     assert.deepEqual(await objects(store), ofSandbox)
   })
 
-  test('`removeArchives` removes no archive if the one to `keep` is missing, and all without `keep`', async () => {
+  test('if the archive `keep` is missing, `removeArchives` removes nothing; without `keep`, it removes all', async () => {
     const all = await objects(store)
     await assert.rejects(removeArchives({ store, sandboxId, keep: 'a3' }), fails('missing', /to stay is missing/))
     assert.deepEqual(await objects(store), all)

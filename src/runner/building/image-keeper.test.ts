@@ -213,7 +213,7 @@ suite('the keeper of images on a runner', () => {
     assert.deepEqual(kept.images.passwords, [['old'], ['new'], undefined])
   })
 
-  test('an image in use is not removed; once it is unused, it is removed at the next list from control', async () => {
+  test('an image to be removed stays while in use; the runner removes it at control’s next list of images', async () => {
     using kept = startKeeper()
     kept.images.here.set('tool', {})
     kept.images.inUse.add('tool')
@@ -385,7 +385,7 @@ suite('images of all kinds on a runner', () => {
   const bringing = { signal: new AbortController().signal, onProgress: () => undefined }
   const ofBox = (image: string) => wanted(image, { source: { kind: 'sandbox', sandboxId: 'box' } })
 
-  test('two snapshots that are made at the same time are both listed', async () => {
+  test('if two snapshots are made at the same time, the runner knows both afterwards', async () => {
     const { images: opening, host, templates } = open()
     const images = await opening
     const wait = Promise.withResolvers<void>()

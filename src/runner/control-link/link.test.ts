@@ -215,7 +215,7 @@ suite('HTTP calls from the runner to control', () => {
     )
   })
 
-  test('if control lists an assignment without `env`, `list` takes `env` from the record that contains it', async () => {
+  test('if an assignment in control’s list has no `env`, `list` takes the `env` of the sandbox’s record', async () => {
     await using control = await startControl()
     await using client = new ControlClient({ controlUrl: control.url, credential, log: silentLog() })
     const env = { HELLO: 'world' }

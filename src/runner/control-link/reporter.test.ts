@@ -86,7 +86,7 @@ suite('reports from the runner to control', () => {
     assert.deepEqual(told, ['a 1 started'])
   })
 
-  test('if a sandbox’s entry in control’s list is malformed, the runner sends the sandbox’s report over HTTP', async () => {
+  test('if control’s list of sandboxes has a malformed entry, the runner reports that sandbox over HTTP', async () => {
     using parts = startReporter()
     const { reporter, told, side, pass } = parts
     reporter.say(started('a', 1))

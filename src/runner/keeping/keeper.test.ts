@@ -196,7 +196,7 @@ suite('keeper: assignments are carried out', () => {
     assert.deepEqual([kept.said(), kept.host.asked], [['box 7 destroyed'], []])
   })
 
-  test('a stop reports `destroyed` if the sandbox is not on the host, but `stopped` if its start was queued', async () => {
+  test('if a sandbox is not on the host, a stop reports `destroyed`, or `stopped` if its start was queued', async () => {
     using kept = startKeeper({ atOnce: { work: 1, stops: 1, transfers: 1 } })
     kept.keeper.take(assigned('lost', 2, { target: 'stopped' }))
     assert.deepEqual(kept.said(), ['lost 2 destroyed'])
@@ -415,7 +415,7 @@ suite('keeper: the list of all sandboxes from control', () => {
     assert.deepEqual([kept.host.asked, kept.said()], [[], ['box 2 destroyed']])
   })
 
-  test('a sandbox that is missing in control’s lists is removed only after several minutes', async () => {
+  test('the runner removes a sandbox only after it has been missing in control’s lists for `strangerGraceMs`', async () => {
     using kept = startKeeper({ strangerGraceMs: 10 * minutes })
     kept.host.hold(assigned('stranger', 1), 'started')
     for (const later of [0, 1, 4, 4]) {

@@ -25,7 +25,7 @@ suite('the runner’s journal', () => {
     assert.deepEqual(readdirSync(join(directory, 'a')).sort(), ['run.json', 'spec.json'])
   })
 
-  test('a write by `rewriteSpecLate` comes before later writes; if it fails, a callback gets the error', async () => {
+  test('writes wait for an earlier `rewriteSpecLate`; if `rewriteSpecLate` fails, a callback gets the error', async () => {
     await journal.writeSpec('late', spec)
     for (const errorReason of ['1', '2']) journal.rewriteSpecLate('late', { ...spec, errorReason }, assert.ifError)
     await journal.rewriteSpec('late', { ...spec, errorReason: '3' })

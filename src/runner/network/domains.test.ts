@@ -40,7 +40,7 @@ const openPool = (more: object = {}) =>
 
 if (!isPrivateHost) {
   test(
-    'in a private network namespace, sandboxes with a list of domains reach only these domains',
+    'in the tests’ own network namespace, sandboxes with a list of domains reach only these domains',
     { skip: needsRoot },
     () => runOnPrivateHost(import.meta.filename),
   )

@@ -40,7 +40,7 @@ suite('networks of the host that sandboxes must not reach', () => {
     assert.deepEqual(networksOfHost([], addresses), ['8.1.0.0/24', '8.3.0.1/32', '8.3.0.2/32'])
   })
 
-  test('routes to sandboxes, blackhole routes and local routes do not close their addresses to sandboxes', () => {
+  test('`networksOfHost` leaves out routes to sandboxes, blackhole routes and local routes', () => {
     const routes = [
       { dst: '10.0.16.2', dev: 'alab12cd7' },
       { dst: '10.0.16.0/20', type: 'blackhole' },

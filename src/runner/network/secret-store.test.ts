@@ -23,7 +23,7 @@ suite('`SecretStore` stores the values of secrets on a host', () => {
     assert.deepEqual(values(store, 'one'), [])
   })
 
-  test('if control sends a sandbox’s secrets and one of them is missing, `SecretStore` removes this secret', () => {
+  test('`SecretStore` deletes a secret if control sends a sandbox’s secrets without a value for this secret', () => {
     const store = new SecretStore()
     store.take({ secrets: [secret('a'), secret('b')], sandboxes: [use('one', 1, 'a', 'b')] })
     store.take({ secrets: [secret('b')], sandboxes: [use('one', 1, 'a', 'b')] })

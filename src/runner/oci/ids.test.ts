@@ -59,7 +59,7 @@ suite('user ids of sandboxes on the host', () => {
     assert.deepEqual(groupLargeIds([0, 95_607]), [])
   })
 
-  test('the longest id map is within the kernel’s limit; in every id map the host’s root stays root', () => {
+  test('every id map leaves the id 0 unchanged, and the longest id map is within the kernel’s limit', () => {
     assert.equal(mapToOwn(sharedIds), '0 0 1\n165536 165536 65536\n')
     assert.match(mapToOwn(ownIds('10.0.0.2', full)), /^0 0 1\n165536 \d+ 65536\n231072 \d+ 135168\n366240 \d+ 4096\n$/)
     const longest = groupLargeIds(Array.from({ length: 128 }, (_, at) => 4_200_000_000 + at * 70_000))

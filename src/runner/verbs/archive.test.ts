@@ -53,7 +53,7 @@ suite('archive and restore', { skip: needsRoot }, () => {
   const fill = `rm /bin/tail; mkdir -p /root/d; echo kept > /root/d/file; ls -la /bin > /root/list; stat -c %a /root/d;
     dd if=/dev/urandom of=/root/big bs=1M count=6 2>/dev/null; hostname >> /etc/hosts`
 
-  test('a disk is not archived if its files, without shared blocks, would exceed the disk limit', async () => {
+  test('a disk is not archived if its files exceed the disk limit once they no longer share blocks', async () => {
     const assignment = await box.started({ diskGiB: 0.125 })
     const { sandboxId } = assignment
     await said(assignment, 'dd if=/dev/zero of=/root/a bs=1M count=50')

@@ -62,7 +62,7 @@ suite('resizing a sandbox', { skip: needsRoot }, () => {
     assert.equal(await memoryLimit(sandboxId), 0.125)
   })
 
-  test('/dev/shm has half of a sandbox’s memory, also after a resize; a resize below its contents is refused', async () => {
+  test('/dev/shm always has half of a sandbox’s memory; a resize is refused if the files there do not fit', async () => {
     const assignment = await box.started({ memoryGiB: 0.5 })
     const { sandboxId } = assignment
     const size = async () => {

@@ -79,7 +79,7 @@ suite('a DNS question from a sandbox', () => {
     ['bytes beyond ASCII', ['\xff', 'example', 'com']],
     ['the root', []],
   ] as const) {
-    test(`readQuestion returns no name if no list of domains can contain the name: ${what}`, () => {
+    test(`if no list of domains can contain a name, readQuestion returns undefined as the name: ${what}`, () => {
       assert.equal(nameIn(Buffer.concat([header(), wireName(labels), end()])), undefined)
     })
   }
