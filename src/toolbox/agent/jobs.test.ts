@@ -108,7 +108,7 @@ suite('`attach` to a job of the agent, and other calls for jobs', () => {
     }
   })
 
-  test('a job with `keepBeginning` stores a shorter beginning if the output alternates between two streams', async () => {
+  test('`keepBeginning` stores less of a job’s first output if its two output streams alternate very often', async () => {
     await using native = await NativeAgent.start()
     const { jobs } = native.agent
     const program = 'import os\nfor i in range(40000):\n os.write(1, b"o"); os.write(2, b"e")'

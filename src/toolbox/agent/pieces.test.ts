@@ -63,7 +63,7 @@ suite('an answer of the agent that arrives in pieces', { timeout: 30_000 }, () =
     }
   })
 
-  test('an answer that the agent does not finish causes the error AgentGone; a too long answer BadFrame', async () => {
+  test('the error is AgentGone if the agent’s answer ends too early, and BadFrame if the answer is too long', async () => {
     for (const cut of [2, 7]) {
       answer = async (socket) => void socket.end(refused.subarray(0, cut))
       await assert.rejects(agent.dial(80), AgentGone)

@@ -220,7 +220,7 @@ suite('calls for the desktop of a sandbox (computer use)', () => {
 
   const node = { id: ':1.2:/a', name: 'Send', role: 'button', description: '', states: ['focused'], actions: ['click'] }
 
-  test('GET /computeruse/a11y/tree and POST /computeruse/a11y/find answer 200, and 400 for scope pid without a pid', async () => {
+  test('GET /computeruse/a11y/tree and POST /computeruse/a11y/find answer 200, and 400 for `scope=pid` without `pid`', async () => {
     const rows = [
       { ...node, parent: null },
       { ...node, id: ':1.2:/b', parent: 0 },

@@ -42,7 +42,7 @@ suite('the answer of a sandbox to a computer use call', () => {
     assert.throws(() => readAnswer(answer({ result: { x: 1, y: 2 }, more: 1 }), Point), { status: 422 })
   })
 
-  test('`readAnswer` throws 422 for an answer with very many escapes in a text, and accepts a long picture', () => {
+  test('`readAnswer` accepts a long screenshot, but throws 422 for a text with very many JSON escapes', () => {
     const picture = (screenshot: string) =>
       readAnswer(answer({ result: { screenshot, cursorPosition: { x: 1, y: 1 }, sizeBytes: 1 } }), Screenshot)
     assert.equal(picture('A'.repeat(600_000)).screenshot.length, 600_000)

@@ -250,7 +250,7 @@ suite('POST /process/execute: Idempotency-Key', () => {
 suite('stored answers of commands with an Idempotency-Key', () => {
   const answer = (bytes: number) => async () => ({ exitCode: 0, result: 'x'.repeat(bytes) })
 
-  test('a sandbox’s stored answers have at most 256 KiB; a retry gets 409 if the answer was too long', async () => {
+  test('a sandbox’s stored answers take at most 256 KiB together; a retry gets 409 if the answer was longer', async () => {
     const answers = new Answers()
     for (const key of ['a', 'b', 'c']) await answers.once(key, key, answer(100 * 1024))
     let again = 0

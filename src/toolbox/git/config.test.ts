@@ -35,7 +35,7 @@ suite('GET /git/config, POST /git/config, POST /git/config/user', () => {
     assert.equal(readFileSync(join(room.home, '.gitconfig'), 'utf8'), '[a "x.Y"]\n\tb = 3\n')
   })
 
-  test('POST /git/config answers 400 for a bad key, a bad scope or local without path; 404 for no repository', async () => {
+  test('POST /git/config answers 400 for a bad key, a bad scope or the scope `local` without path; 404 for no repository', async () => {
     await using room = await GitRoom.start()
     const set = (more: object) => room.post('/config', { key: 'a.b', value: '1', ...more })
     for (const wrong of [

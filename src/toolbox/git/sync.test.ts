@@ -143,7 +143,7 @@ suite('POST /git/push', () => {
 })
 
 suite('GET /git/remotes, POST /git/remotes', () => {
-  test('GET /git/remotes lists remotes as they were added', async () => {
+  test('GET /git/remotes lists each remote’s name and URL unchanged', async () => {
     await using room = await GitRoom.start()
     const path = join(room.home, 'new')
     await room.done('/init', { path })

@@ -227,7 +227,7 @@ suite('sessions', () => {
       assert.equal(lost + [...logs.stdout].filter((letter) => letter === 'x').length, 40_000_000)
     })
 
-    test('if output of a session command is cut, no character is cut in two', async () => {
+    test('if the output of a session command is too long, the cut never splits a character', async () => {
       const id = await open()
       const { body } = await exec(id, "yes 😀 | tr -d '\\n' | head -c 40000000; printf 'the-end'")
       const { body: logs } = await box.get(`${commandAt(id, body.cmdId)}/logs`)
