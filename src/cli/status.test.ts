@@ -16,7 +16,7 @@ suite('alcove status', () => {
     assert.deepEqual(sandboxesIn(text), { started: 2, stopped: 1 })
   })
 
-  test('`alcove status` prints one line for failed creates, and one line for all sandboxes in other states', () => {
+  test('`alcove status` counts failed creates in one line, and all other sandboxes by state in another line', () => {
     assert.deepEqual(sandboxLines({ started: 2, build_failed: 3, stopped: 1 }), [
       'sandboxes 2 started, 1 stopped',
       'failed creates 3, kept until their owners delete them; they use no CPU, memory or disk',

@@ -153,7 +153,7 @@ suite('the data directory', { skip: needsRoot }, () => {
     assert.throws(() => prepareDataDirectory(within), complains(/within\/runner belongs to user 65534/))
   })
 
-  test('`up` refuses a data directory if other users may write to a directory above it that is not sticky', () => {
+  test('`up` refuses a data directory if other users may write to a higher directory that is not sticky', () => {
     for (const [mode, gid] of [
       [0o777, 0],
       [0o775, 65534],

@@ -92,7 +92,7 @@ suite('a server with an external PostgreSQL and without sudo', () => {
     })
   })
 
-  test('if the operator forbids sudo, sandboxes have no sudo, and the agent has no socket for it', async () => {
+  test('if the operator forbids sudo, a sandbox has no program sudo, and the agent opens no socket for sudo', async () => {
     await using box = await createBox(alcove)
     assert.equal((await box.try('command -v sudo')).exitCode, 1)
     assert.equal(await box.run('ls /dev/.alcove'), 'agent')

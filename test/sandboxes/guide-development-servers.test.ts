@@ -222,7 +222,7 @@ suite('the guide on development servers', () => {
     assert.doesNotMatch(await hotReload('next', '/_next/hmr?id=1'), /"type"/)
   })
 
-  test('with the label `preview-host`, development servers work in previews, with hot reload and forms', async () => {
+  test('hot reload and forms of development servers work in previews of a sandbox labelled `preview-host`', async () => {
     await sandbox.setLabels({ 'preview-host': 'localhost' })
     await until('the label is in force', async () => (await call('vite')).status === 200)
     await checkThatAllAnswer()
@@ -230,7 +230,7 @@ suite('the guide on development servers', () => {
     await until('the label is gone', async () => (await call('vite')).status === 403)
   })
 
-  test('with the guide’s settings, development servers work in previews without the label `preview-host`', async () => {
+  test('with the guide’s settings, development servers work although the sandbox has no label `preview-host`', async () => {
     await stopAll()
     const settings = Object.values<Server>(servers).flatMap(({ setting }) => setting ?? [])
     assert.deepEqual([...programs.keys()].sort(), settings.sort())

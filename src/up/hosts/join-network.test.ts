@@ -83,7 +83,7 @@ suite('joining a server over the network', { skip: needsRoot }, () => {
 
   const refusal = (pattern: RegExp) => (error: unknown) => error instanceof Complaint && pattern.test(error.message)
 
-  test('a host joins with a token at its first start; at later starts it only asks if the server knows it', async (context) => {
+  test('a host joins with a token at its first start; later starts check that the server knows the host', async (context) => {
     const control = await startControl(context)
     const host = makeHost(context)
     const { runnerId, regionId } = await host.join(control.url, tokenOf('0a'))
@@ -129,7 +129,7 @@ suite('joining a server over the network', { skip: needsRoot }, () => {
     )
   })
 
-  test('a host never sends its join token to a server of another authority than the one in the token', async (context) => {
+  test('a host sends its join token only to a server of the certificate authority that the token names', async (context) => {
     const control = await startControl(context)
     const foreign = `alr_0a.${'A'.repeat(43)}`
     await assert.rejects(
