@@ -132,7 +132,7 @@ suite('POST /process/code-run: python', needsPython, () => {
       }
   })
 
-  test('Python code is the main module, sees none of Alcove’s own variables, and has empty standard input', async () => {
+  test('Python code is the main module, sees no Python variables of Alcove, and has empty standard input', async () => {
     await using box = await startToolbox()
     const run = async (code: string) => (await box.post(codeRun, { code, language: 'python' })).body
     const names = await run('print(sorted(n for n in dir() if not n.startswith("__")), __name__)')
