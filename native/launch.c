@@ -137,8 +137,8 @@ static void raise_shared_limit(int resource) {
   (void)setrlimit(resource, &most);
 }
 
-// If the host runs out of memory, the kernel kills processes of sandboxes before the host's own. The runtime and the sandbox
-// inherit this score. If this program has CAP_SYS_RESOURCE, processes in the sandbox cannot lower the score.
+// Gives this program a high out-of-memory score, which the runtime and the sandbox inherit. When the host's memory is full, the
+// kernel therefore kills sandboxes first. If this program has CAP_SYS_RESOURCE, the sandbox cannot lower the score.
 static void stand_first_in_line(void) {
   const char score[] = "200";
   int fd = open("/proc/self/oom_score_adj", O_WRONLY | O_CLOEXEC);

@@ -196,9 +196,9 @@ static void ask_child(char *body, size_t length, int warmer) {
   start_child(&question, arg, at, (size_t)(end - at));
 }
 
-// The helper process of `serve FILE` (see the head of this file). For each question with the flag `moves_process` or `moves_soon`,
-// `serve` writes a byte into the pipe `asked`. For `warm_for_ms` after each byte, the helper writes `0` to FILE every
-// `warm_every_ms`. The kernel then moves the writing process, which is the helper itself.
+// Runs the helper process, which makes moves between cgroups fast: a move is fast just after another move. Before a child is moved,
+// `serve` writes a byte into the pipe `asked`. Then the helper moves itself every `warm_every_ms`, for `warm_for_ms`. To move
+// itself, the helper writes `0` into the file cgroup.procs (`path`), because `0` means the writing process.
 static _Noreturn void keep_warm(int asked, const char *path) {
   prctl(PR_SET_PDEATHSIG, SIGKILL);
   int file = open(path, O_WRONLY | O_CLOEXEC);

@@ -245,8 +245,9 @@ suite('the proxy for secrets with hostile programs and servers', () => {
       socket.destroy()
     })
 
-  test('the proxy for secrets refuses HTTP/2 without scheme https, because the path may name another host', async () => {
+  test('the proxy for secrets refuses an HTTP/2 request if its scheme is not https', async () => {
     destination.port = portOf(scripted)
+    // With another scheme, a server may accept a whole URL as the path. The URL can name another host.
     const pairs = get.map(([name, value]): [string, string] => [
       name,
       name === ':scheme' ? 'foo' : name === ':path' ? 'https://evil.test/' : value,

@@ -146,8 +146,9 @@ export const findImageFor = async (sql: Sql, runner: Runner, name: string): Prom
 }
 
 /**
- * SQL condition: the runner needs no source for the image. The runner has the image, its configuration is known, and no
- * snapshot or sandbox waits for the image. A copy of a sandbox's disk needs no configuration.
+ * SQL condition: control need not tell the runner where the image comes from. The runner has the image, control knows
+ * its configuration, and no snapshot or sandbox waits for it.
+ * The configuration may be unknown if the image is a copy of a sandbox's disk.
  */
 const isSettledOn = (sql: Sql, { id }: Runner) => sql`
   (images.name in (select unnest(runners.images) from runners where runners.id = ${id})

@@ -214,8 +214,8 @@ export const serveRunnerLink = (
           isRefused = true
           return socket.close(1008, `the gate of runner ${runnerId} must have its id`)
         }
-        // A runner's address is a path on its own host, so only this host's gate can use the address. Control stores a gate with
-        // the runner's id, even if the host reports none.
+        // If the message names no gate, control adds the gate of the runner's host. Otherwise, the server's gate would serve the
+        // runner. But the runner's address is a path on its host. Only the host's gate can use this path.
         if (isCertified) message.gate = await withKeptUrl(parts, runnerId, message.gate ?? {})
         await writeHello(database.sql, runnerId, message, { silentBefore: silentBefore(parts), now: clock.now() })
         await reconcileSnapshots(database, clock.now())

@@ -143,16 +143,17 @@ const hasLabels = (sql: Sql, labels: Labels): Piece =>
   sql`(select labels @> ${sql.json(labels)} from sandboxes labelled where labelled.id = sandboxes.id)`
 
 /**
- * Returns one or two SQL queries for filters with few matches: they find and sort all matches. `pick` runs the cheapest query.
- * Without `offset 0`, PostgreSQL might read sandboxes in the order of the listing. `look` has done that already, and has found
- * too few matches.
+ * Returns one or two SQL queries for filters with few matches. Each query finds all matches and sorts them. The function `pick`
+ * runs the cheapest query.
  *
- * For labels, there are two queries. The first query uses the index of labels, and reads each match from the table. The second
- * query first compares signatures (`isSigned`) in an index for sorting. This index has no labels, because they can be too large.
+ * A filter by labels has two queries. The first query finds the labels in their own index, and reads each match from the table.
+ * The second query uses an index for sorting, which has no labels, because labels can be too large. This index has a short
+ * signature of each sandbox's labels (see `isSigned`). The second query compares labels only if the signature matches.
  */
 const ways = (sql: Sql, question: Question): (() => Piece)[] => {
   const { labels, column, limit } = question
   const conditions = () => sql`${question.conditions(sql)} ${question.beginning(sql)}`
+  // `offset 0` makes PostgreSQL find all matches before it sorts them. A search in sort order found too few matches (`look`).
   const found = (more: Piece) => sql`select id, ${sql(column)} from sandboxes where ${conditions()} ${more} offset 0`
   const order = () => orderOf(sql, question)
   const picked = (more: Piece) => sql`select id from (${found(more)}) sandboxes order by ${order()} limit ${limit}`
