@@ -39,11 +39,9 @@ const hidesAnswers = ({ headers }: IncomingMessage): boolean =>
   headers[sdkVersionHeader] !== undefined ||
   /\bx-daytona-sdk-version~/i.test(headers['sec-websocket-protocol'] ?? '')
 
-/**
- * Whether to send a refusal after the upgrade. Only the WebSockets in `wordings` get it then. If the sandbox is not started, all
- * their clients do, because the toolbox also refuses after the upgrade. Otherwise, only clients that hide answers do.
- */
+/** Whether to accept a WebSocket and then send the refusal over it. If false, the gate refuses in plain HTTP. */
 export const isToldAfterUpgrade = (problem: Problem, request: IncomingMessage): boolean =>
+  // If the sandbox is not started, any client is refused after the upgrade, because the toolbox does this too.
   wordingOf(request) !== undefined && (problem.code === 'not_started' || hidesAnswers(request))
 
 /**

@@ -191,16 +191,14 @@ export class Connections {
     return first(this.#known) ?? unknown ?? first(this.#visiting) ?? newcomer
   }
 
-  /**
-   * Returns the connection to close for a new call; undefined if none may be closed. The owner with the most connections loses
-   * one, if the new call's owner has at least two fewer. Otherwise, a call with a credential may replace a connection of its
-   * owner's visitors.
-   */
+  /** Returns the connection to close for a new call of this owner. Undefined if no connection may be closed. */
   #longestOfLargest(owner: string, isKnown: boolean): Connection | undefined {
     let largest: Share = { known: new Set(), visiting: new Set() }
     for (const share of this.#shares.values()) if (sizeOf(share) > sizeOf(largest)) largest = share
     const own = this.#shares.get(owner)
+    // The owner with the most connections loses one if the new call's owner has at least two fewer.
     if (sizeOf(largest) > sizeOf(own) + 1) return first(largest.visiting) ?? first(largest.known)
+    // Otherwise, a call with a credential replaces a connection of its owner that has no credential.
     return isKnown && own !== undefined ? first(own.visiting) : undefined
   }
 

@@ -13,8 +13,8 @@ export const giveBack = ({ buffer, byteLength }: Uint8Array): void => {
 }
 
 /**
- * Pipes to a socket. `from` overwrites bytes that are written. Only a socket allows this: other streams may use bytes after the
- * callback of `write`.
+ * Pipes to a socket. After each write, `from` reads the next bytes into the same memory. `to` must be a socket, because other
+ * streams may still use the old bytes.
  */
 const pourThrough = (from: Inflow, to: Socket): (() => void) => {
   const goOn = () => void from.resume()

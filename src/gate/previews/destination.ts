@@ -61,8 +61,8 @@ const namesOf = (address: PreviewAddress, { sandboxId, openedBy, hostInside }: A
 }
 
 /**
- * Returns a URL for the header `Origin` or `Referer`. If the URL is a page of this preview, its host becomes the value of
- * `Host`.
+ * Rewrites a URL from the header `Origin` or `Referer`. The host name `called` replaces the preview's own host name. Other hosts
+ * stay unchanged.
  */
 const asCalled = (url: string | undefined, { host, called }: Names, isSecure: boolean): string | undefined => {
   if (url === undefined || called === host || !URL.canParse(url)) return url
