@@ -5,10 +5,11 @@ import { type CopyRequest, type Selection, select, type WantedFiles } from './se
 import type { Tree } from './tree.ts'
 
 /**
- * Two COPY lines with the same destination and hash make the same files. The hash assumes that the destination is a directory: only
- * earlier lines decide this. Throws the errors of `select`.
+ * Returns a hash for a COPY line. Two lines make the same files if their hash, their destination and all earlier lines are equal.
+ * Throws the errors of `select`.
  */
 export const fingerprintOf = async (tree: Tree, wanted: CopyRequest, signal: AbortSignal): Promise<string> => {
+  // `true`: the hash treats every destination as a directory. Earlier lines decide whether it really is a directory.
   const selection = await select(tree, wanted, true, signal)
   const lines = linesOf(selection).sort()
   const turns = new EventLoopTurns(signal)

@@ -72,11 +72,9 @@ export class WantedFiles {
 export type Selection = {
   /** Directories and links to create. Directories come first, each before the directories in it. */
   made: readonly CreatedEntry[]
+  /** The files in directories that a source matches. Without `unpacks`, also the files that a source matches directly. */
   files: WantedFiles
-  /**
-   * With `unpacks`: the files that a source matches directly. Archives among them are unpacked. If another source is a file's
-   * directory, `files` contains this file too.
-   */
+  /** With `unpacks`: the files that a source matches directly. Archives among them are unpacked. `files` may have them too. */
   unpacked: WantedFiles
   fileCount: number
   bytes: number

@@ -194,7 +194,8 @@ export class Keeper implements Disposable {
     }
     const { status, cause, refused, archive } = held
     const isThisGeneration = held.assignment.generation === generation
-    // The assignment changes a running sandbox and requests no start. A warm sandbox is started again, because nobody has used it.
+    // True if control believes that the sandbox runs, and so requests no start. After its end, a warm sandbox is started anyway,
+    // because nobody has used it.
     const isChanged = assignment.isRunning && !held.assignment.isWarm
     // The sandbox had reached `target` before it ended. If false, the assignment requests a start.
     const wasReached = isThisGeneration || known === target || isChanged

@@ -56,10 +56,9 @@ export class VerbLanes {
   }
 
   /**
-   * Queues `work`, which performs the verb, in the verb's lane. Before that, the start of a fork copies the parent's disk. Other
-   * verbs wait while forks copy this sandbox's disk. An archive then stops a running sandbox. Copy and stop are skipped if
-   * `isWanted` returns false. `work` runs in any case, so it must check by itself whether the verb is wanted. `work` must not
-   * reject.
+   * Prepares the verb in the method `#comesFirst`. Then queues the function `work` in the verb's lane. If `isWanted` returns false,
+   * no disk is copied and no sandbox is stopped, but `work` still runs. So `work` must check by itself whether the verb is wanted.
+   * `work` must not reject.
    */
   take(verb: Verb, assignment: Assignment, isWanted: () => boolean, work: () => Promise<void>): void {
     // A destroy interrupts the running verb, which may fill the lane that the destroy needs.
@@ -84,9 +83,9 @@ export class VerbLanes {
   }
 
   /**
-   * Starts the work before a verb: the copy of a disk for a fork, or the stop before an archive. Other verbs only wait while forks
-   * copy their sandbox's disk. Undefined if there is nothing to wait for. Never rejects, because a fork's start repeats a failed
-   * copy and reports the error.
+   * Prepares a verb. The start of a fork copies the parent's disk. Other verbs wait until forks have copied this sandbox's disk.
+   * After that, an archive stops a running sandbox. Undefined if there is nothing to wait for. Never rejects, because a fork's
+   * start repeats a failed copy and reports the error.
    */
   #comesFirst(verb: Verb, assignment: Assignment, isWanted: () => boolean): Promise<unknown> | undefined {
     const { sandboxId } = assignment

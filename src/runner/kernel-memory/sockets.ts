@@ -11,9 +11,8 @@ export const mostSocketBytes = 64 * 1024 ** 2
 const connectionBytes = 3 * 1024
 
 /**
- * With at most this many TCP and UDP sockets, a sandbox cannot exceed `mostSocketBytes`. The long tables of its sockets are then
- * not read. At most about half of the sockets are unaccepted connections. Each of these connections has at most 8 MiB: twice
- * `net.core.rmem_max`.
+ * If a sandbox has so few TCP and UDP sockets, their long tables are not read. These sockets cannot exceed `mostSocketBytes`.
+ * At most about 8 of the 16 are unaccepted connections. Each of these connections takes at most 8 MiB: twice `net.core.rmem_max`.
  */
 const fewSockets = 16
 
