@@ -18,9 +18,9 @@ const readTime = (name: string, text: unknown): Date => {
 }
 
 /**
- * SQL condition: the call of an audit row has one of these actions or target types (scenarios.ts).
- * A call that this version does not know has the action `update` and the target type `other`.
- * If this word is in `values`, unknown calls must match. So the condition only excludes the known calls with other words.
+ * SQL condition: the call of an audit row has one of these actions or target types (scenarios.ts). A call that this version does
+ * not know has the action `update` and the target type `other`. If `values` contains the unknown calls' word, the condition
+ * excludes only known calls with other words. So unknown calls match.
  */
 const hasWord = (sql: Sql, word: 'action' | 'targetType', values: readonly string[]): Condition => {
   const fits = (call: string) => values.includes(scenarioOf(call)[word])

@@ -47,7 +47,10 @@ const keysOf = (issuer: string, { keyCooldownSeconds }: IdentitySettings): JWTVe
     cacheMaxAge: cacheMilliseconds,
   })
 
-/** Returns the issuer that a token names, before the signature is verified. Returns undefined if control must fetch no keys. */
+/**
+ * Returns the issuer that an unverified token names. Returns undefined if control refuses the token's algorithm or type. Then
+ * control fetches no keys.
+ */
 const findIssuer = (token: string): string | undefined => {
   try {
     const { alg, typ } = decodeProtectedHeader(token)

@@ -197,7 +197,7 @@ suite('the callers that each endpoint admits', () => {
     assert.deepEqual(asText(rows), asText(globalRoles))
   })
 
-  test('the list of endpoints whose handlers check access again names only endpoints that exist', () => {
+  test('`decidedInside` lists the endpoints whose handlers check access again; all listed endpoints exist', () => {
     const titles = app.app.routes.map(titleOf)
     assert.deepEqual(
       Object.keys(decidedInside).filter((title) => !titles.includes(title)),

@@ -236,7 +236,7 @@ suite('the domains of an identity provider', () => {
     await create(app, { emailDomains: ['proven.example'] })
   })
 
-  test('an identity provider is refused (400) if its domain has only addresses verified by single sign-on', async () => {
+  test('a provider’s domain is refused (400) if only single sign-on verified a member’s address in it', async () => {
     await using app = await start()
     const { id } = await addPerson(app, { email: 'a@sso.example' })
     await app.database.sql`update users set email_verified_by = 'sso' where id = ${id}`
@@ -278,7 +278,7 @@ suite('the default roles of an identity provider', () => {
     assert.deepEqual(await kept(), [developer])
   })
 
-  test('a caller gets 403 for an identity provider’s default roles with a permission that the caller lacks', async () => {
+  test('a caller gets 403 for a provider change that could give people permissions that the caller lacks', async () => {
     await using app = await start()
     const admin = app.with((await addPerson(app, { roleIds: [ssoAdmin], permissions: ['manage:sso'] })).key)
     const more = { ...body, defaultAssignedRoleIds: [superAdmin] }

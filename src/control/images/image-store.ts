@@ -190,7 +190,10 @@ export const listImagesFor = async (sql: Sql, runner: Runner, most = mostUnsettl
   return rows.map(asAssignment)
 }
 
-/** Lists the hashes of the uploaded files that needed images copy (COPY). Without `organizationId`, all organizations count. */
+/**
+ * Lists the hashes of the uploaded files that images in use copy (COPY). Without `organizationId`, lists those of all
+ * organizations.
+ */
 export const listContextsInUse = async (sql: Sql, organizationId?: string): Promise<ContextsInUse['inUse']> =>
   await sql<{ organizationId: string; hashes: string[] }[]>`
     select source #>> '{contexts,organizationId}' as "organizationId",

@@ -143,7 +143,8 @@ suite('one-time links', () => {
       assert.ok(status === 401 || (link === '' && status === 200), `${JSON.stringify(link)}: ${status}`)
     }
     const last = await open(openBrowser(base, address), random())
-    // The loop above made 19 wrong attempts: an empty `link` is no link. `last` is the 20th wrong attempt, which is still allowed.
+    // The loop above opened 20 links, but the empty link does not count as an attempt. So `last` is the 20th wrong attempt, which
+    // is still allowed.
     assert.equal(last.status, 401)
     const over = await open(openBrowser(base, address), await make())
     assert.equal(over.status, 429)

@@ -12,7 +12,7 @@ const masked = { ...config, headers: { 'x-api-key': '******', 'X-Tenant': '*****
 const asCollector = async (app: TestControl) => (await app.as('collector').get(path)).body
 
 suite('PUT /organizations/{organizationId}/otel-config', () => {
-  test('PUT /organizations/{organizationId}/otel-config encrypts the telemetry setting; only a telemetry collector gets the values of its headers', async () => {
+  test('PUT /organizations/{organizationId}/otel-config encrypts the telemetry setting; only a collector can read the setting’s header values', async () => {
     await using app = await startControl()
     const put = await app.as('owner').put(path, config)
     assert.deepEqual([put.status, put.text], [204, ''])

@@ -196,7 +196,10 @@ export const columns = {
   entrypoint: column<string[] | null>()({ ...copied, gone: 'shed' }),
   version: column<number>()({ ...own, claim: 'kept' }),
   generation: column<number>()({ ...own, claim: 'kept' }),
-  /** Calls into the sandbox wait until its runner has applied this generation. Example: it brings a new owner's settings. */
+  /**
+   * Calls into the sandbox wait until its runner has applied this generation. Example: the generation with changed environment
+   * variables.
+   */
   least_generation: column<number | null>()(later),
   stop_signal: column<'SIGTERM' | 'SIGKILL'>()(later),
   state_changed_at: column<Date>()(later),
