@@ -83,8 +83,8 @@ export interface Host {
   /** Calls `listener` each time that the result of `get` for a sandbox has changed. Returns a function that ends these calls. */
   onChange(listener: (sandboxId: string) => void): () => void
   /**
-   * Calls `listener` after a mishap, and after a refused start of a process. Per sandbox, each of the two causes at most one call
-   * in ten minutes. A listener that could not report the event returns false, and is called again later.
+   * Calls `listener` after a mishap, and after a refused start of a process. For each sandbox and each kind of event, there is at
+   * most one call in ten minutes. If `listener` cannot report the event, it returns false, and is called again later.
    */
   onMishap(listener: (sandboxId: string, cause: Cause) => boolean): void
   close(): Promise<void>

@@ -240,7 +240,7 @@ suite('commands that a permanent launcher process starts (`serveCommands`)', () 
 })
 
 suite('preparing the launcher for a sandbox start (`expectStart`)', () => {
-  test('`expectStart` makes the launcher’s helper join the runner’s cgroup again; commands run as before', async () => {
+  test('`expectStart` makes the launcher’s helper move itself into the runner’s cgroup; commands still run', async () => {
     const directory = mkdtempSync(join(tmpdir(), 'alcove-launch-'))
     const procs = join(directory, 'procs')
     writeFileSync(procs, '')

@@ -228,8 +228,8 @@ export class AllImages {
     const brought = this.#brought
     const largeIds = idsNamedIn(dockerfile)
     const onLine = (line: string) => onText(`${line}\n`)
-    // The large user ids in the definition are a part of each line's cache key. A line's result depends on these ids: in this
-    // build's sandboxes, files of unknown large ids would have no owner.
+    // The large user ids in the definition are a part of each line's cache key, because a line's result depends on them. In this
+    // build's sandboxes, only large ids of the definition or the base image can own files.
     const withIds = ({ container, files }: { container: ContainerConfig; files: string }) => ({
       container,
       files: [files, ...largeIds].join(' '),

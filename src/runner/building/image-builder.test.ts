@@ -154,7 +154,7 @@ suite('an image built from a definition with RUN', { skip }, () => {
     await open()
   })
 
-  test('if a process that a RUN left blocks a later COPY, timeout and cancellation still end the build', async () => {
+  test('a timeout or cancellation ends a build even if a leftover process of a RUN blocks a later COPY', async () => {
     const files = { organizationId: 'o', hash: 'a'.repeat(32) }
     const contexts = new ContextStore(new DirectoryStore(join(box.directory, 'contexts')))
     const tar = tarOf(['go', ...Array.from({ length: 96 }, (_, at) => `big${at}`)].map(fileOfMiB))

@@ -98,7 +98,7 @@ const startKeeper = (lanes: ImageKeeperParts['lanes'] = {}) => {
 }
 
 suite('the keeper of images on a runner', () => {
-  test('an image that control requests is fetched once, and reported again after each list from control', async () => {
+  test('a requested image is fetched once, and reported again after each list of images from control', async () => {
     using kept = startKeeper()
     kept.keeper.take(wanted('tool'))
     kept.keeper.takeAll([wanted('tool')])
@@ -180,7 +180,7 @@ suite('the keeper of images on a runner', () => {
     assert.deepEqual(kept.images.asked, ['bring copy'])
   })
 
-  test('a failed fetch of an image is reported after each list from control; a new assignment retries it', async () => {
+  test('a failed fetch of an image is reported after each list of images; only a new assignment retries it', async () => {
     using kept = startKeeper()
     kept.images.before = () => {
       throw new Error('There is no such image.')

@@ -52,7 +52,7 @@ suite('the runner’s socket for requests from gates', { skip: needsRoot }, () =
     assert.deepEqual([(mode & 0o777).toString(8), uid, gid], ['660', 0, 4242])
   })
 
-  test('a gate does not wait for the report of a sandbox whose image cannot be read; that report comes later', {
+  test('a sandbox with an unreadable image does not delay the reports to a gate; its own report comes later', {
     timeout: 20_000,
   }, async () => {
     await using runner = await startGates()

@@ -31,8 +31,8 @@ export type BasePlace = { directory: string; tree: string }
 const contentName = 'content.json'
 
 /**
- * Writes `content.json` with the name of the tree. In a copy of the directory for another tree, the name shows that the hash is
- * wrong.
+ * Writes the hash of a tree's files to `content.json`, with the tree's name. In a copy of the directory for another tree, the name
+ * shows that the hash is wrong.
  */
 export const writeContent = async ({ directory, tree }: BasePlace, content: BaseContent): Promise<void> => {
   const path = join(directory, contentName)

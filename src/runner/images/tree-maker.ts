@@ -85,8 +85,8 @@ export class TreeMaker {
   }
 
   /**
-   * Makes the tree of these layers. First copies the tree that has the most lower layers and that `origin` may use, if there is
-   * one.
+   * Makes the tree of these layers. If the method `#findLower` finds a tree with the lowest of these layers, copies that tree, and
+   * unpacks only the other layers.
    */
   async make({ origin, layers }: Delivered, making: Making): Promise<Named> {
     const { trees, blobs, limits } = this.#parts

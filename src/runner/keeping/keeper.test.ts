@@ -190,7 +190,7 @@ suite('keeper: assignments are carried out', () => {
     assert.equal(kept.host.get('box')?.status, 'stopped')
   })
 
-  test('a runner that does not have a sandbox immediately reports the destroy of the sandbox as done', async () => {
+  test('a runner immediately reports a destroy as done if the runner does not have the sandbox', async () => {
     using kept = startKeeper()
     kept.keeper.take(assigned('box', 7, { target: 'destroyed' }))
     assert.deepEqual([kept.said(), kept.host.asked], [['box 7 destroyed'], []])
@@ -430,7 +430,7 @@ suite('keeper: the list of all sandboxes from control', () => {
     assert.deepEqual([kept.host.asked, kept.said()], [['destroy stranger'], []])
   })
 
-  test('if control lists a missing sandbox again, the time until its removal starts from zero', async () => {
+  test('if control lists a missing sandbox again, the runner forgets how long the sandbox was missing', async () => {
     using kept = startKeeper({ strangerGraceMs: 10 * minutes })
     kept.host.hold(assigned('box', 1), 'started')
     const listed = [{ assignment: assigned('box', 1), state: 'started' as const }]

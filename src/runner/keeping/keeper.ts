@@ -51,8 +51,8 @@ type Entry = {
   /** Control's list lacked the sandbox while it was being started here. Another runner starts it then, or it was deleted. */
   isLeft: boolean
   /**
-   * The sandbox is a fork, and the host may have a copy of the parent's disk. The host does not list a fork whose copy is
-   * unfinished.
+   * The runner has queued the start of this fork. So the host may have an unfinished copy of the parent's disk. The host does not
+   * list unfinished forks.
    */
   mayHaveCopy: boolean
   /** A newer assignment came before the first start had begun. This host may then have nothing of the sandbox. */
@@ -197,7 +197,7 @@ export class Keeper implements Disposable {
     // True if control believes that the sandbox runs, and so requests no start. After its end, a warm sandbox is started anyway,
     // because nobody has used it.
     const isChanged = assignment.isRunning && !held.assignment.isWarm
-    // The sandbox had reached `target` before it ended. If false, the assignment requests a start.
+    // True if the sandbox reached `target` before its end. Otherwise the assignment is a request to start the sandbox anew.
     const wasReached = isThisGeneration || known === target || isChanged
     // A sandbox that ended by itself stays stopped until somebody requests a start.
     if (runs(target) && wasReached && status === 'stopped' && cause) return ended(cause)

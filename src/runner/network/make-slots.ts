@@ -31,7 +31,7 @@ const settings = [
   '[ ! -e /proc/sys/net/ipv6/conf/all/disable_ipv6 ] || echo 1 > /proc/sys/net/ipv6/conf/all/disable_ipv6',
   'echo 0 > /proc/sys/net/ipv4/ip_unprivileged_port_start',
   'echo "0 2147483647" > /proc/sys/net/ipv4/ping_group_range',
-  // Makes the kernel refuse send timestamps with the packet. Otherwise a socket could keep sent packets in its queue, in uncharged
+  // A send timestamp must not contain the sent packet. Otherwise a socket could keep sent packets in its queue, in uncharged
   // memory.
   '[ ! -e /proc/sys/net/core/tstamp_allow_data ] || echo 0 > /proc/sys/net/core/tstamp_allow_data',
   // Memory for socket options is uncharged. The default would allow 128 KiB for each socket.

@@ -110,8 +110,8 @@ if (!isPrivateHost) {
       only('0.0.0.0/0'),
       only(`${metadata}/32`, `${azure}/32`, `${lan}/32`, `${wayOut}/32`, '10.0.0.0/8'),
     ]) {
-      const allowedNetworks = policy.allowList === null ? 'no list' : `the list ${policy.allowList.join(' ')}`
-      test(`with ${allowedNetworks} sandboxes cannot reach their host, metadata, private networks or each other`, async () => {
+      const allowedNetworks = policy.allowList === null ? 'all networks' : policy.allowList.join(' ')
+      test(`sandboxes cannot reach host, metadata, private networks or each other; allowed: ${allowedNetworks}`, async () => {
         const slot = await slotWith(policy)
         const sibling = await slotWith(policy)
         await using _listening = await listenIn(sibling.name, [80])

@@ -72,8 +72,8 @@ const shownFiles = [
 export const loginPathScript = 'zz-alcove-path.sh'
 
 /**
- * Files of the runner that are mounted over files of the image. Each has its name in the directory `own`, and its path below
- * `/etc`.
+ * Files of the runner that are mounted over files of the image. Each pair: the file's name in the directory `own`, and the path
+ * below `/etc` that it is mounted on.
  */
 const ownEtcFiles = [
   ...['hostname', 'hosts', 'resolv.conf', 'machine-id'].map((name) => [name, name] as const),

@@ -126,7 +126,10 @@ type Run = (stage: Written, base: ContainerConfig, unset?: string) => { steps: B
 /** Returns the last stage and all stages that it needs, in build order. Checks their lines now, before any download. */
 const orderOf = (stages: readonly Written[], run: Run): (Written & { takesFrom: Origin[] })[] => {
   const order: (Written & { takesFrom: Origin[] })[] = []
-  /** The configuration of each checked stage. `unset`: a placeholder for a variable that only the base image may set. */
+  /**
+   * The configuration of each checked stage. `unset`: a placeholder for variables that no line sets, because the base image may set
+   * them.
+   */
   const configs = new Map<number, { config: ContainerConfig; unset: string | undefined }>()
   const onTheWay: number[] = []
   const visit = (index: number): { config: ContainerConfig; unset: string | undefined } => {
