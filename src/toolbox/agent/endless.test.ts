@@ -70,7 +70,7 @@ suite('an agent that sends answers without end', () => {
     assert.ok(said < 1024 * 1024)
   })
 
-  test('`sessions.list` shortens the last commands of an agent’s long list, and refuses a very long list', async () => {
+  test('`sessions.list` shortens command texts at the end of a long list, and refuses a list without end', async () => {
     const text = 'x'.repeat(4096)
     const few = Array.from({ length: 1500 }, () => command(5000, text))
     const [listed] = await saying(() => [session('s'), ...few, encodeFrame(kinds.end)]).sessions.list()

@@ -236,7 +236,7 @@ suite('sessions of the agent', () => {
     }
   })
 
-  test('a session command does not wait for a client that reads nothing, and reports the bytes that it lost', async () => {
+  test('a session command does not wait for a slow client; the client is told how many bytes it missed', async () => {
     await using native = await NativeAgent.start()
     const { sessions } = native.agent
     await sessions.open(spec('s', { ringBytes: 65_536 }))

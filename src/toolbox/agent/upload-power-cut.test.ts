@@ -60,7 +60,7 @@ suite('uploads that a power cut interrupts', { skip: needsRoot }, () => {
     isWhole((await uploadAndCut(native, { name: 'old', old })).answered)
   })
 
-  test('after a power cut, a program replaced by an upload is whole, and new if the upload was answered', async () => {
+  test('a power cut leaves the old or the new program whole; after an answered upload, it leaves the new one', async () => {
     await using native = await NativeAgent.start('release')
     const program = join(native.directory, 'program')
     copyFileSync('/bin/sleep', program)

@@ -111,7 +111,7 @@ suite('POST /process/code-run: python', needsPython, () => {
     assert.equal((await run(source)).result, 'def f():\n  pass  # here\n\nimport inspect\n')
   })
 
-  test('Python code without `if __name__ == "__main__"` can spawn processes, which do not run it again', async () => {
+  test('Python code can spawn processes without `if __name__ == "__main__"`; they do not run the code again', async () => {
     await using box = await startToolbox()
     const run = async (code: string) => (await box.post(codeRun, { code, language: 'python', timeout: 20 })).body
     const builtIn = 'import multiprocessing as m; print(m.get_context("spawn").Pool(2).map(abs, [-1]), __file__[:6])'

@@ -133,7 +133,7 @@ suite('interpreter runs that a killed gate left behind', () => {
     assert.equal(await printed(box, 'print(x)'), '1\n')
   })
 
-  test('lines that interpreter code writes to the worker’s own output are not taken for worker messages', async () => {
+  test('the gate ignores lines that interpreter code writes to the output for messages of `worker.py`', async () => {
     await using box = await startToolbox()
     const code = [
       'import os',

@@ -124,7 +124,7 @@ suite('GET /process/interpreter/execute', () => {
     assert.deepEqual(await shown(broken), completed)
   })
 
-  test('the interpreter’s own program is not in process arguments, nor in children’s environment', async () => {
+  test('the interpreter’s program (`worker.py`) is not in process arguments, nor in a child’s environment', async () => {
     await using box = await startToolbox()
     const code =
       'import subprocess; print(open("/proc/self/cmdline").read().count("def "), subprocess.run("env", capture_output=True, text=True, shell=True).stdout.count("_ALCOVE"))'

@@ -6,7 +6,10 @@ import { RingBuffer } from '#src/kit/ring-buffer.ts'
 
 const outputBytes = 16 * 1024 * 1024
 
-/** An output's JSON text may be this many times as long as the output's limit. A byte that JSON must escape needs up to 6 bytes. */
+/**
+ * An output's JSON text may be this many times as long as the output's limit. A longer text is cut, because JSON escapes some bytes
+ * with 6 bytes.
+ */
 const inJsonAtMost = 2
 
 /** An output of at most this size, in bytes, is never cut, however much memory the other outputs use. */
