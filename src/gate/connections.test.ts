@@ -51,7 +51,7 @@ suite('limits of connections to the gate', () => {
     }
   })
 
-  test('a visitor counts for the preview’s owner, and evicts only visitors of an owner with more of them', async () => {
+  test('a visitor counts for the preview’s owner; the gate evicts visitors only of owners with more visitors', async () => {
     await using sides = await startSides({ connections: { mostHeld: 4 } })
     const inside: { end: () => void; gone: Promise<unknown> }[] = []
     sides.inside.call = (_request, response) => {

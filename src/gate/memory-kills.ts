@@ -31,8 +31,8 @@ export class MemoryKillQuestions {
     const signal = AbortSignal.timeout(this.#longestMs)
     const ask = () => this.#ask(sandboxId, signal)
     if (asked === undefined) return ask()
-    // The gate may have sent the pending question before this caller's command ended. So the gate asks the runner once more.
-    // All callers until then share the second question.
+    // The gate may have sent the pending question before this caller's command ended. So the gate asks the runner a second time,
+    // after the pending question. All callers share the second question until the gate sends it.
     asked.next = asked.underWay.then(ask, ask)
     return asked.next
   }

@@ -9,8 +9,8 @@ import type { AccessDesk } from './access.ts'
  */
 const presenceMs = 20_000
 /**
- * Milliseconds until the gate asks control again if the last question failed. Answers 401, 403 and 404 are no failures: they end
- * the open call.
+ * Milliseconds until the gate asks control again after a failed question. The answers 401, 403 and 404 are no failures: then the
+ * gate ends the call that the question is about.
  */
 const againMs = 3_000
 

@@ -33,7 +33,7 @@ suite('the warning before a preview', () => {
     )
   })
 
-  test('a person whom a form of another site sends to a preview still gets the preview warning', async () => {
+  test('a person gets the preview warning even when a form on another site posts to the preview', async () => {
     await using sides = await startSides()
     warned(sides)
     const headers = { ...browser, origin: 'http://evil.test', 'sec-fetch-site': 'cross-site' }
