@@ -12,7 +12,7 @@ const event = (parts: Partial<SandboxEvent>): SandboxEvent => ({
 })
 
 suite('the texts of a sandbox’s timeline', () => {
-  test('`titleOf` uses both states: `resuming` to `started` is “Resumed”, `creating` to `started` “Started”', () => {
+  test('`titleOf` uses the states before and after an event: `resuming` to `started` becomes “Resumed”', () => {
     assert.equal(titleOf(event({ from: 'creating', to: 'started' })), 'Started')
     assert.equal(titleOf(event({ from: 'resuming', to: 'started' })), 'Resumed')
     assert.equal(titleOf(event({ from: 'started', to: 'started' })), 'Created')

@@ -3,7 +3,7 @@ import { suite, test } from 'node:test'
 import { networkBody, networkProblem, readNetwork } from './network.ts'
 
 suite('the form of the network', () => {
-  test('the form of a sandbox’s network shows its mode (open, closed, listed), and a closed network’s lists', () => {
+  test('the network form shows the mode (open, closed, listed), and even a closed network’s allow lists', () => {
     assert.equal(readNetwork({ networkBlockAll: false }).mode, 'open')
     assert.deepEqual(readNetwork({ networkBlockAll: true, domainAllowList: 'a.example,b.example' }), {
       mode: 'closed',

@@ -23,7 +23,7 @@ suite('the decoded output of a terminal', () => {
     assert.ok(new OutputDecoder().decode(bytes(`e${'\u{e0061}\u200d'.repeat(5000)}`)).length <= 33)
   })
 
-  test('after a reset, `OutputDecoder` does not use marks or incomplete characters of earlier output', () => {
+  test('after a reset, `OutputDecoder` forgets incomplete characters and combining accents of earlier output', () => {
     const decoder = new OutputDecoder()
     decoder.decode(bytes(`e${acute.repeat(16)}`))
     decoder.decode(Uint8Array.of(0xe2, 0x82))
