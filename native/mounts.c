@@ -43,8 +43,8 @@ static const struct {
     {"/dev/random", 1, 8}, {"/dev/urandom", 1, 9}, {"/dev/tty", 5, 0},
 };
 
-// Gives the sandbox the host's devices, on hosts where no process may make devices. Mounts /dev/null read-only, because it is the
-// sandbox's standard input and output. Otherwise crun would make the sandbox's root user its owner.
+// Gives the sandbox the host's devices, on hosts where no process may make devices. /dev/null is the sandbox's standard input and
+// output, so crun would make the sandbox's root user the owner of /dev/null. The read-only mount prevents this change.
 static void keep_devices_of_host(void) {
   if (umount2("/dev", MNT_DETACH) < 0) fail("/dev");
   if (mount("/dev/null", "/dev/null", NULL, MS_BIND, NULL) < 0) fail("/dev/null");
