@@ -51,7 +51,7 @@ const startForeign = async (alcove: Platform): Promise<{ url: string; gate: Chil
       ALCOVE_PROXY_URL: url,
       ALCOVE_CERTIFICATES_DIR: certificates,
       ALCOVE_GATE_ID: 'foreign',
-      // `src/up/programs.ts` sets these values for the sandbox's own gate. So the foreign gate uses memory in the same way.
+      // `src/up/programs.ts` starts the gate of the sandbox's host with these values. So both gates use memory in the same way.
       MALLOC_MMAP_THRESHOLD_: '32768',
       MALLOC_ARENA_MAX: '2',
     },

@@ -13,8 +13,8 @@ type Before = ({ reading: string } | { writing: string }) & {
 }
 
 /**
- * Starts the operation `act`. A lock stops `act` when it first reads or writes a table, as `before` says. Then runs `meanwhile`,
- * and lets `act` continue.
+ * Starts the operation `act`, and stops it by a lock. `before` names a table, and whether reading or writing the table stops `act`.
+ * Then runs `meanwhile`, and lets `act` continue.
  */
 export const inBetween = async <T>(
   { database }: Pick<TestControl, 'database'>,

@@ -126,8 +126,8 @@ suite('links in the file system of a sandbox', () => {
         await box.try(`rm -rf way; ln -s ${host}/canary way`)
         for (const [name, perform] of callsOn(box, '.', 'way').slice(0, -1)) await check(name, await perform())
         assert.deepEqual(onHost(), before)
-        // If the sandbox has the same path, the calls must succeed with the sandbox's own files. So a toolbox that refuses all
-        // links fails.
+        // If the link's target exists in the sandbox too, the calls must succeed with the sandbox's files. So a toolbox that
+        // refuses all links fails this test.
         if (isThere && what === 'an absolute one')
           assert.deepEqual(
             [statuses['list'], statuses['download'], statuses['upload'], statuses['move out']],
