@@ -80,8 +80,8 @@ const notOurs: ReadonlySet<ProblemCode> = new Set([
 ])
 
 /**
- * Returns the log level for a refused call: a warning only if Alcove has failed. Without a `cause`, only `internal` is a
- * failure of Alcove. A lack of free capacity, for example, is none.
+ * Returns the log level for a refused call: above `debug` only if Alcove has failed. `cause`: the error that led to the refusal.
+ * Without an error, only the code `internal` is a failure of Alcove. A lack of free capacity is no failure.
  */
 export const logLevelOf = ({
   code,

@@ -57,7 +57,7 @@ suite('`checkPeer`, the check whether this machine can use control’s port for 
     assert.match(checks.at(-1)?.found ?? '', /the server \d+\.\d+\.\d+$/)
   })
 
-  test('without a token, `checkPeer` reports the hash of the authority, and that the hash was not checked', async (context) => {
+  test('without a token, `checkPeer` reports the certificate authority’s hash, and says that it is unchecked', async (context) => {
     const { checks, authority: found } = await checkPeer(await startHosts(context))
     assert.match(checks.find(({ name }) => name === 'authority')?.found ?? '', /no --token is given$/)
     assert.ok(found)

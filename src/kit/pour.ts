@@ -58,7 +58,7 @@ export const pour = (from: Readable, to: Writable, end = (): void => void to.end
   const onDrain = () => void from.resume()
   let isStopped = false
   const stop = () => {
-    // A second call must not pause a new reader of `from`.
+    // Stop only once, because other code may read `from` afterwards.
     if (isStopped) return
     isStopped = true
     small = []

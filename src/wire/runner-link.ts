@@ -61,7 +61,7 @@ export type Assignment = {
   snapshot: string
   user: string
   env: Record<string, string>
-  /** Names of variables that processes must not get from the image or the server. `env` contains none of these. */
+  /** Names of variables that processes do not get, although the image or Alcove sets them. `env` contains none of these names. */
   unsetEnv?: readonly string[]
   /** Command that runs at each start of the sandbox. Absent or empty: no command. */
   entrypoint?: readonly string[]

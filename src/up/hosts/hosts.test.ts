@@ -178,7 +178,7 @@ suite('renewal of a host’s certificates', () => {
     ])
   })
 
-  test('two failed renewals of certificates print nothing; the third prints when the certificates expire', async () => {
+  test('the third failed renewal of certificates prints their expiry time; the first two print nothing', async () => {
     const end = new Date(Date.now() + 48 * hour)
     const quiet = start(['a', 'b', 86_400], [end])
     await quiet.done
