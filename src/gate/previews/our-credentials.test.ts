@@ -104,7 +104,7 @@ suite('credentials of Alcove never reach the server in the sandbox', () => {
     assert.equal((await seen({}, { path: `/p?${names[0]}` })).url, '/p')
   })
 
-  test('a credential is cut out of a Referer; a Referer or Origin is removed if its host is a credential', async () => {
+  test('a Referer with a credential is cut to its origin; with a credential as host, the header is removed', async () => {
     const at = `http://${previewHost}`
     for (const query of [
       `DAYTONA_SANDBOX_AUTH_KEY=${token}`,
