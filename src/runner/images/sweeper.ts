@@ -106,10 +106,7 @@ export class Sweeper {
     this.#sweptAt = performance.now()
   }
 
-  /**
-   * Returns by how many bytes the kept layers may grow. If negative, they must shrink. Layers leave more of the disk free than
-   * images do.
-   */
+  /** Returns by how many bytes the kept layers may grow. If the result is negative, they must shrink by that amount. */
   async #spareBytes(): Promise<number> {
     const { keepFreeBytes } = this.#parts.limits
     return (await freeBytes(this.#parts.poolDir)) - keepFreeBytes * spareForLayers

@@ -183,7 +183,7 @@ export class Keeper implements Disposable {
   #reached({ assignment, mayBeUnborn, verb, attempts, mayHaveCopy }: Entry, known?: SandboxState): Outcome | undefined {
     const { sandboxId, target, generation } = assignment
     const held = this.#host.get(sandboxId)
-    // The host may have parts of a sandbox that it does not list: an archive, an unfinished copy, or what a failed removal left.
+    // Even if the host does not list the sandbox, parts may exist: an archive, an unfinished copy, or remains of a failed removal.
     const mayHaveParts = assignment.archive !== undefined || verb !== undefined || attempts > 0 || mayHaveCopy
     if (target === 'destroyed') return held || mayHaveParts ? undefined : { state: 'destroyed' }
     if (!held) {
@@ -194,8 +194,8 @@ export class Keeper implements Disposable {
     }
     const { status, cause, refused, archive } = held
     const isThisGeneration = held.assignment.generation === generation
-    // True if control believes that the sandbox runs, and so requests no start. After its end, a warm sandbox is started anyway,
-    // because nobody has used it.
+    // If control believes that the sandbox runs, the assignment is no request to start it. If a warm sandbox has ended, the runner
+    // starts it again, because nobody has used it.
     const isChanged = assignment.isRunning && !held.assignment.isWarm
     // True if the sandbox reached `target` before its end. Otherwise the assignment is a request to start the sandbox anew.
     const wasReached = isThisGeneration || known === target || isChanged

@@ -150,8 +150,8 @@ export const rulesetText = ({ instance, range, resolvers, opened }: RulesetParts
       `add @fragments { meta mark ${fragments} } drop`,
       'meta mark set 0',
     ]),
-    // Checks every packet that leaves a sandbox, so that a stricter policy also cuts open connections. Interface and source address
-    // are matched together, so a forged address matches nothing.
+    // Checks every packet that leaves a sandbox. So a stricter policy also stops connections that are already open. Interface and
+    // source address must match together, so a packet with a forged address is dropped.
     ...chainOf('leaving', '{ type filter hook prerouting priority mangle; policy accept; }', [
       `iifname != ${links} return`,
       'meta nfproto != ipv4 drop',

@@ -35,8 +35,8 @@ export const changeSandbox = async (
     status: 'started',
     ...(refused === undefined ? {} : { refused }),
   }
-  // New environment variables must be on the disk before the report, because the next runner reads them there. Control repeats
-  // every other lost change. Control repeats a lost claim of a warm sandbox before any call reaches the sandbox.
+  // New environment variables must be on the disk before the report, because the next runner reads them there. If a crash loses any
+  // other change, control sends the change again. Control sends a lost claim again before any call reaches the sandbox.
   const isUpdateOfVariables = !assignment.isWarm && !hasSameVariables(assignment, wanted)
   if (refused !== undefined || isUpdateOfVariables) await machine.journal.rewriteSpec(sandboxId, changed)
   else if (!isDeepStrictEqual(lasting(assignment), lasting(wanted)))
