@@ -236,10 +236,7 @@ const refuseSocket = (socket: Duplex, answer: OwnAnswer) => {
   )
 }
 
-/**
- * Runs `work` with the value that the map `sides` has for the client's connection. If the map has no value, closes the connection.
- * If `work` throws, answers with an error.
- */
+/** Calls `work` for a client's request. If `work` throws, calls `refuse`, which answers with an error. */
 const orRefuse = (socket: Duplex, work: (side: Side) => void, refuse: (answer: OwnAnswer) => void) => {
   const side = sides.get(socket)
   if (side === undefined) return void socket.destroy()

@@ -31,8 +31,8 @@ export class MemoryKillQuestions {
     const signal = AbortSignal.timeout(this.#longestMs)
     const ask = () => this.#ask(sandboxId, signal)
     if (asked === undefined) return ask()
-    // The gate may have sent the pending question before this caller's command ended. So the gate asks the runner a second time,
-    // after the pending question. All callers share the second question until the gate sends it.
+    // The runner has not answered an earlier question yet. That answer may be too old for this caller's command. So the gate asks
+    // again afterwards. All callers until then share the next question.
     asked.next = asked.underWay.then(ask, ask)
     return asked.next
   }

@@ -1,5 +1,5 @@
-// The tokens that open the previews and the toolbox of one sandbox. They change at every start of the sandbox.
-// Signed-in users get the sandbox's own token. An API key gets a token that is derived from it, and becomes invalid with the key.
+// The tokens that open the previews and the toolbox of one sandbox. Every start of the sandbox replaces them.
+// Signed-in users get the sandbox's own token. Each API key gets a different token, which becomes invalid with the key.
 import { createHmac } from 'node:crypto'
 import { isMakerGone } from '#src/control/auth/maker.ts'
 import { hashKey, isSameHash } from '#src/control/auth/secret.ts'

@@ -58,8 +58,8 @@ export const applyImageReport = async (parts: RunningParts, runner: Runner, repo
     await holdImage(transaction, report.image)
     const image = await findImage(transaction, report.image)
     if (image === undefined || !isRunnerOf(image, runner)) return []
-    // Only older versions of control ask runners to make a base. This version ignores the runner's error, because archives in the
-    // store may still need the base.
+    // Only older versions of control ask a runner to make a base. If the runner reports an error, change nothing, because archives
+    // in the store may still need the base.
     if (image.source.kind === 'base' && report.state === 'error') return []
     switch (report.state) {
       case 'absent':
