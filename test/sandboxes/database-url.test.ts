@@ -62,8 +62,8 @@ suite('a server with an external PostgreSQL and without sudo', () => {
     for (let at = 0; at < states.length; at += 3) await Promise.all(states.slice(at, at + 3).map(create))
     await Promise.all([...boxes].map(([state, box]) => reach(alcove, box, state)))
     assert.ok(filesBelow(store).length > 0 && listUnnamedTraces(data).length > before.length)
-    // API calls have brought sandboxes into the states in `ways`. The test writes the other states into the database, because most
-    // are short or follow a fault.
+    // For the states in the table `ways`, the test has called the API. The test writes the other states into the database, because
+    // most are short or follow a fault.
     for (const [state, { id }] of boxes) {
       if (ways[state] === undefined)
         await db.sql`
