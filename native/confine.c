@@ -152,9 +152,7 @@ static void show_own_process(void) {
 static void make_view(char **arg) {
   (void)arg;
   if (unshare(CLONE_NEWNS) < 0) fail("a mount namespace");
-  // With private mounts, the host does not see the mounts of this namespace. The namespace begins with copies of all mounts of the
-  // host. A file system stays in use while such a copy exists, even after the host has unmounted it. So the step `enter` removes
-  // the copies.
+  // The new namespace begins with copies of all mounts of the host. Private copies hide our later mounts from the host.
   if (mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) < 0) fail("/");
   // The new root is an empty file system at `place`. The lines below make the directories that the program will see.
   mount_tmpfs(place, "mode=755,size=1m");
@@ -218,6 +216,7 @@ static void set_limit(char **arg) {
 static void change_root(void) {
   if (chdir(place) < 0) fail(place);
   if (syscall(SYS_pivot_root, ".", ".") == 0) {
+    // Remove the copies of the host's mounts. A copy keeps its file system in use, even after the host has unmounted it.
     if (umount2(".", MNT_DETACH) < 0) fail("the host's root");
   } else {
     // Use chroot, because pivot_root fails if the host's root is an initial RAM disk. A program without capabilities cannot leave a

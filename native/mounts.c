@@ -43,8 +43,8 @@ static const struct {
     {"/dev/random", 1, 8}, {"/dev/urandom", 1, 9}, {"/dev/tty", 5, 0},
 };
 
-// Gives the sandbox the host's devices, on hosts where no process may make devices. /dev/null is the sandbox's standard input and
-// output, so crun would make the sandbox's root user the owner of /dev/null. The read-only mount prevents this change.
+// Gives the sandbox the host's devices, on hosts where no process may make devices. crun makes the sandbox's root user the owner of
+// standard input and output, which are /dev/null here. The read-only mount prevents this change of the host's file.
 static void keep_devices_of_host(void) {
   if (umount2("/dev", MNT_DETACH) < 0) fail("/dev");
   if (mount("/dev/null", "/dev/null", NULL, MS_BIND, NULL) < 0) fail("/dev/null");
@@ -95,9 +95,9 @@ void unshare_time(char **arg) {
   if (unshare(CLONE_NEWTIME) < 0 && errno != EINVAL) fail("time namespace");
 }
 
-// hide PATH: covers the mount at PATH with an empty directory, because crun refuses a host with both cgroup versions. The directory
-// disappears later, with the files that crun makes in it. An unmount would be slower, because the kernel then waits for every
-// processor.
+// hide PATH: covers the mount at PATH with an empty directory. The runner hides one cgroup version from crun, because crun refuses
+// a host with both. The directory disappears with the mount namespace, and so do the files that crun makes in it. An unmount would
+// be slower, because the kernel then waits for every processor.
 void hide(char **arg) {
   const char *options = "mode=0700,size=64k,nr_inodes=64";
   if (mount("tmpfs", arg[0], "tmpfs", MS_NOSUID | MS_NODEV | MS_NOEXEC, options) < 0 && errno != ENOENT) fail(arg[0]);

@@ -9,9 +9,9 @@
 // what it had written when it ended; a child that writes too much gets an error.
 //
 // `serve FILE`: FILE is the cgroup.procs of the runner's cgroup. A move of a process between cgroups takes milliseconds, but far
-// less just after another move. A question with the flag `moves_process` has a child that will be moved. So for a short time after
-// it, a helper process moves itself again and again into the cgroup in which it is. A question with the flag `moves_soon` only
-// makes the helper begin early: it starts no child and gets no answer.
+// less just after another move. The flag `moves_process` says that the question's child will be moved. A helper process then makes
+// moves without effect for a short time (`keep_warm`). The flag `moves_soon` only makes the helper begin early: a question with
+// this flag starts no child and gets no answer.
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -196,9 +196,9 @@ static void ask_child(char *body, size_t length, int warmer) {
   start_child(&question, arg, at, (size_t)(end - at));
 }
 
-// Runs the helper process, which makes moves between cgroups fast: a move is fast just after another move. Before a child is moved,
-// `serve` writes a byte into the pipe `asked`. Then the helper moves itself every `warm_every_ms`, for `warm_for_ms`. To move
-// itself, the helper writes `0` into the file cgroup.procs (`path`), because `0` means the writing process.
+// Runs the helper process, because a move between cgroups is fast just after another move. Before a child is moved, `serve` writes
+// a byte into the pipe `asked`. For `warm_for_ms` after each byte, the helper repeats a move every `warm_every_ms`. This move
+// changes nothing: the helper writes `0`, which means itself, into the file cgroup.procs of its own cgroup (`path`).
 static _Noreturn void keep_warm(int asked, const char *path) {
   prctl(PR_SET_PDEATHSIG, SIGKILL);
   int file = open(path, O_WRONLY | O_CLOEXEC);

@@ -109,10 +109,8 @@ static void serve_list(struct fields *request) {
 /* ---- reading a file ---- */
 
 /*
- * The first bytes of the file that a peer reads. The size from `fstat` may be wrong: too large in /sys, and too small in /proc.
- * Another process may shorten the file. So the agent first reads CHUNK bytes. If the file ends before that, the agent does not need
- * the size. If the file has CHUNK bytes but a smaller size, the agent reads it to its end, and refuses more than WITHOUT_SIZE_MAX
- * bytes.
+ * The first bytes of the file that a peer reads. The agent reads CHUNK bytes before it uses the size from `fstat`. A file that ends
+ * within these bytes needs no size. The size may be wrong: too large in /sys, or if another process shortens the file.
  */
 static uint8_t beginning[WITHOUT_SIZE_MAX + 1];
 
@@ -162,6 +160,7 @@ static void serve_read(struct fields *request) {
   size_t have = read_on(fd, 0, CHUNK);
   bool is_whole = have < CHUNK;
   if (fstat(fd, &stat) < 0) peer_fail(STAGE_FILE, errno);
+  /* If the size is too small, as in /proc, the agent ignores it and reads the file to its end. */
   if (!is_whole && stat.st_size < (off_t)have) {
     have = read_on(fd, have, sizeof beginning);
     if (have > WITHOUT_SIZE_MAX) peer_fail(STAGE_FILE, EFBIG);

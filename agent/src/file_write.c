@@ -260,12 +260,12 @@ static void keep_room(int fd, off_t size, off_t old_size) {
 }
 
 /*
- * Makes the file `fd` share the disk blocks of the new contents, in one step. Readers see only the old or only the new contents.
- * Only whole blocks can be shared. If the old contents are longer, zeros fill the last block of the new contents. The caller cuts
- * these zeros off. Returns false if the file system cannot share blocks.
+ * Makes the file `fd` share the disk blocks of the new contents, in one step. So readers see only the old or only the new contents.
+ * Returns false if the file system cannot share blocks.
  */
 static bool share_contents(int fd, off_t size, off_t old_size) {
   bool is_longer = old_size > size;
+  /* If the old contents are longer, only whole blocks can be shared. Fill the last block with zeros, which the caller cuts off. */
   off_t whole_blocks = (size + LARGEST_BLOCK - 1) / LARGEST_BLOCK * LARGEST_BLOCK;
   if (is_longer && ftruncate(file.fd, whole_blocks) < 0) return false;
   bool is_shared = ioctl(fd, SHARE_CONTENTS, file.fd) == 0;

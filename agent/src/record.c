@@ -148,7 +148,9 @@ ssize_t record_take(struct record *record, enum origin origin, int pipe, size_t 
   size_t size = (size_t)got;
   uint8_t header[FRAME_HEADER];
   put_u32(header, (uint32_t)size)[0] = kinds[origin];
-  /* If there are at least CHUNK bytes, the peer gets the pages of the pipe. A copy of fewer bytes takes less memory than pages. */
+  /*
+   * The peer gets the pages of the pipe only for at least CHUNK bytes. For fewer bytes, whole pages take more memory than a copy.
+   */
   bool is_double = size >= CHUNK;
   bool is_well = !is_double || pages_double(header, size);
   is_well &= keep_pages(&record->ring, origin, size);

@@ -67,8 +67,8 @@ void remove_start(struct connection *connection, struct fields *request) {
    */
   child_signal_group(&job->child, job->group, SIGSTOP);
   /*
-   * If the job's first process has ended, another process of the agent may have its pid now. The descendants of that process are
-   * not the job's, so only the group gets the signal.
+   * The job's first process may have ended, and another child of the agent may have its pid now. The descendants of that child are
+   * not the job's, so they get no signal.
    */
   if (job->child.pid || !reaper_knows(job->group)) descendants_signal(job->group, SIGKILL);
   child_signal_group(&job->child, job->group, SIGKILL);

@@ -1,10 +1,11 @@
 /*
- * A ring stores the output of a job in an unlinked file on the sandbox's disk: the last bytes and, if requested, the first bytes. A
- * byte is found by its offset in the whole output. The kernel can drop pages of a file under pressure. Memory would count as the
- * sandbox's for as long as the job exists.
+ * A ring stores the output of a job: the last bytes and, if requested, the first bytes. A byte is found by its offset in the whole
+ * output. A ring is an unlinked file on the sandbox's disk. If memory is short, the kernel can drop the file's pages. A ring in
+ * memory would count as the sandbox's memory for as long as the job exists.
  *
- * A full disk must lose bytes of output, and must not end PID 1 by a SIGBUS. So the agent never writes to a mapping of the file. It
- * calls pwrite, or lets the kernel read into the mapping. If a page gets no disk space, the kernel then returns EFAULT.
+ * If the disk is full, the agent (PID 1) loses output and continues. A write to a mapping of the file could end the agent by a
+ * SIGBUS. So the agent calls pwrite, or lets the kernel read into the mapping. If a page gets no disk space, the kernel then
+ * returns EFAULT.
  */
 #ifndef ALCOVE_RING_H
 #define ALCOVE_RING_H
@@ -37,8 +38,8 @@ struct ring {
  */
 void ring_open(struct ring *, uint32_t capacity, bool keeps_beginning);
 /*
- * Opens a ring that keeps the first bytes of its output, in the file `shared` from the offset `base` on. Several rings may use this
- * file, and its owner closes it.
+ * Opens a ring with `keeps_beginning` in a part of the file `shared`. The part begins at the offset `base`. Several rings may use
+ * this file, and its owner closes it.
  */
 void ring_open_in(struct ring *, int *shared, uint64_t base, uint32_t capacity);
 void ring_append(struct ring *, enum origin, const uint8_t *bytes, size_t size);

@@ -55,8 +55,8 @@ static int read_score(void) {
 }
 
 /*
- * If memory runs out, the kernel must kill commands before the agent. The agent often may not lower its own score. Then it raises
- * the scores of commands, which is always allowed.
+ * Chooses OOM scores, so that the kernel kills commands and not the agent if memory runs out. The agent tries to lower its own
+ * score. If this is forbidden, as it often is, commands get a higher score, which is always allowed.
  */
 static void choose_scores(void) {
   write_score(-1000);
