@@ -88,8 +88,8 @@ export class AccessDesk implements AsyncDisposable {
     if (open && open.until > performance.now()) return open.asking
     if (this.#questions >= openQuestions) return Promise.reject(unavailable('too many open questions'))
     this.#questions += 1
-    // The time starts when the question is sent. If control withdraws the access while the question is pending, the access ends
-    // within a second.
+    // The gate keeps the access for `accessKeptMs` from now, before the question is sent. So if control withdraws the access while
+    // the question is pending, the access ends within a second.
     const until = performance.now() + accessKeptMs
     const asking = this.askAnew(question)
       .then((access) => this.#keep(key, access, until))

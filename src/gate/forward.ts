@@ -19,8 +19,8 @@ type Exchange = {
 const longBytes = 256 * 1024
 
 /**
- * Returns the body's length if the gate can copy the body unchanged to the caller's socket. Without a length in the headers `head`,
- * the gate cannot, because Node then sends HTTP chunks.
+ * Returns the body's length if the gate can copy the body unchanged to the caller's socket. The headers `head` must contain the
+ * length. Without it, Node sends the body in HTTP chunks.
  */
 const plainLengthOf = ({ statusCode, socket }: IncomingMessage, request: IncomingMessage, head: readonly string[]) => {
   const isPlain = request.method === 'GET' && (statusCode === 200 || statusCode === 206) && socket instanceof Inflow

@@ -17,8 +17,8 @@ const againMs = 3_000
 const ends = new Set(['unauthorized', 'forbidden', 'not_found'])
 
 /**
- * Asks control at intervals whether an open call is still allowed, which may also record activity. `onRefused` runs if
- * control answers 401, 403 or 404, but not after other errors. Returns a function that stops the questions.
+ * Asks control at intervals whether an open call is still allowed. Control may also record each question as activity. `onRefused`
+ * runs if control answers 401, 403 or 404, but not after other errors. Returns a function that stops the questions.
  */
 export const keepPresent = (
   access: AccessDesk,

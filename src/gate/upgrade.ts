@@ -18,8 +18,8 @@ type Handover = {
 const answerMs = 30_000
 
 /**
- * When one of the two connections has ended, both are closed after this many ms at the latest. Until then, its last bytes
- * are passed on.
+ * When one of the two connections has ended, both are closed after at most this many ms. Until then, the gate passes on the last
+ * bytes of the ended connection.
  */
 const partMs = 2000
 

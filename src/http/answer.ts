@@ -29,8 +29,8 @@ const readAway = (request: IncomingMessage, { mostBytes, longestMs, silentMs }: 
     if (left < 0 || performance.now() > endsAt) cutOff()
     else timer.refresh()
   }
-  // Node calls `destroySoon` when the answer is written. Until the whole body has arrived, this replacement closes the connection
-  // only for writing. So the client can still send.
+  // Node calls `destroySoon` when the answer is written. Node's own method would close the connection. Until the whole body has
+  // arrived, our method closes the connection only for writing. So the client can still send.
   socket.destroySoon = () => {
     isClosing = true
     if (request.complete) stop()

@@ -127,9 +127,9 @@ export class Connections {
   }
 
   /**
-   * Registers that the server has admitted a call. Until the call ends, the connection counts towards `mostHeld` and for
-   * `owner`. Until then, a connection with an accepted credential is not closed for a new connection. If `mostHeld` is reached,
-   * another connection is closed: see the method `#longestOfLargest`. Throws if no connection may be closed.
+   * Registers that the server has admitted a call. Until the call ends, its connection counts towards `mostHeld`, and in the share
+   * of `owner`. If `mostHeld` is reached, closes another connection: see the method `#longestOfLargest`. Throws if no connection
+   * may be closed.
    */
   admit(socket: Duplex, isKnown: boolean, owner = ''): void {
     const it = this.#all.get(socket)
@@ -208,8 +208,8 @@ export class Connections {
   }
 
   /**
-   * Moves the most recently active connection to the end of its sets (`#listsOf`). If the connection has an admitted call, adds the
-   * connection to its owner's share.
+   * Puts a connection at the end of its sets (`#listsOf`), because it was active just now. If the connection has an admitted call,
+   * adds the connection to its owner's share.
    */
   #put(it: Connection): void {
     if (it.isAdmitted) {
@@ -235,6 +235,7 @@ export class Connections {
   }
 
   #listsOf({ isAdmitted, isKnown, unknown }: Connection): Set<Connection>[] {
+    // A connection with an accepted credential and an admitted call is in no set, so it is not closed for a new connection.
     if (isKnown) return isAdmitted ? [] : [this.#known]
     return isAdmitted ? [this.#visiting, unknown.visiting] : [this.#unknown, unknown.idle]
   }

@@ -1,4 +1,5 @@
-// Records each call of a server for telemetry. If another server of the process has begun the record, this server only adds to it.
+// Records each call of a server for telemetry. A call may come through another server of this process, such as the gate's. Then
+// that server has begun the record, and this server only adds to it.
 import type { FastifyInstance, FastifyRequest } from 'fastify'
 import { type Attributes, isFollowed } from '#src/kit/telemetry/telemetry.ts'
 import type { Problem } from '#src/problems.ts'

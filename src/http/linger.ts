@@ -12,8 +12,8 @@ export const headOf = (status: number, message: string, headers: readonly string
 const lingerMs = 5000
 
 /**
- * Closes a connection after its last answer. For at most `withinMs`, further bytes are read and dropped. With unread bytes,
- * the kernel would reset the connection, and the answer would be lost.
+ * Ends a connection after its last answer. For at most `withinMs`, still reads and drops what the client sends. If bytes stayed
+ * unread, the kernel would reset the connection, and the answer would be lost.
  */
 export const endSoon = (socket: Duplex, withinMs = lingerMs): void => {
   const timer = setTimeout(() => socket.destroy(), withinMs).unref()

@@ -182,13 +182,14 @@ const allowedBy = (schema: TSchema, { keyword, params, schemaPath, message }: Co
 }
 
 /**
- * Leaves out errors that do not help the caller: the error of a union, because each branch has its own, and "must be null"
- * beside another error. If a key of a map is wrong, only the error of the keyword `propertyNames` stays.
+ * Leaves out errors that do not help the caller. If a key of a map is wrong, only the error of the keyword `propertyNames` stays.
  */
 const findTelling = (complaints: readonly Complaint[]): Complaint[] => {
   const isOfName = ({ keyword, schemaPath }: Complaint) =>
     keyword !== 'propertyNames' && /\/propertyNames\b/.test(schemaPath)
+  // The error of a union (`anyOf`) is left out, because each branch of the union has its own errors.
   const ofShapes = complaints.filter((each) => each.keyword !== 'anyOf' && !isOfName(each))
+  // The error "must be null" is left out if the field, or a field inside it, has another error.
   const isOfNull = ({ params }: Complaint) => 'type' in params && params.type === 'null'
   const others = ofShapes.filter((each) => !isOfNull(each))
   const isAnswered = ({ instancePath }: Complaint) =>

@@ -149,8 +149,9 @@ export const createTrail = ({ database, clock, log }: Pick<Parts, 'database' | '
 type Tell = (sql: Sql, alone?: 'alone') => Promise<void>
 
 /**
- * Runs the handler of a route, usually after its audit row was inserted. A handler in `tellThemselves` inserts the row.
- * A handler in `readFirst` runs during the insert. Before it changes anything, it awaits `told`, the end of the insert.
+ * Runs the handler of a route, usually after its audit row was inserted. The set `tellThemselves` names routes whose handlers
+ * insert the row. The set `readFirst` names routes whose handlers run during the insert. Before these handlers change anything,
+ * they await the promise `told`, the end of the insert.
  */
 const runTold = async (
   route: ControlRoute,
@@ -165,8 +166,8 @@ const runTold = async (
     await telling
     return await run({})
   }
-  // The insert may fail before the handler awaits it. Without this, Node would then end the process.
-  // The `await` in the `finally` block throws the error.
+  // The insert may fail before the handler awaits `told`. This empty `catch` prevents that Node then ends the process. The `await`
+  // in the `finally` block still throws the error.
   telling.catch(() => {})
   try {
     return await run({ told: telling })

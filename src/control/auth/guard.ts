@@ -54,9 +54,8 @@ export const createGuard = ({
   }
 
   /**
-   * Returns the user as a caller in this organization, or undefined if the user may not act there.
-   * In both cases, stores a caller, which the function `callerOf` returns. Control stores a refused user as a caller in the
-   * API key's organization, or in the personal organization.
+   * Returns the user as a caller in this organization, or undefined if the user may not act there. Stores the caller for the
+   * function `callerOf`. For a refused user, stores a caller in the API key's organization, or in the personal organization.
    */
   const findCaller = async (request: FastifyRequest, holder: Holder, organizationId: string | undefined) => {
     const caller = await holder.in(organizationId)

@@ -5,8 +5,8 @@ import type { Sql } from '../storage/database.ts'
 import { insertBase } from './image-store.ts'
 
 /**
- * Records that the runner has put this base into the store. Call this before control records the disk that needs it.
- * Does nothing if the store is on the runner's own disk.
+ * Records that the runner has uploaded this base to a shared store. Call this before control records the disk that needs the base.
+ * Does nothing for a runner with its own store: see the function `insertBase`.
  */
 export const noteBase = async (sql: Sql, runnerId: string, base: string, now: Date): Promise<void> => {
   if (await insertBase(sql, base, runnerId, now)) await addToRunner(sql, runnerId, base)

@@ -276,8 +276,8 @@ export const insertBase = async (sql: Sql, name: string, runnerId: string, now: 
 const basesPer = { milliseconds: 3_600_000, sweep: 100 }
 
 /**
- * Marks bases as not wanted if no runner has them and no disk in the object store needs them.
- * Nobody needs such a base later, because only a runner that has the base can upload a disk that needs it.
+ * Marks bases as not wanted if no runner has them and no disk in the object store needs them. No later disk can need such a base,
+ * because a runner uploads only disks whose bases it has.
  */
 export const dropUnusedBases = async (sql: Sql, now: Date): Promise<void> => {
   const before = new Date(now.getTime() - basesPer.milliseconds)

@@ -1,5 +1,5 @@
-// Users list, accept and decline the invitations to their own e-mail address. Others get 404.
-// The address must be verified, and not only by an organization's identity provider.
+// Users list, accept and decline the invitations to their own e-mail address. Others get 404. The address must be verified. A
+// verification by an organization's identity provider does not count.
 
 import { changeMembership } from '#src/control/auth/change-membership.ts'
 import { checkActsForUser } from '#src/control/auth/permissions-now.ts'

@@ -84,9 +84,9 @@ export const findLinkedUserId = async (sql: Sql, { provider, subject }: Account)
 }
 
 /**
- * Finds the user with this address, if only single sign-on has verified it and the user can no longer sign in. Such a user's
- * SSO links belong to an earlier issuer, or were deleted with their provider. The user must be a plain member of this
- * organization, and of no other except the personal one.
+ * Finds the user with this e-mail address who can no longer sign in. Nothing but single sign-on has verified that the user has the
+ * address. The user's SSO links belong to an earlier issuer, or were deleted with their provider. The user must be a plain member
+ * of this organization, and of no other except the personal one.
  */
 export const findStrandedUserId = async (
   sql: Sql,
@@ -114,12 +114,13 @@ export const deleteLinksOf = async (sql: Sql, userId: string): Promise<void> => 
 type NewLink = { userId: string; email: string; state: 'pending' | 'linked'; createdAt: Date; expiresAt: Date }
 
 /**
- * Stores a link between an account and a user. Replaces the account's earlier link, unless that is `linked`. A new pending link
- * does not replace a valid pending link to the same user. Deletes expired pending links. Deletes the user's pending links to the
- * provider's other accounts, so that one provider cannot fill the user's list.
+ * Stores a link between an account and a user, in place of the account's earlier link. An earlier link with the state `linked`
+ * stays. A valid pending link stays if the new link is a pending link to the same user.
  */
 export const putLink = async (sql: Sql, { provider, subject }: Account, link: NewLink): Promise<void> => {
   const { userId, email, state, createdAt, expiresAt } = link
+  // Delete expired pending links. Delete the user's pending links to the provider's other accounts, so that one provider cannot
+  // fill the user's list.
   await sql`
     delete from sso_links where id in (
       select id from sso_links

@@ -1,8 +1,8 @@
 // Turns an issuer's claims about a person into one of our users: makes a new user, or updates a known one.
 //
-// If a user already has the person's e-mail address, the person cannot sign in until that user links the account
-// (linked-accounts.ts). There is one exception: the issuer has verified that the person has the address, and only single sign-on
-// has verified that the user has it. Then the user loses the address to the person.
+// If another user already has the person's e-mail address, the person cannot sign in until that user links the account
+// (linked-accounts.ts). The only exception: the issuer has verified the address for the person, and nothing but single sign-on has
+// verified it for the other user. Then the other user loses the address.
 
 import type { User } from '#src/control/people/user.ts'
 import { Problem } from '#src/problems.ts'

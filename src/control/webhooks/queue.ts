@@ -1,6 +1,6 @@
-// The queue of webhook deliveries, shared by all control processes. `dispatch` turns a message about one event into a
-// delivery for each endpoint that wants it (with Svix, into one). It looks for messages without the mark `is_dispatched`,
-// and so finds one whose transaction commits late.
+// The queue of webhook deliveries, shared by all control processes. `dispatch` turns a message about one event into a delivery for
+// each endpoint that wants it (with Svix, into one). It finds new messages by the mark `is_dispatched`. A search by id would miss a
+// message whose transaction commits late.
 //
 // A process that takes a delivery has `leaseSeconds` to send it. After that, another process may take it.
 //

@@ -51,8 +51,8 @@ const isOwnName = (name: string, ownName: string) =>
   name === '' || name === ownName || isIP(name) !== 0 || (isLoopback(name) && isLoopback(ownName))
 
 /**
- * Whether a host name contains a preview's name, in the form `3000-{id or token}`. The gate serves no preview below the host name
- * of a preview. The pages of the lower preview could set cookies for the upper preview.
+ * Whether a host name contains a preview's name, in the form `3000-{id or token}`. The gate serves no preview at a subdomain of
+ * another preview. Pages of the subdomain could set cookies for the other preview.
  */
 const hasPreviewLabel = (name: string) =>
   /(?:^|\.)\d{1,5}-(?:[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}|[a-z0-9]{16})(?:\.|$)/.test(name)

@@ -1,7 +1,7 @@
 // The two listings of sandboxes: `GET /sandbox` with cursors, and the deprecated `GET /sandbox/paginated` with page numbers. A
-// listing with cursors first searches only the beginning of an index, which has the order of the listing. If the matches there do
-// not fill the page, it finds and sorts all matches of the most selective filter. At worst, it reads all sandboxes of the
-// organization that match one filter (bench/listing.ts).
+// listing with cursors first searches the beginning of an index that has its sort order. If the matches there do not fill the page,
+// the listing finds and sorts all matches. At worst, it reads all sandboxes of the organization that match its most selective
+// filter (bench/listing.ts).
 
 import { readCursor, writeCursor } from '#src/control/cursor.ts'
 import type { Database, Piece, Sql, Transaction } from '#src/control/storage/database.ts'
@@ -182,8 +182,8 @@ const costOf = async (sql: Sql, question: Piece): Promise<number> => {
 const costOfLook = 0.07
 
 /**
- * `pick` estimates how many sandboxes it must read to fill the page. Up to this number, it reads them immediately. Asking
- * PostgreSQL for costs would take as long.
+ * The function `pick` estimates how many sandboxes it must read to fill the page. Up to this number, `pick` reads them without
+ * calling `costOf`, because the call would take as long as the reading.
  */
 const hopefulLook = 6000
 

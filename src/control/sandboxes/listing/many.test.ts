@@ -1,5 +1,5 @@
-// Listings of thousands of sandboxes, where the first rows of the index do not fill a page. Each must equal the result of a filter
-// in JavaScript.
+// Listings of thousands of sandboxes. The first rows that a listing reads (`firstLook`) contain too few matches for a page. Each
+// listing must equal the result of a filter in JavaScript.
 import assert from 'node:assert/strict'
 import { suite, test } from 'node:test'
 import { startControl, type TestControl } from '#test/control/harness.ts'

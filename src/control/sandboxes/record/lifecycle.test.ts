@@ -149,8 +149,8 @@ suite('the states of a sandbox', () => {
       // In these two states a sandbox has no runner, so no runner reports about it. Reports about its image end these
       // states.
       if (through === 'pending_build' || through === 'building_snapshot') continue
-      // Two moves need no report about the sandbox. A report about the new image ends `snapshotting`. A claim that keeps the size
-      // changes no state.
+      // Two moves end without a report about the sandbox. A report about the image ends `snapshotting`. A claim without a resize
+      // begins and ends in `started`.
       const isOver = through === 'snapshotting' || through === to
       if (!isOver) assert.equal(afterReport(through, to, to), to)
       assert.equal(afterReport(through, to, 'error'), 'error')

@@ -301,8 +301,8 @@ export const settlements: Record<SandboxState, Settlement> = {
 }
 
 /**
- * States in which the runner can still refuse a resize. `error`: the resize took too long. `starting` and `stopping`: the
- * sandbox is recovering from this error.
+ * States in which the runner can still refuse a resize. If a resize takes too long, the sandbox gets the state `error`. Its
+ * recovery then passes through `starting` or `stopping`.
  */
 export const statesOfResize: SandboxState[] = ['resizing', 'error', 'starting', 'stopping']
 

@@ -16,8 +16,9 @@ export const copyInStore = (row: SandboxRow): Partial<SandboxRow> | undefined =>
 }
 
 /**
- * Requests saves of some stopped sandboxes. Control chooses the archive's name, so a retry writes the same archive.
- * Left out: sandboxes that are deleted when they stop, and stores that would be lost with their host.
+ * Requests saves of some stopped sandboxes. Control chooses the archive's name, so a retry writes the same archive. Leaves out
+ * sandboxes that are deleted when they stop. Leaves out runners with a store of their own, because that store would be lost with
+ * its host.
  */
 export const wantSaves = (sql: Sql): Promise<SandboxRow[]> =>
   sql<SandboxRow[]>`

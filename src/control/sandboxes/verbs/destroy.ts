@@ -35,8 +35,8 @@ export const endWithoutRunner = async (
 }
 
 /**
- * Returns whether only the object store has files of the sandbox. After the loss of its runner, the archive can be
- * older than the lost disk.
+ * Returns whether only the object store has files of the sandbox. A sandbox that is not `archived` may have lost its runner and
+ * disk, and still have an older archive.
  */
 const isOnlyInStore = ({ state, runner_id, archive_id }: SandboxRow): boolean =>
   state === 'archived' || (runner_id === null && archive_id !== null)

@@ -7,8 +7,8 @@ import { findSandboxById } from '../record/store.ts'
 const lookAgainMilliseconds = 2000
 
 /**
- * Waits until a sandbox has left `state`, at most `timeoutMs`. Subscribes before the first `await`, so it misses no
- * change that the caller announces after the call.
+ * Waits until a sandbox has left `state`, at most `timeoutMs`. Subscribes before the first `await`. So the function does not miss a
+ * change that is announced just after it was called.
  */
 export const waitWhile = async (
   { database, changes }: RunningParts,
