@@ -111,8 +111,8 @@ suite('what each part of the code may import, and which database tables it may w
       'src/runner/copying/copier.ts: AgentRefused of agent/agent.ts',
       'src/runner/copying/copier.ts: unpackRecord of agent/agent.ts',
       'src/runner/copying/sandbox-source.ts: AgentRefused of agent/agent.ts',
-      // `agentAt` makes a client for all calls to an agent. machine/machine.ts and building/workplace.ts pass the client on, but
-      // without its sessions, terminals and tunnels.
+      // `agentAt` makes a client for all calls to an agent. The types in machine/machine.ts and building/workplace.ts omit the
+      // client's sessions, terminals and tunnels.
       'src/runner/main.ts: agentAt of agent/agent.ts',
       'src/runner/verbs/entrypoint.ts: startEntrypoint of agent/entrypoint.ts',
       'src/runner/verbs/trust.ts: AgentRefused of agent/agent.ts',

@@ -51,8 +51,8 @@ export class FairQueue<Owner = string> {
   }
 
   /**
-   * Waits until work of this owner may run. The caller must dispose of the result exactly once, when the work is done. Throws what
-   * `run` throws.
+   * Waits until work of this owner may run. The caller must dispose of the result exactly once, when the work is done. Throws the
+   * error for a full queue, or the signal's reason.
    */
   async take(owner?: Owner, signal?: AbortSignal): Promise<Disposable> {
     await this.#enter(owner, signal)

@@ -23,8 +23,8 @@ export type UploadAccess = {
   /** The address of the runner that stores the uploads: `unix:/path` or `http://host:port`. */
   runnerAddress: string
   /**
-   * Id of the gate on the machine of the runner at `runnerAddress`. Absent: the gate on control's machine. A gate with another id
-   * sends the upload to its own runner, because all runners use one store.
+   * Id of the gate on the same machine as this runner. Absent: the gate on control's machine. A gate on another machine uses the
+   * runner there instead, because all runners use one store.
    */
   gateId?: string
 }

@@ -12,11 +12,11 @@ export type Target = 'started' | 'stopped' | 'paused' | 'archived' | 'destroyed'
 
 export type NetworkPolicy = {
   blockAll: boolean
-  /** IPv4 CIDRs to which the sandbox may connect. `null`: there is no list, so it may connect to every public address. */
+  /** IPv4 CIDRs to which the sandbox may connect. `null`: no list. Without any list, it may connect to every public address. */
   allowList: readonly string[] | null
   /**
-   * Domain names, in lower-case ASCII, to which the sandbox may connect too. `*.` at the start means all names below. Absent or
-   * `null`: no list.
+   * Domain names (lower-case ASCII) to which the sandbox may connect, in addition to `allowList`. `*.` at the start means all names
+   * below. Absent or `null`: no list.
    */
   domains?: readonly string[] | null
   /** True if the sandbox has secrets: its connections to port 443 go through the proxy of src/egress. */

@@ -45,8 +45,8 @@ export const trustFiles = {
 } as const
 
 /**
- * Environment variables that name a file with certificate authorities. Some programs add the file to their own authorities, and get
- * only the organization's authority. Other programs trust only the file, and get all authorities.
+ * Environment variables that name a file with certificate authorities. Node.js and Deno add the file to their own authorities. For
+ * them, the file has only the organization's authority. Other programs trust only the file, so their file has all authorities.
  */
 export const trustVariables: Readonly<Record<string, string>> = {
   NODE_EXTRA_CA_CERTS: trustFiles.authority,

@@ -65,8 +65,8 @@ const keepCluster = (data: string): void => {
     if (copyTree(data, join(unfinished, 'data'))) renameSync(join(unfinished, 'data'), readyCluster())
     rmSync(unfinished, { recursive: true, force: true })
   } catch {
-    // Ignore the error: the checkout may belong to another user, or another test run may be storing a cluster. The next test run
-    // then makes a new cluster.
+    // If the cluster cannot be stored, the next test run makes a new cluster. The checkout may belong to another user, or another
+    // test run may be storing its cluster.
   }
 }
 

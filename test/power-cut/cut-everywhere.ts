@@ -13,8 +13,8 @@ import { cutsOf, layOut } from './remains.ts'
 export type Left = { told: number; directory: string; after: string }
 
 /**
- * Records `act`, and calls `look` with each possible result of a power cut. `act` must call `mark` when it tells its caller that
- * work is done. `directories` are made before `act` runs.
+ * Records the file operations of `act`. Then calls `look` with each possible result of a power cut. `act` must call `mark` when the
+ * tested code reports work as done. `directories` are made before `act` runs.
  */
 export const cutEverywhere = async (
   act: (directory: string, mark: () => void) => unknown,

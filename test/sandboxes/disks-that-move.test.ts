@@ -1,5 +1,6 @@
-// Archive, restore, fork and snapshot copy a sandbox's disk. These tests make the copy fail: the runner's pool is full, or the
-// archive store is unreachable, full or damaged. Some move a sandbox to a second runner.
+// A sandbox's disk is copied when the sandbox is archived, restored, forked or made a snapshot. These tests make the copy fail.
+// They fill the runner's pool, or make the archive store unreachable, full or damaged. Some tests move a sandbox to a second
+// runner.
 import assert from 'node:assert/strict'
 import { execFileSync } from 'node:child_process'
 import {

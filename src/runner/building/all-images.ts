@@ -228,8 +228,8 @@ export class AllImages {
     const brought = this.#brought
     const largeIds = idsNamedIn(dockerfile)
     const onLine = (line: string) => onText(`${line}\n`)
-    // The large user ids in the definition are a part of each line's cache key, because a line's result depends on them. In this
-    // build's sandboxes, only large ids of the definition or the base image can own files.
+    // Each line's cache key contains the definition's large user ids. A line's result depends on them, because the build's
+    // sandboxes have only these large ids and those of the base image.
     const withIds = ({ container, files }: { container: ContainerConfig; files: string }) => ({
       container,
       files: [files, ...largeIds].join(' '),

@@ -15,8 +15,8 @@ export type InputParts = {
 }
 
 /**
- * Returns texts that identify a line's inputs, or undefined if one is unknown. A URL with a checksum has no text, because the
- * checksum is part of the line. `fetched`: digests of the downloads of an ADD without a checksum.
+ * Returns texts that identify a line's inputs. Undefined if an input is unknown. A URL with a checksum needs no text: the line
+ * itself contains the checksum. `fetched`: digests of what an ADD without a checksum has downloaded.
  */
 export const inputsOf = async (
   step: BuildStep,

@@ -253,8 +253,8 @@ export class Survey {
   }
 
   /**
-   * Returns the name of a stage's base image on this host. If the last stage is this stage, or is built on this stage, the base
-   * image gets the name of the built image. Other base images get a name by which they are removed after the build.
+   * Returns the name of a stage's base image on this host. A stage may be built on another stage. The base image at the bottom of
+   * the last stage gets the name of the built image. Other base images get a name by which they are removed after the build.
    */
   #nameOfBase({ index }: Stage): string {
     const { image, plan } = this.#request

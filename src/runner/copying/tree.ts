@@ -4,7 +4,7 @@ import type { EventLoopTurns } from '#src/kit/yield.ts'
 import { ImageFailed } from '../images/image-failed.ts'
 import { damagedTar, type TarEntry } from './tar-reader.ts'
 
-/** Where the contents of a file are. `tar`: number of the tar. `file`: number of the file in that tar. `digest`: hash, if known. */
+/** Where a file's contents are. `tar`: index among the source's tars. `file`: index in that tar. `digest`: hash, if known. */
 export type Content = { tar: number; file: number; size: number; digest?: string }
 
 /** Owner of a file, as numbers. Absent: the owner that the COPY line names, or root. */

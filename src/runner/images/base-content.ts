@@ -31,8 +31,8 @@ export type BasePlace = { directory: string; tree: string }
 const contentName = 'content.json'
 
 /**
- * Writes the hash of a tree's files to `content.json`, with the tree's name. In a copy of the directory for another tree, the name
- * shows that the hash is wrong.
+ * Writes the hash of a tree's files to `content.json`, with the tree's name. If the directory is copied to make another tree, this
+ * name is wrong. `readContentIn` then ignores the hash.
  */
 export const writeContent = async ({ directory, tree }: BasePlace, content: BaseContent): Promise<void> => {
   const path = join(directory, contentName)

@@ -40,8 +40,8 @@ export const failedAt = (place: string, error: unknown): unknown =>
  */
 export class Unreached extends ImageFailed {
   /**
-   * Callers get this error at this time (`performance.now()`): `begun` plus one or more spans. A span is longer than the timeout of
-   * one request. So the time until the error does not show why a request failed.
+   * Time (`performance.now()`) before which callers must not get this error. It is the end of a span. The spans follow each other
+   * from `begun`, and each is longer than a request's timeout. So the time does not show why a request failed.
    */
   readonly notBefore: number
 

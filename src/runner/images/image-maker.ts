@@ -60,8 +60,8 @@ export type Making = { maxBytes: number; signal: AbortSignal; say: (said: Said) 
 const originOfFiles = 'files'
 const originOfNothing = 'scratch'
 /**
- * Origin of the base images of restored disks (`bringBelow`). No pulled image has this origin. So these base images give no pulled
- * image access to their trees.
+ * Origin of the base images of restored disks (`bringBelow`). No pulled image has this origin. So no pulled image may use a tree
+ * just because such a base image has it.
  */
 const originOfBases = 'bases'
 

@@ -81,7 +81,7 @@ export const checkIsPublic = (reference: Reference, settings: RegistrySettings):
 }
 
 /**
- * Prints the manifest and the configuration, separated by a zero byte. Without the configuration, the caller requests it again to
+ * Prints the manifest, a zero byte and the configuration. If skopeo cannot get the configuration, the caller requests it again to
  * get the error message.
  */
 const inspectTwice = `

@@ -67,8 +67,8 @@ export class TreeMaker {
   }
 
   /**
-   * Finds the tree of these layers, if images of `origin` may use it. First calls `hold`, which protects this tree and the
-   * trees of its lowest layers from removal. `hold` protects names, so these trees need not exist yet.
+   * Finds the tree of these layers, if images of `origin` may use it. First protects trees from removal (`hold`): this tree, and
+   * all trees of only its lowest layers. These trees need not exist yet, because `hold` gets names.
    */
   find(origin: string, diffIds: readonly string[], hold: (tree: string) => void): Named | undefined {
     const { trees } = this.#parts

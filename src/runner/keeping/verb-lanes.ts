@@ -56,9 +56,9 @@ export class VerbLanes {
   }
 
   /**
-   * Prepares the verb in the method `#comesFirst`. Then queues the function `work` in the verb's lane. If `isWanted` returns false,
-   * no disk is copied and no sandbox is stopped, but `work` still runs. So `work` must check by itself whether the verb is wanted.
-   * `work` must not reject.
+   * Prepares the verb (`#comesFirst`), then queues the function `work` in the verb's lane. If `isWanted` returns false, the
+   * preparation copies no disk and stops no sandbox. But `work` runs in any case, and must check by itself whether the verb is
+   * wanted. `work` must not reject.
    */
   take(verb: Verb, assignment: Assignment, isWanted: () => boolean, work: () => Promise<void>): void {
     // A destroy interrupts the running verb, which may fill the lane that the destroy needs.

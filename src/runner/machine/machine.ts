@@ -35,8 +35,8 @@ export type Images = {
   /** Returns the user ids that the image needs in addition to those of every sandbox (oci/ids.ts). */
   largeIdsOf?(image: string): readonly number[]
   /**
-   * Returns the identity of an image's files. First puts the files into the object store if other hosts may need them. The archive
-   * of a disk contains the identity of its base.
+   * Returns the identity of an image's files. A disk's archive names its base image by this identity. If other hosts may need the
+   * files, puts them into the object store first.
    */
   identityOf?: ImageStore['identityOf']
   /**

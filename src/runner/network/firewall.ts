@@ -44,8 +44,8 @@ export type Firewall = {
   open: (slots: readonly number[]) => Promise<void>
   apply: (slot: number, policy: NetworkPolicy) => Promise<void>
   /**
-   * Makes a slot's connections count towards this organization's limit. A new slot counts as soon as the promise resolves. The slot
-   * of a claimed warm sandbox counts a moment later.
+   * Makes a slot's connections count towards this organization's limit. For a new slot, this is done when the promise resolves. For
+   * the slot of a claimed warm sandbox, it is done a moment later.
    */
   assign: (slot: number, organizationId: string | undefined) => Promise<void>
   forget: (slots: readonly number[]) => Promise<void>
@@ -224,8 +224,8 @@ export const openFirewall = async (parts: RulesetParts, log: Logger, time = open
     }
   }
 
-  // Openings that come while the nft table is being changed are made in one transaction. If it fails, each is made by itself, so
-  // that a slot with too many addresses does not affect others.
+  // While the nft table is being changed, `openSoon` collects the addresses to open. One transaction then opens all of them. If it
+  // fails, each request gets its own transaction. So a slot with too many addresses does not affect others.
   const waiting: { opening: Opening; opened: PromiseWithResolvers<void> }[] = []
   const openWaiting = async () => {
     const batch = waiting.splice(0)

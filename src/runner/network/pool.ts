@@ -41,8 +41,8 @@ export type NetworkPool = {
    */
   apply(slot: Slot, policy: NetworkPolicy, organizationId?: string, sandboxId?: string): Promise<void>
   /**
-   * Passes secrets from control to the proxy for secrets. If `askedAt` is given, `news` has all secrets of this runner's sandboxes,
-   * as requested at that time.
+   * Passes secrets from control to the proxy for secrets. `askedAt`: time at which this runner requested all secrets of its
+   * sandboxes. Absent if control sent `news` by itself.
    */
   learnSecrets(news: SecretsOfRunner, askedAt?: number): void
   /** Deletes the slot. A second call does nothing. */

@@ -9,9 +9,9 @@ export class SecretStore {
   readonly #uses = new Map<string, Use>()
 
   /**
-   * Stores secrets that control has sent. Ignores older versions of secrets and older generations of sandboxes. `askedAt`: time at
-   * which the runner asked control for all secrets. If given, sandboxes that are missing in the answer lose their secrets, unless
-   * control has sent secrets for them since.
+   * Stores secrets that control has sent. Ignores older versions of secrets and older generations of sandboxes. `askedAt`: when the
+   * runner requested all secrets, if it did. Then `sandboxes` is complete: all other sandboxes lose their secrets. But a sandbox
+   * keeps secrets that control has sent since the request.
    */
   take({ secrets, sandboxes }: SecretsOfRunner, askedAt?: number, now = Date.now()): void {
     for (const secret of secrets) {

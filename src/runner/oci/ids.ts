@@ -15,8 +15,8 @@ export const mostIds = 2 ** 32 - 1 - uidBase
 export type IdRange = { inside: number; outside: number; count: number }
 
 /**
- * Number of host ids for the large ids of an image. They are the last ids in a sandbox's second range of host ids (`ownIds`). Large
- * ids begin at `commonIds`.
+ * User ids of an image from `commonIds` on are called large. Each sandbox has this many host ids for large ids, at the end of its
+ * second range (`ownIds`).
  */
 const largeCount = 4096
 /** Every sandbox has all user ids below this number. */

@@ -10,9 +10,9 @@ import { agentPathInside, type SudoPolicy } from './config.ts'
 import { uidBase } from './ids.ts'
 
 /**
- * Overlay layers for sudo. A layer has links `sudo` to the agent's program in all its `directories`. A sandbox gets the first layer
- * whose directories it already has. `/usr/local/bin` precedes `/usr/bin` in PATH, so our link hides the image's own sudo. The
- * image's sudo cannot gain privileges in a sandbox.
+ * Overlay layers for sudo. A layer has a link `sudo` to the agent's program in each of its `directories`. A sandbox gets the first
+ * layer whose directories it already has. If the image has its own `/usr/bin/sudo`, PATH leads to our link in `/usr/local/bin`
+ * first. The image's own sudo cannot gain privileges in a sandbox.
  */
 const layers = [
   { name: 'local', directories: ['usr/local/bin', 'usr/bin'] },

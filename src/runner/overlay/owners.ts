@@ -4,8 +4,8 @@ import { LaunchFailed, runSteps, type Step, step } from '../launch.ts'
 import { groupLargeIds, type IdRange, mapToOwn, ownIds, sharedIds } from '../oci/ids.ts'
 
 /**
- * Returns steps that mount each directory `from` at `to`. The mounts show the host user ids `ids` as owners of files. If `ids` is
- * `sharedIds`, the owners stay unchanged.
+ * Returns steps that mount each directory `from` at `to`. At `to`, the files belong to the sandbox's own host ids: `ids`. If `ids`
+ * is `sharedIds`, the owners stay as on the disk.
  */
 export const stepsToShow = (
   ids: readonly IdRange[],

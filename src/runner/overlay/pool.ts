@@ -347,8 +347,8 @@ const stepsToFinish = (path: string, base: string): Step[] => {
 const sayBase = (path: string, base: string) => step.newFile(join(diskAt(path).etc, baseName), 0, base)
 
 /**
- * Steps that remove from a copied disk what identifies the original sandbox. `sync`: the name of the base image is stored nowhere
- * else, so a power cut must not lose it.
+ * Steps that remove from a copied disk what identifies the original sandbox. The step `sync` protects the file `baseName` from a
+ * power cut. Only this file says which image is the copy's base.
  */
 const changesOfCopy = (path: string, base: string, limit: readonly Step[]): Changes => {
   const { upper, work, etc, etcWork } = diskAt(path)

@@ -117,8 +117,8 @@ export class Subvolumes {
 
   /**
    * Makes several copies in three rounds: all snapshots, all changes, all syncs. Each snapshot and each sync commits the file
-   * system. A commit after changes is slow, because the kernel counts shared data again for the quotas. With these rounds, only the
-   * first sync is slow.
+   * system. A commit after changes is slow, because the kernel then recounts shared data for the quotas. All changes come before
+   * the first sync, so only this sync is slow.
    */
   async #snapshotAll(copies: readonly Copy[]): Promise<Outcomes> {
     const failures = new Map<Copy, unknown>()

@@ -137,8 +137,8 @@ suite('the limits that a sandbox sees', { skip: needsRoot }, () => {
     const { sandboxId } = larger
     const assignment = later(larger, { memoryGiB: 0.125 })
     await box.host.start(assignment)
-    // When memory runs out, the kernel kills PID 1 last. Files in /dev/shm outlive killed processes, so they can fill all memory.
-    // The limit of /dev/shm must therefore exceed the sandbox's memory.
+    // The test fills /dev/shm until the kernel kills PID 1. Before PID 1, the kernel kills other processes, but their files in
+    // /dev/shm stay. The limit of /dev/shm is above the memory limit, so that these files can fill the memory.
     await runSteps(builtLauncher(), [step.sharedMemory(box.pidOf(sandboxId), 512 * 1024 ** 2)])
     const ranOut = ends(sandboxId)
     let hasEnded = false

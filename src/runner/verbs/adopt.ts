@@ -65,8 +65,8 @@ const adoptOne = async (machine: Machine, sandboxId: string, entry: Entry): Prom
 type Liveness = { isAlive: true; adopted: Adopted } | { isAlive: false; cause?: Cause }
 
 /**
- * A sandbox is alive if PID 1 is the started process and the slot is complete. The agent is asked only after an interrupted start,
- * because a paused agent cannot answer.
+ * A sandbox is alive if PID 1 is the started process and the slot is complete. After an interrupted start, `run.json` has no PID:
+ * the agent must answer instead. Other agents may be paused, so they are not asked.
  */
 const findAlive = async (machine: Machine, sandboxId: string, { spec, run }: Entry): Promise<Liveness> => {
   if (run === undefined || run.bootId !== machine.bootId) return { isAlive: false }

@@ -1,7 +1,8 @@
 // Freezes all processes of a sandbox and keeps them in memory.
 //
-// `run.json` records that a sandbox is paused. A frozen sandbox without this record was only frozen for a moment by a runner that
-// was then killed. The record alone has no effect, so the freeze and its record may happen in any order.
+// `run.json` records that a sandbox is paused. Without this record, a frozen sandbox is not paused: a killed runner had frozen it
+// for a moment. The next runner thaws the sandbox. A recorded pause without the freeze has no effect. So the runner may freeze and
+// record in any order.
 import { cgroupOf, type Machine } from '#src/runner/machine/machine.ts'
 import type { Running } from '#src/runner/machine/running.ts'
 import { allSettledOrThrow } from './start.ts'

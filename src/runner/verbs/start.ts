@@ -241,7 +241,7 @@ const volumesOf = ({ places }: Machine, { volumes = [] }: Assignment) =>
 
 /**
  * Returns the map of the sandbox's user ids to ids of the host. The result is `sharedIds` if the host or one of the sandbox's
- * volumes cannot map owners. If the map would have too many ids, users given as a number are left out.
+ * volumes lacks idmapped mounts. If the map has room, it includes the numeric users of the sandbox and its image.
  */
 const idsOf = (
   { mapsOwners, images, volumes: store }: Machine,

@@ -22,8 +22,8 @@ const lists = [
   '/etc/ssl/cert.pem',
 ]
 /**
- * Directories of additional authorities, on Debian and Alpine, Fedora, SUSE. When a tool of the distribution rebuilds a file in
- * `lists`, the tool adds these authorities.
+ * Directories for additional authorities, on different distributions: Debian and Alpine, Fedora, SUSE. When the distribution's tool
+ * rebuilds its file of all authorities, the tool adds these.
  */
 const additions = ['/usr/local/share/ca-certificates', '/etc/pki/ca-trust/source/anchors', '/etc/pki/trust/anchors']
 

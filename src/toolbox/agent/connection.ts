@@ -120,8 +120,8 @@ export const openInflow = (socketPath: string): Inflow =>
 const heedless = <T extends Socket>(socket: T): T => socket.on('error', () => {})
 
 /**
- * Closes a connection in the next turn of the event loop: the close wakes the agent, which could delay the answer if both need one
- * CPU.
+ * Closes a connection in the next turn of the event loop, so that the caller gets the answer first. The close wakes the agent,
+ * which may need the same CPU.
  */
 export const closeSoon = (socket: Socket): void => void setImmediate(() => socket.destroy())
 

@@ -34,8 +34,8 @@ type Part = Piece | { type: 'frame'; kind: number; payload: Buffer }
 type Stretch = { stream: 'stdout' | 'stderr'; from: number; to: number }
 
 /**
- * Joins two outputs of one stream: moves the shorter over the frame header between them. A single call of the consumer takes less
- * time.
+ * Joins two outputs of one stream: moves the shorter over the frame header between them. One call of the consumer then suffices,
+ * and takes less time than two.
  */
 const join = (chunk: Buffer, stretch: Stretch, from: number, to: number): void => {
   if (to - from < stretch.to - stretch.from) {

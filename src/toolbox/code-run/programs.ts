@@ -1,5 +1,5 @@
-// Turns a caller's code into a program: an interpreter, and a text with the code for its standard input. The code itself finds its
-// standard input empty. The caller's arguments begin at index 1, and errors have the caller's line numbers.
+// Turns a caller's code into a program: an interpreter, which reads the code from standard input. When the code runs, standard
+// input is empty. The caller's arguments begin at index 1. Error messages have the line numbers of the caller's code.
 import { readFileSync } from 'node:fs'
 
 export type Program = { argv: readonly string[]; stdin: string }
@@ -115,7 +115,7 @@ const drawsCharts = /\b(?:matplotlib|pylab|seaborn)\b/
 const inPython = (text: string, name: string) => `exec(compile(${text},'<${name}>','exec'),{'__name__':'<${name}>'})`
 
 /**
- * Matches Python code that main.py must run. Imported modules may look for the file of the code, which main.py makes. Python may
+ * Matches Python code that main.py must run. Imported modules may need a file with the code, so main.py makes this file. Python may
  * refuse a `coding` comment in code from standard input. Other code runs faster without main.py.
  */
 const needsMain = /import|__file__|coding[:=]/

@@ -56,8 +56,8 @@ class Client {
     const { job, record } = this.#pty
     const begin = record.lazyStart ? startMark.length : 0
     const first = Math.max(begin, job.startOffset, job.endOffset - scrollbackBytes)
-    // A shell with `lazyStart` prints `startMark` when its first client connects, before all other output. Clients do not get this
-    // mark. If the mark is not printed yet, `markLeft` counts its bytes, which are skipped later.
+    // When its first client connects, a shell with `lazyStart` prints `startMark` before all other output. Clients do not get this
+    // mark. `markLeft`: how many bytes of the mark the shell still has to print. The loop below skips these bytes.
     const from = Math.min(first, job.endOffset)
     let isCut = from > begin
     let markLeft = first - from

@@ -7,8 +7,8 @@ import { RingBuffer } from '#src/kit/ring-buffer.ts'
 const outputBytes = 16 * 1024 * 1024
 
 /**
- * An output's JSON text may be this many times as long as the output's limit. A longer text is cut, because JSON escapes some bytes
- * with 6 bytes.
+ * An output's JSON text may be this many times as long as the output's limit. A longer text is cut. JSON needs up to 6 bytes for
+ * one byte of the output.
  */
 const inJsonAtMost = 2
 

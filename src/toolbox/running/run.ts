@@ -48,7 +48,8 @@ type TakeOutput = (data: Buffer, stream: Output['stream']) => void
 
 /**
  * Passes all output of the command to `take`, and returns how the command ended. At the deadline, calls `stop` and throws the
- * Problem for the caller. By default, `stop` kills the command. Until the command ends, `take` may still get output.
+ * Problem for the caller. By default, `stop` kills the command. After the throw, `take` may still get output until the command
+ * ends.
  */
 export const followToEnd = async (
   command: RunningCommand,

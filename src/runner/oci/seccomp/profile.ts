@@ -86,8 +86,8 @@ const withNetlink = (): Rule[] => {
 }
 
 /**
- * Allowed values of personality(2), in this order: Linux; 32-bit Linux; both with an old kernel version; no address randomization,
- * for debuggers. The last value only reads.
+ * Allowed values of personality(2). Flag 0x8: 32-bit Linux. Flag 0x20000: an old kernel version. Flag 0x40000: no address
+ * randomization, for debuggers. Value 0xffffffff: only reads.
  */
 export const personalities = [0x0, 0x8, 0x20000, 0x20008, 0x40000, 0xffffffff]
 
