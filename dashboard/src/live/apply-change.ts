@@ -4,8 +4,9 @@ import type { AnswerTo, SandboxRow } from '../api/client.ts'
 export type ListPages = { pages: AnswerTo<'/sandbox', 'get'>[]; pageParams: unknown[] }
 
 /**
- * Updates the rows of changed sandboxes, and removes the rows of deleted sandboxes. With `takesAll`, new sandboxes get a row at
- * the start of the list. Set `takesAll` only for a list without filters, with the most recently active sandbox first.
+ * Updates the rows of changed sandboxes, and removes the rows of deleted sandboxes. With `takesAll`, a changed sandbox without
+ * a row gets a row at the start of the list. Set `takesAll` only for a list without filters, with the most recently active
+ * sandbox first.
  * Unchanged pages stay the same objects, so React does not draw them again.
  */
 export const applyChange = (list: ListPages, rows: readonly SandboxRow[], takesAll: boolean): ListPages => {
