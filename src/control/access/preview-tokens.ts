@@ -1,4 +1,4 @@
-// The tokens that open the previews and the toolbox of one sandbox. Every start of the sandbox replaces them.
+// The tokens that open the previews and the toolbox of one sandbox. A start of the sandbox replaces them. A resume does not.
 // Signed-in users get the sandbox's own token. Each API key gets a different token, which becomes invalid with the key.
 import { createHmac } from 'node:crypto'
 import { isMakerGone } from '#src/control/auth/maker.ts'
