@@ -235,7 +235,8 @@ export class Connections {
   }
 
   #listsOf({ isAdmitted, isKnown, unknown }: Connection): Set<Connection>[] {
-    // A connection with an accepted credential and an admitted call is in no set, so it is not closed for a new connection.
+    // A connection with an accepted credential and an admitted call is in none of these sets. So a new connection never closes it,
+    // but a new call may (`#longestOfLargest`).
     if (isKnown) return isAdmitted ? [] : [this.#known]
     return isAdmitted ? [this.#visiting, unknown.visiting] : [this.#unknown, unknown.idle]
   }
