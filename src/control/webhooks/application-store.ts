@@ -83,8 +83,8 @@ export const listToRetry = (
     where retry_at <= ${now} and provider = ${provider} order by retry_at limit 20`
 
 /**
- * Returns true to one process if an attempt to create the organization's application is due. Stores the time of the next attempt.
- * The process that gets true must make the attempt.
+ * If an attempt to create the organization's application is due, stores the time of the next attempt and returns true. Only one
+ * process gets true, and must make the attempt.
  */
 export const takeRetry = async (sql: Sql, organizationId: string, now: Date, next: Date): Promise<boolean> => {
   const rows = await sql`
