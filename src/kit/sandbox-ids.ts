@@ -18,8 +18,8 @@ export const runningIds = { first: firstRange, ranges: Math.floor((2 ** 31 - fir
  * half of all ids, which no convention for users or containers uses. They end below the special ids -1 and -2. A sandbox that an
  * older version of Alcove has started may have only the first range.
  *
- * The kernel needs 330 bytes for each uid with a process. No cgroup counts these bytes. For the uids of both ranges, the kernel
- * needs about 64 MiB.
+ * The kernel needs 330 bytes for each uid with a process. No cgroup counts these bytes. If every uid of both ranges of a sandbox
+ * has a process, the kernel needs about 64 MiB.
  */
 const moreIds = 2 ** 17 + 2 ** 13
 export const moreRunningIds = { first: 2 ** 31, count: moreIds, ranges: Math.floor((2 ** 31 - 2) / moreIds) } as const
