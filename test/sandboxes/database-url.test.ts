@@ -50,8 +50,8 @@ suite('a server with an external PostgreSQL and without sudo', () => {
     await database?.stop()
   })
 
-  // Must be the first test, because it compares the host before and after its sandboxes. Remains of earlier tests' sandboxes could
-  // hide remains of these.
+  // Must be the first test, because it compares the host before and after its sandboxes. The server keeps network namespaces of
+  // earlier tests' sandboxes for new ones. They could hide what this test's sandboxes leave.
   test('a sandbox in any of the 21 states can be deleted within ten seconds, and leaves nothing on the host', async () => {
     const data = dataDirectoryAt(alcove.data)
     const store = join(alcove.data, 'archive')
