@@ -19,12 +19,15 @@ suite('running one test file', () => {
   }
 
   test('a test run counts tests but not suites; the full name of a test contains the names of its suites', async () => {
-    const { results, output } = await run(`
-      suite('suite around a suite', () => {
-        suite('suite in a suite', () => { test('a test that passes', () => { console.log('said aloud') }) })
-        test('a test that fails', () => { throw new Error('because') })
-        test('a skipped test that needs root', { skip: 'needs root' }, () => {})
-      })`)
+    const { results, output } = await run(
+      [
+        `suite('suite around a suite', () => {`,
+        `suite('suite in a suite', () => { test('a test that passes', () => { console.log('said aloud') }) })`,
+        `test('a test that fails', () => { throw new Error('because') })`,
+        `test('a skipped test that needs root', { skip: 'needs root' }, () => {})`,
+        '})',
+      ].join('\n'),
+    )
     assert.deepEqual(
       results.map(({ name, outcome }) => [name, outcome]),
       [
@@ -100,13 +103,16 @@ suite('running one test file', () => {
   })
 
   test('if a test leaves a process running, that process is killed and the test file ends', async () => {
-    const { results, output } = await run(`
-      import { spawn } from 'node:child_process'
-      test('a test that passes', () => {
-        const child = spawn('sleep', ['3600'], { stdio: ['ignore', 'inherit', 'inherit'] })
-        child.unref()
-        console.log('left behind:', child.pid)
-      })`)
+    const { results, output } = await run(
+      [
+        `import { spawn } from 'node:child_process'`,
+        `test('a test that passes', () => {`,
+        `const child = spawn('sleep', ['3600'], { stdio: ['ignore', 'inherit', 'inherit'] })`,
+        'child.unref()',
+        `console.log('left behind:', child.pid)`,
+        '})',
+      ].join('\n'),
+    )
     const pid = Number(/left behind: (\d+)/.exec(output)?.[1])
     assert.equal(await waitUntilGone(identityOf(pid), 10_000), true)
     assert.deepEqual(

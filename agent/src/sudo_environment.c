@@ -16,10 +16,7 @@
 static const char *const kept[] = {"COLORS",     "DISPLAY", "DPKG_COLORS",     "HOSTNAME", "KRB5CCNAME",
                                    "LS_COLORS",  "PS1",     "PS2",             "XAUTHORITY", "XAUTHORIZATION",
                                    "XDG_CURRENT_DESKTOP"};
-/*
- * The command gets these variables if `passes_check` allows their values (env_check). No value may have a percent sign. Only the
- * value of TZ may have a slash.
- */
+/* Variables of the caller that the command gets if `passes_check` accepts their values (env_check of sudoers(5)). */
 static const char *const checked[] = {"COLORTERM", "LANG", "LANGUAGE", "LC_*", "LINGUAS", "TERM", "TZ"};
 /* Variables of the caller that the command does not get even with -E (env_delete of sudoers(5)). */
 static const char *const dangerous[] = {
@@ -81,6 +78,7 @@ static bool is_one_of(const char *name, const char *const *table, size_t count) 
   return false;
 }
 
+/* No value may have a percent sign, and only a time zone may have a slash. */
 static bool passes_check(const char *name, const char *value) {
   if (strcmp(name, "TZ") != 0) return !strpbrk(value, "/%");
   if (*value == ':') value++;

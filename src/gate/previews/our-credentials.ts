@@ -21,9 +21,8 @@ const decodedWords = (text: string): string =>
     .join('\n')
 
 /**
- * Returns a function that tells whether a text contains an API key or a credential of the call. `used`: the call's credentials. A
- * bearer token in `used` is ignored, unless it opened the preview or `isBearerOurs` is true. The ignored token is for the server in
- * the sandbox.
+ * Returns a function that tells whether a text contains an API key, or one of the call's credentials (`used`). A bearer token counts
+ * only if it opened the preview or `isBearerOurs` is true. Any other bearer token is for the server in the sandbox.
  */
 export const findOurs = (used: readonly Credential[], { openedBy, isBearerOurs }: Access): CarriesOurs => {
   const isOurs = ({ kind }: Credential) => kind !== 'bearer' || isBearerOurs || openedBy === 'bearer'

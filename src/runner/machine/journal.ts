@@ -17,7 +17,7 @@ export type Spec = {
   status: 'started' | 'stopped' | 'archived' | 'error'
   errorReason?: string
   cause?: Cause
-  /** The archive with the sandbox's disk. If it is set, a disk that is still on this host is removed. */
+  /** The archive that holds the sandbox's disk. If it is set, the runner removes the disk from this host. */
   archive?: Archive
   /** The newest save of the sandbox's disk. Absent if there is none or the disk may have changed since. */
   saved?: Archive

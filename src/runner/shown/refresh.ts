@@ -45,8 +45,8 @@ export class Refresher {
   }
 
   /**
-   * Adds a sandbox, or updates its limits. An update reads no counters, so that a resume is fast. An earlier runner has reported
-   * earlier kills and refused processes, so they are not reported again.
+   * Adds a sandbox, or updates the limits of a known one. Only an added sandbox has its counters read, because a resume is to be
+   * fast. What the counters then have is not reported: an earlier runner has reported it.
    */
   add(sandboxId: string, refreshed: Refreshed) {
     const known = this.#entries.get(sandboxId)

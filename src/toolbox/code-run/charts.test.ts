@@ -6,7 +6,7 @@ import { makeFakeMatplotlib } from './testing/fake-matplotlib.ts'
 
 const can = (code: string) => {
   try {
-    // Use the same PATH as the toolbox in the tests. With another PATH, this test could find another Python.
+    // The toolbox of these tests has this PATH too, so both find the same Python.
     execFileSync('python3', ['-c', code], { stdio: 'ignore', env: { PATH: '/usr/local/bin:/usr/bin:/bin' } })
     return true
   } catch {
