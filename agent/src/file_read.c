@@ -109,8 +109,8 @@ static void serve_list(struct fields *request) {
 /* ---- reading a file ---- */
 
 /*
- * The first bytes of the file that a peer reads. The agent reads CHUNK bytes before it uses the size from `fstat`. A file that ends
- * within these bytes needs no size. The size may be wrong: too large in /sys, or if another process shortens the file.
+ * Buffer for the beginning of a file that a peer reads. The size from `fstat` may be wrong: too large in /sys, or if another
+ * process shortens the file. So the agent first reads CHUNK bytes. If the file ends earlier, the agent ignores that size.
  */
 static uint8_t beginning[WITHOUT_SIZE_MAX + 1];
 

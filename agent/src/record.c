@@ -149,7 +149,8 @@ ssize_t record_take(struct record *record, enum origin origin, int pipe, size_t 
   uint8_t header[FRAME_HEADER];
   put_u32(header, (uint32_t)size)[0] = kinds[origin];
   /*
-   * The peer gets the pages of the pipe only for at least CHUNK bytes. For fewer bytes, whole pages take more memory than a copy.
+   * The follower gets the pipe's pages themselves if they hold at least CHUNK bytes. Less output is copied, because a copy takes
+   * less memory than whole pages.
    */
   bool is_double = size >= CHUNK;
   bool is_well = !is_double || pages_double(header, size);

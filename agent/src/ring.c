@@ -98,7 +98,8 @@ static void forget_before_start(struct ring *ring) {
 }
 
 /*
- * Extends the stored beginning, which is never overwritten, up to its maximum size. Does nothing once later output was overwritten.
+ * Extends the protected beginning of the output, up to its maximum size. Does nothing once the ring has overwritten the output
+ * right behind this beginning.
  */
 static void grow_head(struct ring *ring) {
   if (ring->start > ring->head_end || ring->head_end == ring->head) return;

@@ -293,7 +293,7 @@ _Noreturn static void pass_on(struct client *client) {
   }
 }
 
-/* Asks the agent whether the caller may use sudo, and exits. Prints a refusal; with the option -l also the permission. */
+/* Asks the agent whether the caller may use sudo, and exits. Prints a refusal. Prints a permission only with the option -l. */
 static void ask(struct client *client, const struct sudo_options *sudo) {
   uint8_t answer[2];
   send_request(client, sudo, SUDO_ASK);
