@@ -43,8 +43,8 @@ static const struct {
     {"/dev/random", 1, 8}, {"/dev/urandom", 1, 9}, {"/dev/tty", 5, 0},
 };
 
-// Gives the sandbox the host's devices, on hosts where no process may make devices. crun makes the sandbox's root user the owner of
-// standard input and output, which are /dev/null here. The read-only mount prevents this change of the host's file.
+// Gives the sandbox the host's devices, on hosts where no process may make devices. Here standard input and output are the host's
+// /dev/null. crun would make the sandbox's root user the owner of that file. The read-only mount prevents this.
 static void keep_devices_of_host(void) {
   if (umount2("/dev", MNT_DETACH) < 0) fail("/dev");
   if (mount("/dev/null", "/dev/null", NULL, MS_BIND, NULL) < 0) fail("/dev/null");

@@ -8,10 +8,10 @@
 // `length` counts the bytes after it. Input and output are files in memory, so nothing here waits for a reader. A child's output is
 // what it had written when it ended; a child that writes too much gets an error.
 //
-// `serve FILE`: FILE is the cgroup.procs of the runner's cgroup. A move of a process between cgroups takes milliseconds, but far
-// less just after another move. The flag `moves_process` says that the question's child will be moved. A helper process then makes
-// moves without effect for a short time (`keep_warm`). The flag `moves_soon` only makes the helper begin early: a question with
-// this flag starts no child and gets no answer.
+// `serve FILE`: FILE is the cgroup.procs of the runner's cgroup. A move of a process between cgroups takes milliseconds. Just after
+// another move, it takes far less. The runner sets the flag `moves_process` in a question whose child will be moved. For a short
+// time, a helper process then makes moves without effect, so that the child's move is fast (`keep_warm`). The flag `moves_soon`
+// only makes the helper begin early. A question with this flag starts no child and gets no answer.
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
