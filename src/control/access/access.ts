@@ -75,8 +75,8 @@ const isNamed = (row: SandboxRow | undefined, idOrName: string): row is SandboxR
   row !== undefined && row.state !== 'destroyed' && (row.id === idOrName || row.name === idOrName)
 
 /**
- * Returns the time for which the expiry of a signed URL is checked. Undefined means no check: an open connection may
- * last longer than its URL.
+ * Returns the moment at which a signed URL must be valid. Undefined: its expiry is not checked, because an open
+ * connection may outlive its URL.
  */
 const judgedAt = ({ clock }: RunningParts, { wasLetIn }: AccessQuestion) => (wasLetIn ? undefined : clock.now())
 

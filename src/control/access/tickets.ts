@@ -53,7 +53,7 @@ export class Tickets {
     const { sandboxId, organizationId, runnerAddress, gateId, allowed } = ticket
     const what = JSON.stringify([this.#signing.id, sandboxId, organizationId, runnerAddress, gateId, allowed])
     const given = this.#given.get(what)
-    // A ticket signed later than `now` shows that the clock was set back. That ticket would expire too late.
+    // After the clock was set back, a stored ticket can be from the future. It would expire too late, so it is not reused.
     if (given !== undefined && given.until - givenForMs <= now && now < given.until) return given.text
     const text = makeTicket({ ...ticket, expiresAt: now + ticketLastsMs }, this.#signing)
     this.#given.delete(what)

@@ -1,4 +1,4 @@
-// Changes the environment variables of a sandbox for a gate. They are stored only in the row of the sandbox.
+// On a gate's request, changes the environment variables of a sandbox. They are stored only in the sandbox's row.
 // They survive a stop, a move and a crash of any program. No program inside the sandbox can forge them.
 import Type from 'typebox'
 import { type ControlRoute, route } from '#src/control/auth/route.ts'

@@ -177,7 +177,7 @@ suite('GET {prefix}/socket.io/', () => {
   }) => {
     await using app = await startControl()
     using client = await signedIn(await app.listen(), keys.member)
-    // Every WebSocket now reports one unsent byte, like that of a client that does not read.
+    // From now on, every WebSocket reports one unsent byte, as if its client did not read.
     mock.getter(WebSocket.prototype, 'bufferedAmount', () => 1)
     client.socket.send('2')
     client.socket.send('41')

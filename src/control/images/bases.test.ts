@@ -1,5 +1,5 @@
 // Tests bases in the store. A runner that uploads a disk uploads its base too, and names the base in its report.
-// When no disk in the store needs the base and no runner has it, runners are told to delete it.
+// Control tells runners to delete a base from the store when no disk in the store needs it and no runner has a copy.
 import assert from 'node:assert/strict'
 import { suite, test } from 'node:test'
 import type { Assignment, ImageAssignment } from '#src/wire/runner-link.ts'
@@ -29,7 +29,7 @@ const until = async (what: string, holds: () => boolean | Promise<boolean>) => {
 const listOf = async (app: TestControl, token: string = keys.runner): Promise<ImageAssignment[]> =>
   (await app.with(token).get('/runners/images')).body.filter(({ image }: ImageAssignment) => image === base)
 
-/** Makes the sweep check the bases in the store, after more than the hour between two checks of a base. */
+/** Makes the sweep check the bases in the store. Advances the clock first: a base is checked at most once an hour. */
 const look = async (app: TestControl) => {
   app.clock.advance({ hours: 2 })
   await app.sweep()

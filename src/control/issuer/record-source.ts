@@ -6,7 +6,7 @@ import { siteGroups } from '../rate-limits/address-key.ts'
 
 const source = new AsyncLocalStorage<string>()
 
-/** Runs `work`, a call to our issuer. Each record that oidc-provider stores during the call gets the network of `address`. */
+/** Runs `work`: a call to our issuer from `address`. Each record that oidc-provider makes meanwhile names the caller's network. */
 export const beginFrom = <T>(address: string, work: () => T): T => source.run(networkOf(address, siteGroups), work)
 
 /** During a call to our issuer, returns the network of the caller. Otherwise undefined. */

@@ -13,15 +13,15 @@ const hour = 60 * 60
 
 /** Number of wrong passwords that are allowed. A right password is not counted. */
 export const allowed = {
-  /** Wrong tries of one known browser, per hour. In a known browser, somebody has signed in to an account before. */
+  /** Wrong passwords from one known browser, per hour. In a known browser, somebody has signed in to an account before. */
   browser: 50,
-  /** Wrong tries from one IPv4 address or IPv6 /64, per quarter of an hour. */
+  /** Wrong passwords from one IPv4 address or IPv6 /64, per quarter of an hour. */
   source: 20,
-  /** Wrong tries from one IPv6 /48, per quarter of an hour. A /48 has 65,536 /64s, each with a limit of its own (`source`). */
+  /** Wrong passwords from one IPv6 /48, per quarter of an hour. A /48 has 65,536 /64s, each with a limit of its own (`source`). */
   site: 100,
-  /** Wrong tries from one source with one name, per quarter of an hour. */
+  /** Wrong passwords for one name from one IPv4 address or IPv6 /64, per quarter of an hour. */
   sourceAndName: 10,
-  /** Wrong tries from one source with one name while the name is under attack (`attackedAfter`), per quarter of an hour. */
+  /** The limit that replaces `sourceAndName` while the name is under attack (`attackedAfter`). */
   sourceAndAttackedName: 3,
   /** Wrong passwords in an hour after which a name is under attack. Known browsers within their limit do not count. */
   attackedAfter: 50,

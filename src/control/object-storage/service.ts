@@ -12,7 +12,8 @@ export const ContextsInUseShape = Type.Object({
 
 /**
  * Lists hashes of uploaded files from which images are built. Runners remove uploaded files that are not listed. For an
- * organization's own region, lists only that organization's files. There, runners remove no files of other organizations.
+ * organization's own region, lists only that organization's files. Runners of that region then remove only files of
+ * that organization.
  */
 export const listContexts = async (
   { database: { sql } }: Pick<RunningParts, 'database'>,

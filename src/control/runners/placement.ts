@@ -13,8 +13,8 @@ export type Overcommit = { cpu: number; memory: number; disk: number }
 type Load = { cpu: number; memory_gib: number; disk_gib: number }
 
 /**
- * Whether unclaimed warm sandboxes count as load. `warm`: they count, because a new warm sandbox must not evict them. Undefined:
- * they do not count, because any other new sandbox may evict them.
+ * Whether unclaimed warm sandboxes count as load. `warm`: the new sandbox is warm. It must not evict other warm sandboxes, so they
+ * count. Undefined: any other new sandbox may evict warm sandboxes, so they do not count.
  */
 type CountsWarm = 'warm' | undefined
 
