@@ -125,7 +125,7 @@ export const prepare = async (
     const http = await a()
     return { ours, floors: [http, http, await b('true'), await floors.row(rounds)] }
   }
-  /** Time in ms, not measured, in which the server makes a network ready for the next sandbox. */
+  /** Pause in ms before a measurement. Meanwhile the server makes a network ready for the next sandbox. */
   const restMs = 300
 
   const figures: Figure[] = [

@@ -1,8 +1,8 @@
 // Errors with a message for the user and an exit code of the program.
 
 /**
- * Exit codes for this program's own errors, by sysexits.h and in client/README.md. A failed command in a sandbox gives its own
- * code.
+ * Exit codes for this program's own errors, from sysexits.h. client/README.md explains them. If a command in a sandbox fails, this
+ * program exits with the command's code.
  */
 export const exitCodes = {
   /** The command line is wrong. */

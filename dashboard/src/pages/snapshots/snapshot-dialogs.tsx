@@ -11,8 +11,8 @@ import type { Snapshot } from './search.ts'
 export type SnapshotAction = 'sandbox' | 'activate' | 'deactivate' | 'delete'
 
 /**
- * Actions on snapshots for a page. `begin` activates immediately, and opens a dialog for any other action. The page must draw
- * `dialogs`.
+ * Actions on snapshots for a page. The function `begin` activates a snapshot without a dialog. For any other action, it opens a
+ * dialog. The page must draw `dialogs`.
  */
 export const useSnapshotActions = (onDeleted: () => void = () => {}) => {
   const queries = useQueryClient()

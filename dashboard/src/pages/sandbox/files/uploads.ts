@@ -1,4 +1,4 @@
-// The uploads to one sandbox. They continue while the reader looks at other pages. The browser reads each file while it sends it.
+// The uploads to one sandbox. They continue while the user looks at other pages. The browser reads each file while sending it.
 import type { ToolboxOwner } from '../../../api/toolbox-client.ts'
 import type { Dropped } from './dropped-files.ts'
 import { join } from './paths.ts'
