@@ -47,7 +47,7 @@ export type TestControl = AsyncDisposable & {
   /** URL of the database, for tests that need their own connection. */
   url: string
   clock: TestClock
-  /** Makes calls with the API key of a person in people.ts. Their paths begin after `/api`. */
+  /** Makes calls with the API key of a person in people.ts. The paths of the calls begin after `/api`. */
   as: (who: Who) => Client
   /** Makes calls as a person of people.ts who is signed in with a token. With `null`, the calls name no organization. */
   asUser: (who: Person, organizationId?: string | null) => Client

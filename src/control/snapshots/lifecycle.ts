@@ -138,8 +138,8 @@ export const snapshotStateRows: Record<SnapshotState, StateRow> = {
   pulling: { isInMaking: true, keepsImage: true },
   snapshotting: { isInMaking: true, keepsImage: true },
   active: { isInMaking: false, keepsImage: true },
-  // Runners may remove an image that came from a registry or a file. Condition: no other snapshot with this image is active
-  // (`change.ts`).
+  // Runners may remove an inactive snapshot's image if it came from a registry or a file. They keep the image while another
+  // snapshot with the image is active (`change.ts`).
   inactive: { isInMaking: false, keepsImage: true },
   error: { isInMaking: false, keepsImage: false },
   build_failed: { isInMaking: false, keepsImage: false },

@@ -1,4 +1,4 @@
-// Changes snapshots when a runner has listed its images, or is out of service for good.
+// Updates the states of snapshots after a runner has listed its images, or is out of service for good.
 import type { Database, Sql, Transaction } from '#src/control/storage/database.ts'
 import { moveSnapshots } from './write.ts'
 

@@ -1,7 +1,7 @@
 // A pool that is replaced after it lost a connection. In the driver (postgres 3.4.9), a connection that was lost during a
 // write connects again, but never writes again: `closed()` in connection.js does not clear the write timer. Its queries
 // would wait forever. So new queries go to a new pool, and running queries may finish within `drainSeconds`.
-/** The only method of the driver's pool that this file calls itself. Callers use the other methods. */
+/** This file calls only the method `end` of the driver's pool. Its callers use the other methods. */
 type Pool = { end: (options: { timeout: number }) => Promise<void> } & object
 
 type Replaceable<P> = { sql: P; close: (seconds: number) => Promise<void> }

@@ -29,8 +29,8 @@ const isNews = ({ saidAt, email, emailVerified, name }: Claims, known: Identity)
   (name !== known.name || (email !== undefined && (email !== known.email || emailVerified !== known.emailVerified)))
 
 /**
- * Takes the person's verified address away from another user. A user loses the address only if nothing but single sign-on has
- * verified it.
+ * Takes the person's verified address away from another user. The other user keeps the address unless single sign-on verified it
+ * for that user.
  */
 const claimAddress = async (sql: Transaction, { email, emailVerified }: Claims, ownerId: string | undefined) => {
   if (email !== undefined && emailVerified) await freeAddress(sql, email, ownerId)

@@ -33,7 +33,10 @@ export class WarmDemand {
     else this.#counts.set(name, { ...key, count: 1 })
   }
 
-  /** Lets demand decay, and adds the creates since the last sweep. Makes and deletes pools that no organization asked for. */
+  /**
+   * Updates the demand for the pools without an organization: old demand decays, and new creates count. Makes and deletes these
+   * pools.
+   */
   async write({ database, clock, options }: RunningParts): Promise<void> {
     const now = clock.now()
     const { sql } = database

@@ -183,8 +183,8 @@ const costOf = async (sql: Sql, question: Piece): Promise<number> => {
 const costOfLook = 0.07
 
 /**
- * The function `pick` estimates how many sandboxes it must read to fill the page. Up to this number, `pick` reads before it calls
- * `costOf`, because the call would take as long as the reading.
+ * The function `pick` estimates how many sandboxes it must read. If the estimate is at most this constant, `pick` reads
+ * immediately. It does not call the function `costOf` first, because the call would take as long.
  */
 const hopefulLook = 6000
 

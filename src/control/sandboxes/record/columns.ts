@@ -66,9 +66,9 @@ const column =
   <const D extends Described>(described: D): D & Typed<T> =>
     described
 
-/** A column whose value a create gives, and a fork copies from its parent. */
+/** A column that a create writes. A fork copies the value from its parent. */
 const copied = { begins: 'given', fork: 'copied', gone: 'stays' } as const
-/** A column whose value a create gives. A fork gets a value of its own. */
+/** A column that a create writes. A fork gets its own value, not its parent's. */
 const own = { begins: 'given', fork: 'own', gone: 'stays' } as const
 /** A column that has the database's default in a new row. Later changes of the sandbox write it. */
 const later = { begins: 'default', fork: 'own', gone: 'stays' } as const

@@ -34,8 +34,8 @@ export const countArchiving = async (sql: Sql, runnerId: string): Promise<number
 }
 
 /**
- * Lists some sandboxes that control must start again because they ran on an emptied runner. Those that could not be
- * archived are `stopped`.
+ * Lists some sandboxes that ran when their runner was emptied. Control must start them again. Each is `archived`, or `stopped` if
+ * it could not be archived.
  */
 export const listEmptying = (sql: Sql, now: Date): Promise<SandboxRow[]> => {
   const before = new Date(now.getTime() - againAfterSeconds * 1000)

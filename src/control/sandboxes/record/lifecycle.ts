@@ -335,7 +335,7 @@ export const afterReport = (
   return (to === 'started' || to === 'paused') && to !== desired ? undefined : to
 }
 
-/** Returns the state after a refusal, or `undefined` if the runner cannot refuse a move through this state. */
+/** Returns the state after a runner has refused a verb. Undefined if no refusal leads from `state` to `reported`. */
 export const afterRefusal = (state: SandboxState, reported: Report['state']): SandboxState | undefined =>
   refusals[state]?.includes(reported) ? reported : undefined
 

@@ -75,7 +75,10 @@ const buildInfoOf = ({ build, image, created_at, updated_at }: SandboxRow): Sand
         snapshotRef: image,
       }
 
-/** Functions for columns whose shown value differs from the stored value. Null or undefined: the reply has no such field. */
+/**
+ * Functions for columns whose shown value differs from the stored value. If a function returns null or undefined, the reply lacks
+ * the field.
+ */
 const listedAs = {
   // The user of an image may include a group (`user:group`). Only the user is shown.
   os_user: (row) => row.os_user.replace(/:.*$/s, ''),
@@ -127,7 +130,7 @@ const show = <Row>(fields: readonly Field<Row>[], row: Row): Record<string, unkn
   return shown
 }
 
-/** Returns the URL of the toolbox: on the gate of the sandbox's host if its address is public, otherwise on any gate. */
+/** Returns the toolbox URL on the gate of the sandbox's host. If this gate has no public URL, uses the URL of any gate. */
 const toolboxUrlOf = ({ runner_gate_url }: ListedRow, proxyUrl: string) => `${runner_gate_url ?? proxyUrl}/toolbox`
 
 /** Returns an item of a listing, without the fields that only single records have. */

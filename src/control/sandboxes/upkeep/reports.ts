@@ -68,8 +68,8 @@ const columnsOf = (row: SandboxRow, to: SandboxRow['state'], report: GivenReport
       return {
         ...onRunner,
         stopped_at: movedAt(row, row.state === 'archiving' ? (row.stopped_at ?? now) : now),
-        // A cause shows that the sandbox has run. Without `first_started_at`, the runner would make a new disk if the old one is
-        // missing.
+        // A cause proves that the sandbox has run, so `first_started_at` must be set. Otherwise, the runner would make a new disk
+        // if the old disk is missing.
         first_started_at: row.first_started_at ?? (report.cause === undefined ? null : now),
       }
     case 'archived':
@@ -142,7 +142,8 @@ const changeAfter = (row: SandboxRow, report: GivenReport, now: Date): StateChan
   if (report.refused !== undefined && row.state === 'creating') {
     return changeFor(row, 'error', { ...report, state: 'error', errorReason: report.refused }, now)
   }
-  // The runner may refuse a resize even after the time limit. The sandbox is then in `error`, or is recovering from this error.
+  // The runner may refuse a resize after control's time limit has passed. By then, the sandbox is in `error` because of the time
+  // limit, or is being recovered.
   const isOfResize = row.resize_from !== null && report.state === row.desired_state
   const state = isOfResize ? 'resizing' : row.state
   const refusedTo = report.refused === undefined ? undefined : afterRefusal(state, report.state)
