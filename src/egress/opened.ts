@@ -1,4 +1,5 @@
-// A connection that the proxy for secrets decrypts: one TLS connection to the program, and one to its server.
+// A connection that the proxy for secrets decrypts. One TLS connection leads to the program in the sandbox, another one to the real
+// server.
 import type { TLSSocket } from 'node:tls'
 import type { KnownSecret } from '#src/wire/secrets.ts'
 

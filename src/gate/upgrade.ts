@@ -43,7 +43,8 @@ export const join = (one: Duplex, other: Duplex) => {
     end.on('error', () => {}).once('end', onEnd)
     end.once('close', () => {
       opposite.end()
-      // Read and drop what the opposite side still sends. With unread bytes, it would see a reset instead of the end.
+      // Read and drop what the opposite side still sends. If these bytes stayed unread, that side would see a reset instead of the
+      // end.
       opposite.resume()
       onEnd()
     })

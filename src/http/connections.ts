@@ -198,7 +198,8 @@ export class Connections {
     const own = this.#shares.get(owner)
     // The owner with the most connections loses one if the new call's owner has at least two fewer.
     if (sizeOf(largest) > sizeOf(own) + 1) return first(largest.visiting) ?? first(largest.known)
-    // Otherwise, a call with a credential replaces a connection of its owner that has no credential.
+    // If all owners have about equally many connections, a call with a credential closes one of its owner's connections without a
+    // credential.
     return isKnown && own !== undefined ? first(own.visiting) : undefined
   }
 
@@ -235,8 +236,8 @@ export class Connections {
   }
 
   #listsOf({ isAdmitted, isKnown, unknown }: Connection): Set<Connection>[] {
-    // A connection with an accepted credential and an admitted call is in none of these sets. So a new connection never closes it,
-    // but a new call may (`#longestOfLargest`).
+    // These sets contain the connections that a new connection may close. A connection with an accepted credential and an admitted
+    // call is in no set. Only a new call may close it (method `#longestOfLargest`).
     if (isKnown) return isAdmitted ? [] : [this.#known]
     return isAdmitted ? [this.#visiting, unknown.visiting] : [this.#unknown, unknown.idle]
   }

@@ -43,8 +43,8 @@ export class Forward {
     channel.once('end', () => {
       if (socket.readyState === socket.OPEN) socket.send('eof')
     })
-    // When the client closes the channel, `ssh2` ends `stderr` immediately. Other bytes may still wait to be sent. In this
-    // channel, the gateway does not use `stderr`, so the end of `stderr` means that the client has closed the channel.
+    // The gateway does not use `stderr` here, so `stderr` ends only if the client closes the channel. The library `ssh2` then ends
+    // `stderr` immediately, even if bytes of the channel still wait to be sent.
     channel.stderr.once('finish', () => this.leave())
   }
 

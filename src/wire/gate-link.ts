@@ -18,7 +18,7 @@ export type SandboxHere = {
   status: 'started' | 'paused' | 'stopped' | 'archived' | 'error'
   /** The socket on which the sandbox's agent listens. */
   socketPath: string
-  /** Settings from the sandbox's image. Absent if the image was not pulled, so that it has no settings. */
+  /** Settings from the sandbox's image, if the runner knows them. Present only for started and paused sandboxes. */
   config?: { env: Record<string, string>; workdir: string }
 }
 

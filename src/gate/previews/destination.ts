@@ -55,7 +55,7 @@ const namesOf = (address: PreviewAddress, { sandboxId, openedBy, hostInside }: A
   const isToken = openedBy === 'signed-preview'
   const hide = (text: string) => (isToken ? text.replaceAll(new RegExp(sandbox, 'gi'), sandboxId) : text)
   const shown = hide(host)
-  // The token in the path prefix may be percent-encoded. Then `hide` would not replace the token, so the prefix is made anew.
+  // Make the prefix anew, without the function `hide`. If the token in the prefix is percent-encoded, `hide` would not find it.
   const shownPrefix = prefix !== '' && isToken ? `/preview/${sandboxId}/${port}` : prefix
   return { host: shown, prefix: shownPrefix, called: hostInside === 'localhost' ? `localhost:${port}` : shown, hide }
 }

@@ -40,8 +40,8 @@ type Content = {
 }
 
 /**
- * Returns the content security policy: the page can only send its own form and repeat the request, and no page can
- * overlay it.
+ * Returns the content security policy. The page can only send its form and, with `looksAgain`, request itself again. Without
+ * `mayBeFramed`, no page can show it in a frame.
  */
 const policyOf = ({ looksAgain = false, mayBeFramed = false }: Content) =>
   [
