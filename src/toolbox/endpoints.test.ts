@@ -32,7 +32,7 @@ suite('every endpoint of the toolbox', () => {
     await box?.[Symbol.asyncDispose]()
   })
 
-  /** Returns a route's path for the sandbox `of`, with `name` in place of each parameter. Nothing has the default name. */
+  /** Returns a route's path for the sandbox with the id `of`. `name` replaces each parameter. By default, nothing has this name. */
   const pathOf = ({ path }: Route, of: string, name = 'no-such') => `/toolbox/${of}${path.replaceAll(/:\w+/g, name)}`
 
   const ask = async ({ method }: Route, path: string, body?: string): Promise<Reply> => {

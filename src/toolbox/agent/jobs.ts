@@ -14,7 +14,9 @@ export type JobSpec = Pick<CommandSpec, 'argv' | 'env' | 'cwd' | 'user'> & {
   terminal?: { cols: number; rows: number }
   /** Leaves the job's input open for calls of `input`. Default: the input is empty. A terminal's input is always open. */
   keepInput?: boolean
-  /** If the job cannot start: true lists it as ended, with exit code 127 and the reason on `stderr`. False rejects `spawn`. */
+  /**
+   * If true, a job that cannot start is listed as ended, with exit code 127 and the reason on `stderr`. If false, `spawn` rejects.
+   */
   keepFailed?: boolean
   /** Whether one sixteenth of `ringBytes` is reserved for the first bytes of the output. */
   keepBeginning?: boolean

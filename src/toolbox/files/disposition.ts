@@ -14,7 +14,9 @@ const extended = (text: string): string =>
 const filenames = (filename: string, simple: string): string =>
   plain.test(filename) ? `filename=${quoted(filename)}` : `filename=${quoted(simple)}; filename*=${extended(filename)}`
 
-/** Returns the header of an HTTP answer. `filename` has only ASCII there, because clients disagree about other characters. */
+/**
+ * Returns the header `Content-Disposition` of an answer. Its `filename` is ASCII, because clients disagree about other characters.
+ */
 export const attachment = (filename: string): string =>
   `attachment; ${filenames(filename, filename.replace(/[^\x20-\x7e]/g, '_'))}`
 

@@ -84,7 +84,8 @@ class Client {
   }
 
   /**
-   * Passes the client's input to the terminal once the shell runs. Earlier, the terminal would echo it like output of the shell.
+   * Passes the client's input to the terminal after the shell has started. Before the start, the terminal would echo the input like
+   * output of the shell.
    */
   #takeInput(typing: Typing): void {
     this.#hasStarted = true

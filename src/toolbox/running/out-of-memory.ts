@@ -34,7 +34,7 @@ export const watchMemory = (sandbox: Sandbox) => {
     const until = Date.now()
     if (exitCode === 0 && until - from < fastMs) return undefined
     const { spans } = await killsOf(sandbox)
-    // Look for kills until now: the runner may record a kill a moment after it happened.
+    // Include kills after the command's end, because the runner may record a kill a moment late.
     return wasBetween(spans, from, Date.now()) ? shortageOf(sandbox) : undefined
   }
 }

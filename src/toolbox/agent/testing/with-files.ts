@@ -16,7 +16,7 @@ export const all = async (entries: AsyncIterable<Entry>): Promise<Map<string, En
   return byPath
 }
 
-/** Starts an agent, and makes a directory with every kind of file. `files`: calls with the rights of the test's user. */
+/** Starts an agent, and makes a directory with every kind of file. The returned `files` calls the agent as the test's user. */
 export const startWithFiles = async () => {
   const native = await NativeAgent.start()
   const at = (...names: string[]): string => join(native.directory, 'files', ...names)
