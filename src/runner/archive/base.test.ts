@@ -245,8 +245,8 @@ suite('base images that move between hosts through the store', { skip: needsRoot
     assert.deepEqual([pulled.digest, pulled.tree, pulled.content], [digest, undefined, undefined])
     const built = await identityOf(eleven, 'built')
     assert.deepEqual([built.tree, built.content === undefined], [stored.tree, false])
-    // The host `eleven` has the files of both images, so `bring` fetches nothing from the object store. The images keep the
-    // identities that were passed to `bring`.
+    // The host `eleven` has the files of both images, so `bring` fetches nothing from the object store. The images that `bring`
+    // returns have the identities that it got.
     gets = []
     const [below, other] = [await bring(eleven, pulled), await bring(eleven, built)]
     assert.deepEqual([gets, eleven.rootfsOf(below)], [[], eleven.rootfsOf('pulled')])

@@ -32,7 +32,10 @@ type PackParts = Owner & {
   base?: BaseIdentity | undefined
   /** Hash that the tar stream must have. Otherwise packing fails and no archive is made. */
   expected?: string
-  /** Maximum number of chunks that are compressed and stored at the same time. Default: 3. Each takes the memory of two copies. */
+  /**
+   * Maximum number of chunks that are compressed and stored at the same time. Default: 3. Each chunk takes twice its size in
+   * memory.
+   */
   chunksAtOnce?: number
   /** Chunks that earlier archives have stored and verified. They are neither stored again nor read back. */
   kept?: KeptChunks

@@ -228,8 +228,8 @@ export class AllImages {
     const brought = this.#brought
     const largeIds = idsNamedIn(dockerfile)
     const onLine = (line: string) => onText(`${line}\n`)
-    // Each line's cache key contains the definition's large user ids. A line's result depends on them, because the build's
-    // sandboxes have only these large ids and those of the base image.
+    // Each line's cache key contains the large user ids (oci/ids.ts) that the Dockerfile names. The build's sandboxes have only
+    // these large ids and the base image's, so they may change a line's result.
     const withIds = ({ container, files }: { container: ContainerConfig; files: string }) => ({
       container,
       files: [files, ...largeIds].join(' '),

@@ -123,7 +123,7 @@ export class Survey {
       throw failedAt(`Line ${stage.line}: FROM ${from === 'scratch' ? from : from.image}`, error)
     })
     const { steps, config } = stage.on(container)
-    // `files` identifies only the base image of a snapshot, but a snapshot has more files.
+    // The key contains the snapshot's name, because `files` identifies only the snapshot's base image.
     const name = source.kind === 'image' ? source.image : image
     const firstKey = keyOfBase(source.kind === 'image' ? `snapshot ${name} ${files}` : files)
     return { ...none, stage, steps, config, from: name, base: { image, files }, firstKey, keptKey: undefined }
@@ -134,8 +134,8 @@ export class Survey {
     let { firstKey: key, keptKey } = looked
     for (const step of steps) {
       let fetched: string[] | undefined
-      // The cache key of this line depends on a download. The download is useful only if some line is cached after the disk
-      // `keptKey`.
+      // The cache key of this line depends on a download. Download only if the cache has a line that comes directly after the line
+      // with the key `keptKey`.
       if (mayChange(step) && lines.hasAfter(organizationId, keptKey)) fetched = await this.#fetchDigests(step)
       key = await this.#keyAfter(key, step, fetched)
       keys.push(key)

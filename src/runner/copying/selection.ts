@@ -72,9 +72,12 @@ export class WantedFiles {
 export type Selection = {
   /** Directories and links to create. Directories come first, each before the directories in it. */
   made: readonly CreatedEntry[]
-  /** The files in directories that a source matches. Without `unpacks`, also the files that a source matches directly. */
+  /** The files inside the directories that a source matches. If `unpacks` is false, the files that a source itself matches, too. */
   files: WantedFiles
-  /** With `unpacks`: the files that a source matches directly. Archives among them are unpacked. `files` may have them too. */
+  /**
+   * If `unpacks` is true: the files that a source itself matches. Archives among them are unpacked. A file may be in `files` too,
+   * because of its directory.
+   */
   unpacked: WantedFiles
   fileCount: number
   bytes: number

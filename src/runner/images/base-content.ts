@@ -40,7 +40,7 @@ export const writeContent = async ({ directory, tree }: BasePlace, content: Base
   await rename(`${path}.new`, path)
 }
 
-/** Reads hash and random number from `content.json`. Undefined if this tree's files have not been hashed. */
+/** Reads the hash of this tree's files and the salt from `content.json`. Undefined if the files have not been hashed. */
 export const readContentIn = ({ directory, tree }: BasePlace): BaseContent | undefined => {
   try {
     const stored = JSON.parse(readFileSync(join(directory, contentName), 'utf8')) as { tree?: unknown }

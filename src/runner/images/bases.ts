@@ -1,4 +1,4 @@
-// Identifies the base images on this host, and finds or fetches those of disks from other hosts (docs/adr/0046).
+// Identifies the base images on this host. Finds or fetches the base images that disks from other hosts need (docs/adr/0046).
 import { randomBytes } from 'node:crypto'
 import { join } from 'node:path'
 import { FairQueue } from '#src/kit/queue.ts'

@@ -18,7 +18,9 @@ type BuildParts = {
   recipe: Recipe
   /** Path of the compressed file to write. */
   target: string
-  /** Empty directory into which the build unpacks the image's files. So the caller need not unpack the file `target`. */
+  /**
+   * Empty directory. The build leaves the image's unpacked files there, so the caller need not unpack the compressed file `target`.
+   */
   root: string
   /** Directory for temporary files. The build empties it at the start and removes it at the end. */
   workDir: string

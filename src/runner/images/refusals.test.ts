@@ -168,7 +168,7 @@ suite('image pulls that are refused', { skip: cannotRun }, () => {
     const [first, second, third] = sources as [ImageSource, ImageSource, ImageSource]
     const ours = { organizationId: 'ours' }
     await bring(library, 'one', first, ours)
-    // Files that two images of one organization share count once towards its share of the disk.
+    // The images `one` and `one-again` have the same files. These count only once for the organization's quota.
     await bring(library, 'one-again', first, ours)
     await assert.rejects(bring(library, 'two', second, ours), (error: unknown) => {
       assert.ok(error instanceof ImageFailed)

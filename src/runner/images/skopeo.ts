@@ -224,8 +224,8 @@ export class Skopeo {
       largestFileBytes,
       timeoutMs,
       tookTooLong: (stderr) => {
-        // If a registry answers 429, skopeo waits and retries by itself. If skopeo has printed that, these waits caused the
-        // timeout.
+        // If a registry answers 429, skopeo prints a message, waits and retries by itself. If `stderr` has the message, these waits
+        // caused the timeout.
         if (saysToWait.test(stderr)) return mustWait(reference?.registry ?? '')
         if (mayNotTell) return unreached()
         return new ImageFailed('took-too-long', `The image was not there within ${Math.round(timeoutMs / 1000)} s.`)

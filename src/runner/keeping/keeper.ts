@@ -194,8 +194,8 @@ export class Keeper implements Disposable {
     }
     const { status, cause, refused, archive } = held
     const isThisGeneration = held.assignment.generation === generation
-    // If control believes that the sandbox runs, the assignment is no request to start it. But if a warm sandbox has ended, a newer
-    // assignment starts it again, because nobody has used it.
+    // If control believes that the sandbox runs, the assignment is no request for a start. Exception: a newer assignment, such as a
+    // claim, starts a warm sandbox that has ended, because nobody has used it.
     const isChanged = assignment.isRunning && !held.assignment.isWarm
     // True if the sandbox reached `target` before its end. Otherwise the assignment is a request to start the sandbox anew.
     const wasReached = isThisGeneration || known === target || isChanged

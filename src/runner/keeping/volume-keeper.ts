@@ -61,7 +61,7 @@ export class VolumeKeeper implements Disposable {
     }
   }
 
-  /** Stops starting removals. If a removal does not complete, control requests it from the next runner. */
+  /** Starts no further removals. Control requests each unfinished removal again from this host's next runner. */
   [Symbol.dispose]() {
     for (const waiting of Object.values(this.#waiting)) waiting.length = 0
   }

@@ -14,12 +14,11 @@ export type KernelMemory = {
 }
 
 /**
- * Parses `/proc/meminfo` (proc(5)). `unreclaimable` is the total memory without free memory, caches, and pages of processes and
- * files. A sum of lines would be too small, because some kernel memory is in no line. Examples are socket buffers and tables of
- * poll(2).
+ * Parses `/proc/meminfo` (proc(5)). `unreclaimable` is the total memory minus free memory, caches, and pages of processes and
+ * files. The function subtracts, because no line counts some kernel memory: for example, socket buffers and tables of poll(2).
  *
- * `unreclaimable` does not include compressed swap, which has its own limit. It does not include memory that the hypervisor has
- * taken back. `atHandBytes`: free pages that each processor keeps for itself. The line `MemFree` does not contain them.
+ * The function also subtracts compressed swap, which has its own limit, and memory that the hypervisor has taken back.
+ * `atHandBytes`: free pages that each processor keeps for itself. The line `MemFree` does not contain these pages.
  */
 export const parseKernelMemory = (
   meminfo: string,

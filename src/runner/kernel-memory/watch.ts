@@ -62,8 +62,8 @@ export class KernelMemoryWatch {
   readonly #ledger = new Ledger()
   readonly #stop: () => void
   /**
-   * Bytes of uncharged memory from which its growth is measured: the lowest value since the last search (`#find`) that found no
-   * sandbox.
+   * The lowest number of bytes of uncharged memory since the last search (`#find`) that found no sandbox. Growth is measured from
+   * this number.
    */
   #base = Number.POSITIVE_INFINITY
   #baseAt = performance.now()

@@ -225,7 +225,7 @@ export const rulesetText = ({ instance, range, resolvers, opened }: RulesetParts
     .replaceAll('$T', table)
 }
 
-/** Returns the nft text that sets the networks of the host that are closed to sandboxes. */
+/** Returns the text for nft that fills the set `of_host`: networks of the host that sandboxes may not reach. */
 export const ofHostText = (instance: string, ofHost: readonly string[]): string =>
   setOf('of_host', 'ipv4_addr', ofHost).join('\n').replaceAll('$T', tableOf(instance))
 

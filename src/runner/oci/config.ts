@@ -85,7 +85,7 @@ const ownEtcFiles = [
  */
 export const terminals = 256
 
-/** Path of the agent's program in the sandbox. No file on the sandbox's disk can hide it in /dev. */
+/** Path of the agent's program in the sandbox. It is in /dev because no file on the sandbox's disk can cover it there. */
 export const agentPathInside = '/dev/.alcove/agent'
 const sudoSocketInside = '/dev/.alcove/sudo'
 

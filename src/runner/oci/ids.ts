@@ -1,6 +1,6 @@
-// The user ids of sandboxes on the host; group ids are treated alike. On disks and in images, a file's owner is the id in the
+// The user ids of sandboxes on the host. Group ids are treated alike. On disks and in images, a file's owner is the id in the
 // sandbox plus `uidBase`, so disks can be copied between sandboxes. A running sandbox has host ids of its own. Its idmapped mounts
-// show these ids instead of those on the disk.
+// show each file with the sandbox's host id instead of the id on the disk.
 
 import { diskIds, moreRunningIds, runningIds } from '#src/kit/sandbox-ids.ts'
 
@@ -15,8 +15,8 @@ export const mostIds = 2 ** 32 - 1 - uidBase
 export type IdRange = { inside: number; outside: number; count: number }
 
 /**
- * User ids of an image from `commonIds` on are called large. Each sandbox has this many host ids for large ids, at the end of its
- * second range (`ownIds`).
+ * User ids of an image from `commonIds` on are called large. For large ids, each sandbox has this many host ids. They are the last
+ * ids of its second range of host ids (`ownIds`).
  */
 const largeCount = 4096
 /** Every sandbox has all user ids below this number. */

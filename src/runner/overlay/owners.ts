@@ -4,8 +4,8 @@ import { LaunchFailed, runSteps, type Step, step } from '../launch.ts'
 import { groupLargeIds, type IdRange, mapToOwn, ownIds, sharedIds } from '../oci/ids.ts'
 
 /**
- * Returns steps that mount each directory `from` at `to`. At `to`, the files belong to the sandbox's own host ids: `ids`. If `ids`
- * is `sharedIds`, the owners stay as on the disk.
+ * Returns steps that mount each directory `from` at `to`. At `to`, the files belong to the host ids in `ids`. Exception: with
+ * `sharedIds`, the files keep the owners that they have on the disk.
  */
 export const stepsToShow = (
   ids: readonly IdRange[],

@@ -48,7 +48,8 @@ export interface StoragePool {
   /** A step that records the base image of a disk if it is not recorded (see `baseOf`). */
   stepToSayBase(sandboxId: string, base: string): Step
   /**
-   * Steps that make an empty disk, into which an archive is then unpacked. They add `etc` last: without it, `exists` returns false.
+   * Steps that make an empty disk, into which an archive is then unpacked. They make the directory `etc` last. Until then, the
+   * method `exists` returns false.
    */
   stepsToMakeEmpty(sandboxId: string, diskGiB: number): Step[]
   /** Copies a disk or template, without the files that identify the sandbox. On btrfs this takes almost no time. */

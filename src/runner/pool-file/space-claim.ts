@@ -13,8 +13,8 @@ const unit = 64 * MiB
 const lookEveryMs = 2_000
 const standardKeepFreeBytes = 2 * 1024 * MiB
 /**
- * The ballast leaves at most this many bytes of the pool free, for metadata of btrfs. On the host, metadata may take more bytes
- * than in the pool. So the ballast leaves at most half as many bytes of the pool free as the host has free.
+ * The ballast leaves at most this many bytes of the pool free, for metadata of btrfs. Another maximum is half of the host's free
+ * bytes, because metadata may take more bytes on the host than in the pool.
  */
 const mostSpareBytes = 1024 * MiB
 

@@ -1,4 +1,5 @@
-// Removes a sandbox from this host. If the runner is killed after `disown`, the next runner removes the files that are left.
+// Removes a sandbox from this host. The method `disown` marks the sandbox as removed. If the runner is killed later, the next
+// runner removes the files.
 
 import { settlesWithin } from '#src/kit/settles-within.ts'
 import { removeArchives } from '#src/runner/archive/remove.ts'

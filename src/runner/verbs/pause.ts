@@ -1,8 +1,8 @@
 // Freezes all processes of a sandbox and keeps them in memory.
 //
-// `run.json` records that a sandbox is paused. Without this record, a frozen sandbox is not paused: a killed runner had frozen it
-// for a moment. The next runner thaws the sandbox. A recorded pause without the freeze has no effect. So the runner may freeze and
-// record in any order.
+// A sandbox is paused only if it is frozen and `run.json` records the pause. A freeze without a record lasts only for a moment. If
+// the runner is killed meanwhile, the next runner thaws the sandbox. A record without a freeze has no effect. So the runner may
+// freeze and record in any order.
 import { cgroupOf, type Machine } from '#src/runner/machine/machine.ts'
 import type { Running } from '#src/runner/machine/running.ts'
 import { allSettledOrThrow } from './start.ts'

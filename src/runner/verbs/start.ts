@@ -58,8 +58,8 @@ export const startSandbox = async (machine: Machine, assignment: Assignment, fro
   const isNew = assignment.isNew ?? (await journal.read(sandboxId))?.run?.pid === undefined
   await machine.volumes.prepare(assignment.volumes)
   const preparing = span('disk', {}, () => prepareDisk(machine, assignment, isNew, from))
-  // Wait for an existing disk. If the disk is lost, the start must fail before `makeBundle` writes the file `run.json`. The file
-  // has no pid yet, so the next start would take the sandbox for new.
+  // Wait for an existing disk. If the disk is lost, the start must fail before `makeBundle` writes the file `run.json`. That file
+  // has no pid yet, so the next start would make a new disk.
   // Wait for a restore too. It may take minutes, and the sandbox needs no network meanwhile.
   if (!isNew || from.archive?.sha256 !== undefined) await preparing
   const acquiring = span('network', {}, () => network.acquire())

@@ -100,7 +100,7 @@ type ImageParts = {
   architecture?: string
   os?: string
   layerKind?: string
-  /** Diff ids for the configuration, if they have to differ from the digests of the layers. */
+  /** Digests of the unpacked layers that the configuration states (`diff_ids`). Default: the real digests. */
   diffIds?: readonly string[]
   /** Compresses a layer in another way than plain gzip or zstd. */
   pack?: (layer: Buffer) => Buffer
