@@ -14,7 +14,7 @@ type Item = { place: string; text: string; code: readonly string[] }
 const sources = globSync(
   ['{bin,src,client/src,dashboard/src,scripts,bench,test}/**/*.{ts,tsx}', '{agent,native}/**/*.{c,h}'],
   {
-    exclude: ['**/build/**'],
+    exclude: ['**/build/**', '**/*.d.ts'],
   },
 ).sort()
 
