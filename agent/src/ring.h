@@ -32,14 +32,11 @@ struct ring {
   uint32_t run_count, run_room;
 };
 
-/*
- * Opens a ring. `keeps_beginning`: a part of the capacity stores the first bytes, so that later output and not the beginning
- * is lost.
- */
+/* Opens a ring. If `keeps_beginning` is true, a part of the capacity keeps the first bytes, so that only later output is lost. */
 void ring_open(struct ring *, uint32_t capacity, bool keeps_beginning);
 /*
- * Opens a ring with `keeps_beginning` in a part of the file `shared`. The part begins at the offset `base`. Several rings may use
- * this file, and its owner closes it.
+ * Opens a ring in a file that several rings share. The ring's part of the file begins at the offset `base`. Later output never
+ * overwrites the ring's first bytes. The file's owner closes the file; ring_close does not.
  */
 void ring_open_in(struct ring *, int *shared, uint64_t base, uint32_t capacity);
 void ring_append(struct ring *, enum origin, const uint8_t *bytes, size_t size);
