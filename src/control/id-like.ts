@@ -34,7 +34,7 @@ const lookalikes = [
 
 const shapes = new Map(lookalikes.flatMap((entry) => [...entry.slice(2)].map((letter) => [letter, entry[0]!] as const)))
 
-/** Replaces each letter by the plain letter of `lookalikes` that it looks like, without accents. */
+/** Removes accents and replaces lookalikes by plain letters or digits. For example, the letter l becomes 1. */
 const byShape = (text: string) =>
   [...text.normalize('NFD').replaceAll(/\p{M}/gu, '')].map((letter) => shapes.get(letter) ?? letter).join('')
 

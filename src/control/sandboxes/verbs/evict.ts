@@ -20,7 +20,7 @@ export const evictSandbox = async (parts: RunningParts, userId: string, sandboxI
   const { database, clock } = parts
   const sandbox = await findSandboxById(database.sql, sandboxId)
   if (!sandbox || sandbox.desired_state === 'destroyed') throw noSandbox(sandboxId)
-  // Stored before the destroy, so that reads show the eviction even if the destroy fails. A second eviction is harmless.
+  // The eviction's time is stored first. If the destroy fails, reads still show the eviction, and the operator can evict again.
   const marked = await updateSandbox(database.sql, sandbox.id, { spot_evicted_at: clock.now() })
   return await destroy(parts, marked, {
     by: { kind: 'user', id: userId },
