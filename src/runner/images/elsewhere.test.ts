@@ -61,7 +61,7 @@ if (!isPrivateHost) {
       await rm(scratch, { recursive: true, force: true })
     })
 
-    /** Tries to fetch an image and returns the error. The listeners have no TLS; an error about that shows that one was reached. */
+    /** Tries to download an image, or a file from the web, and returns the error. */
     const refusalOf = async (
       place: string,
       { seconds = 60, privateRegistries = [] as string[], isWebFile = false } = {},
@@ -98,6 +98,7 @@ if (!isPrivateHost) {
       assert.ok(!(await runCommand(['ip', 'netns', 'list'])).split(/\s/).some((name) => used.includes(name)))
       return error
     }
+    /** Whether a download reaches a listener. The listeners have no TLS, so the download then fails with a TLS error. */
     const reaches = async (...asked: Parameters<typeof refusalOf>) =>
       /first record does not look like a TLS handshake/.test(String((await refusalOf(...asked)).cause))
 
