@@ -80,15 +80,9 @@ export const readPublicUrls = (env: NodeJS.ProcessEnv): PublicUrls | string | un
 
 /** The settings of the SSH gateway. */
 export type SshSettings = {
-  /**
-   * Where the gateway listens. Undefined: on the host on which the server's other programs listen, at the port after
-   * that of the gate.
-   */
+  /** Where the SSH gateway listens. Default: the host where control and the gate listen, and the gate's port plus 1. */
   listen?: { host: string; port: number } | 'off'
-  /**
-   * The URL for clients. Undefined: the host of the server's other public URLs, with the port on which the gateway
-   * listens.
-   */
+  /** The SSH gateway's URL for clients. Default: the host of the other public URLs, and the port where the gateway listens. */
   publicUrl?: string
 }
 
