@@ -253,8 +253,8 @@ export class Survey {
   }
 
   /**
-   * Returns the name of a stage's base image on this host. A stage may be built on another stage. The base image at the bottom of
-   * the last stage gets the name of the built image. Other base images get a name by which they are removed after the build.
+   * Returns a name for a stage's base image on this host. The last stage has one base image, perhaps below other stages. That base
+   * image gets the name of the built image. Every other base image gets a temporary name, by which the build later removes it.
    */
   #nameOfBase({ index }: Stage): string {
     const { image, plan } = this.#request

@@ -91,6 +91,9 @@ export const hasCpusets = (layout: CgroupLayout): boolean =>
     ? layout.cpuset !== undefined
     : /\bcpuset\b/.test(readFileSync(join(layout.root, 'cgroup.controllers'), 'utf8'))
 
-/** Returns the cgroup mounts to hide from crun: that of v2 on a host with v1 and v2, where crun would otherwise fail. */
+/**
+ * Returns the cgroup mounts that crun must not see. If the host has cgroup v1 and v2, this is the v2 mount. With both, crun would
+ * fail.
+ */
 export const mountsToHide = (layout: CgroupLayout): string[] =>
   layout.version === 1 && layout.unified !== undefined ? [layout.unified] : []

@@ -1,4 +1,4 @@
-// Reads request bodies of callers, who may be slow or disappear. Reads only some at a time, because each takes memory.
+// Reads request bodies. A caller may be slow or disappear. Limits how many bodies are read at a time, because each takes memory.
 import { Budget } from '#src/kit/budget.ts'
 import { Problem } from '#src/problems.ts'
 import { type ContextName, prefixOf } from './keys.ts'

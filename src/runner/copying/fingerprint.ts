@@ -9,7 +9,8 @@ import type { Tree } from './tree.ts'
  * Throws the errors of `select`.
  */
 export const fingerprintOf = async (tree: Tree, wanted: CopyRequest, signal: AbortSignal): Promise<string> => {
-  // `true`: the hash treats every destination as a directory. Earlier lines decide whether it really is a directory.
+  // `true`: the hash treats every destination as a directory. In the build, earlier lines of the
+  // Dockerfile decide whether the destination is a directory.
   const selection = await select(tree, wanted, true, signal)
   const lines = linesOf(selection).sort()
   const turns = new EventLoopTurns(signal)

@@ -97,7 +97,8 @@ suite('a build of the default image', { skip: needs }, () => {
     const [socket] = await asked
     try {
       await runCommand(['umount', pool])
-      // Other programs of this host may use the loop device for a moment. The build must release it long before it ends.
+      // The build must release the loop device long before the build ends. Other programs of the host may use the device for a
+      // moment, so wait.
       while (!isOver && (await runCommand(['losetup', '--noheadings', '--associated', file])) !== '') await delay(20)
       assert.equal(isOver, false)
     } finally {

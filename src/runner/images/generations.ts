@@ -81,8 +81,8 @@ export class Generations {
   }
 
   /**
-   * If `image` is a version of the default image, returns the version that its sandboxes use on this host (`resolve`). Otherwise
-   * undefined.
+   * Returns undefined if `image` is not a version of the default image. Otherwise returns `image`, or the newest version if this
+   * host lacks `image`.
    */
   find(image: string): string | undefined {
     return isGeneration(image) ? this.resolve(image) : undefined

@@ -154,9 +154,9 @@ export class Skopeo {
   }
 
   /**
-   * Asks the registry, without the password, to which server skopeo must send the organization's password. Throws if that server
-   * must not get it (`kit/registry-realm.ts`). The registry may later name another server to skopeo. It gains nothing, because it
-   * could have asked for the password itself.
+   * Asks the registry, without a password, which server wants the organization's password. Throws if this server must not get the
+   * password (`kit/registry-realm.ts`). Later, a hostile registry may name another server to skopeo. The registry gains nothing by
+   * that, because the registry could ask for the password itself.
    */
   async checkRealm(reference: Reference, asking: Asking & { login: RegistryLogin }): Promise<void> {
     const { registry } = reference
