@@ -48,7 +48,10 @@ type Entry = {
   progressAt: number
   attempts: number
   retry?: NodeJS.Timeout
-  /** Control's list lacked the sandbox while it was being started here. Another runner starts it then, or it was deleted. */
+  /**
+   * Control's list lacked the sandbox while this runner was starting the sandbox. The sandbox was deleted, or another runner may
+   * start it.
+   */
   isLeft: boolean
   /**
    * The runner has queued the start of this fork. So the host may have an unfinished copy of the parent's disk. The host does not

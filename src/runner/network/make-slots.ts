@@ -59,8 +59,8 @@ const inside = ({ instance, range }: Where, n: number) => {
   const batch = [
     'link set lo up',
     `addr add ${addressOf(range, n)}/32 dev eth0`,
-    // The host and all sandboxes share the kernel's neighbour table. Without ARP, no sandbox can fill this table, because the
-    // kernel evicts such entries at once. In a full table, entries with ARP would stay for seconds.
+    // The host and all sandboxes share the kernel's neighbour table. `arp off`: no sandbox can fill this table, because the kernel
+    // can evict the sandbox's entries at once. With ARP, the entries would stay in a full table for seconds.
     'link set eth0 arp off up',
     `neigh replace ${gateway} lladdr ${hardwareAddress(instance, n, 'host')} dev eth0 nud permanent`,
     `route add ${gateway} dev eth0 scope link`,

@@ -36,8 +36,9 @@ export type NetworkPool = {
   /** Takes over a slot that an earlier runner made. Undefined if any part of the slot is missing. */
   adopt(name: string): Slot | undefined
   /**
-   * Applies a policy to a slot. When this resolves, the policy is in force, also for open connections. Throws RangeError for an
-   * invalid CIDR block or domain. The connections count for `organizationId`, and may use the secrets of `sandboxId`.
+   * Applies a policy to a slot. When the promise resolves, the policy is in force, also for open connections. Throws RangeError for
+   * an invalid CIDR block or domain. The slot's connections count towards the connection limit of the organization. The connections
+   * may use the secrets of the sandbox.
    */
   apply(slot: Slot, policy: NetworkPolicy, organizationId?: string, sandboxId?: string): Promise<void>
   /**

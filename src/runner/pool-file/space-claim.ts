@@ -30,9 +30,12 @@ export type SpaceClaimParts = {
   image: string
   place: string
   log: Logger
-  /** When the pool is full, the host must still have this many free bytes. The pool's metadata may use them. Default: 2 GiB. */
+  /**
+   * A full pool must leave at least this many bytes of the host free. After that, the pool's metadata may use these bytes. Default:
+   * 2 GiB.
+   */
   keepFreeBytes?: number
-  /** The last words of the runner's warning about a nearly full host disk: what users notice. */
+  /** End of the runner's warning that the host's disk is nearly full. This text says what users will notice. */
   consequence?: string
 }
 

@@ -159,7 +159,8 @@ export class TestHost {
       cpu: 1,
       memoryGiB: 0.25,
       diskGiB: 1,
-      // No machine has this address (RFC 5737). `blockAll` would be slower: it starts the resolver in each test process.
+      // Allows only an address that no machine has (RFC 5737). `blockAll: true` would be slower, because each test process would
+      // start the resolver.
       network: { blockAll: false, allowList: ['198.51.100.1/32'] },
       ...changes,
     }

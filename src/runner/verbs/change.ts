@@ -35,8 +35,9 @@ export const changeSandbox = async (
     status: 'started',
     ...(refused === undefined ? {} : { refused }),
   }
-  // New environment variables must be on the disk before the report, because the next runner reads them there. If a crash loses any
-  // other change, control sends the change again. Control sends a lost claim again before any call reaches the sandbox.
+  // Write new environment variables to the disk before the report, because the next runner reads the variables there. If a crash
+  // loses another change, control sends that change again. If a crash loses the claim of a warm sandbox, control
+  // sends the claim again before any call reaches the sandbox.
   const isUpdateOfVariables = !assignment.isWarm && !hasSameVariables(assignment, wanted)
   if (refused !== undefined || isUpdateOfVariables) await machine.journal.rewriteSpec(sandboxId, changed)
   else if (!isDeepStrictEqual(lasting(assignment), lasting(wanted)))
