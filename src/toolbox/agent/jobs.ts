@@ -125,7 +125,7 @@ export const followOutput = <End extends { type: 'exit' }>(
 ): AsyncGenerator<OutputEvent | End, void, void> =>
   followRequest(socketPath, kind, names.u64(offset).u8(follow ? 1 : 0), offset, readEnd, options)
 
-/** Not a part of `followRequest`: a generator would keep the request in memory until the output ends. */
+/** A separate function, because the generator `followRequest` would keep the request in memory until the output ends. */
 const connectBy = async (socketPath: string, kind: number, request: FieldWriter): Promise<Connection> => {
   const [connection] = await Connection.request(socketPath, kind, request.done())
   return connection

@@ -34,8 +34,8 @@ type Part = Piece | { type: 'frame'; kind: number; payload: Buffer }
 type Stretch = { stream: 'stdout' | 'stderr'; from: number; to: number }
 
 /**
- * Joins two outputs of one stream: moves the shorter over the frame header between them. One call of the consumer then suffices,
- * and takes less time than two.
+ * Joins two outputs of one stream in a chunk. A frame header separates the outputs. Moves the shorter output over this header. The
+ * consumer is then called only once, which takes less time.
  */
 const join = (chunk: Buffer, stretch: Stretch, from: number, to: number): void => {
   if (to - from < stretch.to - stretch.from) {
@@ -64,7 +64,7 @@ export class PartFinder {
     return streams[this.#header[4]!]
   }
 
-  /** Yields the parts in a chunk. Overwrites bytes of the chunk, so the caller must not use it afterwards. */
+  /** Yields the output and other frames in a chunk. Overwrites bytes of the chunk, so the caller must not use it afterwards. */
   *parts(chunk: Buffer): Generator<Part, void, void> {
     let stretch: Stretch | undefined
     for (let at = 0; at < chunk.length; ) {

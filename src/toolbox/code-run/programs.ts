@@ -115,8 +115,9 @@ const drawsCharts = /\b(?:matplotlib|pylab|seaborn)\b/
 const inPython = (text: string, name: string) => `exec(compile(${text},'<${name}>','exec'),{'__name__':'<${name}>'})`
 
 /**
- * Matches Python code that main.py must run. Imported modules may need a file with the code, so main.py makes this file. Python may
- * refuse a `coding` comment in code from standard input. Other code runs faster without main.py.
+ * Matches Python code that main.py must run. main.py puts the caller's code into a file, because some modules read this file.
+ * Without main.py, Python reads the code from standard input, and may then refuse a `coding` comment. Other code runs faster without
+ * main.py.
  */
 const needsMain = /import|__file__|coding[:=]/
 

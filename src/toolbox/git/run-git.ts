@@ -55,7 +55,10 @@ const quietly = {
 
 const always = ['protocol.ext.allow=never', 'color.ui=false', 'core.quotePath=false']
 
-/** Ends git with SIGTERM, so that it can clean up. The connection stays open until git ends or the grace period is over. */
+/**
+ * Sends SIGTERM to git, so that git can clean up. If git still runs after the grace period, kills git and closes the connection to
+ * the agent.
+ */
 const endInOrder = (command: RunningCommand) => {
   command.kill(constants.signals.SIGTERM)
   const timer = setTimeout(() => {

@@ -5,8 +5,8 @@
 type About = { id: string | null }
 
 /**
- * A message from worker.py. `deadline`: in ms since 1970. `asked`: the random word in the gate's question whether the worker is
- * free.
+ * A message from worker.py. `deadline`: in ms since 1970. The gate sends a random word when it asks whether the worker is free. The
+ * worker repeats this word in `asked`.
  */
 export type WorkerMessage = About &
   (

@@ -35,7 +35,10 @@ const end = (command: RunningCommand) => {
   command.close()
 }
 
-/** Starts a command. A command that starts only after the deadline is killed. Throws StartFailed, or the Problem for the caller. */
+/**
+ * Starts a command. If the command starts after the deadline, kills the command. Throws StartFailed, or a Problem (the error that
+ * the caller sees).
+ */
 export const startWithin = (agent: Agent, spec: CommandSpec, deadline: Deadline): Promise<RunningCommand> => {
   const starting = span('agent exec', {}, () => agent.exec(spec, deadline.signal))
   return beforeDeadline(starting, deadline).catch((error) => {
