@@ -2,7 +2,7 @@
 // caller goes on.
 import { setImmediate } from 'node:timers/promises'
 
-/** A caller whose work took at least this many milliseconds must wait before its next work. Usual work takes a tenth. */
+/** Shortest work, in ms, after which the caller must wait before its next work. Usual work takes a tenth of this time. */
 export const longMs = 2
 
 const waiting: { tookMs: number; goOn: () => void }[] = []
