@@ -182,7 +182,7 @@ suite('what each part of the code may import, and which database tables it may w
     assert.deepEqual([...known].sort(), Object.keys(writers).sort())
     assert.deepEqual(
       writing.filter(({ table }) => table === '${').map(({ file }) => file),
-      // The entry `${` means that a variable names the table in the SQL. In `history.ts`, the callers give the name.
+      // If `table` is `${`, a variable in the SQL names the table. The callers of `history.ts` give the table's name.
       ['src/control/storage/history.ts'],
     )
     const foreign = writing.filter(({ file, table }) => table !== '${' && writers[table] !== roomOf(file))

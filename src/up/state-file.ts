@@ -63,7 +63,7 @@ export const findRunningUp = (path: string): UpState | undefined => {
 }
 
 /**
- * True if `alcove runner --join` has written the state. The server and the admin key then belong to another data
- * directory.
+ * True if `alcove runner --join` has written the state. This runner's server then uses another data directory, which
+ * also contains the admin key.
  */
 export const isJoinedRunner = ({ programs }: UpState): boolean => !programs.some(({ name }) => name === 'control')

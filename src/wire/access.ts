@@ -118,7 +118,7 @@ export type AccessAhead = {
 /** The header with an SDK's version, to which the toolbox adapts its answers. Only SDKs send it. */
 export const sdkVersionHeader = 'x-daytona-sdk-version'
 
-/** The header with an SDK's name. A name without a version means an SDK older than all that send a version. */
+/** The header with an SDK's name. Only the oldest SDKs send this header without the header of the SDK's version. */
 export const sdkSourceHeader = 'x-daytona-source'
 
 /** Port of the toolbox. Some SDKs call the toolbox as a preview of this port. */

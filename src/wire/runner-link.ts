@@ -45,7 +45,10 @@ export type AssignedVolume = VolumeMount & {
   isNew?: boolean
 }
 
-/** The desired state of one sandbox. `generation` grows with every change. A runner ignores an older one than it knows. */
+/**
+ * The desired state of one sandbox. `generation` grows with every change. If a runner knows a newer generation, the runner ignores
+ * the assignment.
+ */
 export type Assignment = {
   sandboxId: string
   organizationId: string
