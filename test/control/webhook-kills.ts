@@ -14,7 +14,10 @@ export type Kills = {
   kills: number
   /** Number of kills of control at which at least one event was committed but had not arrived at its receiver. */
   betweenCommitAndSend: number
-  /** Number of kills while the test held a lock that control needs for sending: after a commit and before its message. */
+  /**
+   * Number of kills that came after an event's commit and surely before its message. The test then held a lock that control needs
+   * for sending.
+   */
   strictlyBetween: number
   /** Number of kills that came after control had begun to send an event, and before the event arrived. */
   whileSending: number

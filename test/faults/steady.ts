@@ -139,7 +139,7 @@ export class Steady {
     while (!isOver()) {
       await sleep(50)
       if (!this.#isTroubled || this.#strikes > 0) continue
-      // Wait longer than the second in which the gate may use cached answers: a success then shows that control runs.
+      // The gate may use cached answers for one second. So after a longer wait, a success shows that control runs.
       await sleep(1100)
       const strikes = this.#strikes
       const record = await this.#client.once('GET', `/sandbox/${this.#record.id}`)

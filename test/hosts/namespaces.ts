@@ -225,8 +225,7 @@ export class Host {
     try {
       this.#network.onSwitch('ip', 'link', 'delete', this.#port)
     } catch {
-      // The kernel may already have deleted the host's port at the switch (a network interface), together with the host's network
-      // namespace.
+      // The kernel may already have deleted this network interface, together with the network namespace of the killed host.
     }
   }
 

@@ -343,9 +343,9 @@ for _ in range(300):
     s = knock(); send(s, 0, bytes(changed), [null] * 3); s.close()
 print(sorted(results))
 s = knock(); send(s, 0, good, [null] * 3); print(s.recv(2), s.recv(2))`)
-    // The first line has the answers to the malformed and incomplete requests above. The agent refuses most of them: code 7. One
-    // request has an unusable working directory, and gets code 3 (`SUDO_STARTED`). The command may not need the directory. The
-    // second line has the answers to a correct request.
+    // The first line has the answers to the malformed and incomplete requests above. The agent refuses most of them with code 7.
+    // One request has an unusable working directory. The agent starts this request's command in `/`, and answers code 3
+    // (`SUDO_STARTED`). The second line has the answers to a correct request.
     assert.equal(said, "[b'\\x03\\x00', b'\\x07\\x03']\nb'\\x03\\x00' b'\\x05\\x00'")
     assert.equal(await box.run('sudo whoami'), 'root')
   })
