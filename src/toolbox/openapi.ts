@@ -10,7 +10,7 @@ export const toolboxDocument = (): OpenApi =>
       title: 'Alcove: toolbox',
       version,
       description:
-        'Commands, files, git, terminals and language servers inside one sandbox. Generated from the server.',
+        'Calls that act inside one sandbox: commands, files, Git, terminals, language servers and the desktop. Generated from the code.',
       serverUrl: '/toolbox/{sandboxId}',
       serverVariables: { sandboxId: { default: 'my-sandbox', description: 'The id or the name of a sandbox.' } },
     },

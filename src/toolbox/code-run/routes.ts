@@ -9,7 +9,7 @@ export const codeRunRoutes = [
     method: 'POST',
     path: '/process/code-run',
     needs: 'sandbox',
-    summary: 'Runs Python, JavaScript or TypeScript code in a fresh process.',
+    summary: 'Runs Python, JavaScript or TypeScript code in a new process and returns its exit code and output.',
     body: CodeRunRequest,
     bodyLimit: longestText,
     replies: { 200: CodeRunResponse },

@@ -125,7 +125,7 @@ const desktopRoutes = [
   route({
     ...post,
     path: '/computeruse/start',
-    summary: 'Starts the desktop: display, window manager, VNC and its web page on port 6080.',
+    summary: 'Starts the desktop: display, window manager, VNC server, and a web page for VNC on port 6080.',
     replies: { 200: Started },
     run: async (call) => {
       const started = { of: 'desktop', call: 'start', answer: ProcessStatuses, seconds: longSeconds } as const
@@ -135,7 +135,7 @@ const desktopRoutes = [
   route({
     ...post,
     path: '/computeruse/stop',
-    summary: 'Ends the programs of the desktop, and with them the programs on it.',
+    summary: 'Stops the desktop. Programs that use the display end too.',
     replies: { 200: Started },
     run: async (call) => {
       const stopped = { of: 'desktop', call: 'stop', answer: ProcessStatuses, seconds: longSeconds } as const
@@ -145,21 +145,21 @@ const desktopRoutes = [
   route({
     ...get,
     path: '/computeruse/status',
-    summary: 'Whether the desktop is active, partial or inactive.',
+    summary: 'Returns the state of the desktop: `active`, `partial` (only some of its programs run) or `inactive`.',
     replies: { 200: Status },
     run: async (call) => statusOf(await ask(call, statusCall)),
   }),
   route({
     ...get,
     path: '/computeruse/process-status',
-    summary: 'Whether all, some or none of the programs of the desktop run.',
+    summary: 'Returns whether all (`active`), some (`partial`) or none (`inactive`) of the desktop programs run.',
     replies: { 200: Status },
     run: async (call) => statusOf(await ask(call, statusCall)),
   }),
   route({
     ...get,
     path: '/computeruse/process/:processName/status',
-    summary: 'Whether one program of the desktop runs.',
+    summary: 'Returns whether one desktop program runs.',
     params: ProcessParams,
     replies: { 200: ProcessRunning },
     run: async (call) => {
@@ -170,7 +170,7 @@ const desktopRoutes = [
   route({
     ...post,
     path: '/computeruse/process/:processName/restart',
-    summary: 'Ends a program of the desktop and starts it again.',
+    summary: 'Restarts one desktop program.',
     params: ProcessParams,
     replies: { 200: ProcessRestarted },
     run: async (call) => {
@@ -182,7 +182,7 @@ const desktopRoutes = [
   route({
     ...get,
     path: '/computeruse/process/:processName/logs',
-    summary: 'The last 128 KiB of the standard output of a program of the desktop.',
+    summary: 'Returns the last 128 KiB that one desktop program wrote to standard output.',
     params: ProcessParams,
     replies: { 200: ProcessLogs },
     run: async (call) => {
@@ -193,7 +193,7 @@ const desktopRoutes = [
   route({
     ...get,
     path: '/computeruse/process/:processName/errors',
-    summary: 'The last 128 KiB of the error output of a program of the desktop.',
+    summary: 'Returns the last 128 KiB that one desktop program wrote to standard error.',
     params: ProcessParams,
     replies: { 200: ProcessErrors },
     run: async (call) => {
@@ -207,14 +207,14 @@ const inputRoutes = [
   route({
     ...get,
     path: '/computeruse/mouse/position',
-    summary: 'Where the mouse is.',
+    summary: 'Returns the position of the mouse pointer.',
     replies: { 200: Point },
     run: (call) => ask(call, { of: 'screen', call: 'position', answer: Point }),
   }),
   route({
     ...post,
     path: '/computeruse/mouse/move',
-    summary: 'Moves the mouse.',
+    summary: 'Moves the mouse pointer to a position.',
     body: MoveRequest,
     replies: { 200: Point },
     run: (call) => {
@@ -225,7 +225,7 @@ const inputRoutes = [
   route({
     ...post,
     path: '/computeruse/mouse/click',
-    summary: 'Clicks at a position, with the left button by default.',
+    summary: 'Clicks or double-clicks at a position. Default: one click with the left button.',
     body: ClickRequest,
     replies: { 200: Point },
     run: (call) => {
@@ -237,7 +237,7 @@ const inputRoutes = [
   route({
     ...post,
     path: '/computeruse/mouse/drag',
-    summary: 'Moves the mouse with a button held down.',
+    summary: 'Drags the mouse from one position to another. Default: with the left button held down.',
     body: DragRequest,
     replies: { 200: Point },
     run: (call) => {
@@ -249,7 +249,7 @@ const inputRoutes = [
   route({
     ...post,
     path: '/computeruse/mouse/scroll',
-    summary: 'Turns the mouse wheel at a position.',
+    summary: 'Scrolls the mouse wheel up or down at a position. Default: one step.',
     body: ScrollRequest,
     replies: { 200: Scrolled },
     run: async (call) => {
@@ -261,7 +261,7 @@ const inputRoutes = [
   route({
     ...post,
     path: '/computeruse/keyboard/type',
-    summary: 'Types a text into the window that has the focus.',
+    summary: 'Types a text into the focused window.',
     body: TypeRequest,
     replies: { 200: Empty },
     run: async (call) => {
@@ -272,7 +272,7 @@ const inputRoutes = [
   route({
     ...post,
     path: '/computeruse/keyboard/key',
-    summary: 'Presses a key, with the modifiers held down.',
+    summary: 'Presses a key while modifier keys are held down.',
     body: KeyRequest,
     replies: { 200: Empty },
     run: async (call) => {
@@ -284,7 +284,7 @@ const inputRoutes = [
   route({
     ...post,
     path: '/computeruse/keyboard/hotkey',
-    summary: 'Presses keys together, such as ctrl+c.',
+    summary: 'Presses several keys together, such as ctrl+c.',
     body: HotkeyRequest,
     replies: { 200: Empty },
     run: async (call) => {
@@ -299,7 +299,7 @@ const screenRoutes = [
   route({
     ...get,
     path: '/computeruse/screenshot',
-    summary: 'A picture of the display: PNG in base64.',
+    summary: 'Returns a screenshot of the display as a PNG image in base64.',
     query: ScreenshotQuery,
     replies: { 200: Screenshot },
     run: (call) => ask(call, pictureCall(call.query)),
@@ -307,7 +307,7 @@ const screenRoutes = [
   route({
     ...get,
     path: '/computeruse/screenshot/region',
-    summary: 'A picture of a part of the display: PNG in base64.',
+    summary: 'Returns a screenshot of one region of the display as a PNG image in base64.',
     query: RegionQuery,
     replies: { 200: Screenshot },
     run: async (call) => ask(call, pictureCall(asMeant(call.query, call.request))),
@@ -315,7 +315,7 @@ const screenRoutes = [
   route({
     ...get,
     path: '/computeruse/screenshot/compressed',
-    summary: 'A smaller picture of the display: PNG, JPEG or WebP in base64.',
+    summary: 'Returns a compressed screenshot of the display: JPEG (default), PNG or WebP, in base64.',
     query: CompressedQuery,
     replies: { 200: Screenshot },
     run: async (call) => ask(call, pictureCall({ format: 'jpeg', ...call.query })),
@@ -323,7 +323,7 @@ const screenRoutes = [
   route({
     ...get,
     path: '/computeruse/screenshot/region/compressed',
-    summary: 'A smaller picture of a part of the display: PNG, JPEG or WebP in base64.',
+    summary: 'Returns a compressed screenshot of one region of the display: JPEG (default), PNG or WebP, in base64.',
     query: CompressedRegionQuery,
     replies: { 200: Screenshot },
     run: async (call) => ask(call, pictureCall({ format: 'jpeg', ...call.query })),
@@ -331,7 +331,7 @@ const screenRoutes = [
   route({
     ...get,
     path: '/computeruse/display/info',
-    summary: 'The size of the display.',
+    summary: 'Returns the size of the display.',
     replies: { 200: Displays },
     run: async (call) => ({
       displays: await ask(call, { of: 'screen', call: 'display', answer: Displays.properties.displays }),
@@ -340,7 +340,7 @@ const screenRoutes = [
   route({
     ...get,
     path: '/computeruse/display/windows',
-    summary: 'The windows on the display, at most 500.',
+    summary: 'Lists the windows on the display, at most 500.',
     replies: { 200: Windows },
     run: async (call) => ({
       windows: await ask(call, { of: 'screen', call: 'windows', answer: Windows.properties.windows }),
@@ -358,7 +358,7 @@ const recordingRoutes = [
   route({
     ...post,
     path: '/computeruse/recordings/start',
-    summary: 'Begins to record the display, for at most an hour and 1 GiB.',
+    summary: 'Starts a recording of the display. The recording ends by itself after one hour or at 1 GiB.',
     body: RecordingRequest,
     bodyOptional: true,
     replies: { 200: Recording },
@@ -370,7 +370,7 @@ const recordingRoutes = [
   route({
     ...post,
     path: '/computeruse/recordings/stop',
-    summary: 'Ends a recording.',
+    summary: 'Stops a recording.',
     body: StopRecordingRequest,
     replies: { 200: Recording },
     run: async (call) => ask(call, recordingCall('stop_recording', call.body.id)),
@@ -378,7 +378,7 @@ const recordingRoutes = [
   route({
     ...get,
     path: '/computeruse/recordings',
-    summary: 'The recordings, oldest first.',
+    summary: 'Lists the recordings, oldest first.',
     replies: { 200: Recordings },
     run: async (call) => {
       const listed = { of: 'recordings', call: 'list_recordings', answer: Recordings.properties.recordings } as const
@@ -388,7 +388,7 @@ const recordingRoutes = [
   route({
     ...get,
     path: '/computeruse/recordings/:id',
-    summary: 'One recording.',
+    summary: 'Returns the status, file, times and size of one recording.',
     params: RecordingParams,
     replies: { 200: Recording },
     run: async (call) => ask(call, recordingCall('get_recording', call.params.id)),
@@ -396,7 +396,7 @@ const recordingRoutes = [
   route({
     ...get,
     path: '/computeruse/recordings/:id/download',
-    summary: 'The file of a recording: MP4.',
+    summary: 'Downloads the MP4 file of a recording, or one range of its bytes.',
     params: RecordingParams,
     replies: { 200: Type.Any(), 206: Type.Any() },
     run: async (call) => {
@@ -409,7 +409,7 @@ const recordingRoutes = [
     method: 'DELETE',
     needs: 'sandbox',
     path: '/computeruse/recordings/:id',
-    summary: 'Deletes a recording, and ends it before.',
+    summary: 'Deletes a recording. A running recording is stopped first.',
     params: RecordingParams,
     replies: { 204: null },
     run: async (call) => {
@@ -422,7 +422,8 @@ const accessibilityRoutes = [
   route({
     ...get,
     path: '/computeruse/a11y/tree',
-    summary: 'The accessibility tree of the focused program, of one program or of all: at most 2000 nodes, 64 deep.',
+    summary:
+      'Returns the accessibility tree of the focused program, one program or all programs: at most 2000 nodes, 64 levels.',
     query: TreeQuery,
     replies: { 200: Tree },
     run: async (call) => {
@@ -434,7 +435,7 @@ const accessibilityRoutes = [
   route({
     ...post,
     path: '/computeruse/a11y/find',
-    summary: 'Finds nodes of the accessibility tree by role, name and states; 50 by default.',
+    summary: 'Finds nodes of the accessibility tree by role, name and states. Default limit: 50 nodes.',
     body: FindRequest,
     replies: { 200: Nodes },
     run: async (call) => {
@@ -453,7 +454,7 @@ const accessibilityRoutes = [
   route({
     ...post,
     path: '/computeruse/a11y/node/focus',
-    summary: 'Gives the keyboard focus to a node.',
+    summary: 'Gives the keyboard focus to a node of the accessibility tree.',
     body: NodeRequest,
     replies: { 200: Empty },
     run: async (call) => {
@@ -464,7 +465,7 @@ const accessibilityRoutes = [
   route({
     ...post,
     path: '/computeruse/a11y/node/invoke',
-    summary: 'Does an action of a node; by default its first.',
+    summary: 'Performs an action of an accessibility node. Default: the first action of the node.',
     body: InvokeRequest,
     replies: { 200: Empty },
     run: async (call) => {
@@ -476,7 +477,7 @@ const accessibilityRoutes = [
   route({
     ...post,
     path: '/computeruse/a11y/node/value',
-    summary: 'Sets the text or the number of a node.',
+    summary: 'Sets the text or the number in an accessibility node.',
     body: ValueRequest,
     replies: { 200: Empty },
     run: async (call) => {

@@ -23,7 +23,7 @@ export const execRoutes = [
     method: 'POST',
     path: '/process/execute',
     needs: 'sandbox',
-    summary: 'Runs a shell command and answers its exit code and output.',
+    summary: 'Runs a shell command and returns its exit code and output.',
     body: ExecuteRequest,
     bodyLimit: longestText,
     replies: { 200: ExecuteResponse },

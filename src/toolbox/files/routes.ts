@@ -61,7 +61,8 @@ const sayCut = (reply: FastifyReply, isCut: boolean) => {
 const uploading = {
   method: 'POST',
   needs: 'sandbox',
-  summary: 'Writes a file, from the field `file` of a form or from the body itself.',
+  summary:
+    'Writes a file and creates missing parent directories. The body is the file, or a form with the field `file`.',
   query: AtPath,
   streamsBody: true,
 } as const
@@ -71,7 +72,7 @@ export const fileRoutes = [
     method: 'GET',
     path: '/files',
     needs: 'sandbox',
-    summary: `What a directory holds, to a depth of at most 64; at most ${listingLength} entries, else the header X-Alcove-Truncated.`,
+    summary: `Lists at most ${listingLength} entries of a directory, up to 64 levels deep. The header X-Alcove-Truncated marks a cut list.`,
     query: ListQuery,
     replies: { 200: Type.Array(FileInfo) },
     run: ({ sandbox, query, reply }) =>
@@ -88,7 +89,8 @@ export const fileRoutes = [
     method: 'GET',
     path: '/files/info',
     needs: 'sandbox',
-    summary: 'Describes a file or a directory; a link is followed.',
+    summary:
+      'Returns the type, size, mode, owner and modification time of a file or directory. Follows symbolic links.',
     query: AtPath,
     replies: { 200: FileInfo },
     run: ({ sandbox, query }) => told(() => describe(filesOf(sandbox), query.path), { path: query.path }),
@@ -97,7 +99,7 @@ export const fileRoutes = [
     method: 'GET',
     path: '/files/find',
     needs: 'sandbox',
-    summary: `Lines of text files that hold a literal text; at most ${findLength}, else the header X-Alcove-Truncated.`,
+    summary: `Finds at most ${findLength} lines of text files that contain a literal text. The header X-Alcove-Truncated marks a cut list.`,
     query: FindQuery,
     replies: { 200: Type.Array(Match) },
     run: ({ sandbox, query, reply }) =>
@@ -116,7 +118,7 @@ export const fileRoutes = [
     method: 'GET',
     path: '/files/search',
     needs: 'sandbox',
-    summary: `Files and directories whose names fit a glob; at most ${searchLength}, else the header X-Alcove-Truncated.`,
+    summary: `Finds at most ${searchLength} files and directories whose names match a glob. The header X-Alcove-Truncated marks a cut list.`,
     query: SearchQuery,
     replies: { 200: SearchFilesResponse },
     run: ({ sandbox, query, reply }) =>
@@ -135,7 +137,7 @@ export const fileRoutes = [
     method: 'POST',
     path: '/files/folder',
     needs: 'sandbox',
-    summary: 'Makes a directory, and those above it that are missing.',
+    summary: 'Creates a directory and its missing parent directories. An existing directory is not an error.',
     query: FolderQuery,
     replies: { 201: null },
     run: async ({ sandbox, query }) => {
@@ -146,7 +148,7 @@ export const fileRoutes = [
     method: 'POST',
     path: '/files/move',
     needs: 'sandbox',
-    summary: 'Moves or renames, and never replaces anything.',
+    summary: 'Moves or renames a file or directory. Never replaces an existing file or directory.',
     query: MoveQuery,
     replies: { 200: null },
     run: ({ sandbox, query, reply }) =>
@@ -156,7 +158,7 @@ export const fileRoutes = [
     method: 'POST',
     path: '/files/permissions',
     needs: 'sandbox',
-    summary: 'Sets mode, owner and group.',
+    summary: 'Sets the mode, owner and group of a file or directory. Absent parameters change nothing.',
     query: PermissionsQuery,
     replies: { 200: null },
     run: ({ sandbox, query: { path, ...change } }) => setPermissions(filesOf(sandbox), path, change),
@@ -165,7 +167,8 @@ export const fileRoutes = [
     method: 'POST',
     path: '/files/replace',
     needs: 'sandbox',
-    summary: 'Replaces a literal text in files, each as a whole or not at all; binary files stay as they are.',
+    summary:
+      'Replaces a literal text in files. Each file changes completely or not at all; binary files stay unchanged.',
     body: ReplaceRequest,
     bodyLimit: longestText,
     replies: { 200: Type.Array(ReplaceResult) },
@@ -176,7 +179,7 @@ export const fileRoutes = [
     method: 'DELETE',
     path: '/files',
     needs: 'sandbox',
-    summary: 'Deletes a file, or a directory with all it holds.',
+    summary: 'Deletes a file, or a directory with its contents if `recursive` is true.',
     query: DeleteQuery,
     replies: { 204: null },
     run: ({ sandbox, query }) => remove(filesOf(sandbox), query.path, query.recursive),
@@ -185,7 +188,7 @@ export const fileRoutes = [
     method: 'GET',
     path: '/files/download',
     needs: 'sandbox',
-    summary: 'The contents of a file, or one range of them.',
+    summary: 'Downloads a file, or one range of its bytes.',
     query: AtPath,
     replies: { 200: Type.Any(), 206: Type.Any() },
     run: ({ sandbox, query, request, reply }) => download(filesOf(sandbox), query.path, request, reply),
@@ -194,7 +197,7 @@ export const fileRoutes = [
     method: 'POST',
     path: '/files/bulk-download',
     needs: 'sandbox',
-    summary: 'A multipart form with a part for each path: `file`, or `error` for one that could not be read.',
+    summary: 'Downloads several files as a multipart form. Each path gets a part `file`, or `error` if reading failed.',
     body: BulkDownloadRequest,
     bodyLimit: longestText,
     replies: { 200: Type.Any() },
@@ -219,7 +222,8 @@ export const fileRoutes = [
     method: 'POST',
     path: '/files/bulk-upload',
     needs: 'sandbox',
-    summary: 'Writes many files, from `files[i].path` and then `files[i].file` of a form.',
+    summary:
+      'Writes several files from a form. For each file, the field `files[i].path` comes before the field `files[i].file`.',
     streamsBody: true,
     replies: { 200: null },
     run: ({ sandbox, request }) => bulkUpload(filesOf(sandbox), request.raw),

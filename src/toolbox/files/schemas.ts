@@ -32,7 +32,7 @@ export type FileInfo = Type.Static<typeof FileInfo>
 
 export const UploadedFile = Type.Object({
   name: Type.String(),
-  path: Type.String({ description: 'as it was asked for' }),
+  path: Type.String({ description: 'Path of the file, as the request gave it.' }),
   type: Type.Literal('file'),
 })
 

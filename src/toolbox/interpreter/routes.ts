@@ -9,7 +9,7 @@ export const interpreterRoutes = [
     method: 'POST',
     path: '/process/interpreter/context',
     needs: 'sandbox',
-    summary: 'Makes a context: a Python of its own that keeps its state between executions.',
+    summary: 'Creates a context: a separate Python process that keeps its variables between executions.',
     body: CreateContextRequest,
     bodyOptional: true,
     replies: { 200: InterpreterContext },
@@ -19,7 +19,7 @@ export const interpreterRoutes = [
     method: 'GET',
     path: '/process/interpreter/context',
     needs: 'sandbox',
-    summary: 'Lists the contexts that were made; the default one is not among them.',
+    summary: 'Lists the contexts, except the default context.',
     replies: { 200: ContextList },
     run: async ({ sandbox }) => ({ contexts: await listContexts(sandbox) }),
   }),
@@ -27,7 +27,7 @@ export const interpreterRoutes = [
     method: 'DELETE',
     path: '/process/interpreter/context/:contextId',
     needs: 'sandbox',
-    summary: 'Ends a context and whatever runs in it.',
+    summary: 'Deletes a context and kills its processes. The default context cannot be deleted.',
     params: ContextParams,
     replies: { 200: Message },
     run: async ({ sandbox, params }) => {
@@ -39,7 +39,8 @@ export const interpreterRoutes = [
     method: 'GET',
     path: '/process/interpreter/execute',
     needs: 'sandbox',
-    summary: 'Executes Python code in a context (WebSocket): the first message asks, the others answer.',
+    summary:
+      'Executes Python code in a context over a WebSocket: the client sends one request, and the server sends the results.',
     replies: { 101: null },
     run: () => {
       throw new Problem('bad_request', 'This is to be opened as a WebSocket.')

@@ -21,7 +21,7 @@ export const systemRoutes = [
     method: 'GET',
     path: '/system/metrics',
     needs: 'sandbox, also paused',
-    summary: 'What the sandbox uses of its processors, memory and disk.',
+    summary: 'Returns the CPU, memory and disk usage of the sandbox, with the total of each.',
     replies: { 200: SystemMetrics },
     run: async ({ measure }) => {
       const reading = await measure()

@@ -24,7 +24,7 @@ export const variableRoutes = [
     method: 'POST',
     path: '/env',
     needs: 'sandbox',
-    summary: 'Sets and removes variables that all later processes get.',
+    summary: 'Sets and removes environment variables of all processes that start later.',
     body: UpdateEnvRequest,
     replies: { 200: Done },
     run: async ({ body, changeVariables }) => {
@@ -44,7 +44,7 @@ export const variableRoutes = [
     method: 'POST',
     path: '/init',
     needs: 'sandbox',
-    summary: 'Accepts the token of a client that starts a toolbox. Nothing changes: the gate checks every call.',
+    summary: 'Accepts a token and ignores it, for clients that call this first. The gate checks every call anyway.',
     body: InitializeRequest,
     replies: { 200: Done },
     run: () => ({ message: 'The toolbox is ready. It needs no token, so the token is not kept.' }),
