@@ -115,8 +115,8 @@ static uid_t first_id, id_count;
 
 static int is_of_sandbox(uid_t id) { return id >= first_id && id - first_id < id_count; }
 
-// A capability names a root user, and is valid only in this user's namespaces (vfs_ns_cap_data). It is harmless if the named user
-// is one of the sandbox's.
+// The capability of a file contains the uid of a root user (vfs_ns_cap_data). The capability works only in user namespaces with
+// this root user. So a capability with a uid of the sandbox is harmless.
 static int is_harmless_capability(const uint32_t *data, ssize_t size) {
   const uint32_t version = 3;
   return size == 6 * sizeof *data && le32toh(data[0]) >> 24 == version && is_of_sandbox(le32toh(data[5]));

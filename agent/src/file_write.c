@@ -265,7 +265,10 @@ static void keep_room(int fd, off_t size, off_t old_size) {
  */
 static bool share_contents(int fd, off_t size, off_t old_size) {
   bool is_longer = old_size > size;
-  /* If the old contents are longer, only whole blocks can be shared. Fill the last block with zeros, which the caller cuts off. */
+  /*
+   * If the old file is longer than the new contents, the kernel shares only whole blocks. So zeros fill the last block. The caller
+   * later removes these zeros.
+   */
   off_t whole_blocks = (size + LARGEST_BLOCK - 1) / LARGEST_BLOCK * LARGEST_BLOCK;
   if (is_longer && ftruncate(file.fd, whole_blocks) < 0) return false;
   bool is_shared = ioctl(fd, SHARE_CONTENTS, file.fd) == 0;

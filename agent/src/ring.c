@@ -44,7 +44,10 @@ static int open_hidden(const char *directory) {
   return fd;
 }
 
-/* Opens a file for output on a disk, or in memory if no disk can be used. Fails if a disk is full: the disk may have room later. */
+/*
+ * Opens a file for output on a disk. If every disk refuses the file, opens it in memory. Exception: if a disk is full, fails,
+ * because the disk may have room later.
+ */
 int ring_storage(void) {
   static const char *const directories[] = {"/var/tmp", "/tmp", "/"};
   bool is_full = false;

@@ -324,9 +324,9 @@ void sudo_client(int argc, char **argv) {
   client.in_background = sudo.background;
   client.has_terminal = !sudo.background && passage_open(&client.passage);
   /*
-   * The command ignores the signals that the caller ignores, except SIGTTIN and SIGTTOU. In $(), bash ignores these two signals.
-   * But the command must not ignore them, because they stop a command that needs the terminal. Then the function `on_stopped`
-   * begins to read the caller's keys for the command.
+   * The command ignores the same signals as the caller, except SIGTTIN and SIGTTOU. These two signals must stop a command that
+   * needs the terminal. After the stop, the function `on_stopped` begins to read the caller's keys for the command. In $(), bash
+   * ignores both signals, but the command must not ignore them.
    */
   if (client.has_terminal) client.ignored &= ~(UINT64_C(1) << (SIGTTIN - 1) | UINT64_C(1) << (SIGTTOU - 1));
   client.signals = watch_signals(client.ignored);

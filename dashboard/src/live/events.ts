@@ -8,7 +8,7 @@ import { applyChange, hasAll, type ListPages, replaceRows } from './apply-change
 
 export type SandboxChange = { sandbox: SandboxRow; newState: SandboxRow['state']; oldState?: SandboxRow['state'] }
 
-/** How long changes of sandboxes are collected before the lists are drawn with them, in ms. */
+/** Milliseconds for which the dashboard collects changes of sandboxes. Then the dashboard updates the lists once. */
 const gatherMilliseconds = 250
 /**
  * A list with more loaded pages is not fetched again for a sandbox that it does not have, because the reader has scrolled far

@@ -4,14 +4,14 @@ const markLength = 3
 const streams: Record<number, Stream> = { 1: 'stdout', 2: 'stderr' }
 
 /**
- * Separates stdout from stderr in a followed log. A mark begins each part: three bytes 01 for stdout, three bytes 02 for stderr. A
- * mark or a character may be split over two messages.
+ * Separates stdout from stderr in a followed log. A mark of three bytes begins each part: 01 01 01 for stdout, 02 02 02 for stderr.
+ * A mark or a character may be split over two messages.
  */
 export class StreamSplitter {
   readonly #take: (stream: Stream, text: string) => void
   readonly #decoders = { stdout: new TextDecoder(), stderr: new TextDecoder() }
   #stream: Stream = 'stdout'
-  /** The last bytes of the previous message, if they may begin a mark: three bytes 01 or 02. */
+  /** The last bytes of the previous message, if a mark may begin with them. A mark is 01 01 01 or 02 02 02. */
   #held: Uint8Array = new Uint8Array()
 
   constructor(take: (stream: Stream, text: string) => void) {
