@@ -19,8 +19,8 @@ suite('the start of control', () => {
   test('control does not load `oidc-provider` or `nodemailer` at its start', () => {
     const args = ['--input-type=module', '--eval', program, import.meta.resolve('./main.ts')]
     const loaded = execFileSync(process.execPath, args, { encoding: 'utf8' }).trim().split('\n')
-    // Control always loads `fastify`, so this shows that the list works. With an empty list, the check below could
-    // never fail.
+    // Control always loads `fastify`, so this check shows that the list `loaded` is filled. With an empty list, the next check
+    // could never fail.
     assert.ok(loaded.includes('fastify'))
     const forSome = ['oidc-provider', 'nodemailer']
     assert.deepEqual(

@@ -52,7 +52,10 @@ const makesCredential = new Set([
 
 const nameOf = ({ method, path }: ControlRoute) => `${method} ${path}`
 
-/** Values of `needs` whose calls leave no audit row: the callers are programs of Alcove, or have no credential. */
+/**
+ * Calls of endpoints with these values in the field `needs` leave no audit row. The callers are programs of Alcove, or have no
+ * credential.
+ */
 const withoutUser: readonly string[] = ['public', 'proxy', 'runner', 'collector']
 
 /** Whether calls of a route leave an audit row: all writes of users do. */

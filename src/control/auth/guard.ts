@@ -54,8 +54,9 @@ export const createGuard = ({
   }
 
   /**
-   * Returns the user as a caller in this organization, or undefined if the user may not act there. Stores the caller for the
-   * function `callerOf`. For a refused user, stores a caller in the API key's organization, or in the personal organization.
+   * Returns the user as a caller in this organization, or undefined if the user may not act there. Stores the caller with the
+   * request, for the audit trail and the rate limits (`callerOf`). A refused user is stored as a caller in another organization:
+   * the API key's, or the personal one.
    */
   const findCaller = async (request: FastifyRequest, holder: Holder, organizationId: string | undefined) => {
     const caller = await holder.in(organizationId)

@@ -70,7 +70,7 @@ const signIn = async (caller: GridCaller, subject: string, organizationId?: stri
  */
 const differences = async (by: ReadonlyMap<GridCaller, Headers>): Promise<string[]> => {
   const wrong: string[] = []
-  // Control caches a credential for only a second. So all calls of one caller follow each other.
+  // Make a caller's calls in a row. So most calls find the credential in control's cache, which keeps it for a second.
   for (const [caller, headers] of by) {
     for (const route of app.app.routes) {
       const [answer, expected] = [await ask(route, headers), answerTo(route, caller)]

@@ -27,7 +27,7 @@ export type Host = { runnerId: string; regionId: string; keys: HostKeys; tokenHa
 
 type HostRow = { regionId: string; runner: string; gate: string; tokenHash: string | null }
 
-/** Finds the host of a runner, with its key hashes. `tokenHash` is null when the host has used a certificate. */
+/** Finds a runner's host and its key hashes. The field `tokenHash` is null after the host's first call with a certificate. */
 export const findHost = async (sql: Sql, runnerId: string): Promise<Host | undefined> => {
   const [row] = await sql<HostRow[]>`
     select runners.region_id as "regionId", runner_key_hash as runner, gate_key_hash as gate, token_hash as "tokenHash"

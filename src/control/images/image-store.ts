@@ -191,8 +191,8 @@ export const listImagesFor = async (sql: Sql, runner: Runner, most = mostUnsettl
 }
 
 /**
- * Lists the hashes of the uploaded files that images in use copy (COPY). Without `organizationId`, lists those of all
- * organizations.
+ * Lists the hashes of uploaded files for the COPY lines of Dockerfiles. Only images in use count. Without `organizationId`, lists
+ * the hashes for all organizations.
  */
 export const listContextsInUse = async (sql: Sql, organizationId?: string): Promise<ContextsInUse['inUse']> =>
   await sql<{ organizationId: string; hashes: string[] }[]>`

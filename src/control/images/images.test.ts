@@ -107,7 +107,7 @@ suite('POST /snapshots', () => {
     await applyImageReport(app.app.sandboxes, second, failed(image))
     assert.deepEqual([(await get(app)).state, (await get(app)).errorReason], ['error', 'The disk is full.'])
 
-    // After an activation, both runners may make the image again. One failure is then not enough.
+    // After an activation, both runners may make the image again. So if one runner fails, the snapshot stays pending.
     await app.as('owner').post('/snapshots/tool/activate')
     await applyImageReport(app.app.sandboxes, second, failed(image))
     assert.equal((await get(app)).state, 'pending')

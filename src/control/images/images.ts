@@ -17,7 +17,10 @@ export const baseOf = async (transaction: Transaction, image: string): Promise<s
 export const listForRunner = async (parts: Pick<RunningParts, 'database' | 'encryption' | 'log'>, runner: Runner) =>
   withLogins(parts, await listImagesFor(parts.database.sql, runner))
 
-/** Tells the runners whose link is open in this process the desired state of an image. Others read their list later. */
+/**
+ * Sends an image's desired state to its runners whose link is open in this process. All other runners read the state later, in
+ * their list of images.
+ */
 export const pushImage = async (parts: RunningParts, name: string): Promise<void> => {
   const { database, links, log } = parts
   try {

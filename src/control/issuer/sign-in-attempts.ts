@@ -23,7 +23,10 @@ export const allowed = {
   sourceAndName: 10,
   /** The limit that replaces `sourceAndName` while the name is under attack (`attackedAfter`). */
   sourceAndAttackedName: 3,
-  /** Wrong passwords in an hour after which a name is under attack. Known browsers within their limit do not count. */
+  /**
+   * A name is under attack after this many wrong passwords in an hour. Wrong passwords from a known browser count only above the
+   * limit `browser`.
+   */
   attackedAfter: 50,
 }
 
@@ -68,8 +71,8 @@ export const createSignInAttempts = (counters: SharedCounters): SignInAttempts =
 
   const countNewBrowser = async (address: string, name: string) => {
     const [source, site, nameKey] = [sourceOf(address), siteOf(address), slotOf(name, nameSlots)]
-    // Several networks may share a counter in `bySource`, but hardly ever in `byPair`. So each network has its own attempts for a
-    // name.
+    // Each pair of network and name nearly always has its own counter in `byPair`. So networks share no attempts for a name. In
+    // `bySource`, networks may share a counter.
     const pair = slotOf(`${networkOf(address)} ${name}`, pairSlots)
     // When a source (a /64) has reached its limit, its wrong passwords no longer count for the site (a /48).
     // So one busy source cannot use up the attempts of the site.

@@ -23,8 +23,8 @@ export type OutboundRequest = {
   /** Maximum bytes of the response body; a larger body is an error. */
   mostBytes?: number
   /**
-   * The organization that gave the URL. Each organization may use a quarter of all concurrent calls. Absent: only the
-   * total limits the call.
+   * The organization that gave the URL. Each organization may use a quarter of all concurrent calls. Without an organization, only
+   * the limit for all concurrent calls applies.
    */
   organizationId?: string
 }

@@ -222,7 +222,8 @@ suite('concurrent writes of one snapshot', () => {
 
 /**
  * Returns the state of a snapshot after two simultaneous events. If the event `second` would not change `state`, only the event
- * `first` counts. Otherwise `second` waits for `first`, and then applies to the state that `first` has written.
+ * `first` has an effect. Otherwise the event `second` waits for the first event. Then `second` starts from the state that `first`
+ * has written.
  */
 const afterBoth = (first: Event, second: Event, state: SnapshotState): string => {
   const led = (on: Event, from: SnapshotState) => {

@@ -6,8 +6,8 @@ const isOnSomeRunner = (sql: Sql) => sql`
   exists (select from runners where snapshots.image = any(runners.images) and runners.state <> 'decommissioned')`
 
 /**
- * Sets a snapshot to `active` if some runner has its image, otherwise to `pulling`. If the image's config is unknown, the later
- * report of the config activates the snapshot.
+ * A waiting snapshot becomes `active` if some runner has its image. An active snapshot becomes `pulling` if no runner has its
+ * image. If the image's config is unknown, the snapshot waits until a runner reports the config.
  */
 export const reconcileSnapshots = async ({ sql }: Database, now: Date): Promise<void> => {
   const isReported = sql`

@@ -31,7 +31,10 @@ export const callbackPath = '/auth/sso/callback'
 /** The callback URI. It must be registered at the identity provider exactly like this. */
 const redirectUriOf = ({ settings }: Pick<Parts, 'settings'>) => `${settings.publicUrl}/api${callbackPath}`
 
-/** Finds the identity provider of a sign-in. An organization without one gets the same error as one that does not exist. */
+/**
+ * Finds the identity provider of a sign-in. Callers get the same error for an unknown organization and for an organization without
+ * a provider.
+ */
 const requireProvider = async (
   parts: SsoParts,
   organizationId: string,

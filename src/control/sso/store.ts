@@ -114,8 +114,9 @@ export const deleteLinksOf = async (sql: Sql, userId: string): Promise<void> => 
 type NewLink = { userId: string; email: string; state: 'pending' | 'linked'; createdAt: Date; expiresAt: Date }
 
 /**
- * Stores a link between an account and a user, in place of the account's earlier link. An earlier link with the state `linked`
- * stays. A valid pending link stays if the new link is a pending link to the same user.
+ * Stores a link between an account and a user. The new link replaces the account's earlier link, except in two cases:
+ * - The earlier link has the state `linked`.
+ * - The earlier link is pending and valid, and the new link is a pending link to the same user.
  */
 export const putLink = async (sql: Sql, { provider, subject }: Account, link: NewLink): Promise<void> => {
   const { userId, email, state, createdAt, expiresAt } = link

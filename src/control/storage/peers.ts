@@ -10,11 +10,9 @@ import type { Database } from './database.ts'
 
 const PeerMessage = Type.Object({ from: Type.String(), news: Type.Array(Type.Unknown()) })
 
-/**
- * `helloEvery`: milliseconds between two hello messages. `thereFor`: milliseconds after its last message for which a
- * process is assumed to exist.
- */
+/** Milliseconds between two hello messages of a control process. */
 const helloEvery = 10_000
+/** A control process is assumed to exist for this many milliseconds after its last message. */
 const thereFor = 35_000
 
 /**

@@ -1,8 +1,9 @@
 // Turns an issuer's claims about a person into one of our users: makes a new user, or updates a known one.
 //
 // If another user already has the person's e-mail address, the person cannot sign in until that user links the account
-// (linked-accounts.ts). The only exception: the issuer has verified the address for the person, and nothing but single sign-on has
-// verified it for the other user. Then the other user loses the address.
+// (linked-accounts.ts). Exception: the other user loses the address to the person if both conditions are true:
+// - The issuer has verified that the address belongs to the person.
+// - Only single sign-on has verified the address for the other user.
 
 import type { User } from '#src/control/people/user.ts'
 import { Problem } from '#src/problems.ts'

@@ -189,8 +189,8 @@ const costOfLook = 0.07
 const hopefulLook = 6000
 
 /**
- * Maximum number of sandboxes that `pick` reads in sort order. For a larger number, it runs a query that the function `ways`
- * returns.
+ * Maximum number of sandboxes that `pick` reads in sort order. If the page may need more, `pick` runs a query from the function
+ * `ways` instead.
  */
 const longestLook = 40_000
 

@@ -102,7 +102,10 @@ type Unlike<N extends ListedColumn | RecordedColumn> = {
   [C in N]: NonNullable<AsText<SandboxRow[C]>> extends ShownValue<C> ? never : C
 }[N]
 type Never<T extends never> = T
-/** Compile-time check: `listedAs` or `recordedAs` must convert every column whose type differs from that of its field. */
+/**
+ * Compile-time check: if a column and its field in replies have different types, `listedAs` or `recordedAs` must have a function
+ * for the column.
+ */
 export type ShownAsTheyAre = Never<
   Unlike<Exclude<ListedColumn | RecordedColumn, keyof typeof listedAs | keyof typeof recordedAs>>
 >

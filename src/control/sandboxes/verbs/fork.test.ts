@@ -172,7 +172,7 @@ suite('POST /sandbox/:sandboxId/evict', () => {
     assert.deepEqual([state, new Date(spotEvictedAt).getTime()], ['destroyed', app.clock.now().getTime()])
     const eviction = (await eventsOf(app, id)).find(({ to_state }) => to_state === 'destroying')
     assert.equal(eviction?.reason, 'Evicted: its room was needed.')
-    // The name is free, so it does not find the evicted sandbox. By its id, the sandbox can be read but not changed.
+    // The name is free again, so a call with the name finds no sandbox. A call with the id can read the sandbox, but not change it.
     assert.equal((await app.as('viewer').get('/sandbox/box')).status, 404)
     assert.equal((await app.as('member').post(`/sandbox/${id}/start`)).status, 404)
     assert.equal((await app.as('owner').delete(`/sandbox/${id}`)).status, 404)
