@@ -32,8 +32,8 @@ export const createDoor = (
     } satisfies Need)
     // The ticket of another gate names a unix socket of its host. Here, that path could be the socket of any program.
     if (home !== gateId) throw new Problem('unauthorized', undefined, { cause: 'the ticket is for another gate' })
-    // The runner's address comes from the signed ticket. Another gate sends no address, because it must not choose a socket of this
-    // host.
+    // The runner's address comes from the signed ticket. A call from another gate contains no address. Otherwise the other gate
+    // could choose a socket of this host.
     const found = await sandboxes.find({ ...entering, ...(runnerAddress !== undefined && { runnerAddress }) })
     // `found` has the present owner, because `find` has waited for the generation that control requires. This is true even just
     // after a claim.

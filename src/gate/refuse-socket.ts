@@ -41,7 +41,7 @@ const hidesAnswers = ({ headers }: IncomingMessage): boolean =>
 
 /** Whether to accept a WebSocket and then send the refusal over it. If false, the gate refuses in plain HTTP. */
 export const isToldAfterUpgrade = (problem: Problem, request: IncomingMessage): boolean =>
-  // If the sandbox is not started, any client is refused after the upgrade, because the toolbox does this too.
+  // If the sandbox is not started, every client is refused after the upgrade. So gate and toolbox refuse calls in the same way.
   wordingOf(request) !== undefined && (problem.code === 'not_started' || hidesAnswers(request))
 
 /**

@@ -127,9 +127,9 @@ export class Connections {
   }
 
   /**
-   * Registers that the server has admitted a call. Until the call ends, its connection counts towards `mostHeld`, and in the share
-   * of `owner`. If `mostHeld` is reached, closes another connection: see the method `#longestOfLargest`. Throws if no connection
-   * may be closed.
+   * Registers that the server has admitted a call. Until the call ends, its connection counts towards the limit `mostHeld` and
+   * towards the share of its owner. If the limit is reached, closes the connection that the method `#longestOfLargest` chooses.
+   * Throws if no connection may be closed.
    */
   admit(socket: Duplex, isKnown: boolean, owner = ''): void {
     const it = this.#all.get(socket)

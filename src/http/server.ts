@@ -122,7 +122,8 @@ export const createServer = async <Context extends object, Needs extends string>
     logController: new LogController({ disableRequestLogging: true }),
     bodyLimit,
     trustProxy: (_address, hop) => hop < trustedProxies,
-    // Longer than in any client. Otherwise a client could send a call on an idle connection that the server is closing.
+    // The server keeps idle connections longer than any client does. Otherwise a client could send a call on a connection that the
+    // server is closing.
     keepAliveTimeout: 90_000,
     ...(tls === undefined ? { http } : { https: { ...http, ...tls } as never }),
     clientErrorHandler: refuseBadHttp,

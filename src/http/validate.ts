@@ -146,8 +146,8 @@ const convertTexts = (schema: TSchema, value: Record<string, unknown>) => {
  * because the rest takes milliseconds.
  */
 const cleaned = (schema: TSchema, part: Part, given: unknown, exact: Check | undefined): unknown => {
-  // An object whose prototype is not `Object.prototype` may inherit properties. The copy lacks them, because they are not fields of
-  // the body.
+  // If an object has another prototype than `Object.prototype`, it may inherit properties. These properties are not fields of the
+  // body, so make a copy without them.
   const isOwn = Object.getPrototypeOf(given) === Object.prototype
   if (part === 'body' && isOwn && exact?.Check(given)) return given
   const copy = structuredClone(given)

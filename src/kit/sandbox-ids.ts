@@ -14,12 +14,12 @@ const firstRange = diskIds.first + 15_273 * diskIds.count
 export const runningIds = { first: firstRange, ranges: Math.floor((2 ** 31 - firstRange) / diskIds.count) } as const
 
 /**
- * A second range for each running sandbox: for its processes whose uid in the sandbox is above 65535. These ranges are in the upper
- * half of all ids, which no convention for users or containers uses. They end below the special ids -1 and -2. A sandbox that an
- * older version of Alcove has started may have only the first range.
+ * Each running sandbox has a second range of host ids, for processes whose uid in the sandbox is above 65535. The second ranges are
+ * in the upper half of all ids, because no convention for users or containers uses this half. They end below the special ids -1 and
+ * -2. If an older version of Alcove has started a sandbox, the sandbox may have only its first range (`runningIds`).
  *
- * The kernel needs 330 bytes for each uid with a process. No cgroup counts these bytes. If every uid of both ranges of a sandbox
- * has a process, the kernel needs about 64 MiB.
+ * These ids cost memory of the kernel: 330 bytes for each uid with a process. No cgroup counts these bytes. If every uid of both
+ * ranges has a process, a sandbox costs about 64 MiB.
  */
 const moreIds = 2 ** 17 + 2 ** 13
 export const moreRunningIds = { first: 2 ** 31, count: moreIds, ranges: Math.floor((2 ** 31 - 2) / moreIds) } as const

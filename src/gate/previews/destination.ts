@@ -61,8 +61,8 @@ const namesOf = (address: PreviewAddress, { sandboxId, openedBy, hostInside }: A
 }
 
 /**
- * Rewrites a URL from the header `Origin` or `Referer`. The host name `called` replaces the preview's own host name. Other hosts
- * stay unchanged.
+ * Rewrites a URL from the header `Origin` or `Referer`. If the URL has the preview's host, the field `called` replaces the host.
+ * Other URLs stay unchanged.
  */
 const asCalled = (url: string | undefined, { host, called }: Names, isSecure: boolean): string | undefined => {
   if (url === undefined || called === host || !URL.canParse(url)) return url
