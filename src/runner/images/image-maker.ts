@@ -60,8 +60,8 @@ export type Making = { maxBytes: number; signal: AbortSignal; say: (said: Said) 
 const originOfFiles = 'files'
 const originOfNothing = 'scratch'
 /**
- * Origin of the base images of restored disks (`bringBelow`). Images of one origin may share trees (their files). No pulled image has
- * this origin, so these base images give no pulled image the right to use a tree.
+ * Origin of the base images of restored disks (`bringBelow`). Images of one origin may share trees (their files). No pulled image
+ * has this origin, so these base images give no pulled image the right to use a tree.
  */
 const originOfBases = 'bases'
 

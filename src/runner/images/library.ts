@@ -506,7 +506,7 @@ export class Library {
     return asBrought(this.#records.read(image) as StoredImage)
   }
 
-  /** Called when a definition has been built. `image` names its base image and the built image. From then on, `list` has the name. */
+  /** Called when a definition was built. `image` names its base image and the built image. From then on, `list` has this name. */
   async complete(image: string, config: ContainerConfig): Promise<void> {
     const { isUnfinished: _, ...record } = this.#records.read(image) as StoredImage
     await this.#records.replace({ ...record, isBuilt: true, config: imageConfigOf(config) })

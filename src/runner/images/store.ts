@@ -76,7 +76,7 @@ export type ImageStore = {
   stored: Library['stored']
   /** Removes kept layers if the disk fills or they are too old. Call this every few seconds. */
   relieve: Library['relieve']
-  /** Called when a Dockerfile has been built. `image` names its base image and the built image. From then on, `list` has the name. */
+  /** Called when a Dockerfile was built. `image` names its base image and the built image. From then on, `list` has this name. */
   complete(image: string, config: ContainerConfig): Promise<void>
   /** Removes a fetched image. No sandbox may use it as its base. No error if the image does not exist. */
   remove(image: string): Promise<void>

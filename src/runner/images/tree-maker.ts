@@ -124,7 +124,7 @@ export class TreeMaker {
     return { name, tree }
   }
 
-  /** Finds a tree that images of `origin` may use and that has the lowest of these layers. Prefers the tree with the most layers. */
+  /** Finds a tree that images of `origin` may use, made of the lowest of these layers. Prefers the tree with the most layers. */
   #findLower({ origin, layers }: Delivered): Named | undefined {
     const { trees } = this.#parts
     const known = this.#layersOf(origin)

@@ -116,8 +116,8 @@ const inPython = (text: string, name: string) => `exec(compile(${text},'<${name}
 
 /**
  * Matches Python code that main.py must run. main.py puts the caller's code into a file, because some modules read this file.
- * Without main.py, Python reads the code from standard input, and may then refuse a `coding` comment. Other code runs faster without
- * main.py.
+ * Without main.py, Python reads the code from standard input, and may then refuse a `coding` comment. Other code runs faster
+ * without main.py.
  */
 const needsMain = /import|__file__|coding[:=]/
 
