@@ -28,9 +28,12 @@ const problemSchema = {
     path: { type: 'string' },
     timestamp: { type: 'string', format: 'date-time' },
     statusCode: { type: 'integer' },
-    error: { type: 'string', description: 'The words of the status, such as `Not Found`.' },
-    message: { type: 'string', description: 'A sentence for a person.' },
-    code: { type: 'string', description: 'A code for a program, such as `NOT_FOUND`. Its meaning never changes.' },
+    error: { type: 'string', description: 'The name of the status, such as `Not Found`.' },
+    message: { type: 'string', description: 'What went wrong, in a sentence for people.' },
+    code: {
+      type: 'string',
+      description: 'An error code for programs, such as `NOT_FOUND`. The meaning of a code never changes.',
+    },
     source: { type: 'string' },
     method: { type: 'string' },
   },
@@ -99,7 +102,7 @@ const operationOf = (route: DescribedRoute): object => ({
   operationId: operationIdOf(route),
   tags: [route.path.split('/')[1] || 'service'],
   summary: route.summary,
-  description: `Needs \`${route.needs}\`.${route.socket === undefined ? '' : ' A GET that is upgraded to a WebSocket.'}`,
+  description: `Required access: \`${route.needs}\`.${route.socket === undefined ? '' : ' The call is a GET that is upgraded to a WebSocket.'}`,
   ...(route.needs === 'public' ? { security: [] } : {}),
   parameters: parametersOf(route),
   ...bodyOf(route),
@@ -124,7 +127,7 @@ export const openApiOf = (
     paths,
     components: {
       securitySchemes: {
-        bearer: { type: 'http', scheme: 'bearer', description: 'An API key or a token of a sign-in.' },
+        bearer: { type: 'http', scheme: 'bearer', description: 'An API key, or an access token from a sign-in.' },
       },
       responses: {
         Problem: {
