@@ -216,7 +216,8 @@ export const accessRoutes = (parts: GateParts): ControlRoute[] => [
     method: 'POST',
     path: '/proxy/access',
     needs: 'proxy',
-    summary: 'Whether a call may reach a sandbox, and where its toolbox is.',
+    summary:
+      'Decides whether a call may reach a sandbox. If so, returns a signed ticket and the address of the runner.',
     body: Question,
     replies: { 200: AccessAnswer },
     run: ({ body, proxyRegionId }) => answerAccess(parts, body as AccessQuestion, proxyRegionId),
@@ -225,7 +226,7 @@ export const accessRoutes = (parts: GateParts): ControlRoute[] => [
     method: 'GET',
     path: '/proxy/ticket-keys',
     needs: 'proxy',
-    summary: 'The public keys of the tickets that count now.',
+    summary: 'Lists the public keys with which gates currently verify tickets.',
     replies: { 200: TicketKeysAnswer },
     run: async () => ({ keys: await parts.tickets.listKeys() }),
   }),
@@ -233,7 +234,7 @@ export const accessRoutes = (parts: GateParts): ControlRoute[] => [
     method: 'GET',
     path: '/proxy/link',
     needs: 'proxy',
-    summary: 'The link of a gate: a WebSocket on which it is answered before it asks.',
+    summary: 'Opens a gate’s WebSocket, over which control sends access answers before the gate asks for them.',
     replies: { 101: null },
     run: () => {
       throw new Problem('bad_request', 'This is a WebSocket: it needs an upgrade.')

@@ -38,7 +38,7 @@ export const previewQuestionRoutes = (parts: RunningParts): ControlRoute[] => {
       method: 'GET',
       path: '/preview/:sandboxId/public',
       needs: 'proxy',
-      summary: 'Whether everybody may see the previews of a sandbox.',
+      summary: 'Returns whether the previews of a sandbox are public.',
       params: BySandbox,
       replies: { 200: Type.Boolean() },
       run: async ({ params, ...proxy }) => (await findById(params.sandboxId, proxy)).public,
@@ -47,7 +47,7 @@ export const previewQuestionRoutes = (parts: RunningParts): ControlRoute[] => {
       method: 'GET',
       path: '/preview/:sandboxId/validate/:authToken',
       needs: 'proxy',
-      summary: 'Whether a preview token opens a sandbox now.',
+      summary: 'Returns whether a preview token currently gives access to a sandbox.',
       params: ByAuthToken,
       replies: { 200: Type.Boolean() },
       run: async ({ params, ...proxy }) => {
@@ -60,7 +60,7 @@ export const previewQuestionRoutes = (parts: RunningParts): ControlRoute[] => {
       path: '/preview/:sandboxId/preview-warning',
       needs: 'proxy',
       summary:
-        'Whether visitors are warned first; by the id of a sandbox, or by the token and port of a signed address.',
+        'Returns whether previews first show a warning page. `sandboxId`: a sandbox’s id or, with `port`, a signed URL’s token.',
       params: BySandbox,
       query: PortQuery,
       replies: { 200: PreviewWarning },
@@ -74,7 +74,7 @@ export const previewQuestionRoutes = (parts: RunningParts): ControlRoute[] => {
       method: 'GET',
       path: '/preview/:signedPreviewToken/:port/sandbox-id',
       needs: 'proxy',
-      summary: 'The sandbox that a signed address opens at a port.',
+      summary: 'Returns the id of the sandbox whose signed preview URL has this token and port.',
       params: BySignedToken,
       replies: { 200: Type.String() },
       run: async ({ params: { signedPreviewToken, port }, ...proxy }) =>
@@ -84,7 +84,7 @@ export const previewQuestionRoutes = (parts: RunningParts): ControlRoute[] => {
       method: 'GET',
       path: '/preview/:sandboxId/access',
       needs: 'member',
-      summary: 'Whether the caller may use a sandbox: true, or 404.',
+      summary: 'Returns true if the caller’s organization has the sandbox; otherwise answers 404.',
       params: BySandbox,
       replies: { 200: Type.Boolean() },
       run: async ({ organization, params: { sandboxId } }) => {

@@ -19,8 +19,7 @@ export const previewRoutes = (parts: RunningParts): ControlRoute[] => [
     method: 'GET',
     path: '/sandbox/:sandboxIdOrName/ports/:port/preview-url',
     needs: 'member',
-    summary:
-      'Where a port of a sandbox is seen, and the token that opens it; the token of an API key ends with the key.',
+    summary: 'Returns a port’s preview URL and a preview token. A token issued to an API key ends with that key.',
     params: ByPort,
     replies: { 200: PreviewUrl },
     run: ({ caller, params }) => getPreviewUrl(parts, caller, params.sandboxIdOrName, params.port),
@@ -29,7 +28,8 @@ export const previewRoutes = (parts: RunningParts): ControlRoute[] => [
     method: 'GET',
     path: '/sandbox/:sandboxIdOrName/ports/:port/signed-preview-url',
     needs: 'member',
-    summary: 'Makes an address that opens a port of a sandbox by itself. Default: for 60 s.',
+    summary:
+      'Creates a signed preview URL, which opens a port without a credential until the URL expires. Default: after 60 seconds.',
     params: ByPort,
     query: SignQuery,
     replies: { 200: SignedPreviewUrl },
@@ -40,7 +40,7 @@ export const previewRoutes = (parts: RunningParts): ControlRoute[] => [
     method: 'POST',
     path: '/sandbox/:sandboxIdOrName/ports/:port/signed-preview-url/:token/expire',
     needs: 'member',
-    summary: 'Ends a signed address before its time.',
+    summary: 'Revokes a signed preview URL before it expires. Connections that were opened with the URL end.',
     params: ByToken,
     replies: { 200: null },
     run: ({ organization, params }) =>

@@ -18,7 +18,7 @@ export const sandboxTelemetryRoutes = (parts: OrganizationParts): ControlRoute[]
     method: 'GET',
     path: '/organizations/otel-config/by-sandbox-auth-token/:authToken',
     needs: 'collector',
-    summary: 'Where the telemetry of a sandbox goes, by the token that the sandbox presents.',
+    summary: 'Returns the telemetry endpoint and headers of the organization whose sandbox presents this token.',
     params: SandboxToken,
     replies: { 200: OtelConfigOfOrganization },
     run: ({ params }) => getOtelConfigOfSandbox(parts, params.authToken),

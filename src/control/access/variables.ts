@@ -46,7 +46,7 @@ export const variableRoutes = (parts: GateParts): ControlRoute[] => [
     method: 'POST',
     path: '/proxy/env',
     needs: 'proxy',
-    summary: 'Changes the variables that later processes of a sandbox get.',
+    summary: 'Changes a sandbox’s environment variables. Processes that start later get the new variables.',
     body: Question,
     bodyLimit: 4 * 1024 * 1024,
     replies: { 200: Type.Object({ generation: Type.Integer() }) },

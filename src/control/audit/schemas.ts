@@ -36,7 +36,10 @@ const pages = {
   page: Type.Integer({ minimum: 1, maximum: 1_000_000, default: 1 }),
   limit: Type.Integer({ minimum: 1, maximum: 200, default: 100 }),
   nextToken: Type.Optional(
-    Type.String({ maxLength: 2048, description: 'Where the next page begins; `page` is ignored then.' }),
+    Type.String({
+      maxLength: 2048,
+      description: 'The `nextToken` of the previous answer. If present, `page` is ignored.',
+    }),
   ),
   from: Type.Optional(DateTime),
   to: Type.Optional(DateTime),
@@ -65,29 +68,41 @@ export const AuditEntry = Type.Object({
   createdAt: DateTime,
   organizationId: Type.Optional(
     Type.String({
-      description: 'Absent: the call was in no organization, or in one that its actor did not belong to.',
+      description: 'The organization of the call. Absent if the call had none, or if the caller did not belong to it.',
     }),
   ),
   actorId: Type.String(),
   actorEmail: Type.String(),
-  credential: Type.Enum(['api_key', 'jwt', 'portal', 'sso', 'link'], { description: 'Alcove only.' }),
-  keyName: Type.Optional(Type.String({ description: 'The name of the API key (Alcove only).' })),
+  credential: Type.Enum(['api_key', 'jwt', 'portal', 'sso', 'link'], {
+    description: 'How the caller was authenticated (Alcove only).',
+  }),
+  keyName: Type.Optional(
+    Type.String({ description: 'The name of the caller’s API key. Absent if the caller used none (Alcove only).' }),
+  ),
   ipAddress: Type.String(),
   userAgent: Type.String(),
-  requestId: Type.String({ description: 'The `X-Request-Id` of the answer (Alcove only).' }),
-  call: Type.String({ description: 'Method and path: `POST /sandbox/{sandboxIdOrName}/stop` (Alcove only).' }),
+  requestId: Type.String({ description: 'The header `X-Request-Id` of the answer (Alcove only).' }),
+  call: Type.String({
+    description: 'The method and path, such as `POST /sandbox/{sandboxIdOrName}/stop` (Alcove only).',
+  }),
   action: Type.String(),
   targetType: Type.String(),
   targetId: Type.Optional(Type.String()),
   targets: Type.Array(Type.String(), {
-    description: 'The ids and names of all targets, including those in the answer (Alcove only).',
+    description:
+      'The ids and names of the objects that the call was about, from its path and its answer (Alcove only).',
   }),
-  params: Type.Record(Type.String(), Type.String(), { description: 'The parameters of the path (Alcove only).' }),
+  params: Type.Record(Type.String(), Type.String(), {
+    description: 'The parameters in the path, without secrets (Alcove only).',
+  }),
   statusCode: Type.Optional(
-    Type.Integer({ description: 'Absent: the call is still running, or the server was killed during it.' }),
+    Type.Integer({
+      description:
+        'The status code of the answer. Absent if the call is still running, or if the server was killed during it.',
+    }),
   ),
-  code: Type.Optional(Type.String({ description: 'The code of a refusal (Alcove only).' })),
-  errorMessage: Type.Optional(Type.String({ description: 'What the code means.' })),
+  code: Type.Optional(Type.String({ description: 'The error code. Absent if the call did not fail (Alcove only).' })),
+  errorMessage: Type.Optional(Type.String({ description: 'What the error code means.' })),
 })
 export type AuditEntry = Static<typeof AuditEntry>
 

@@ -11,7 +11,8 @@ export const controlDocument = (routes: readonly ControlRoute[]) =>
     {
       title: 'Alcove: control',
       version,
-      description: 'Sandboxes, snapshots, volumes, and the organizations that own them. Generated from the server.',
+      description:
+        'Manages sandboxes, snapshots, volumes and the organizations that own them. Generated from the code of the server.',
       serverUrl: '/api',
     },
     routes,
@@ -24,7 +25,7 @@ export const openApiRoutes = (described: readonly ControlRoute[]): ControlRoute[
       method: 'GET',
       path: '/openapi.json',
       needs: 'public',
-      summary: 'The description of these endpoints in the form of OpenAPI 3.1.',
+      summary: 'Returns the OpenAPI 3.1 description of these endpoints.',
       replies: { 200: Type.Record(Type.String(), Type.Unknown()) },
       run: () => {
         document ??= controlDocument(described)

@@ -82,7 +82,8 @@ export const configurationRoutes = ({ settings }: Pick<Parts, 'settings'>): Cont
     method: 'GET',
     path: '/config',
     needs: 'public',
-    summary: 'What a client must know about this server.',
+    summary:
+      'Returns the settings of this server that clients need, such as the sign-in issuer and the default snapshot.',
     replies: { 200: Configuration },
     run: () => configurationOf(settings),
   }),

@@ -25,7 +25,7 @@ export const healthRoutes = ({ database, settings }: HealthParts): ControlRoute[
     method: 'GET',
     path: '/health',
     needs: 'public',
-    summary: 'Answers while this server is alive.',
+    summary: 'Answers 200 while this server is running.',
     replies: { 200: Health },
     run: () => ({ status: 'ok' }),
   }),
@@ -33,8 +33,7 @@ export const healthRoutes = ({ database, settings }: HealthParts): ControlRoute[
     method: 'GET',
     path: '/health/ready',
     needs: 'public',
-    summary:
-      'Answers while this server and its database can do their work and the default snapshot is made; 503 otherwise.',
+    summary: 'Answers 200 if the database can be reached and the default snapshot is ready; otherwise 503.',
     replies: { 200: Health },
     run: async () => {
       try {

@@ -17,7 +17,7 @@ export const accountRoutes = (parts: AccountParts): ControlRoute[] => [
     path: '/admin/users',
     needs: 'admin',
     givesAccess: true,
-    summary: 'Makes a local account with an organization of its own; it has no password yet.',
+    summary: 'Creates a local account with a personal organization. The account has no password yet.',
     body: AddAccount,
     replies: { 201: Account },
     run: ({ body }) => addAccount(parts, body),
@@ -27,7 +27,8 @@ export const accountRoutes = (parts: AccountParts): ControlRoute[] => [
     path: '/admin/users/password',
     needs: 'admin',
     givesAccess: true,
-    summary: 'Gives a local account a password, a random one by default, and ends its sessions.',
+    summary:
+      'Sets the password of a local account and ends the account’s sessions. Without `password`, generates a random one.',
     body: GivePassword,
     replies: { 200: Password },
     run: ({ body }) => givePassword(parts, body),
@@ -37,7 +38,8 @@ export const accountRoutes = (parts: AccountParts): ControlRoute[] => [
     path: '/admin/users/link',
     needs: 'admin',
     givesAccess: true,
-    summary: 'Makes a link to the dashboard that signs in a local account once, within 24 hours; earlier links end.',
+    summary:
+      'Creates a one-time dashboard sign-in link for a local account, valid for 24 hours. Earlier links stop working.',
     body: GiveLink,
     replies: { 200: Link },
     run: ({ body }) => giveLink(parts, body),

@@ -69,7 +69,8 @@ export const mcpRoutes = ({ settings }: Pick<Parts, 'settings'>): ControlRoute[]
     method: 'POST',
     path: '/mcp',
     needs: 'member',
-    summary: 'The tools of this server for models, by the Model Context Protocol (Streamable HTTP, without sessions).',
+    summary:
+      'Offers the tools of this server to AI models through the Model Context Protocol (Streamable HTTP, without sessions).',
     body: Type.Unknown(),
     bodyLimit: longestText,
     replies: { 200: Type.Unknown(), 202: null },
@@ -78,7 +79,7 @@ export const mcpRoutes = ({ settings }: Pick<Parts, 'settings'>): ControlRoute[]
   const withoutSessions = (['GET', 'DELETE'] as const).map((method) =>
     route({
       ...{ method, path: '/mcp', needs: 'member' },
-      summary: 'Answers 405, by which clients of the Model Context Protocol learn that there are no sessions.',
+      summary: 'Answers 405, which tells clients of the Model Context Protocol that this server has no sessions.',
       replies: { 200: null },
       run: ({ request, reply }) => answer(request, reply, undefined),
     }),

@@ -21,12 +21,18 @@ const mostFileBytes = 50_000
 
 const Sandbox = Type.String({ minLength: 1, maxLength: 255, description: 'The id or the name of the sandbox.' })
 const Path = (meaning: string) =>
-  Type.String({ minLength: 1, maxLength: 4096, description: `${meaning}: absolute, or relative to the home.` })
+  Type.String({
+    minLength: 1,
+    maxLength: 4096,
+    description: `${meaning}: an absolute path, or relative to the home directory.`,
+  })
 const Seconds = (standard: number) =>
   Type.Optional(Type.Integer({ minimum: 1, maximum: 3600, description: `Timeout in seconds. Default: ${standard}.` }))
 const Account = {
-  username: Type.Optional(Type.String({ maxLength: 1024, description: 'For a private repository.' })),
-  password: Type.Optional(Type.String({ maxLength: 16_384, description: 'A password or an access token.' })),
+  username: Type.Optional(Type.String({ maxLength: 1024, description: 'The user name for a private repository.' })),
+  password: Type.Optional(
+    Type.String({ maxLength: 16_384, description: 'The password or access token for a private repository.' }),
+  ),
 }
 
 const tool = <I extends TObject>(
@@ -84,10 +90,15 @@ export const tools: readonly Tool[] = [
       'Creates an isolated Linux sandbox and waits until it is started. Delete it when it is no longer needed.',
     input: Type.Object({
       name: Type.Optional(Type.String({ minLength: 1, maxLength: 255 })),
-      snapshot: Type.Optional(Type.String({ maxLength: 255, description: 'A snapshot. Default: Python, Node, git.' })),
+      snapshot: Type.Optional(
+        Type.String({ maxLength: 255, description: 'The snapshot to use. Default: one with Python, Node.js and git.' }),
+      ),
       env: Type.Optional(Type.Record(Type.String(), Type.String({ maxLength: 32_768 }), { maxProperties: 200 })),
       autoStopMinutes: Type.Optional(
-        Type.Integer({ minimum: 0, description: 'Stops the sandbox after so many minutes without use. 0: never.' }),
+        Type.Integer({
+          minimum: 0,
+          description: 'Minutes without activity after which the sandbox is stopped. 0: never.',
+        }),
       ),
     }),
     run: async (api, { autoStopMinutes, ...given }) =>
@@ -100,7 +111,7 @@ export const tools: readonly Tool[] = [
   }),
   tool({
     name: 'list_sandboxes',
-    description: 'Lists sandboxes of the organization: the ones used most recently first.',
+    description: 'Lists sandboxes of the organization, the most recently used first.',
     input: Type.Object({ limit: Type.Optional(Type.Integer({ minimum: 1, maximum: 100 })) }),
     effect: 'reads',
     run: async (api, { limit = 20 }) => {
@@ -130,7 +141,7 @@ export const tools: readonly Tool[] = [
   }),
   tool({
     name: 'delete_sandbox',
-    description: 'Deletes a sandbox with all its files. Nothing of it can be brought back.',
+    description: 'Deletes a sandbox with all its files. This cannot be undone.',
     input: Type.Object({ sandbox: Sandbox }),
     effect: 'destroys',
     run: async (api, { sandbox }) => {
@@ -141,7 +152,7 @@ export const tools: readonly Tool[] = [
   tool({
     name: 'run_command',
     description:
-      'Runs a shell command in a sandbox and returns its exit code and output. Processes in the background must redirect their output.',
+      'Runs a shell command in a sandbox and returns its exit code and output. Background processes must redirect their output.',
     input: Type.Object({
       sandbox: Sandbox,
       command: Type.String({ minLength: 1, maxLength: 1024 ** 2 }),
@@ -190,11 +201,13 @@ export const tools: readonly Tool[] = [
   }),
   tool({
     name: 'read_file',
-    description: `Reads a text file in a sandbox, at most ${mostFileBytes} bytes from \`offset\` on.`,
+    description: `Reads at most ${mostFileBytes} bytes of a text file in a sandbox, starting at byte \`offset\`.`,
     input: Type.Object({
       sandbox: Sandbox,
       path: Path('The file'),
-      offset: Type.Optional(Type.Integer({ minimum: 0, description: 'The first byte to read. Default: 0.' })),
+      offset: Type.Optional(
+        Type.Integer({ minimum: 0, description: 'The position of the first byte to read. Default: 0.' }),
+      ),
     }),
     effect: 'reads',
     run: async (api, { sandbox, path, offset = 0 }) => {
@@ -211,7 +224,7 @@ export const tools: readonly Tool[] = [
   }),
   tool({
     name: 'write_file',
-    description: 'Writes a text file in a sandbox. Makes the directories above it, and replaces a file that exists.',
+    description: 'Writes a text file in a sandbox. Creates missing parent directories, and replaces an existing file.',
     input: Type.Object({
       sandbox: Sandbox,
       path: Path('The file'),
@@ -224,11 +237,17 @@ export const tools: readonly Tool[] = [
   }),
   tool({
     name: 'preview_link',
-    description: 'Makes a link that opens a port of a sandbox in a browser. Whoever has the link can open it.',
+    description: 'Creates a link that opens a port of a sandbox in a browser. Anyone with the link can open it.',
     input: Type.Object({
       sandbox: Sandbox,
       port: Type.Integer({ minimum: 1, maximum: 65_535 }),
-      expiresInSeconds: Type.Optional(Type.Integer({ minimum: 1, maximum: 86_400, description: 'Default: 3600.' })),
+      expiresInSeconds: Type.Optional(
+        Type.Integer({
+          minimum: 1,
+          maximum: 86_400,
+          description: 'The lifetime of the link in seconds. Default: 3600.',
+        }),
+      ),
     }),
     run: async (api, { sandbox, port, expiresInSeconds = 3600 }) => {
       const path = `${at(sandbox)}/ports/${port}/signed-preview-url?expiresInSeconds=${expiresInSeconds}`

@@ -10,7 +10,7 @@ export const meterRoutes = (parts: Pick<Parts, 'database' | 'clock' | 'settings'
     method: 'GET',
     path: '/sandbox/:sandboxIdOrName/telemetry/metrics',
     needs: 'member',
-    summary: 'What a sandbox used of its processors, memory and disk, at most 1000 points of each.',
+    summary: 'Returns a sandbox’s CPU, memory and disk usage over time, with at most 1000 points per metric.',
     params: ByIdOrName,
     query: SeriesQuery,
     replies: { 200: MetricsResponse },

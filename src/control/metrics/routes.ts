@@ -8,7 +8,7 @@ export const metricsRoutes = ({ metrics }: { metrics: Metrics }): ControlRoute[]
     method: 'GET',
     path: '/metrics',
     needs: 'admin',
-    summary: 'What an operator watches, in the text format of Prometheus.',
+    summary: 'Returns the server’s metrics for the operator, in the text format of Prometheus.',
     replies: { 200: Type.String() },
     run: async ({ reply }) => {
       reply.type(metrics.contentType)

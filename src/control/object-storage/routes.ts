@@ -32,7 +32,7 @@ export const objectStorageRoutes = (parts: RunningParts): ControlRoute[] => [
     method: 'GET',
     path: '/object-storage/push-access',
     needs: 'member',
-    summary: 'Credentials for an hour, to upload the files that COPY and ADD of a definition mean.',
+    summary: 'Returns credentials, valid for one hour, for uploading the files that a Dockerfile’s COPY and ADD use.',
     replies: { 200: PushAccess },
     run: ({ caller }) => grantPushAccess(parts, caller),
   }),
@@ -40,7 +40,8 @@ export const objectStorageRoutes = (parts: RunningParts): ControlRoute[] => [
     method: 'POST',
     path: '/proxy/object-storage',
     needs: 'proxy',
-    summary: 'Whose credentials an upload is signed with, and where it goes.',
+    summary:
+      'Returns the organization and the secret of an upload’s credentials, and the runner that stores the files.',
     body: Question,
     replies: { 200: Answer },
     run: ({ body, proxyRegionId }) => {
