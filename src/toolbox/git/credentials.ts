@@ -29,8 +29,8 @@ export const originOf = (url: string): string | undefined => {
 
 /**
  * Options that set our credential helper only for the hosts of `urls`. A redirect or a submodule may lead to other hosts. A
- * `helper` option without a value disables the sandbox's own helpers. For example, the helper `store` would save the credentials in a
- * file.
+ * `helper` option without a value disables the sandbox's own helpers. For example, the helper `store` would save the credentials in
+ * a file.
  */
 export const optionsFor = (credentials: Credentials | undefined, urls: readonly string[]): GitOptions => {
   const origins = new Set(urls.map(originOf).filter((origin) => origin !== undefined))
