@@ -19,7 +19,8 @@ export const registryRoutes = (given: Parts): ControlRoute[] => {
       method: 'POST',
       path: '/docker-registry',
       needs: 'write:registries',
-      summary: 'Adds an account at a registry, after a test. Images of the organization are then pulled with it.',
+      summary:
+        'Adds an account at an image registry after testing it. Later pulls for the organization use the account.',
       body: CreateRegistry,
       replies: { 201: RegistryView },
       run: ({ body, ...actor }) => createRegistry(parts, actor.caller, body),
@@ -36,7 +37,7 @@ export const registryRoutes = (given: Parts): ControlRoute[] => {
       method: 'GET',
       path: '/docker-registry/:id',
       needs: 'member',
-      summary: 'One registry of the organization, without its password.',
+      summary: 'Returns a registry of the organization, without its password.',
       params: RegistryId,
       replies: { 200: RegistryView },
       run: ({ caller, params }) => viewRegistry(parts, caller, params.id),
