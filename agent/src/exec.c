@@ -58,8 +58,8 @@ static void watch_report(struct timer *silence) {
 }
 
 /*
- * Reads whether the program runs, and answers the toolbox OK or FAILED. `more_follows`: OK waits for the next frame of the
- * calling function, so that both are sent at once.
+ * Reads whether the program runs, and sends OK or FAILED to the peer. `more_follows`: OK waits for the next frame of the calling
+ * function, so that both are sent at once.
  */
 static void hear_report(struct command *command, bool more_follows) {
   uint8_t payload[5];
