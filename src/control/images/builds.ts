@@ -16,7 +16,7 @@ const keptHours = 24
 const mostKept = 500
 /** Maximum number of builds of an organization, including builds that runners have not removed yet. */
 const mostBuilds = 1000
-/** Maximum size of a built image, in GiB. No disk size sets it, because sandboxes of different disk sizes share the image. */
+/** Maximum size of a built image, in GiB. It is one number, because sandboxes of different disk sizes share the image. */
 const mostGiB = 30
 
 type Build = { organizationId: string; regionId: string; definition: Definition }

@@ -153,8 +153,8 @@ const hasLabels = (sql: Sql, labels: Labels): Piece =>
 const ways = (sql: Sql, question: Question): (() => Piece)[] => {
   const { labels, column, limit } = question
   const conditions = () => sql`${question.conditions(sql)} ${question.beginning(sql)}`
-  // `offset 0` makes PostgreSQL find all matches before it sorts them. Before, the function `look` searched in sort order and found
-  // too few matches.
+  // `offset 0` makes PostgreSQL find all matches before it sorts them. A search in sort order would be useless: the function `look`
+  // has already made one, and found too few matches.
   const found = (more: Piece) => sql`select id, ${sql(column)} from sandboxes where ${conditions()} ${more} offset 0`
   const order = () => orderOf(sql, question)
   const picked = (more: Piece) => sql`select id from (${found(more)}) sandboxes order by ${order()} limit ${limit}`

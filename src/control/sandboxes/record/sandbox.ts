@@ -133,7 +133,7 @@ const show = <Row>(fields: readonly Field<Row>[], row: Row): Record<string, unkn
   return shown
 }
 
-/** Returns the toolbox URL on the gate of the sandbox's host. If this gate has no public URL, uses the URL of any gate. */
+/** Returns the toolbox URL on the gate of the sandbox's host. If that gate has no public URL, uses the server's `proxyUrl`. */
 const toolboxUrlOf = ({ runner_gate_url }: ListedRow, proxyUrl: string) => `${runner_gate_url ?? proxyUrl}/toolbox`
 
 /** Returns an item of a listing, without the fields that only single records have. */
