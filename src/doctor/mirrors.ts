@@ -50,7 +50,7 @@ const placesOf = async (hosts: readonly string[], isOpen: (address: string) => b
   return { places, closed: places.filter(({ closed }) => closed.length > 0), text: text === '' ? 'none' : text }
 }
 
-/** Returns how the operator can open closed mirrors to sandboxes. No setting opens an apt proxy on the host itself. */
+/** Returns what the operator can do about closed mirrors. No setting lets sandboxes use an apt proxy on the host itself. */
 const remedyFor = (closed: readonly string[]): string => {
   const openable = closed.filter((address) => !address.startsWith('127.'))
   return openable.length === 0
