@@ -41,7 +41,7 @@ type Content = {
 
 /**
  * Returns the content security policy. The page can only send its form and, with `looksAgain`, request itself again. Without
- * `mayBeFramed`, no page can show it in a frame.
+ * `mayBeFramed`, no page can show it in a frame, and so none can overlay it.
  */
 const policyOf = ({ looksAgain = false, mayBeFramed = false }: Content) =>
   [
