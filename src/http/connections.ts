@@ -198,8 +198,8 @@ export class Connections {
     const own = this.#shares.get(owner)
     // The owner with the most connections loses one if the new call's owner has at least two fewer.
     if (sizeOf(largest) > sizeOf(own) + 1) return first(largest.visiting) ?? first(largest.known)
-    // If all owners have about equally many connections, a call with a credential closes one of its owner's connections without a
-    // credential.
+    // Otherwise, only a call with a credential may close a connection. It closes one of its own owner's connections, if that owner
+    // has one without a credential.
     return isKnown && own !== undefined ? first(own.visiting) : undefined
   }
 
