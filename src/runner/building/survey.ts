@@ -134,7 +134,7 @@ export class Survey {
     let { firstKey: key, keptKey } = looked
     for (const step of steps) {
       let fetched: string[] | undefined
-      // The cache key of this line depends on a download. Download only if the cache has a line that comes directly after the line
+      // The cache key of this line depends on a download. The download is useless if no cached line comes directly after the line
       // with the key `keptKey`.
       if (mayChange(step) && lines.hasAfter(organizationId, keptKey)) fetched = await this.#fetchDigests(step)
       key = await this.#keyAfter(key, step, fetched)

@@ -33,8 +33,8 @@ const requestMs = 5000
 const sourceMs = 10_000
 const sourceBytes = 1024 * 1024
 /**
- * Maximum number of TypeScript compilations at a time. Each may use half a GiB. A gate requests two at a time, but there may be
- * several gates.
+ * Maximum number of TypeScript compilations at a time. Each may use half a GiB. A gate requests at most two at a time, but there
+ * may be several gates.
  */
 const compilers = new FairQueue({ atOnce: 8 })
 
