@@ -16,8 +16,8 @@ const inJsonAtMost = 2
 const sureBytes = 64 * 1024
 
 /**
- * Memory for outputs beyond `sureBytes`: 512 MiB, which all owners share. An owner may not hold more of this memory than is still
- * free. So a single owner gets half of the memory: 256 MiB.
+ * Memory for outputs beyond `sureBytes`: 512 MiB, which all owners share. An owner can take memory until it holds as much as is
+ * still free. So a single owner gets half of the memory: 256 MiB.
  */
 const shared = new Budget({ all: 512 * 1024 * 1024, ofFree: 1 })
 
