@@ -41,7 +41,7 @@ const runJoined = async (options: JoinOptions, config: UpConfig): Promise<void> 
   if (Object.keys(config.archive).length === 0) {
     throw new Complaint('ALCOVE_ARCHIVE_STORE must be set to the store of the server: sandboxes move through it')
   }
-  // The new runner is behind the server's gate. Gates of other machines call that gate at the server's port plus 4.
+  // The server's gate serves this runner's sandboxes. Gates of other machines call that gate at the server's port plus 4.
   const gateAddress = readGateAddress(options.address, Number(controlUrl.port || 80))
   await checkIsHere(controlUrl)
   const runner = await introduce(controlUrl, token)
