@@ -13,8 +13,8 @@ export type Overcommit = { cpu: number; memory: number; disk: number }
 type Load = { cpu: number; memory_gib: number; disk_gib: number }
 
 /**
- * Whether unclaimed warm sandboxes count as load. `warm`: the new sandbox is warm. It must not evict other warm sandboxes, so they
- * count. Undefined: any other new sandbox may evict warm sandboxes, so they do not count.
+ * Whether unclaimed warm sandboxes count as load. They count for a new warm sandbox (`warm`). They do not count for any other new
+ * sandbox (undefined), because it may evict them.
  */
 type CountsWarm = 'warm' | undefined
 

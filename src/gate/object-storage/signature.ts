@@ -16,10 +16,7 @@ export type SignedCall = {
   payload: string
 }
 
-/**
- * Values to check the signatures of a body's chunks. `signature` is the signature of the call. The signature of the first chunk
- * is computed from it.
- */
+/** What the signatures of a body's chunks are checked with. `signature`: that of the call, from which the first chunk's is computed. */
 export type SigningKey = { key: Buffer; scope: string; datetime: string; signature: string }
 
 const shape =

@@ -75,8 +75,8 @@ export class Trial {
   }
 
   /**
-   * Returns how certain a difference between two groups is: the mean divided by its standard error. The error comes from the
-   * results of all sandboxes, because one sandbox has too few.
+   * Returns how certain a measured difference is: its mean, divided by the standard error of that mean. A single sandbox has too
+   * few measurements for this error, so it is computed from those of all sandboxes.
    */
   #certaintyOf(differences: Differences): number {
     const { count, mean, scatter } = differences

@@ -153,7 +153,7 @@ suite('writing a file in place, if a rename cannot replace it', { skip: needsRoo
     const one = [Buffer.from('x')]
     await assert.rejects(box.nobody.write(box.path, one, { mode: 0o777 }), refused('EPERM'))
     await assert.rejects(box.nobody.write(box.at('deep', 'new'), one), refused('EACCES'))
-    // In a sticky directory such as /tmp, another user may have put the file there to read what is written.
+    // In a directory such as /tmp (sticky), another user may have made the file, and could read what is written to it.
     chmodSync(box.at('deep'), 0o1777)
     await assert.rejects(box.nobody.write(box.path, one), refused('EPERM'))
     for (const mode of [0o1777, 0o755]) {
