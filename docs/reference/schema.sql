@@ -1,5 +1,5 @@
--- The tables of control as a database has them after every migration.
--- Printed by scripts/print-reference.ts from a migrated database. The reasons stand in src/control/storage/migrations/.
+-- The tables of control's database after all migrations.
+-- Printed by scripts/print-reference.ts from a migrated database. The migrations in src/control/storage/migrations/ explain the tables.
 
 create table api_keys (
   organization_id text not null,

@@ -74,7 +74,7 @@ const answerFor = (
   if (missing.length > 0)
     return `${missing.length < calls.size ? 'In part' : 'No'}. ${[...new Set(missing.map(whyNot))].join(' ')}`
   if (calls.size > 0 || opensSocket) return 'Yes'
-  return 'Makes no call of its own'
+  return 'Makes no call'
 }
 
 const versionOf = (name: string): string =>
@@ -116,10 +116,10 @@ export const compatibilityPage = (): string => {
       (name) => reasonFor(byName.get(name)!),
     ),
   }))
-  const calling = methods.filter(({ answer }) => answer !== 'Makes no call of its own')
+  const calling = methods.filter(({ answer }) => answer !== 'Makes no call')
   return page(
     'Compatibility with the public packages',
-    `What the packages of the 0.x line can call, read from the packages, and whether this server answers. Newer lines of the SDK speak another interface, so programs pin \`@daytona/sdk@0\`.`,
+    'This page lists the calls that the public packages of version 0.x can make, and whether this server serves them. The list is read from the packages. Newer major versions of the SDK use another API, so pin `@daytona/sdk@0` in your programs.',
     table(
       ['Package', 'Version', 'Served'],
       [

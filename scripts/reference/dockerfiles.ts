@@ -38,10 +38,10 @@ export const dockerfilesPage = (): string => {
   const accepted = rows.filter(({ answer }) => answer === 'accepted').length
   return page(
     'Dockerfiles',
-    `How people write Dockerfiles, as ${rows.length} short ones of our own, and what becomes of each: ${accepted} are accepted.`,
-    '`test/sandboxes/dockerfiles.test.ts` builds ten of them. [choices.md](choices.md#images) says what each instruction means here.',
+    `This page lists ${rows.length} short Dockerfiles that we wrote after common patterns, and whether Alcove accepts each: ${accepted} are accepted.`,
+    '`test/sandboxes/dockerfiles.test.ts` builds ten of them. [choices.md](choices.md#images) explains what each instruction does in Alcove.',
     table(
-      ['Pattern', 'Stages', 'Instructions', 'Answer'],
+      ['Pattern', 'Stages', 'Instructions', 'Result'],
       rows.map(({ name, dockerfile, answer }) => [
         name,
         String(stagesIn(dockerfile)),

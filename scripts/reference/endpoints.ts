@@ -6,7 +6,7 @@ export const endpointsPage = () => {
   const routes = listEndpoints()
   return page(
     'Endpoints of control',
-    'All are below `{base_url}`, which ends in `/api`. A field with \\* must be there. What a word of `needs` means is in [permissions](permissions.md), what can go wrong in [errors](errors.md).',
+    'All paths are below `{base_url}`, which ends in `/api`. A field with \\* is required. [Permissions](permissions.md) explains each word of the column `needs`. [Errors](errors.md) lists the errors that calls can return.',
     table(
       ['method', 'path', 'needs', 'what it does'],
       routes.map((route) => [route.method, code(braced(route.path)), code(route.needs), route.summary]),

@@ -28,10 +28,21 @@ export const lifecyclePage = () => {
   ])
   return page(
     'The life of a sandbox',
-    'The same tables as in [states](states.md), drawn. `delete` leads from every state through `destroying` to `destroyed`; every other move but a build may also end in `error`, from which `recover` and `delete` lead on.',
+    'This diagram shows the moves from the tables in [states](states.md). Two things are not drawn. `delete` leads from every state through `destroying` to `destroyed`. Every other move except a build can also end in `error`, which a sandbox leaves by `recover` or `delete`.',
     ['```mermaid', 'stateDiagram-v2', ...[...new Set(arrows)].map((arrow) => `  ${arrow}`), '```'].join('\n'),
-    '## What the word of a runner changes',
-    'Of the newest generation only; a word that is not here changes nothing. `started` and `paused` count only where that is wanted. From every state with an entry, `error` and `destroyed` lead to `error`, except that `destroyed` ends `destroying`. Out of `error` the word that was wanted leads there, however late. `snapshotting` ends with its image. What a runner refuses leaves the sandbox in one of the states of the last column, with its reason.',
-    table(['state', ...words.map((word) => `says ${code(word)}`), 'refuses, and it is'], told),
+    '## What a runner’s report changes',
+    [
+      'A runner reports the state of each of its sandboxes. The table shows the new state for the state before (first column) and the report (other columns).',
+      [
+        '- Only a report about the newest generation counts: the generation is a number that grows whenever the sandbox should become something else.',
+        '- An empty cell: the report changes nothing.',
+        '- A report of `started` or `paused` counts only if the sandbox should be in that state.',
+        '- In a state during a move, and in `started`, `stopped` and `paused`, a report of `error` or `destroyed` leads to `error`. In `destroying`, `destroyed` leads to `destroyed`. In the states that wait for an image, these two reports change nothing.',
+        '- A sandbox leaves `error` when its runner reports the state that the sandbox should be in, however late.',
+        '- `snapshotting` usually ends with a report about the image of the snapshot.',
+        '- If the runner refuses a move, the sandbox gets the state that the runner reports, and the reason. The last column lists the possible states.',
+      ].join('\n'),
+    ].join('\n\n'),
+    table(['state', ...words.map((word) => `report ${code(word)}`), 'states after a refusal'], told),
   )
 }

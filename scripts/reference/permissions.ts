@@ -19,14 +19,14 @@ export const permissionsPage = () => {
     ])
   return page(
     'Permissions',
-    'An API key allows exactly what it lists, as long as its user holds it. An owner holds everything; a member holds what their roles give.',
-    table(['permission', 'allows to'], rows(inUse)),
-    '## Accepted, and open nothing here',
-    'Words of the interface that keys and roles may hold, and that no endpoint of this server asks for. What some of them speak of is not here; runners are the operator’s, and any member sees quotas and usage. A key that is to be as good as its user lists them too.',
-    table(['permission', 'would allow to'], rows(others)),
-    '## Other words of `needs`',
+    'An API key has the permissions that it lists, as long as its user has them too. An owner of the organization has all permissions. A member has the permissions of their roles.',
+    table(['permission', 'allows its holder to'], rows(inUse)),
+    '## Permissions that no endpoint needs',
+    'API keys and roles can have these permissions of the public API, but no endpoint of this server checks them. This server has no billing, only its operator manages runners, and every member can see quotas and usage. An API key has all rights of its user only if it lists every permission of the user, including these.',
+    table(['permission', 'would allow its holder to'], rows(others)),
+    '## Other values of `needs`',
     table(
-      ['word', 'who'],
+      ['value', 'who may call the endpoint'],
       Object.entries(roleNeeds).map(([word, who]) => [code(word), who]),
     ),
   )

@@ -20,7 +20,10 @@ export type Shape = TSchema & {
 }
 
 const typeOf = (shape: Shape): string => {
-  if (shape.enum !== undefined) return shape.enum.length > 6 ? 'one word of a list' : shape.enum.map(String).join(', ')
+  if (shape.enum !== undefined)
+    return shape.enum.length > 6
+      ? `value (one of ${shape.enum.length} in openapi.json)`
+      : shape.enum.map(String).join(', ')
   if (shape.const !== undefined) return String(shape.const)
   if (shape.anyOf !== undefined) return shape.anyOf.map(typeOf).join(' or ')
   if (shape.type === 'array') return `list of ${typeOf(shape.items ?? ({} as Shape))}`
@@ -36,7 +39,7 @@ const boundsOf = (shape: Shape): string => {
     maximum === undefined ? '' : `≤ ${maximum}`,
     maxLength === undefined ? '' : `≤ ${maxLength} characters`,
     maxItems === undefined ? '' : `≤ ${maxItems} items`,
-    maxProperties === undefined ? '' : `≤ ${maxProperties} names`,
+    maxProperties === undefined ? '' : `≤ ${maxProperties} entries`,
     ofEach === '' ? '' : `each ${ofEach}`,
     standard === undefined ? '' : `default ${JSON.stringify(standard)}`,
   ]

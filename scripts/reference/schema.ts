@@ -2,8 +2,8 @@
 // migrations.
 import type { Sql } from '#src/control/storage/database.ts'
 
-const head = `-- The tables of control as a database has them after every migration.
--- Printed by scripts/print-reference.ts from a migrated database. The reasons stand in src/control/storage/migrations/.`
+const head = `-- The tables of control's database after all migrations.
+-- Printed by scripts/print-reference.ts from a migrated database. The migrations in src/control/storage/migrations/ explain the tables.`
 
 type Table = { name: string; columns: string[]; constraints: string[]; indexes: string[]; triggers: string[] }
 

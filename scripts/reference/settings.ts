@@ -73,7 +73,7 @@ export const settingsPage = () => {
   ]
   return page(
     'Settings',
-    'Each program reads its environment once, when it starts, and prints all mistakes in it together. `up` sets the variables of the programs that it starts. Set them yourself where you start a program in another way. \\*: required.',
+    'Each program reads its environment variables once, when it starts, and reports all wrong values together. `up` sets the variables of the programs that it starts. If you start a program in another way, set them yourself. \\*: required.',
     ...section('up', readUpConfig),
     ...section('control', loadControl),
     ...section('gate', loadGate),
@@ -81,7 +81,7 @@ export const settingsPage = () => {
     ...section('ssh-gateway', loadSshGateway),
     `Each program also reads ${code('ALCOVE_LOG_LEVEL')}. ${meanings['ALCOVE_LOG_LEVEL']}`,
     '## Telemetry',
-    'Control, gate, runner and ssh-gateway read these as the specification of OpenTelemetry says. `up` passes every `OTEL_…` on to them. A value that cannot be used is a warning in the log, and has no effect.',
+    'Control, gate, runner and ssh-gateway read these variables as the OpenTelemetry specification says. `up` passes every variable `OTEL_…` to them. An invalid value has no effect and causes a warning in the log.',
     telemetryTable(),
   )
 }

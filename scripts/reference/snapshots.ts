@@ -8,23 +8,23 @@ import {
 import { code, page, table } from './markdown.ts'
 
 const happenings: Record<SnapshotEvent, string> = {
-  build: '`POST /snapshots` with a definition',
+  build: '`POST /snapshots` with a Dockerfile',
   bring: '`POST /snapshots` with the name of an image',
   copy: '`POST /sandbox/{id}/snapshot`',
-  provide: 'the server starts for the first time and has the built-in snapshot',
-  progress: 'a runner says that it has come further with the image',
-  arrive: 'a runner has the image',
-  find: 'a runner that says hello has the image already, and has said before what is in it',
-  refuse: 'the image that has arrived is larger than a snapshot, or the disks of its sandboxes, may be',
-  fail: 'no runner can make or bring the image, or the last one that had it has lost it for good',
-  'give-up': 'no runner has said anything about the image for an hour',
-  lose: 'no runner has the image any more; they bring it again',
-  'lose-runner': 'the only runner that kept the image is taken out of service',
+  provide: 'the server starts for the first time and adds its built-in snapshot',
+  progress: 'a runner reports progress with building, pulling or copying the image',
+  arrive: 'a runner has the complete image',
+  find: 'a runner connects that already has the image, and has reported the content of the image before',
+  refuse: 'the image is complete, but larger than the limit for a snapshot or for the disks of its sandboxes',
+  fail: 'no runner can build or pull the image, or the last runner with the image has lost it permanently',
+  'give-up': 'no runner has reported progress with the image for an hour',
+  lose: 'no runner has the image any more; runners pull or build it again',
+  'lose-runner': 'the only runner with the image is removed permanently',
   deactivate: '`POST /snapshots/{id}/deactivate`',
-  idle: 'nobody has used the snapshot for as long as its organization says',
+  idle: 'nobody has used the snapshot for the time that is set for its organization',
   activate: '`POST /snapshots/{id}/activate`, and a runner still has the image',
-  'bring-again': '`POST /snapshots/{id}/activate`, and no runner has the image',
-  delete: '`DELETE /snapshots/{id}`, or the end of its organization',
+  'bring-again': '`POST /snapshots/{id}/activate`, and no runner has the image; runners pull or build it again',
+  delete: '`DELETE /snapshots/{id}`, or the organization is deleted',
 }
 
 const yes = (is: boolean) => (is ? 'yes' : '')
@@ -51,7 +51,7 @@ const movesOf = (event: SnapshotEvent): string => {
     .map((end) => {
       const starts = rows.filter(([, , to]) => to === end).map(([, from]) => from)
       const from = starts.flatMap((start) => (start === null ? [] : [code(start)])).join(', ')
-      return `${from}${from === '' ? '' : ' '}→ ${end === null ? 'gone' : code(end)}`
+      return `${from}${from === '' ? '' : ' '}→ ${end === null ? 'deleted' : code(end)}`
     })
     .join('; ')
 }
@@ -59,18 +59,18 @@ const movesOf = (event: SnapshotEvent): string => {
 export const snapshotsPage = () =>
   page(
     'The life of a snapshot',
-    'What is not in these tables cannot happen. An event leaves a snapshot as it is in every state that it has no move from. `delete` leads out of every state, and is not drawn.',
+    'This page shows all changes of state that a snapshot can make. If an event has no move from the present state, the event changes nothing. `delete` is possible in every state and is not drawn.',
     picture(),
     '## What each state means',
     table(
-      ['state', 'is being made or brought', 'runners keep its image'],
+      ['state', 'is being built, pulled or copied', 'runners keep its image'],
       statesInUse.map((state) => {
         const { isInMaking, keepsImage } = snapshotStateRows[state]
         return [code(state), yes(isInMaking), yes(keepsImage)]
       }),
     ),
-    `Reserved: ${reservedStates.map(code).join(', ')}, a word of the interface; no snapshot here is ever in it.`,
-    'Sandboxes are made of a snapshot that is `active`. The image of one that is `inactive` goes from the runners where it can be brought again and no other active snapshot has it. A snapshot that is `error` or `build_failed` says why in `errorReason`.',
+    `Reserved: ${reservedStates.map(code).join(', ')}. The public API defines this state, but no snapshot of this server is ever in it.`,
+    'Sandboxes can be created only from a snapshot that is `active`. When a snapshot is `inactive`, runners remove its image if they can fetch it again and no other active snapshot uses it. The field `errorReason` says why a snapshot is in `error` or `build_failed`.',
     '## What each event does',
     table(
       ['event', 'happens when', 'moves'],

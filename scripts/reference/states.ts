@@ -22,10 +22,10 @@ const failureOf = ([, , through, to]: (typeof moves)[number]): string =>
 export const statesPage = () =>
   page(
     'States of a sandbox',
-    'What is not in these tables cannot happen.',
+    'These tables show all states of a sandbox and all moves between them.',
     '## What each state means',
     table(
-      ['state', 'at rest', 'holds cpu and memory', 'holds disk', 'stuck after', 'then'],
+      ['state', 'can stay in this state', 'reserves CPU and memory', 'reserves disk', 'stuck after', 'then'],
       statesInUse.map((state) => {
         const row = stateRows[state]
         return [
@@ -37,22 +37,22 @@ export const statesPage = () =>
           row.whenStuck === null
             ? ''
             : row.whenStuck === 'retry'
-              ? 'is asked for again'
+              ? 'the runner is asked again'
               : `becomes \`${row.whenStuck}\``,
         ]
       }),
     ),
-    `Reserved: ${reservedStates.map(code).join(', ')}. They are words of the interface, and no sandbox here is ever in one of them.`,
+    `Reserved: ${reservedStates.map(code).join(', ')}. The public API defines these states, but no sandbox of this server is ever in one of them.`,
     '## What each verb does',
     table(
-      ['verb', 'from', 'through', 'to', 'if it is refused', 'if it fails'],
+      ['verb', 'from', 'through', 'to', 'state after a refusal', 'state after a failure'],
       movesInUse.map((move) => {
         const [on, from, through, to] = move
         const refused = (refusals[through] ?? []).map(code).join(', ')
         return [on, from === null ? '' : code(from), code(through), code(to), refused, failureOf(move)]
       }),
     ),
-    'Refused: the runner could not do it, or would not, and the sandbox is well. It is then, with the reason, in that of the named states that the runner found it in. Failed is all else, also what takes too long, as above. A snapshot that fails leaves its sandbox as it was, unless something happened to the sandbox itself.',
-    `A fork is asked of a sandbox that is ${forkableStates.map(code).join(', ')}, whose state it does not change; its row is the child's.`,
-    `A verb that finds its work done answers the sandbox as it is: ${alreadyDone.map(([verb, state]) => `${verb} on ${code(state)}`).join(', ')}.`,
+    'Refusal: the runner could not do what was asked, or did not want to, and the sandbox is undamaged. The sandbox gets the listed state in which the runner found it, and the reason. Failure: everything else, including a move that takes longer than the time in the column `stuck after`. A failed snapshot does not change the state of its sandbox, unless the sandbox itself stopped or was lost.',
+    `A sandbox can be forked if it is ${forkableStates.map(code).join(' or ')}. The fork does not change its state. The row of \`fork\` shows the states of the new sandbox.`,
+    `If the sandbox is already in the wanted state, the call returns the sandbox and changes nothing: ${alreadyDone.map(([verb, state]) => `${verb} on ${code(state)}`).join(', ')}.`,
   )

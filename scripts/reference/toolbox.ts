@@ -11,21 +11,23 @@ const answerRows = ({ replies }: Described): string[][] => {
   return Object.entries(replies).flatMap(([status, reply]) => {
     const shape = (reply ?? {}) as Shape
     const part = several ? status : 'answer'
-    return shape.type === 'array' ? fieldRows(`${part}, each`, shape.items) : fieldRows(part, shape)
+    return shape.type === 'array' ? fieldRows(`${part}, each item`, shape.items) : fieldRows(part, shape)
   })
 }
 
 const sandboxIs: Record<ToolboxNeeds, string> = {
   sandbox: '',
-  'sandbox, also paused': 'Also of a paused sandbox.',
+  'sandbox, also paused': 'The sandbox may also be `paused`.',
 }
 
 const sentencesOf = (route: ToolboxRoute): string =>
   [
     route.socket === undefined ? `Answers ${statusesOf(route)}.` : '',
-    route.socket !== undefined && '101' in route.replies ? 'A WebSocket.' : '',
-    route.socket !== undefined && !('101' in route.replies) ? `Answers ${statusesOf(route)}, or is a WebSocket.` : '',
-    route.streamsBody === true ? 'The body is read as it comes, whatever its size.' : '',
+    route.socket !== undefined && '101' in route.replies ? 'Opens a WebSocket.' : '',
+    route.socket !== undefined && !('101' in route.replies)
+      ? `Answers ${statusesOf(route)}, or opens a WebSocket if the client asks for one.`
+      : '',
+    route.streamsBody === true ? 'The body is streamed and has no maximum size.' : '',
     sandboxIs[route.needs],
   ]
     .filter(Boolean)
@@ -35,7 +37,7 @@ export const toolboxPage = () => {
   const routes: readonly ToolboxRoute[] = toolboxEndpoints
   return page(
     'Endpoints of the toolbox',
-    'All are below `{proxy_url}/toolbox/{sandboxId}`, open to who may use the sandbox, and need it to be `started` unless they say otherwise. A field with \\* must be there, or always is. What can go wrong is in [errors](errors.md).',
+    'All paths are below `{proxy_url}/toolbox/{sandboxId}`. Anybody who may use the sandbox may call them. The sandbox must be `started`, unless the call says otherwise. A field with \\* is required in a request, and always present in an answer. [Errors](errors.md) lists the errors that calls can return.',
     table(
       ['method', 'path', 'what it does'],
       routes.map((route) => [route.method, code(braced(route.path)), route.summary]),

@@ -4,16 +4,16 @@ import { code, page, table } from './markdown.ts'
 const meanings: Record<(typeof volumeStates)[number], string> = {
   ready: 'sandboxes can mount it',
   error: 'its files are lost; it can only be deleted',
-  pending_delete: 'its runner removes the files; its name is free',
-  deleted: 'nothing of it is left; `includeDeleted` shows it for a week',
+  pending_delete: 'its runner is removing the files; its name can be used again',
+  deleted: 'all its files are removed; `includeDeleted` lists it for a week',
 }
 
 const happenings: Record<VolumeEvent, string> = {
   create: '`POST /volumes`',
-  delete: '`DELETE /volumes/{id}`, or the end of its organization, when no sandbox mounts it',
-  drop: 'the same, and nothing of it can be on any runner',
-  remove: 'a runner says that nothing of it is left',
-  'lose-runner': 'the runner that has its files is taken out of service',
+  delete: '`DELETE /volumes/{id}`, or the organization is deleted; only if no sandbox mounts the volume',
+  drop: 'the same, and no runner can have files of the volume',
+  remove: 'a runner reports that it has no files of the volume any more',
+  'lose-runner': 'the runner with its files is removed permanently',
 }
 
 const picture = () => {
@@ -30,14 +30,14 @@ const movesOf = (event: VolumeEvent): string =>
 export const volumesPage = () =>
   page(
     'The life of a volume',
-    'What is not in these tables cannot happen. An event leaves a volume as it is in every state that it has no move from.',
+    'This page shows all changes of state that a volume can make. If an event has no move from the present state, the event changes nothing.',
     picture(),
     '## What each state means',
     table(
-      ['state', 'means'],
+      ['state', 'meaning'],
       volumeStates.map((state) => [code(state), meanings[state]]),
     ),
-    'Reserved: `creating`, `pending_create` and `deleting`, words of the interface; no volume here is ever in them.',
+    'Reserved: `creating`, `pending_create` and `deleting`. The public API defines these states, but no volume of this server is ever in one of them.',
     '## What each event does',
     table(
       ['event', 'happens when', 'moves'],

@@ -85,31 +85,38 @@ export const answerTo = ({ needs, path }: Pick<ControlRoute, 'needs' | 'path'>, 
   return needs === 'user' || caller.kind === 'here' ? 'yes' : 'own'
 }
 
+const keyNeedsAll = 'An API key must list every permission that its user has in the organization of the key.'
+
 /**
  * Endpoints whose handler also checks access, after the guard. These checks need more than the guard knows, for example
  * who owns an object.
  */
 export const decidedInside: Record<string, string> = {
-  'GET /object-storage/push-access': 'with `write:snapshots` or `write:sandboxes`',
-  'GET /organizations': 'a key sees its own organization, a person all of theirs',
-  'POST /organizations': 'a key needs all that its user holds in its organization',
-  'POST /organizations/invitations/:invitationId/accept': 'a key needs all that its user holds in its organization',
-  'POST /organizations/invitations/:invitationId/decline': 'a key needs all that its user holds in its organization',
-  'POST /users/me/pending-sso-links/:id/confirm': 'a key needs all that its user holds in its organization',
-  'DELETE /users/me/pending-sso-links/:id': 'a key needs all that its user holds in its organization',
-  'GET /api-keys': 'an owner sees those of everybody, a member their own',
-  'GET /api-keys/current': 'there is one: 401 to who is signed in',
-  'POST /api-keys': 'a key needs `manage:api_keys`; nobody gives what they do not hold',
-  'DELETE /api-keys/:name': 'a key ends itself; another one with `manage:api_keys`',
-  'DELETE /api-keys/:userId/:name': 'a key ends itself, a person their own; others with `manage:api_keys`',
-  'POST /users/linked-accounts': 'only who is signed in: no key opens a door for somebody else',
-  'DELETE /users/linked-accounts/:provider/:providerUserId': 'only who is signed in',
+  'GET /object-storage/push-access': 'The caller needs `write:snapshots` or `write:sandboxes`.',
+  'GET /organizations':
+    'An API key sees only its own organization. A signed-in user sees all organizations of the user.',
+  'POST /organizations': keyNeedsAll,
+  'POST /organizations/invitations/:invitationId/accept': keyNeedsAll,
+  'POST /organizations/invitations/:invitationId/decline': keyNeedsAll,
+  'POST /users/me/pending-sso-links/:id/confirm': keyNeedsAll,
+  'DELETE /users/me/pending-sso-links/:id': keyNeedsAll,
+  'GET /api-keys': 'An owner sees the API keys of all members. A member sees only their own.',
+  'GET /api-keys/current': 'Only with an API key. A signed-in user gets 401.',
+  'POST /api-keys': 'An API key needs `manage:api_keys`. Nobody can give a permission that they do not have.',
+  'DELETE /api-keys/:name': 'An API key may delete itself. To delete another key, it needs `manage:api_keys`.',
+  'DELETE /api-keys/:userId/:name':
+    'An API key may delete itself, and a signed-in user their own keys. To delete other keys, the caller needs `manage:api_keys`.',
+  'POST /users/linked-accounts':
+    'Only a signed-in user. With an API key, somebody could give another person access to the account.',
+  'DELETE /users/linked-accounts/:provider/:providerUserId': 'Only a signed-in user.',
 }
 
 /** Paths of the server that are not in endpoints.ts. Key: the beginning of the path. Value: who has access. */
 export const otherDoors: Record<string, string> = {
-  '/': 'anybody; browsers are sent to the dashboard',
-  '/dashboard': 'anybody; the pages hold no credential, and call the endpoints with that of their user',
-  '/socket.io': 'the token of the handshake: any valid credential, and events of its organization only',
-  '/webhooks/portal': 'the session that a link of `app-portal-access` opens, to the webhooks of its organization',
+  '/': 'Anybody. Browsers are redirected to the dashboard.',
+  '/dashboard': 'Anybody. The pages contain no credential. They call the endpoints with the credential of their user.',
+  '/socket.io':
+    'Anybody whose handshake has a token that is a valid credential. The connection gets only the events of the credential’s organization.',
+  '/webhooks/portal':
+    'Anybody with a session that a link from `app-portal-access` has opened. The session gives access only to the webhooks of its organization.',
 }

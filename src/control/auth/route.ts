@@ -6,18 +6,18 @@ import type { Route, RouteRow } from '#src/http/route.ts'
 import type { Permission } from './permissions.ts'
 
 export const roleNeeds = {
-  public: 'Anybody, without a credential.',
-  user: 'Any user.',
+  public: 'Anybody. No credential is needed.',
+  user: 'Every user with a valid credential.',
   member: 'A member of the organization.',
-  owner: 'An owner of the organization.',
-  admin: 'An operator of this server.',
+  owner: 'An owner of the organization, signed in or with an API key that lists every permission.',
+  admin: 'An operator of this server, signed in or with an API key that lists every permission.',
   proxy:
-    'A gate by its service key or, on the port for hosts, its certificate (the interface says proxy): of this server, or of the region of an organization.',
-  runner: 'A runner, by its service key or, on the port for hosts, its certificate.',
-  collector: 'The telemetry collector, by its service key.',
-  'owner or collector': 'An owner of the organization, or the telemetry collector.',
+    'A gate (the API calls it proxy) of this server, or of a region that belongs to an organization. It shows its service key or, on the port for hosts, its certificate.',
+  runner: 'A runner. It shows its service key or, on the port for hosts, its certificate.',
+  collector: 'The telemetry collector. It shows its service key.',
+  'owner or collector': 'An owner of the organization as above, or the telemetry collector.',
   'member or ssh-gateway':
-    'A member of the organization, or an SSH gateway by its service key: of this server, or of the region of an organization.',
+    'A member of the organization, or an SSH gateway of this server or of a region that belongs to an organization. The gateway shows its service key.',
 } as const satisfies Record<string, string>
 
 export type Needs = keyof typeof roleNeeds | Permission
