@@ -65,7 +65,7 @@ export const policyPage = () => {
     '## Paths outside the API',
     'Control also serves these paths, which are not endpoints of the API.',
     table(
-      ['path, and all paths below', 'who has access'],
+      ['path, and (except for `/`) all paths below', 'who has access'],
       Object.entries(otherDoors).map(([start, who]) => [code(start), who]),
     ),
     '## Global roles',

@@ -16,7 +16,7 @@ const happenings: Record<SnapshotEvent, string> = {
   arrive: 'a runner has the complete image',
   find: 'a runner connects that already has the image, and has reported the content of the image before',
   refuse: 'the image is complete, but larger than the limit for a snapshot or for the disks of its sandboxes',
-  fail: 'no runner can build or pull the image, or the last runner with the image has lost it permanently',
+  fail: 'no runner can build, pull or copy the image, or the last runner with the image has lost it permanently',
   'give-up': 'no runner has reported progress with the image for an hour',
   lose: 'no runner has the image any more; runners pull or build it again',
   'lose-runner': 'the only runner with the image is removed permanently',

@@ -74,7 +74,7 @@ export const regionRoutes = (parts: OwnRegionParts): ControlRoute[] => [
     needs: 'write:regions',
     givesAccess: true,
     summary:
-      'Changes the service URLs of a region of the organization. null removes a URL and the credentials of that service.',
+      'Changes the service and telemetry URLs of a region of the organization. null removes a URL and its service’s credentials.',
     params: RegionId,
     body: UpdateRegion,
     replies: { 200: null },

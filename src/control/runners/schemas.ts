@@ -34,7 +34,8 @@ export const UpdateScheduling = Type.Object({
 export const Emptying = Type.Object({
   isEmptied: Type.Boolean({ description: 'Whether the sandboxes of the runner are being moved to other runners.' }),
   running: Type.Integer({
-    description: 'Number of started and paused sandboxes. Their processes end when the sandboxes move.',
+    description:
+      'Number of started and paused sandboxes, without unclaimed warm ones. Their processes end when the sandboxes move.',
   }),
   left: Type.Integer({ description: 'Number of sandboxes that are still on the runner.' }),
   moving: Type.Integer({ description: 'Number of sandboxes in `left` that are being moved into the object store.' }),

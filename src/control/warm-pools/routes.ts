@@ -18,7 +18,7 @@ export const warmPoolRoutes = (parts: RunningParts): ControlRoute[] => [
     method: 'POST',
     path: '/warm-pools',
     needs: 'write:sandboxes',
-    summary: 'Creates a warm pool, which always keeps a number of sandboxes of one snapshot started in advance.',
+    summary: 'Creates a warm pool, which keeps a number of sandboxes of one snapshot started in advance.',
     body: CreateWarmPool,
     replies: { 201: WarmPool },
     run: ({ body, ...actor }) => createWarmPool(parts, actor, body),
