@@ -16,7 +16,10 @@ export type SignedCall = {
   payload: string
 }
 
-/** What the signatures of a body's chunks are checked with. `signature`: that of the call, from which the first chunk's is computed. */
+/**
+ * Values with which the signatures of a body's chunks are checked. `signature`: the signature of the call. The signature of the
+ * first chunk is computed from it.
+ */
 export type SigningKey = { key: Buffer; scope: string; datetime: string; signature: string }
 
 const shape =
