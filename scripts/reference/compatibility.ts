@@ -74,7 +74,7 @@ const answerFor = (
   if (missing.length > 0)
     return `${missing.length < calls.size ? 'In part' : 'No'}. ${[...new Set(missing.map(whyNot))].join(' ')}`
   if (calls.size > 0 || opensSocket) return 'Yes'
-  return 'Makes no call'
+  return 'Makes no call itself'
 }
 
 const versionOf = (name: string): string =>
@@ -116,7 +116,7 @@ export const compatibilityPage = (): string => {
       (name) => reasonFor(byName.get(name)!),
     ),
   }))
-  const calling = methods.filter(({ answer }) => answer !== 'Makes no call')
+  const calling = methods.filter(({ answer }) => answer !== 'Makes no call itself')
   return page(
     'Compatibility with the public packages',
     'This page lists the calls that the public packages of version 0.x can make, and whether this server serves them. The list is read from the packages. Newer major versions of the SDK use another API, so pin `@daytona/sdk@0` in your programs.',
