@@ -12,7 +12,7 @@ const forRunners = 'It is for runners of the public service. Runners of Alcove h
 const reasons: readonly (readonly [path: string, reason: string])[] = [
   [
     '/sandbox/{}/secrets',
-    'It would answer values. The proxy of the sandbox’s runner gets them over a link of its own.',
+    'It would return the values of secrets. In Alcove, only the runner of the sandbox gets these values, with `GET /runners/secrets`.',
   ],
   [
     '/docker-registry/registry-push-access',
@@ -29,7 +29,7 @@ const reasons: readonly (readonly [path: string, reason: string])[] = [
   ['/runners/{}/full', 'It would show the key of a runner, of which Alcove stores only the hash.'],
   [
     '/runners/{}/draining',
-    'Alcove cannot move the sandboxes of a runner to another one yet. `PATCH /runners/{runnerId}/scheduling` keeps new sandboxes away.',
+    'Use `PATCH /runners/{runnerId}/scheduling`. There, `unschedulable` keeps new sandboxes away from the runner, and `move` moves its present sandboxes away.',
   ],
   ['/preview/{}/signing-key', 'Alcove gives no signing key away. Its gate checks signed addresses itself.'],
   [

@@ -52,7 +52,7 @@ export const statesPage = () =>
         return [on, from === null ? '' : code(from), code(through), code(to), refused, failureOf(move)]
       }),
     ),
-    'Refusal: the runner could not do what was asked, or did not want to, and the sandbox is undamaged. The sandbox gets the listed state in which the runner found it, and the reason. Failure: everything else, including a move that takes longer than the time in the column `stuck after`. A failed snapshot does not change the state of its sandbox, unless the sandbox itself stopped or was lost.',
-    `A sandbox can be forked if it is ${forkableStates.map(code).join(' or ')}. The fork does not change its state. The row of \`fork\` shows the states of the new sandbox.`,
+    'Refusal: the runner could not do what was asked, or refused to do it, and the sandbox is undamaged. The sandbox gets the listed state in which the runner found it, and the reason. Failure: everything else, including a move that takes longer than the time in the column `stuck after`. A failed snapshot does not change the state of its sandbox, unless the sandbox itself stopped or was lost.',
+    `A sandbox can be forked if it is ${new Intl.ListFormat('en', { type: 'disjunction' }).format(forkableStates.map(code))}. The fork does not change its state. The row of \`fork\` shows the states of the new sandbox.`,
     `If the sandbox is already in the wanted state, the call returns the sandbox and changes nothing: ${alreadyDone.map(([verb, state]) => `${verb} on ${code(state)}`).join(', ')}.`,
   )
