@@ -12,7 +12,7 @@ const forRunners = 'It is for runners of the public service. Runners of Alcove h
 const reasons: readonly (readonly [path: string, reason: string])[] = [
   [
     '/sandbox/{}/secrets',
-    'It would return the values of secrets. In Alcove, only the runner of the sandbox gets these values, with `GET /runners/secrets`.',
+    'It would return the values of secrets. In Alcove, only the runner of the sandbox gets these values, with `GET /runners/secrets` and over its link.',
   ],
   [
     '/docker-registry/registry-push-access',

@@ -13,7 +13,7 @@ const hour = 60 * 60
 
 /** Number of wrong passwords that are allowed. A right password is not counted. */
 export const allowed = {
-  /** Wrong passwords from one known browser, per hour. In a known browser, somebody has signed in to an account before. */
+  /** Wrong passwords for one account from a browser in which somebody has signed in to this account before, per hour. */
   browser: 50,
   /** Wrong passwords from one IPv4 address or IPv6 /64, per quarter of an hour. */
   source: 20,
