@@ -416,9 +416,10 @@ suite('jobs with a terminal', () => {
     const argv = ['bash', '--norc', '--noprofile', '-i']
     await jobs.spawn(job('shell', '', { argv, terminal, env: { PS1: '> ' } }))
     await untilOutput(jobs, 'shell', /> /)
-    // Ctrl-C has no effect between the shell's fork and exec, so wait until the program reports that it runs.
-    const program = `python3 -c 'import time; print("fore" + "ground", flush=True); time.sleep(1000)'`
-    await jobs.input('shell', Buffer.from(`${program}\n`))
+    // Ctrl-C reaches the program only when its process group is in the foreground, so the program waits for that and reports it.
+    const wait = 'while os.tcgetpgrp(0) != os.getpgrp(): time.sleep(0.01)'
+    const code = `import os, time\\n${wait}\\nprint("fore" + "ground", flush=True)\\ntime.sleep(1000)`
+    await jobs.input('shell', Buffer.from(`python3 -c $'${code}'\n`))
     await untilOutput(jobs, 'shell', /foreground\r\n/)
     await jobs.input('shell', Buffer.of(3))
     // On a busy machine, the kernel echoes `^C` only after the shell has printed its next prompt.
