@@ -1,6 +1,6 @@
 // Builds the OCI image of Alcove from this checkout: `node scripts/image.ts DIRECTORY [TAG]` writes an OCI layout.
 // It needs root, mmdebstrap and umoci, npm's registry and a Debian mirror.
-// The same commit and the same Debian packages give the same image.
+// Two builds of one commit, with the same Debian packages, give the same image.
 import { execFileSync } from 'node:child_process'
 import { copyFileSync, cpSync, existsSync, globSync, mkdirSync, mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'

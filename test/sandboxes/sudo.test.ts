@@ -344,7 +344,7 @@ for _ in range(300):
 print(sorted(results))
 s = knock(); send(s, 0, good, [null] * 3); print(s.recv(2), s.recv(2))`)
     // The first line has the answers to the malformed and incomplete requests above. The agent refuses most of them with code 7.
-    // One request has an unusable working directory. The agent starts this request's command in `/`, and answers code 3
+    // The working directory of one request is unusable. The agent starts this request's command in `/`, and answers code 3
     // (`SUDO_STARTED`). The second line has the answers to a correct request.
     assert.equal(said, "[b'\\x03\\x00', b'\\x07\\x03']\nb'\\x03\\x00' b'\\x05\\x00'")
     assert.equal(await box.run('sudo whoami'), 'root')
