@@ -1,7 +1,8 @@
 // Tests saves of real sandboxes. Needs root; without root the suite is skipped.
 import assert from 'node:assert/strict'
 import { execFileSync } from 'node:child_process'
-import { existsSync, readdirSync } from 'node:fs'
+import { createCipheriv } from 'node:crypto'
+import { existsSync, readdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { after, before, suite, test } from 'node:test'
 import { setTimeout as delay } from 'node:timers/promises'
@@ -9,6 +10,8 @@ import { KillableRunner } from '#src/runner/testing/killable-runner.ts'
 import { TestHost } from '#src/runner/testing/test-host.ts'
 import type { Assignment } from '#src/wire/runner-link.ts'
 import { needsRoot } from '#test/needs-root.ts'
+
+const MiB = 1024 * 1024
 
 suite('saving the disk of a stopped sandbox', { skip: needsRoot }, () => {
   let box: TestHost
@@ -21,7 +24,10 @@ suite('saving the disk of a stopped sandbox', { skip: needsRoot }, () => {
 
   const said = async ({ sandboxId }: Assignment, line: string) => (await box.run(sandboxId, line)).output
   const store = ({ sandboxId }: Assignment) => join(box.directory, 'archive/sandboxes', sandboxId)
-  const chunksOf = (assignment: Assignment) => readdirSync(join(store(assignment), 'chunks'))
+  const chunksOf = (assignment: Assignment) =>
+    execFileSync('find', [join(store(assignment), 'chunks'), '-type', 'f'], { encoding: 'utf8' })
+      .trim()
+      .split('\n')
   const archivesOf = (assignment: Assignment) => readdirSync(join(store(assignment), 'archives'))
   /** Returns one line with inode and time for each file in the store. If a file is written again, its line changes. */
   const filesOf = (assignment: Assignment) =>
@@ -38,18 +44,27 @@ suite('saving the disk of a stopped sandbox', { skip: needsRoot }, () => {
     ...(save === undefined ? {} : { save: { id: save } }),
   })
 
-  /** A stopped sandbox with 30 MiB of random files, and its assignment. */
+  const upperOf = ({ sandboxId }: Assignment) => join(box.directory, 'runner/pool/disks', sandboxId, 'upper')
+
+  /**
+   * Makes a stopped sandbox with three files of 10 MiB. They are the same in every run of the test, because the number of new
+   * chunks depends on their content.
+   */
   const makeStopped = async (): Promise<Assignment> => {
     const assignment = await box.started()
-    await said(assignment, 'for i in 1 2 3; do dd if=/dev/urandom of=/root/big$i bs=1M count=10 2>/dev/null; done')
+    await said(assignment, 'for i in 1 2 3; do > /root/big$i; done')
     await box.host.stop(stopped(assignment, 2))
+    for (const index of [1, 2, 3]) {
+      const noise = createCipheriv('aes-128-ctr', Buffer.alloc(16, 40 + index), Buffer.alloc(16))
+      writeFileSync(join(upperOf(assignment), `root/big${index}`), noise.update(Buffer.alloc(10 * MiB)))
+    }
     return assignment
   }
 
   /** The hashes of the files of the disk, read on the host. */
-  const sumOf = ({ sandboxId }: Assignment) =>
+  const sumOf = (assignment: Assignment) =>
     execFileSync('sh', ['-c', 'sha256sum big*'], {
-      cwd: join(box.directory, 'runner/pool/disks', sandboxId, 'upper/root'),
+      cwd: join(upperOf(assignment), 'root'),
       encoding: 'utf8',
     })
 
