@@ -1,5 +1,5 @@
 // Asks a runner how many processes of a sandbox the kernel has killed for lack of memory, and when. A question costs more than a
-// short command. So all commands that end while a question is pending share the next question.
+// short command. So commands of one sandbox that end while a question is pending share the next one.
 import type { GateRequest, MemoryKillsHere } from '#src/wire/gate-link.ts'
 
 /** Maximum time, in milliseconds, that a question waits for the runner's answer. */
@@ -31,8 +31,8 @@ export class MemoryKillQuestions {
     const signal = AbortSignal.timeout(this.#longestMs)
     const ask = () => this.#ask(sandboxId, signal)
     if (asked === undefined) return ask()
-    // The runner has not answered an earlier question yet. That answer may be too old for this caller's command. So the gate asks
-    // again afterwards. All callers until then share the next question.
+    // The runner has not answered an earlier question yet. Its answer may be older than the end of this caller's command. So the
+    // gate asks again afterwards, once for all callers that wait.
     asked.next = asked.underWay.then(ask, ask)
     return asked.next
   }

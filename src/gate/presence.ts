@@ -4,8 +4,8 @@ import type { AccessQuestion } from '#src/wire/access.ts'
 import type { AccessDesk } from './access.ts'
 
 /**
- * Milliseconds until the gate asks control again about an open call, which may count as activity. Must be much shorter than
- * the shortest auto-stop, a minute, because control records activity with a delay.
+ * Milliseconds until the gate asks control again about an open call. Each question may count as activity. Must be much shorter
+ * than the shortest auto-stop (a minute), because control records activity with a delay.
  */
 const presenceMs = 20_000
 /**

@@ -34,7 +34,9 @@ type QueryParts = {
   rest: string
 }
 
-/** Removes these fields from a query and returns their values. For a repeated field, this is the first value that is not empty. */
+/**
+ * Removes the named fields from a query and returns their values. For a repeated field, returns the first value that is not empty.
+ */
 export const takeFromQuery = (query: string, names: readonly string[]): QueryParts => {
   const values: QueryParts['values'] = {}
   const kept: string[] = []

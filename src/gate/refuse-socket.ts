@@ -33,7 +33,7 @@ const wordingOf = ({ url = '/', headers }: IncomingMessage): Wording | undefined
   return isWebSocket ? wordings.find(([path]) => path.test(url))?.[1] : undefined
 }
 
-/** Whether the client hides the answer of a refused upgrade from its user, as SDKs and browsers do. */
+/** Whether the client shows its user no HTTP answer to a refused upgrade, as SDKs and browsers do. Then the gate upgrades first. */
 const hidesAnswers = ({ headers }: IncomingMessage): boolean =>
   headers.origin !== undefined ||
   headers[sdkVersionHeader] !== undefined ||
@@ -41,7 +41,7 @@ const hidesAnswers = ({ headers }: IncomingMessage): boolean =>
 
 /** Whether to accept a WebSocket and then send the refusal over it. If false, the gate refuses in plain HTTP. */
 export const isToldAfterUpgrade = (problem: Problem, request: IncomingMessage): boolean =>
-  // If the sandbox is not started, every client is refused after the upgrade. So gate and toolbox refuse calls in the same way.
+  // If the sandbox is not started, the gate refuses every client after the upgrade, because the toolbox does so too.
   wordingOf(request) !== undefined && (problem.code === 'not_started' || hidesAnswers(request))
 
 /**

@@ -27,8 +27,8 @@ const newsBytes = 16 * 1024 * 1024
 const isNews = Compile(GateNewsSchema)
 
 /**
- * Parses a runner's message about its sandboxes. Returns `undefined` for a malformed message: if it ended the connection,
- * the gate would lose all other sandboxes.
+ * Parses a runner's message about its sandboxes. Returns `undefined` for a malformed message. Such a message must not end the
+ * connection, or the gate would lose all other sandboxes.
  */
 const readNews = (message: Buffer): GateNews | undefined => {
   try {

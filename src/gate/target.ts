@@ -26,7 +26,7 @@ export type Target = {
 export const authKey = 'DAYTONA_SANDBOX_AUTH_KEY'
 export const longestUrl = 16 * 1024
 export const longestName = 255
-/** Matches a path that contains `.` or `..`, plain or encoded. Another server could resolve such a path to another sandbox. */
+/** Matches a path that contains `.` or `..`, plain or encoded. A server that resolves such a path could reach another sandbox. */
 const climbs = /(?:^|[/\\])(?:\.|%2e){1,2}(?:[/\\]|$)/i
 /** The calls for which a signed URL can be made. */
 const signable: readonly string[] = ['GET /files/download', 'POST /files/upload-v2']
@@ -34,8 +34,8 @@ const looks: readonly string[] = ['GET /system/metrics']
 const signedFields = ['path', 'expires', 'signature']
 
 /**
- * Reads a signed file URL: its credential, and the one toolbox call that the URL allows. The gate builds the URL of the toolbox
- * call (`rest`) from the path that control checks. So the toolbox gets no other path.
+ * Reads a signed file URL: its credential, and the one toolbox call that the URL allows. Control checks the signature of the
+ * file's path. The URL of the toolbox call (`rest`) contains only that path.
  */
 const readSignature = (method: string, path: string, query: string) => {
   if (!signable.includes(`${method} ${path}`)) return undefined

@@ -1,5 +1,5 @@
-// Checks the tickets of calls (src/wire/ticket.ts). A signature is verified once per ticket. If the gate does not know the
-// key of a ticket, it asks control for its keys again. Keys that control no longer lists are invalid.
+// Checks the tickets of calls (src/wire/ticket.ts). A signature is verified once per ticket. If the gate does not know the key of
+// a ticket, it asks control for control's keys again. Keys that control no longer lists are invalid.
 import { createPublicKey, type KeyObject } from 'node:crypto'
 import type { Logger } from '#src/kit/log.ts'
 import { Problem } from '#src/problems.ts'
@@ -18,7 +18,7 @@ import {
 export type Need = { sandboxId: string } & ({ method: string; path: string } | { port: number })
 
 const keptTickets = 4096
-/** Minimum time in ms between two questions to control for its keys, however many tickets with unknown keys come. */
+/** Minimum time in ms between two questions to control for control's keys, however many tickets with unknown keys come. */
 const askEveryMs = 1000
 
 type TicketsParts = {

@@ -69,8 +69,7 @@ async function* oneOf(text: string) {
 }
 
 /**
- * Returns the function that finds the sandbox of a call. This function throws if the call has no ticket for the
- * sandbox.
+ * Returns the function that finds the sandbox of a call. The returned function throws if the call has no ticket for the sandbox.
  */
 export const calledBy =
   (door: Door, control: ControlOfVariables) =>

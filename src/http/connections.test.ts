@@ -272,7 +272,7 @@ suite('limits of the connections of a server', () => {
     assert.equal((await call(server, '/mine')).status, 200)
   })
 
-  test('if one owner’s calls fill the server, a call of another owner ends the longest-running of them', async () => {
+  test('if one owner’s calls fill the server, another owner’s new call ends the oldest of these calls', async () => {
     await using server = await start({ most: 16, mostHeld: 4 })
     const hold = async (owner: string) => {
       const begun = server.nextHeld()
@@ -290,8 +290,8 @@ suite('limits of the connections of a server', () => {
     const others = [await hold('other'), await hold('other')]
     assert.equal(await greedy[0]?.answered, 'cut off')
     assert.equal(await greedy[1]?.answered, 'cut off')
-    // Both owners have two running calls. To end a call of another owner, an owner must have at least two calls fewer. So a third
-    // call of `other` is refused.
+    // A new call ends a call of another owner only if that owner has at least two calls more. Here both owners have two calls. So
+    // a third call of `other` is refused.
     assert.equal((await call(server, '/mine', { headers: { ...credential, for: 'other' } })).status, 503)
     assert.deepEqual(server.lines.slice(1), [], 'what clients do is no line of the log')
     server.release()

@@ -4,6 +4,8 @@
 //
 // A connection counts as active only when the complete head of a call has arrived on it, because sending single bytes costs
 // an attacker nothing.
+//
+// A call is admitted when its credential has been accepted, or when control allows it without one, as for a public preview.
 import type { Server, ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
 import type { Duplex } from 'node:stream'
@@ -15,8 +17,9 @@ export type ConnectionBounds = {
   /** Maximum number of open connections of the server. */
   most?: number
   /**
-   * Maximum number of connections with an admitted call. Each may need a second file descriptor, because the gate forwards
-   * the call. If there are more, `#longestOfLargest` chooses a connection to close, or the new call is refused.
+   * Maximum number of connections with an admitted call (see the top of this file). Each may need a second file descriptor,
+   * because the gate forwards the call. If there are more, `#longestOfLargest` chooses a connection to close, or the new call is
+   * refused.
    */
   mostHeld?: number
   /** Maximum number of connections from one network (an IPv4 address or an IPv6 /64) that have no accepted credential yet. */
@@ -32,14 +35,14 @@ export type ConnectionBounds = {
 export const headTimes = { headersTimeout: 10_000, connectionsCheckingInterval: 2000 }
 
 /**
- * Maximum number of connections that the kernel keeps until the server accepts them. The client of a further one tries
- * again a second later.
+ * Maximum number of connections that the kernel keeps until the server accepts them. A client beyond this number tries again a
+ * second later.
  */
 export const backlog = 4096
 
 /**
  * The connections with admitted calls of one owner, in the order of the admissions. `known`: connections with an accepted
- * credential. `visiting`: without one, such as a visit to a public preview.
+ * credential. `visiting`: connections without a credential, such as a visit to a public preview.
  */
 type Share = { known: Set<Connection>; visiting: Set<Connection> }
 
@@ -81,8 +84,8 @@ export class Connections {
   readonly #bounds: Required<ConnectionBounds>
   readonly #all = new Map<Duplex, Connection>()
   readonly #networks = new Map<string, Unknown>()
-  // Connections without an admitted call. `#known`: a credential was accepted earlier. In each set, the connection that was
-  // inactive longest comes first.
+  // Connections on which no admitted call runs. `#known`: an earlier call had an accepted credential. `#unknown`: no call had one.
+  // In each set, the connection that was inactive longest comes first.
   readonly #unknown = new Set<Connection>()
   readonly #known = new Set<Connection>()
   /** Connections with admitted calls that had no credential, such as visits to a public preview. */
@@ -101,7 +104,7 @@ export class Connections {
   watch(server: Server): void {
     const isTls = server instanceof TlsServer
     server.on('connection', (socket) => {
-      // Without a remote address, the client has reset the connection already, and nobody would get the answers.
+      // If the socket has no remote address, the client has reset the connection already, and nobody would get the answers.
       if (socket.remoteAddress === undefined) socket.destroy()
       else this.#add(socket, socket.remoteAddress, isTls ? endsOf(socket) : undefined)
     })
@@ -182,8 +185,9 @@ export class Connections {
   }
 
   /**
-   * Returns the connection to close for a new connection. A sixteenth of all is reserved for clients without a credential.
-   * If these clients have more, their idle connections are closed first; otherwise idle connections with a credential.
+   * Returns the connection to close for a new connection. A sixteenth of all connections is reserved for clients without a
+   * credential. If they have more idle connections than that, the longest idle of these is closed. Otherwise the longest idle
+   * connection with a credential is closed.
    */
   #leastNeeded(newcomer: Connection): Connection {
     const unknown = this.#givesWay(this.#unknown, newcomer)
@@ -198,8 +202,8 @@ export class Connections {
     const own = this.#shares.get(owner)
     // The owner with the most connections loses one if the new call's owner has at least two fewer.
     if (sizeOf(largest) > sizeOf(own) + 1) return first(largest.visiting) ?? first(largest.known)
-    // Otherwise, only a call with a credential may close a connection. It closes one of its own owner's connections, if that owner
-    // has one without a credential.
+    // Otherwise, no connection of another owner is closed. A new call with a credential may still close a connection of its own
+    // owner that has no credential.
     return isKnown && own !== undefined ? first(own.visiting) : undefined
   }
 
@@ -236,8 +240,8 @@ export class Connections {
   }
 
   #listsOf({ isAdmitted, isKnown, unknown }: Connection): Set<Connection>[] {
-    // These sets contain the connections that a new connection may close. A connection with an accepted credential and an admitted
-    // call is in no set. Only a new call may close it (method `#longestOfLargest`).
+    // A new connection can cause only connections in these sets to be closed. A connection with an admitted call and an accepted
+    // credential is in none of the sets. It can be closed only for a new admitted call (`#longestOfLargest`).
     if (isKnown) return isAdmitted ? [] : [this.#known]
     return isAdmitted ? [this.#visiting, unknown.visiting] : [this.#unknown, unknown.idle]
   }

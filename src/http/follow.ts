@@ -7,8 +7,8 @@ import { type FollowedCall, findFollowed, followCall } from './followed-call.ts'
 
 const calls = new WeakMap<FastifyRequest, FollowedCall>()
 /**
- * Calls whose telemetry record this server has begun. This server must end them. Another server, such as the gate's, ends the
- * others.
+ * Calls whose telemetry record this server has begun, so it must end the record. Other records are ended by the server that began
+ * them, such as the gate's.
  */
 const followedHere = new WeakSet<FastifyRequest>()
 

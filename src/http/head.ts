@@ -1,5 +1,5 @@
-// Refuses the head of a request that could be understood in two ways. A caller could get around a check if a reverse proxy
-// understood it differently.
+// Refuses the head of a request that could be understood in two ways. If a reverse proxy understood the head differently, a caller
+// could get around a check.
 import type { IncomingMessage } from 'node:http'
 
 /** Headers with the destination or the credential of a call. If one is repeated, Node uses the first value without an error. */

@@ -1,5 +1,5 @@
 // Describes routes in a document of OpenAPI 3.1 (https://spec.openapis.org/oas/v3.1.0). It contains the schemas of routes
-// unchanged, because both use JSON Schema 2020-12.
+// unchanged, because routes and OpenAPI both use JSON Schema 2020-12.
 import type { TSchema } from 'typebox'
 import type { Route } from './route.ts'
 

@@ -19,7 +19,7 @@ export const asProblem = (error: unknown): Problem => {
   return new Problem('internal', undefined, { cause: error })
 }
 
-/** Returns the path for the body of an error. Clients of a toolbox expect the path inside it, without `/toolbox/{id}`. */
+/** Returns the path for the body of an error. Clients of a toolbox expect the path inside the toolbox, without `/toolbox/{id}`. */
 const pathOf = (url: string, source: string): string => {
   const [path = ''] = url.split('?')
   return (source === 'DAYTONA_DAEMON' ? path.replace(/^\/toolbox\/[^/]+/, '') : path) || '/'

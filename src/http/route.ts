@@ -23,8 +23,8 @@ export type RouteRow<Context, Needs extends string, P, Q, B> = {
   /** Who may call the route. This field has no default, so that a route can become public only on purpose. */
   needs: Needs
   /**
-   * True if the route gives access or rights that last longer than the caller's credential. The route refuses a credential
-   * that expires.
+   * True if the route gives access or rights that last longer than the caller's credential. Such a route refuses a credential that
+   * expires.
    */
   givesAccess?: boolean
   /** The text about the route in the API reference. */
@@ -78,8 +78,8 @@ export type Route<Context = unknown, Needs extends string = string> = Omit<
 }
 
 /**
- * Returns the function `route()` for one program. `Context`: what the program knows about a call's caller. `Needs`: the
- * names of its permissions.
+ * Returns the function `route()` for one program. `Context`: what the program knows about a call's caller. `Needs`: the names of
+ * the program's permissions.
  */
 export const routesOf =
   <Context, Needs extends string>() =>

@@ -77,16 +77,15 @@ const socketMessageBytes = 4 * 1024 * 1024
 const messageBytes = new WeakMap<IncomingMessage, number>()
 
 /**
- * Sets the maximum size of messages on the WebSocket that this request becomes. A longer message closes it with 1009. Must
- * be called before the upgrade.
+ * Sets the maximum size of messages on the WebSocket that this request becomes. A longer message closes the WebSocket with 1009.
+ * Must be called before the upgrade.
  */
 export const boundMessages = (request: FastifyRequest, bytes: number): void => void messageBytes.set(request.raw, bytes)
 
 const refusalsLeft = new WeakMap<IncomingMessage, (problem: Problem) => void>()
 
 /**
- * If the server refuses this upgrade, calls `onRefusal` and sends no answer. `onRefusal` must then answer and close the
- * socket.
+ * If the server refuses this upgrade, it calls `onRefusal` and sends no answer. `onRefusal` must then answer and close the socket.
  */
 export const leaveRefusal = (request: IncomingMessage, onRefusal: (problem: Problem) => void): void =>
   void refusalsLeft.set(request, onRefusal)
@@ -128,7 +127,7 @@ export const createServer = async <Context extends object, Needs extends string>
     ...(tls === undefined ? { http } : { https: { ...http, ...tls } as never }),
     clientErrorHandler: refuseBadHttp,
     genReqId: () => randomUUID(),
-    // A logger of its own for each call would take longer than checking its credential. Lines of the log name their call by
+    // Making a logger for each call would take longer than checking the call's credential. Lines of the log name their call by
     // `reqId`.
     childLoggerFactory: (logger) => logger,
     routerOptions: { maxParamLength: longestInPath, ignoreTrailingSlash: true },

@@ -1,4 +1,5 @@
-// Counts the bytes that each owner has in memory. If there are too many, entries of the owner with the most are removed.
+// Counts the bytes that each owner has in memory. If all owners together have too many, entries of the owner with the most bytes
+// are removed.
 
 export class Shares<Key> {
   /** The things in memory that count for owners, such as answers that callers have not read yet. The oldest comes first. */

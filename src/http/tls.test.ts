@@ -1,4 +1,4 @@
-// Tests connections to a server with TLS on which the client does not complete the TLS handshake.
+// Tests what a server with TLS does if a client does not complete the TLS handshake.
 import assert from 'node:assert/strict'
 import { once } from 'node:events'
 import { type AddressInfo, connect } from 'node:net'
@@ -31,7 +31,7 @@ const start = async (handshakeTimeout: number) => {
   return { port, [Symbol.asyncDispose]: () => server.close() }
 }
 
-/** Sends bytes on a new connection. Resolves with the answer when the server has closed it. */
+/** Sends bytes on a new connection. Resolves with the answer when the server has closed the connection. */
 const answerTo = async (port: number, sent: string | Buffer): Promise<string> => {
   const socket = connect(port, '127.0.0.1')
   const pieces: Buffer[] = []

@@ -142,8 +142,8 @@ const convertTexts = (schema: TSchema, value: Record<string, unknown>) => {
 }
 
 /**
- * Returns the value without unknown fields, and with defaults filled in. A body that matches exactly is returned at once,
- * because the rest takes milliseconds.
+ * Returns the value without unknown fields, and with defaults filled in. A body that matches exactly is returned at once, because
+ * the rest of this function takes milliseconds.
  */
 const cleaned = (schema: TSchema, part: Part, given: unknown, exact: Check | undefined): unknown => {
   // If an object has another prototype than `Object.prototype`, it may inherit properties. These properties are not fields of the

@@ -28,7 +28,7 @@ suite('a budget that several owners share', () => {
     assert.ok(budget.take('b', 7))
   })
 
-  test('with `ofFree: 1`, a take brings an owner to at most about the amount that is free afterwards', () => {
+  test('with `ofFree: 1`, an owner can take until it holds about as much as is still free', () => {
     const budget = new Budget({ all: 100, ofFree: 1 })
     assert.equal(budget.takeUpTo('a', 80), 50)
     assert.equal(budget.takeUpTo('a', 80), 0)

@@ -9,9 +9,8 @@ type Limits = {
   /** The amount that each owner gets even if other owners have used the whole budget. Default: 0. */
   sure?: number
   /**
-   * Limits each take by the amount that stays free. With 1, an owner can take until it holds as much as is still free. With 2, it
-   * can take until it holds twice the amount that is still free. Later takes of other owners may leave less free. Default: no
-   * limit.
+   * Maximum that an owner may hold after a take, as a multiple of the amount that is then still free. With 1, the owner may hold
+   * as much as is still free; with 2, twice as much. Later takes of other owners may leave less free. Default: no limit.
    */
   ofFree?: number
 }

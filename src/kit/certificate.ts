@@ -1,4 +1,4 @@
-// Makes X.509 certificates with EC P-256 keys: one for a certificate authority, and others for programs. It uses no
+// Makes X.509 certificates with EC P-256 keys: one for a certificate authority, and others for programs. This file needs no
 // library, because it writes only these two fixed forms (RFC 5280) and parses no certificate.
 import {
   createHash,
@@ -18,9 +18,9 @@ export type Span = { notBefore: Date; notAfter: Date }
 const dayMs = 86_400_000
 
 /**
- * Returns the time span of a certificate that is made now. It uses the kernel's clock even if a test simulates another
- * time, because clients check certificates by the kernel's clock. The span begins a day before now, because a client's
- * clock may be slow.
+ * Returns the time span of a certificate that is made now. The span is by the kernel's clock even if a test simulates another
+ * time, because clients check certificates by the kernel's clock. The span begins a day before now, because a client's clock may
+ * be slow.
  */
 export const spanOf = (days: number): Span => ({
   notBefore: new Date(Date.now() - dayMs),
@@ -80,7 +80,7 @@ const write = (
   { notBefore, notAfter }: Span,
   extensions: readonly Buffer[],
 ): string => {
-  // The first bit is 0, because the number must be positive. The second is 1, so that the length is always the same.
+  // The first bit is 0, because the number must be positive. The second bit is 1, so that the number's length is always the same.
   const serial = randomBytes(16)
   serial[0] = ((serial[0] ?? 0) & 0x7f) | 0x40
   const toSign = sequence(

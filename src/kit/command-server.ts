@@ -1,4 +1,4 @@
-// Lets a small helper process (native/serve.c) start programs. Starting a program copies the process that starts it, which
+// Lets a small helper process (native/serve.c) start programs. Starting a program copies the process that starts it. The copying
 // blocks a large process for milliseconds.
 import { type ChildProcessByStdio, spawn } from 'node:child_process'
 import type { Socket } from 'node:net'
@@ -66,7 +66,7 @@ export class CommandServer {
   }
 
   /**
-   * Tells the helper process (native/serve.c) to prepare for a command that moves a process between cgroups, which then
+   * Tells the helper process (native/serve.c) to prepare for a command that moves a process between cgroups. The command then
    * takes less time.
    */
   expectMove() {

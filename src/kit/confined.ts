@@ -28,7 +28,7 @@ export const users = {
   builder: 61010,
 } as const
 
-/** A file or directory of the host that a confined program sees. `at`: its path for the program, by default the host's. */
+/** A file or directory of the host that a confined program sees. `at`: its path for the program. Default: its path on the host. */
 export type Shown = { from: string; at?: string; isWritable?: boolean }
 
 export type Confined = {
@@ -58,8 +58,8 @@ export type Confined = {
 const show = ({ from, at = from, isWritable = false }: Shown): string[] => [isWritable ? 'write' : 'see', from, at]
 
 /**
- * Returns the command that starts a program with its own uid, system call filter and root directory, and without
- * capabilities. Only root can run it. The host can still unmount a file system that the program sees.
+ * Returns the command that starts a program with its own uid, system call filter and root directory, and without capabilities.
+ * Only root can run the command. The host can still unmount a file system that the program sees.
  */
 export const confined = (program: Confined): string[] => [
   ...[confine, 'view'],

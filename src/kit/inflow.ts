@@ -39,7 +39,8 @@ export class Inflow extends Socket {
         callback: (size, from) => {
           const bytes = (from as Buffer).subarray(0, size)
           if (this.#take !== undefined) {
-            // The consumer still uses the bytes. A larger buffer would not make a slow consumer faster.
+            // If `#take` returns false, the consumer still uses the bytes. A larger buffer would not make such a slow consumer
+            // faster.
             if (!this.#take(bytes)) return false
             memory.fit(size, mostBytes)
             return true

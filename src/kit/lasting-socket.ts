@@ -1,5 +1,5 @@
-// A WebSocket to one of our servers, which connects again after a loss. Messages may get lost meanwhile. Programs must
-// therefore work without it, only more slowly.
+// A WebSocket to one of our servers, which connects again after a loss. Messages may get lost meanwhile. Programs must therefore
+// work without the WebSocket, only more slowly.
 import { WebSocket } from 'ws'
 import type { Credential } from './credential.ts'
 import type { Logger } from './log.ts'

@@ -7,7 +7,8 @@ import { closeSync, openSync } from 'node:fs'
 /** A lock that this process holds, until it disposes of the lock or ends. */
 export type Lock = Disposable
 
-// Programs that this process starts do not inherit the open file. They could otherwise keep the lock for longer.
+// Programs that this process starts do not inherit the open file. Otherwise they could keep the lock after this process has freed
+// it.
 const open = (path: string): number => openSync(path, 'a', 0o600)
 
 const isTaken = 75
@@ -42,7 +43,7 @@ type WaitOptions = {
   timeoutMs: number
 }
 
-/** Waits until this process gets the lock. Throws if it does not get it in time. */
+/** Waits until this process gets the lock. Throws if the lock does not become free in time. */
 export const waitForLock = async (path: string, { onWait, timeoutMs }: WaitOptions): Promise<Lock> => {
   const file = open(path)
   try {

@@ -14,8 +14,8 @@ const networksOf = (family: 'ipv4' | 'ipv6', cidrs: readonly string[]): BlockLis
 }
 
 /**
- * IPv4 networks that are not public: IANA's special-purpose addresses, and internal services of clouds. Firewall rules use them
- * too.
+ * IPv4 networks that are not public: IANA's special-purpose addresses, and internal services of clouds. Firewall rules use this
+ * list too.
  */
 export const notPublicIpv4 = [
   '0.0.0.0/8',

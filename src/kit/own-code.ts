@@ -8,8 +8,8 @@ const code = resolve(import.meta.dirname, '../..')
 const isLink = (path: string) => lstatSync(path).isSymbolicLink()
 
 /**
- * Returns the files of Alcove that a confined Node program needs. It must not see the whole checkout, because that may contain a
- * data directory.
+ * Returns the files of Alcove that a confined Node program needs. The program must not see the whole checkout, because the
+ * checkout may contain a data directory.
  */
 export const ownCode = (): Shown[] => {
   const packages = join(code, 'node_modules')

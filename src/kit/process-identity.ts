@@ -26,7 +26,7 @@ export const isAlive = ({ pid, startTime }: ProcessIdentity): boolean => {
   return stat !== undefined && stat.startTime === startTime && stat.state !== 'Z' && stat.state !== 'X'
 }
 
-/** Sends a signal to the process, never to another one that has its pid now. Returns false if it does not run. */
+/** Sends a signal to the process, never to another process that has the same pid now. Returns false if the process does not run. */
 export const signalProcess = (identity: ProcessIdentity, signal: NodeJS.Signals): boolean => {
   if (!isAlive(identity)) return false
   try {
@@ -36,7 +36,7 @@ export const signalProcess = (identity: ProcessIdentity, signal: NodeJS.Signals)
   }
 }
 
-/** Waits until the process has ended, and returns whether it has. For processes that are not children of this one. */
+/** Waits until the process has ended, and returns whether it has. Use this for processes that are not children of this process. */
 export const waitUntilGone = async (identity: ProcessIdentity, timeoutMs: number): Promise<boolean> => {
   const end = Date.now() + timeoutMs
   while (isAlive(identity)) {

@@ -11,7 +11,9 @@ type Limits<Owner> = {
    * limit.
    */
   waiting?: { places: Budget<Owner | undefined>; full: (owner: Owner | undefined) => Error }
-  /** Which waiting work runs next. `least served`: the oldest of the owner with the fewest pieces running. Default: `oldest`. */
+  /**
+   * Which waiting work runs next. `least served`: the oldest work of the owner with the fewest running pieces. Default: `oldest`.
+   */
   pick?: 'oldest' | 'least served'
 }
 

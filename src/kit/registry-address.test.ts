@@ -66,7 +66,7 @@ suite('the registry credentials that are used for an image', () => {
     ])
   })
 
-  test('if a registry has only one account, all images of that registry use it, and no other registry does', () => {
+  test('the only account at a registry is used for all images of that registry, and for no other images', () => {
     const accounts = [account('docker.io', 'team')]
     assert.equal(accountFor(named('docker.io', 'library/python'), accounts), accounts[0])
     assert.equal(accountFor(named('index.docker.io', 'team/app'), accounts), accounts[0])

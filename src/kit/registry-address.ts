@@ -46,7 +46,7 @@ type Named = { registry: string; repository: string }
 const isBelow = (repository: string, project: string) => repository === project || repository.startsWith(`${project}/`)
 
 /**
- * Returns the account at the image's registry whose project is the longest beginning of the repository's name. If none fits,
+ * Returns the account at the image's registry whose project is the longest beginning of the repository's name. If no project fits,
  * returns an account without a project, or else the first account.
  */
 export const accountFor = <Account extends RegistryAccount>(

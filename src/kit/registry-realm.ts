@@ -36,8 +36,9 @@ const domainOf = (hostname: string): string => {
 }
 
 /**
- * Returns the URL of a realm that may get the registry's password; otherwise undefined. It must be on the registry's host or in
- * its domain, and use HTTPS. A registry with plain HTTP (`isPlain`) may have a realm with plain HTTP on its own host.
+ * Returns the URL of a realm (the token server that a registry names) if it may get the registry's password; otherwise undefined.
+ * The realm must be on the registry's host or in its domain, and use HTTPS. A registry with plain HTTP (`isPlain`) may have a
+ * realm with plain HTTP on its own host.
  */
 export const trustedRealm = (registry: string, realm: string, isPlain: boolean): URL | undefined => {
   const url = URL.canParse(realm) ? new URL(realm) : undefined

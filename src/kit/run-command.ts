@@ -62,15 +62,18 @@ export const haveCommandsStartedBy = (argv: readonly [string, ...string[]]): Dis
   }
 }
 
-/** Tells the command server to prepare for a command that will move a process between cgroups. */
+/**
+ * Tells the command server (native/serve.c) to prepare for a command that moves a process between cgroups, so that it takes less
+ * time.
+ */
 export const expectMove = (): void => server?.expectMove()
 
 /** Maximum size of a message to the command server, in bytes. */
 const questionLimitBytes = 1024 * 1024
 
 /**
- * Lets the command server run a command, and returns the command's standard output. Returns undefined if no command server
- * runs, or if the input is too long for it.
+ * Lets the command server run a command, and returns the command's standard output. Returns undefined if no command server runs,
+ * or if the input is too long for a message.
  */
 export const runByServer = async (question: Question): Promise<string | undefined> => {
   const { argv, input = '', timeoutMs } = question

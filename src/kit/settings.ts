@@ -15,7 +15,7 @@ export type Settings = {
 
 const unset = { url: new URL('http://unset.invalid'), address: { host: '', port: 0 } }
 
-/** Reads all settings of a program. Throws one Error with a line for each wrong one. An empty variable counts as absent. */
+/** Reads all settings of a program. Throws one Error with a line for each wrong setting. An empty variable counts as absent. */
 export const readSettings = <T>(environment: NodeJS.ProcessEnv, read: (settings: Settings) => T): T => {
   const complaints: string[] = []
   const optional = (name: string) => environment[name] || undefined

@@ -7,8 +7,8 @@ export const parsePrivateKey = (privateKey: string) => ssh2.utils.parseKey(`${pr
 const generate = (): string => ssh2.utils.generateKeyPairSync('ed25519').private
 
 /**
- * Returns a new private key that the library ssh2 can read. ssh2 cannot read one of 256 keys that it makes, because it leaves
- * out a zero byte.
+ * Returns a new private key that the library ssh2 can read. ssh2 cannot read one of 256 keys that it makes, because it leaves out
+ * a zero byte of the key.
  */
 export const newPrivateKey = (make = generate): string => {
   for (let key = make(); ; key = make()) if (!(parsePrivateKey(key) instanceof Error)) return key

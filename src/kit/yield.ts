@@ -38,8 +38,8 @@ export class EventLoopTurns {
   }
 
   /**
-   * Call this between the short steps of long work. It pauses every 10 ms. After a pause, it throws the reason of a signal that
-   * has aborted.
+   * Call this between the short steps of long work. It pauses every 10 ms. After a pause, it throws the signal's reason if the
+   * signal has aborted.
    */
   async next(): Promise<void> {
     if (performance.now() < this.#over) return

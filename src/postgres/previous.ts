@@ -1,6 +1,6 @@
-// Ends the PostgreSQL processes that an earlier run of `up` has left, because two servers on one cluster destroy its data.
-// The main process may be gone while its child processes still run. So this file finds them all by name and working directory.
-// A pid is not enough, because the kernel may have given it to another process.
+// Ends the PostgreSQL processes that an earlier run of `up` has left, because two servers on one cluster destroy its data. The
+// main process may be gone while its child processes still run. So this file finds all these processes by name and working
+// directory. A pid is not enough, because the kernel may have given it to another process.
 import { readdir, readFile, readlink, realpath, rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import { setTimeout as pause } from 'node:timers/promises'

@@ -1,5 +1,5 @@
-// The part of an S3 server that clients need to upload the files of a Dockerfile (COPY). The signature is checked before
-// the body is read. A call can access only the files of its own organization.
+// The part of an S3 server that clients need to upload the files of a Dockerfile (COPY). The signature is checked before the body
+// is read. A call can access only the files of the caller's organization.
 import { randomUUID } from 'node:crypto'
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { RateLimiterMemory } from 'rate-limiter-flexible'

@@ -23,7 +23,7 @@ import { join } from '../upgrade.ts'
 import { readPlace } from './headers.ts'
 
 export type ListenerBounds = {
-  /** Milliseconds between two checks whether the files of the certificate have changed. */
+  /** Milliseconds between two checks whether the files of this gate's certificate have changed. */
   renewMs?: number
   /** Maximum number of connections that have not shown the certificate of a gate. */
   mostUnproved?: number
@@ -100,8 +100,8 @@ export const listenForPeers = async ({
     if (unproved.size > mostUnproved) unproved.values().next().value?.destroy()
   })
 
-  // A gate that an attacker controls must not use up all connections. If there are too many, the host with the most loses
-  // its oldest.
+  // A gate that an attacker controls must not use up all connections. If there are too many, the oldest connection of the host
+  // with the most connections is closed.
   const proved = new Map<string, Set<Duplex>>()
   let provedCount = 0
   const admit = (hostId: string, socket: Duplex) => {

@@ -27,11 +27,14 @@ export type PeerBounds = {
 }
 
 /**
- * Milliseconds to wait until the other gate has connected to a port. Its own timeout (inside.ts) is shorter, so it usually
- * answers in time.
+ * Milliseconds to wait until the other gate has connected to a port of a sandbox. The other gate's own timeout (inside.ts) is
+ * shorter, so it usually answers in time.
  */
 const dialMs = 30_000
-/** Maximum size, in bytes, of the head of an answer from the other gate. The limit also applies to answers of the toolbox. */
+/**
+ * Maximum size, in bytes, of the head of an answer from the other gate. The limit also applies to toolbox answers that the other
+ * gate passes on.
+ */
 const headBytes = 64 * 1024
 const problemBytes = 64 * 1024
 
@@ -232,7 +235,7 @@ export class Peer implements Disposable {
   }
 }
 
-/** Reads why a connection to a port was refused. Throws if the answer is not a refusal of a gate. */
+/** Reads why the other gate refused to connect to a port of a sandbox. Throws if the answer is not a refusal of a gate. */
 const problemIn = async (answer: IncomingMessage, port: number): Promise<Problem> => {
   const why = answer.headers[refusedHeader]
   if (why !== undefined) throw new PeerRefuses(`its gate refuses the certificate of this gate (${String(why)})`)

@@ -65,7 +65,7 @@ const labelOf = (host: string, ownHost: string): { port: string; sandbox: string
   return nameOf(parent) !== nameOf(ownHost) && hasPreviewLabel(nameOf(parent)) ? undefined : { port, sandbox }
 }
 
-/** Whether the page at `url` belongs to the sandbox of the preview at `host`, on any port. */
+/** Whether the page at `url` is a preview of the sandbox whose preview is at `host`; the ports may differ. */
 export const isPageOf = (url: string, host: string): boolean => {
   const labelIn = (text: string) => /^\d{1,5}-([^.]+\..+)$/.exec(nameOf(text))?.[1]
   const here = labelIn(host.toLowerCase())
@@ -134,11 +134,12 @@ export const readPreviewAddress = (
 export const visibleUrl = ({ prefix, path, query }: PreviewAddress): string =>
   `${prefix}${path.replace(/^[/\\]*/, '/')}${query}`
 
-/** Returns a preview's URL with the sandbox's id in place of its name. Visitors are redirected there. */
+/** Returns a preview's URL with the sandbox's id in place of its name. The gate redirects visitors to this URL. */
 export const urlAtId = ({ host, prefix, port, path, query, queryToken }: PreviewAddress, sandboxId: string): string => {
   const token = queryToken === undefined ? '' : `${authKey}=${encodeURIComponent(queryToken)}`
   const whole = token === '' ? query : `${query === '' ? '?' : `${query}&`}${token}`
   if (prefix !== '') return `/preview/${sandboxId}/${port}${path}${whole}`
-  // The URL has no scheme, because the gate may not know whether the browser uses HTTPS. The browser keeps its scheme.
+  // The URL has no scheme, because the gate may not know whether the browser uses HTTPS. The browser then keeps the scheme that it
+  // uses.
   return `//${port}-${sandboxId}.${host.slice(host.indexOf('.') + 1)}${path}${whole}`
 }

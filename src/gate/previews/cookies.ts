@@ -82,8 +82,8 @@ export const acceptedCookie = (address: PreviewAddress, sandboxId: string, isSec
   cookie(address, acceptedPrefix + sandboxId, 'true', acceptedSeconds, isSecure)
 
 /**
- * Rewrites a cookie that a server in a sandbox sets, so that it applies to no other preview. `undefined`: its name is that
- * of a gate cookie.
+ * Rewrites a cookie that a server in a sandbox sets, so that the cookie applies to no other preview. Returns `undefined` if the
+ * gate or the API has cookies of this name.
  */
 export const asVisible = (setCookie: string, prefix: string): string | undefined => {
   const [pair = '', ...attributes] = setCookie.split(';')

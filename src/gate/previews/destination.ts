@@ -39,8 +39,8 @@ type Names = {
   host: string
   prefix: string
   /**
-   * The sandbox's server gets this host name in `Host`: either `host`, or `localhost` with the preview's port. In `Origin` and
-   * `Referer`, the name replaces the host of this preview's pages.
+   * The host name that the sandbox's server gets in `Host`: the preview's host name, or `localhost` with the preview's port. In
+   * `Origin` and `Referer`, it replaces the preview's host name.
    */
   called: string
   hide: (text: string) => string
@@ -55,14 +55,14 @@ const namesOf = (address: PreviewAddress, { sandboxId, openedBy, hostInside }: A
   const isToken = openedBy === 'signed-preview'
   const hide = (text: string) => (isToken ? text.replaceAll(new RegExp(sandbox, 'gi'), sandboxId) : text)
   const shown = hide(host)
-  // Make the prefix anew, without the function `hide`. If the token in the prefix is percent-encoded, `hide` would not find it.
+  // Write the path prefix anew, with the sandbox's id. The function `hide` would not find a percent-encoded token in it.
   const shownPrefix = prefix !== '' && isToken ? `/preview/${sandboxId}/${port}` : prefix
   return { host: shown, prefix: shownPrefix, called: hostInside === 'localhost' ? `localhost:${port}` : shown, hide }
 }
 
 /**
- * Rewrites a URL from the header `Origin` or `Referer`. If the URL has the preview's host, the field `called` replaces the host.
- * Other URLs stay unchanged.
+ * Rewrites a URL from the header `Origin` or `Referer`. If the URL has the preview's host name, it gets the name by which the
+ * sandbox's server is called. Other URLs stay unchanged.
  */
 const asCalled = (url: string | undefined, { host, called }: Names, isSecure: boolean): string | undefined => {
   if (url === undefined || called === host || !URL.canParse(url)) return url

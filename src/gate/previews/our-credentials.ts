@@ -6,7 +6,7 @@ import { decodedFully } from '../query.ts'
 import { authKey } from '../target.ts'
 
 const apiKey = /dtn_[0-9a-z]/i
-/** A credential with fewer characters may be a part of a text by chance, so it is compared with the whole text only. */
+/** A credential with fewer characters may be in a text by chance. So only a text that equals such a credential counts. */
 const leastPart = 8
 
 type CarriesOurs = (text: string) => boolean

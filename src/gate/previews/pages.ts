@@ -41,7 +41,7 @@ type Content = {
 
 /**
  * Returns the content security policy. The page can only send its form and, with `looksAgain`, request itself again. Without
- * `mayBeFramed`, no page can show it in a frame, and so none can overlay it.
+ * `mayBeFramed`, no other page can show this page in a frame and overlay it.
  */
 const policyOf = ({ looksAgain = false, mayBeFramed = false }: Content) =>
   [
@@ -96,7 +96,7 @@ ${looksAgain ? `<script>${lookAgain}</script>` : ''}
 }
 
 /**
- * Returns the page that warns people before they see a preview. Its button sets a cookie that skips the warning. With
+ * Returns the page that warns people before they see a preview. The page's button sets a cookie that skips the warning. With
  * `mayBeFramed`, a page of another site may show the warning in a frame. Then the cookie must apply only in frames of the other
  * site.
  */

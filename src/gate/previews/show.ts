@@ -29,7 +29,7 @@ const goTo = (response: ServerResponse, location: string, cookies: readonly stri
   response.end()
 }
 
-/** Throws if another site has sent the form of the warning page, so that it cannot accept the warning in the visitor's name. */
+/** Throws if another site has sent the form of the warning page. Other sites must not accept the warning in the visitor's name. */
 const checkOwnForm = ({ headers: { origin } }: IncomingMessage, { host }: PreviewAddress) => {
   if (origin === undefined || !URL.canParse(origin) || new URL(origin).host !== host.toLowerCase()) {
     throw new Problem('forbidden', 'This form is of another site.')

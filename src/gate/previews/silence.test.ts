@@ -48,7 +48,8 @@ suite('preview connections that are silent for long', () => {
         await new Promise((resolve) => setImmediate(resolve))
       }
     }
-    // Node would close a socket with an idle timeout. The test cannot advance these timers, so it checks that there are none.
+    // Node would close a socket with an idle timeout. The test cannot advance the timers of sockets, so it checks that no socket
+    // has one.
     assert.deepEqual(timedSockets(sides.controlPort), [])
     socket.write('ping')
     assert.equal(String((await once(socket, 'data'))[0]), 'ping')

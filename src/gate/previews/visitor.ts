@@ -49,13 +49,13 @@ const isLink = ({ method, headers }: IncomingMessage): boolean =>
     (headers['sec-fetch-mode'] === 'navigate' && (method === 'GET' || method === 'HEAD')))
 
 /**
- * Whether the visitor, and not another sandbox's page, has caused the request. For a browser, all previews below one domain
- * are one site. So it sends the cookie with requests of another sandbox's page too.
+ * Whether the visitor, and not another sandbox's page, has caused the request. For a browser, all previews below one domain are
+ * one site. So it sends the preview cookie also with requests of another sandbox's page.
  */
 const isOfVisitor = (request: IncomingMessage, { host, prefix }: PreviewAddress): boolean => {
   const { origin, referer, 'sec-fetch-site': site } = request.headers
-  // Previews by path share one origin, so the request may come from another sandbox's page. Only links are safe: such a page cannot
-  // read what it links to.
+  // Previews by path share one origin, so the request may come from another sandbox's page. Only links are safe: a page cannot
+  // read the page that it links to.
   if (prefix !== '') return isLink(request) && !isFramed(request)
   if (site === 'same-origin' || site === 'none') return true
   const from = origin ?? referer
@@ -63,8 +63,8 @@ const isOfVisitor = (request: IncomingMessage, { host, prefix }: PreviewAddress)
   if (!isLink(request)) return false
   const isNeighbour = from === undefined ? site === 'same-site' : isPageOfPreview(from)
   // A neighbour is a page of another preview. It could show this preview in a frame and catch the visitor's clicks. So the gate
-  // does not accept the cookie in a neighbour's frame. Without the header `Sec-Fetch-Site`, the gate cannot see frames. It then
-  // accepts the cookie only for requests that open a page.
+  // does not accept the cookie in a neighbour's frame. Without the header `Sec-Fetch-Site`, the gate cannot see frames. Then the
+  // gate accepts the cookie only for requests that open a page.
   if (isNeighbour && site !== undefined) return !isFramed(request)
   return !isNeighbour || isForPerson(request)
 }

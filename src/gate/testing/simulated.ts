@@ -92,7 +92,7 @@ export const startSides = async (
       ...more,
     },
   })
-  /** Adds a ticket to an answer, signed as control would sign it for this question. */
+  /** Adds to an answer the ticket that control would sign for this question. */
   const withTicket = (body: unknown, { port }: AccessQuestion): unknown => {
     const { sandboxId, organizationId } = body as Partial<Access>
     if (sandboxId === undefined || organizationId === undefined) return body

@@ -1,5 +1,5 @@
-// Real clients, such as curl and Python libraries, which send a body twice over one connection. Some send the whole body
-// before they read the answer.
+// Real HTTP clients for tests, such as curl and Python libraries. Each sends two requests with the same body over one connection.
+// Some send the whole body before they read the answer.
 import { execFile } from 'node:child_process'
 import { randomBytes } from 'node:crypto'
 import { rm, writeFile } from 'node:fs/promises'
@@ -13,7 +13,10 @@ const run = promisify(execFile)
 
 type Post = { url: string; headers: Record<string, string>; bytes: number }
 
-/** Sends each body twice over one connection, and returns the two statuses. Throws if a call fails or gets no answer. */
+/**
+ * Sends each body in two requests over one connection, and returns the two statuses for each body. Throws if a call fails or gets
+ * no answer.
+ */
 type PostTwice = (posts: readonly Post[]) => Promise<number[][]>
 
 /**

@@ -12,8 +12,8 @@ export type Exporters = { traces?: SpanExporter; metrics?: PushMetricExporter; l
 type Sender = { export: (items: never, tell: (result: ExportResult) => void) => void }
 
 /**
- * Logs when the receiver starts to refuse telemetry, and when it accepts it again. The receiver's message is left out: it may
- * repeat data that was sent.
+ * Logs when the receiver starts to refuse telemetry, and when the receiver accepts telemetry again. The receiver's message is left
+ * out: it may repeat data that was sent.
  */
 const watched = <S extends Sender>(sender: S, signal: Signal, log: Logger): S => {
   const send = sender.export.bind(sender)

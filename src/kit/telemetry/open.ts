@@ -1,4 +1,4 @@
-// Starts the telemetry of a program. Without the operator's settings for it, no package of OpenTelemetry is loaded.
+// Starts the telemetry of a program. If the operator has not set up telemetry, no package of OpenTelemetry is loaded.
 import type { Logger } from '#src/kit/log.ts'
 import type { TelemetrySettings } from './settings.ts'
 

@@ -94,7 +94,10 @@ export const span = <T>(name: string, options: SpanOptions, work: (span: Span) =
   })
 }
 
-/** Begins a span that the caller must end. It continues the trace at `place`. Without a valid place, it begins a new trace. */
+/**
+ * Begins a span that the caller must end. The span continues the trace at `place`. Without a valid place, the span begins a new
+ * trace.
+ */
 export const beginSpan = (name: string, options: SpanOptions, place?: TracePlace): OpenSpan | undefined =>
   open.tracing?.begin(name, options, place)
 

@@ -54,7 +54,10 @@ export const createTracing = (tracer: Tracer, { propagates }: { propagates: bool
   context.setGlobalContextManager(new AsyncLocalStorageContextManager().enable())
   const propagator = new W3CTraceContextPropagator()
 
-  /** If the `traceparent` in `place` is malformed, a span in this context begins a new trace. */
+  /**
+   * Returns the OpenTelemetry context for the trace headers in `place`. If `traceparent` is malformed, spans in this context begin
+   * new traces.
+   */
   const contextAt = (place: TracePlace) =>
     propagates ? propagator.extract(ROOT_CONTEXT, sound(place), defaultTextMapGetter) : ROOT_CONTEXT
 
