@@ -1,4 +1,4 @@
-// Tests that everything the runner has reported survives a power cut directly afterwards. Skipped without root.
+// Tests that everything that the runner has reported survives a power cut right after the report. Skipped without root.
 import assert from 'node:assert/strict'
 import { mkdirSync, readFileSync, rmSync, truncateSync } from 'node:fs'
 import { join } from 'node:path'
@@ -41,8 +41,8 @@ suite('after a power cut', { skip: needsRoot }, () => {
     await box.host.snapshot(sandboxId, 'source')
     const children = [
       await box.started({ isNew: true, image: 'source' }),
-      // Start the fork last, because every later start writes the fork's changes to the disk, too. The test would then not notice
-      // if the fork's own start did not write them.
+      // Start the fork last: a later start of another sandbox would also write the fork's changes to the disk. The test would then
+      // not notice if the fork's own start did not write them.
       await box.started({ isNew: true, forkOf: sandboxId }),
     ]
     await box.cutPower()
@@ -104,7 +104,7 @@ suite('after a power cut', { skip: needsRoot }, () => {
     assert.deepEqual(order, ['started', 'told of the start', 'stopped', 'told of the stop'])
   })
 
-  test('a sandbox’s files in /etc that a power cut has emptied are written again at its next start', async () => {
+  test('if a power cut has emptied a sandbox’s files in /etc, the sandbox’s next start writes them again', async () => {
     const { sandboxId, ...rest } = await parent()
     const etc = join(box.directory, 'runner/pool/disks', sandboxId, 'etc')
     await box.host.stop({ ...rest, sandboxId, generation: 2, target: 'stopped', signal: 'SIGKILL' })

@@ -15,12 +15,15 @@ export class VerbQueue {
     return this.#inLine(sandboxId, work)
   }
 
-  /** Queues `work` for the sandbox. Its signal aborts when `cutShort` is called for the sandbox. */
+  /** Queues `work` for the sandbox. The signal that `work` gets aborts when `cutShort` is called for the sandbox. */
   runCuttable(sandboxId: string, work: (signal: AbortSignal) => Promise<void>): Promise<void> {
     return withController(this.#slow, sandboxId, (signal) => this.run(sandboxId, () => work(signal)))
   }
 
-  /** Runs `work` when no verb of the sandbox is running. Its signal aborts as soon as a verb is queued for the sandbox. */
+  /**
+   * Runs `work` when no verb of the sandbox is running. The signal that `work` gets aborts as soon as the sandbox has a queued
+   * verb.
+   */
   runInBackground<T>(sandboxId: string, work: (signal: AbortSignal) => Promise<T>): Promise<T> {
     return withController(this.#background, sandboxId, (signal) => this.#inLine(sandboxId, () => work(signal)))
   }

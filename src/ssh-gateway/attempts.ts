@@ -1,5 +1,5 @@
-// Counts wrong SSH tokens per network (an IPv4 address or an IPv6 /64). The first wrong token begins a minute. After too many, the
-// network is refused until the minute ends.
+// Counts wrong SSH tokens per network (an IPv4 address or an IPv6 /64). The first wrong token begins a minute. After too many wrong
+// tokens, the network is refused until the minute ends.
 import type { Clock } from '#src/kit/clock.ts'
 
 const mostWrong = 20

@@ -8,13 +8,13 @@ import { Peer } from './peer.ts'
 import { SshSession } from './session.ts'
 import { ControlAway, type Opened, type Tokens } from './tokens.ts'
 
-/** Maximum number of sign-in attempts on one connection. OpenSSH makes one for each of its keys. */
+/** Maximum number of sign-in attempts on one connection. OpenSSH makes an attempt for each of its keys. */
 const mostTries = 20
 /** A wrong token is refused this many ms after it arrived, so that the delay reveals nothing about the token. */
 const refusedAfterMs = 500
 /** Maximum number of open channels of a connection. */
 const mostChannels = 100
-/** When the gateway closes a connection, the client has this many milliseconds to close it too. Then it is cut. */
+/** When the gateway closes a connection, the client has this many milliseconds to close it too. Then the gateway cuts it. */
 const leaveMs = 1000
 
 export type ConnectionParts = GateParts & {

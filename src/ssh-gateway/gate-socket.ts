@@ -19,10 +19,10 @@ const messageOf = async (answer: IncomingMessage): Promise<string> => {
   try {
     const text = (await readWhole(answer, refusalBytes, () => new Error('too long'))).toString()
     const { message } = JSON.parse(text) as { message?: unknown }
-    // SDKs search for the question at the end of the gate's message. A person does not need it.
+    // SDKs search for this question at the end of the gate's message. A person does not need the question.
     if (typeof message === 'string') return message.replace(/ Is the Sandbox started\?$/, '')
   } catch {
-    // The body of the gate's answer cannot be parsed. The sentence below then contains only its status.
+    // The body of the gate's answer cannot be parsed. The returned sentence then contains only the answer's status.
   }
   return `The gate refused the call (${answer.statusCode}).`
 }

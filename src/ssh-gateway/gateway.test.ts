@@ -73,7 +73,7 @@ suite('a command over SSH', () => {
     assert.ok(Buffer.from(out, 'latin1').equals(input))
   })
 
-  test('if the image lacks the program of an SSH command, the error names it, and the connection stays open', async () => {
+  test('if an image lacks the program of an SSH command, the error names the program; the connection stays', async () => {
     using client = await gateway.connect()
     const { err, code } = await client.run('no-such-program')
     assert.match(err, /no-such-program.*not found/)

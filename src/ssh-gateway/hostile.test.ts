@@ -1,4 +1,4 @@
-// Tests clients that send malformed or endless data, or read nothing. Meanwhile the gateway must serve others and use little
+// Tests clients that send malformed or endless data, or read nothing. Meanwhile the gateway must serve other clients and use little
 // memory.
 import assert from 'node:assert/strict'
 import { randomBytes } from 'node:crypto'

@@ -1,5 +1,5 @@
 // Limits the number of open connections. If too many clients have not signed in, the oldest of their connections is closed, so that
-// they cannot keep others out.
+// they cannot keep other clients out.
 import { Budget } from '#src/kit/budget.ts'
 import { networkOf } from '#src/kit/network-of.ts'
 

@@ -125,7 +125,7 @@ export class SshSession {
 
   #say(message: ToCommand): void {
     if (this.#early !== undefined) {
-      // A client may send any number of signals before the start of the command.
+      // Store at most 64 messages, because a client may send any number of signals before the start of the command.
       if (this.#early.length < 64) this.#early.push(message)
       return
     }

@@ -1,5 +1,5 @@
-// Makes files that a sandbox sees in place of the kernel's files about the host, such as `/proc/meminfo`. They are rewritten in
-// place, because a running sandbox keeps them mounted.
+// Makes files that a sandbox sees instead of the kernel's files about the host, such as `/proc/meminfo`. A running sandbox keeps
+// the files mounted, so they are overwritten, not replaced by new files.
 import { closeSync, ftruncateSync, mkdirSync, openSync, rmSync, writeFileSync, writeSync } from 'node:fs'
 import { join } from 'node:path'
 import { writeCpuList } from '#src/runner/cgroup/cpus.ts'
@@ -29,7 +29,10 @@ const makeEmpty = (directory: string) => {
   }
 }
 
-/** Makes the files that a sandbox will see as `/proc/meminfo`, `/proc/cpuinfo` and `/sys/…/online`. Called before its start. */
+/**
+ * Makes the files that a sandbox will see as `/proc/meminfo`, `/proc/cpuinfo` and `/sys/…/online`. Called before the sandbox
+ * starts.
+ */
 export const makeShownFiles = (directory: string, shown: Shown): void => {
   makeEmpty(directory)
   for (const [name, text] of Object.entries(textsOf(shown, noMemoryUse)))
@@ -55,8 +58,7 @@ const rewrite = (path: string, text: string) => {
 }
 
 /**
- * Rewrites the files that a running sandbox sees as `/proc/meminfo`, `/proc/cpuinfo` and `/sys/…/online`, after its size has
- * changed.
+ * Rewrites the files that a running sandbox sees as `/proc/meminfo`, `/proc/cpuinfo` and `/sys/…/online`. Called after a resize.
  */
 export const rewriteShownFiles = (directory: string, shown: Shown, use: MemoryUse): void => {
   for (const [name, text] of Object.entries(textsOf(shown, use))) rewrite(join(directory, name), text)

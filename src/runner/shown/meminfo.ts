@@ -1,4 +1,4 @@
-// Makes a sandbox's `/proc/meminfo` (proc(5)), which shows its memory limit as the memory of the machine.
+// Makes a sandbox's `/proc/meminfo` (proc(5)), which shows the sandbox's memory limit as the memory of the machine.
 
 import { GiB } from '#src/runner/cgroup/sandbox-limits.ts'
 import type { MemoryUse } from '../cgroup/memory-use.ts'

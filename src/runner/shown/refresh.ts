@@ -1,7 +1,7 @@
 // Updates the memory use that running sandboxes see, and notices when a sandbox reaches a limit but keeps running.
 //
-// Every two seconds, three small files of each running sandbox are read. Only their counters show that a process reached a limit
-// and ended between two reads. An idle sandbox costs about 25 microseconds per read.
+// Every two seconds, three small files of each running sandbox are read. Only the counters in these files show that a process
+// reached a limit and ended between two reads. An idle sandbox costs about 25 microseconds per read.
 import type { Cgroup } from '../cgroup/cgroup.ts'
 import { rewriteMeminfo } from './files.ts'
 

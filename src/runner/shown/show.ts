@@ -9,8 +9,8 @@ import { makeShownFiles, removeShownFiles, rewriteShownFiles } from './files.ts'
 type Sizes = { sandboxId: string; cpu: number; memoryGiB: number }
 
 /**
- * Chooses a sandbox's processors before its start, and makes the files about its processors and memory. Returns the list of
- * processors.
+ * Chooses a sandbox's processors before its start. Makes the files, such as `/proc/cpuinfo`, that show the sandbox's size to its
+ * programs. Returns the list of processors.
  */
 export const showMachine = (machine: Machine, { sandboxId, cpu, memoryGiB }: Sizes): string | undefined => {
   const { places, hostCpuinfo } = machine
@@ -19,7 +19,9 @@ export const showMachine = (machine: Machine, { sandboxId, cpu, memoryGiB }: Siz
   return taken && writeCpuList(taken)
 }
 
-/** Chooses a running sandbox's processors again after its size has changed, and rewrites the files about processors and memory. */
+/**
+ * Chooses a running sandbox's processors again after a resize, and rewrites the files that show the sandbox's size to its programs.
+ */
 export const showNewSizes = async (machine: Machine, { sandboxId, cpu, memoryGiB }: Sizes): Promise<void> => {
   const { places, hostCpuinfo } = machine
   const cgroup = cgroupOf(machine, sandboxId)

@@ -101,8 +101,8 @@ suite('the limits that a sandbox sees', { skip: needsRoot }, () => {
         return heard.length === 2
       }),
     )
-    // Wait until meminfo shows the memory in use. The kill does not change meminfo. So the runner can learn of the kill only from
-    // the kernel's counter.
+    // Wait until the runner has read the memory use, which the kill then leaves unchanged. Only the kernel's counter shows the
+    // runner the kill.
     await until(async () => (await memoryOf(sandboxId, 'MemFree')) < 128)
     assert.equal((await box.run(sandboxId, 'tail /dev/zero')).exitCode, 137)
     await soon(told)

@@ -54,7 +54,7 @@ export type OpenedHost = { host: Host; network: NetworkPool; commands: Disposabl
 export type TestHostParts = Pick<HostParts, 'poolBytes' | 'mapsOwners' | 'volumesDirectory'> & {
   brought?: Pick<ImageStore, 'rootfsOf'> &
     Partial<Pick<ImageStore, 'configOf' | 'largeIdsOf' | 'newest' | 'identityOf' | 'withBase'>>
-  /** Directory of the archive store. Default: one in the directory of the host. */
+  /** Directory of the archive store. Default: a directory in the test host's directory. */
   archives?: string
 }
 
@@ -159,8 +159,8 @@ export class TestHost {
       cpu: 1,
       memoryGiB: 0.25,
       diskGiB: 1,
-      // Allows only an address that no machine has (RFC 5737). `blockAll: true` would be slower, because each test process would
-      // start the resolver.
+      // Lets the sandbox reach only an address that no machine has (RFC 5737). `blockAll: true` would be slower, because each test
+      // process would start the resolver.
       network: { blockAll: false, allowList: ['198.51.100.1/32'] },
       ...changes,
     }

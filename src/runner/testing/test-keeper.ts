@@ -1,4 +1,4 @@
-// For tests: starts a `Keeper`, which makes each sandbox what control wants, on a simulated host. Collects its reports.
+// For tests: starts a `Keeper`, which makes each sandbox what control wants, on a simulated host. Collects the keeper's reports.
 import { silentLog } from '#src/kit/log.ts'
 import { Keeper, type KeeperParts } from '#src/runner/keeping/keeper.ts'
 import type { Report } from '#src/wire/runner-link.ts'

@@ -22,7 +22,7 @@ suite('a runner that starts after another runner has ended or was killed', { ski
     await box[Symbol.asyncDispose]()
   })
 
-  /** Kills PID 1 of a sandbox and waits for its end. The kernel ends all other processes of the sandbox before that. */
+  /** Kills PID 1 of a sandbox and waits until PID 1 is gone. The kernel has then ended all other processes of the sandbox. */
   const end = async (init: ProcessIdentity) => {
     signalProcess(init, 'SIGKILL')
     assert.ok(await waitUntilGone(init, 10_000))

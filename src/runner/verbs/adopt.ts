@@ -1,5 +1,5 @@
-// A new runner first compares the host with the journal. It adopts each sandbox that runs, and records the cause if one has ended.
-// What belongs to sandboxes outside the journal is removed.
+// A new runner first compares the host with the journal. It adopts each sandbox that runs, and records the cause if a sandbox has
+// ended. What belongs to sandboxes outside the journal is removed.
 import { readdir } from 'node:fs/promises'
 import { inParallel } from '#src/kit/in-parallel.ts'
 import { settlesWithin } from '#src/kit/settles-within.ts'
@@ -45,18 +45,18 @@ const adoptOne = async (machine: Machine, sandboxId: string, entry: Entry): Prom
     const cause = found.cause ?? (await causeOfEnd(machine, spec.assignment.memoryGiB, run))
     // The network is not released here: a later call of `sweep` releases it together with other unused networks.
     await clearSandbox(machine, sandboxId, undefined)
-    // An archived sandbox's disk is in the object store. A disk here is left from an interrupted archive or restore.
+    // An archived sandbox's disk is in the object store. A disk on this host is left from an interrupted archive or restore.
     if (spec.status === 'archived') await machine.pool.remove(sandboxId)
     if (spec.status !== 'started') return { spec }
     machine.log.info({ sandboxId, cause }, 'ended while no runner looked')
     // An interrupted start gets no cause, because the sandbox did not end by itself. Without a cause, keeping/keeper.ts starts the
-    // sandbox again if its assignment is still to run.
+    // sandbox again if its assignment still asks for that.
     const wasStarted = run === undefined || run.pid !== undefined
     const stopped: Spec = { assignment: spec.assignment, status: 'stopped', ...(wasStarted ? { cause } : {}) }
     await machine.journal.writeSpec(sandboxId, stopped)
     return { spec: stopped }
   } catch (error) {
-    // Only this sandbox gets the status `error`. The others are still adopted.
+    // Only this sandbox gets the status `error`. Other sandboxes are still adopted.
     machine.log.error({ err: error, sandboxId }, 'could not be adopted')
     return { spec: { assignment: spec.assignment, status: 'error', errorReason: reasonOf(error) } }
   }
@@ -66,7 +66,7 @@ type Liveness = { isAlive: true; adopted: Adopted } | { isAlive: false; cause?: 
 
 /**
  * A sandbox is alive if PID 1 is the started process and the slot is complete. After an interrupted start, `run.json` has no PID:
- * the agent must answer instead. Other agents may be paused, so they are not asked.
+ * the agent must answer instead. In other cases the agent is not asked, because it may be paused.
  */
 const findAlive = async (machine: Machine, sandboxId: string, { spec, run }: Entry): Promise<Liveness> => {
   if (run === undefined || run.bootId !== machine.bootId) return { isAlive: false }
@@ -89,7 +89,7 @@ const findAlive = async (machine: Machine, sandboxId: string, { spec, run }: Ent
     await startEntrypoint(machine, spec.assignment)
     await machine.journal.writeRun(sandboxId, { ...run, ...init })
   } else {
-    // If this fails, the sandbox keeps running with the firewall rules that are in the kernel.
+    // If the policy cannot be applied, the sandbox keeps running with the firewall rules that are in the kernel.
     await applied.catch((err: unknown) => machine.log.error({ err, sandboxId }, 'its policy could not be applied anew'))
   }
   if (started !== spec) await machine.journal.writeSpec(sandboxId, started)

@@ -23,7 +23,7 @@ suite('resizing a sandbox', { skip: needsRoot }, () => {
     return Number(output) / 1024 ** 3
   }
 
-  test('a new memory size changes a sandbox’s limit of processes, and also the limit that programs read', async () => {
+  test('a new memory size changes a sandbox’s limit of processes; the sandbox’s programs read the new limit', async () => {
     const assignment = await box.started({ memoryGiB: 0.25 })
     const { sandboxId } = assignment
     const seen = async () => {

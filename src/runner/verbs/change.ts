@@ -35,9 +35,9 @@ export const changeSandbox = async (
     status: 'started',
     ...(refused === undefined ? {} : { refused }),
   }
-  // Write new environment variables to the disk before the report, because the next runner reads the variables there. If a crash
-  // loses another change, control sends that change again. If a crash loses the claim of a warm sandbox, control
-  // sends the claim again before any call reaches the sandbox.
+  // Write new environment variables to the disk before the report, because the next runner reads the variables there. Other kinds
+  // of change may be written after the report: if a crash loses one, control sends it again. A lost claim of a warm sandbox is sent
+  // again before any call reaches the sandbox.
   const isUpdateOfVariables = !assignment.isWarm && !hasSameVariables(assignment, wanted)
   if (refused !== undefined || isUpdateOfVariables) await machine.journal.rewriteSpec(sandboxId, changed)
   else if (!isDeepStrictEqual(lasting(assignment), lasting(wanted)))
@@ -50,7 +50,10 @@ export const changeSandbox = async (
 const hasSameVariables = (one: Assignment, other: Assignment): boolean =>
   isDeepStrictEqual([one.env, one.unsetEnv], [other.env, other.unsetEnv])
 
-/** Blanks the fields that a pause or resume changes. If only they change, the journal is not written: control sends them again. */
+/**
+ * Blanks the fields that a pause or resume changes. If only these fields change, the journal is not written, because control sends
+ * them again.
+ */
 const lasting = (assignment: Assignment) => ({ ...assignment, generation: 0, target: 0, signal: 0 })
 
 /** Applies new sizes. Returns a sentence for the caller if the sandbox cannot have them. */

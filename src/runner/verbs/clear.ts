@@ -7,7 +7,7 @@ import { showNothing } from '#src/runner/shown/show.ts'
 
 export const clearSandbox = async (machine: Machine, sandboxId: string, slot: Slot | undefined) => {
   const cgroup = cgroupOf(machine, sandboxId)
-  // Processes first: the cgroup, socket and network may be removed only when no process uses them.
+  // End the processes first: the cgroup, socket and network may be removed only when no process uses them.
   await cgroup.kill()
   await machine.runtime.forget(sandboxId)
   showNothing(machine, sandboxId)

@@ -1,4 +1,5 @@
-// Tests that a disk keeps its base image's files when it moves, even if the new host has another image of that name. Needs root.
+// Tests that a disk keeps its base image's files when it moves, even if the new host has a different image with the same name.
+// Needs root.
 import assert from 'node:assert/strict'
 import { cpSync, mkdirSync, readdirSync, renameSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'

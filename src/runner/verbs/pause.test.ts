@@ -39,7 +39,7 @@ suite('pausing a sandbox', { skip: needsRoot }, () => {
     return from
   }
 
-  test('no process runs in a paused sandbox, and all of them continue after the resume', async () => {
+  test('no process of a paused sandbox runs, and all its processes continue after the resume', async () => {
     const assignment = await box.started()
     await box.run(assignment.sandboxId, counting)
     const before = await counts(assignment)
@@ -107,7 +107,7 @@ suite('pausing a sandbox', { skip: needsRoot }, () => {
       assert.equal((await box.run(assignment.sandboxId, 'cat /root/file')).output, 'kept')
     })
 
-  test('a destroy of a paused sandbox leaves nothing of it', async () => {
+  test('a destroy of a paused sandbox leaves nothing of the sandbox on the host', async () => {
     const assignment = await box.started()
     const { sandboxId } = assignment
     await box.host.pause(paused(assignment))

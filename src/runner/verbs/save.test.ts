@@ -47,8 +47,8 @@ suite('saving the disk of a stopped sandbox', { skip: needsRoot }, () => {
   const upperOf = ({ sandboxId }: Assignment) => join(box.directory, 'runner/pool/disks', sandboxId, 'upper')
 
   /**
-   * Makes a stopped sandbox with three files of 10 MiB. They are the same in every run of the test, because the number of new
-   * chunks depends on their content.
+   * Makes a stopped sandbox with three files of 10 MiB. Their content is the same in every run of the test, because the number of
+   * new chunks depends on it.
    */
   const makeStopped = async (): Promise<Assignment> => {
     const assignment = await box.started()
@@ -87,7 +87,7 @@ suite('saving the disk of a stopped sandbox', { skip: needsRoot }, () => {
     assert.equal(existsSync(store(assignment)), false)
   })
 
-  test('after a small change of a disk, a save writes few chunks, and removes chunks that it does not need', async () => {
+  test('after a small change of a disk, a save writes few chunks, and removes chunks that no archive needs', async () => {
     const assignment = await makeStopped()
     const first = await box.host.save(stopped(assignment, 2, 'one'))
     const chunks = new Set(chunksOf(assignment))

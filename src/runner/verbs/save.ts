@@ -7,8 +7,8 @@ import type { Assignment } from '#src/wire/runner-link.ts'
 import { checkCanReturn, identityOfBase, removeOlder } from './archive.ts'
 
 /**
- * Saves a disk and removes older archives of the sandbox. The removal must come before the report, after which another host may
- * take over the sandbox and its archives.
+ * Saves a disk and removes older archives of the sandbox. The removal must come before the report. After the report, another host
+ * may take over the sandbox and its archives.
  */
 export const saveDisk = async (
   machine: Machine,

@@ -38,7 +38,7 @@ export class RestoreFailed extends Error {
 }
 
 const loginPath = readFileSync(new URL('../oci/login-path.sh', import.meta.url), 'utf8')
-/** PATH for an image and a sandbox that set none. The agent has an equal default (launch.c). */
+/** PATH if neither the image nor the sandbox sets one. The agent has the same default (launch.c). */
 const defaultPath = '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin'
 
 /** Returns the sandbox's own PATH, otherwise its image's, otherwise the default. */
@@ -47,7 +47,7 @@ const ownPathOf = ({ images }: Pick<Machine, 'images'>, { env, unsetEnv = [] }: 
   return env['PATH'] ?? inherited ?? defaultPath
 }
 
-/** Returns a script for login shells that sets the sandbox's PATH, because `su -` and login servers set another one. */
+/** Returns a script for login shells that sets the sandbox's PATH, because `su -` and login servers set another PATH. */
 const loginScript = (path: string): string => `_alcove_own='${path.replaceAll("'", `'\\''`)}'\n${loginPath}`
 
 const agentAnswersWithinMs = 10_000
@@ -58,9 +58,9 @@ export const startSandbox = async (machine: Machine, assignment: Assignment, fro
   const isNew = assignment.isNew ?? (await journal.read(sandboxId))?.run?.pid === undefined
   await machine.volumes.prepare(assignment.volumes)
   const preparing = span('disk', {}, () => prepareDisk(machine, assignment, isNew, from))
-  // Wait for an existing disk. If the disk is lost, the start must fail before `makeBundle` writes the file `run.json`. That file
-  // has no pid yet, so the next start would make a new disk.
-  // Wait for a restore too. It may take minutes, and the sandbox needs no network meanwhile.
+  // Wait for an existing disk. If the disk is lost, the start must fail before `makeBundle` writes the file `run.json` without a
+  // pid. Otherwise the next start would find that file, and make a new disk. Wait for a restore too. It may take minutes, and the
+  // sandbox needs no network meanwhile.
   if (!isNew || from.archive?.sha256 !== undefined) await preparing
   const acquiring = span('network', {}, () => network.acquire())
   try {
@@ -155,8 +155,8 @@ const copyTemplate = async ({ pool }: Machine, { sandboxId, image, diskGiB }: As
 }
 
 /**
- * Waits until all promises have settled, then throws the first error. After an error the caller may undo work, so none may still
- * run.
+ * Waits until all promises have settled, then throws the first error. After an error the caller may undo work, so no work may still
+ * be running.
  */
 export const allSettledOrThrow = async <const T extends readonly Promise<unknown>[]>(promises: T) => {
   await Promise.allSettled(promises)
@@ -241,7 +241,7 @@ const volumesOf = ({ places }: Machine, { volumes = [] }: Assignment) =>
 
 /**
  * Returns the map of the sandbox's user ids to ids of the host. The result is `sharedIds` if the host or one of the sandbox's
- * volumes lacks idmapped mounts. If the map has room, it includes the numeric users of the sandbox and its image.
+ * volumes lacks idmapped mounts. Users that the sandbox or its image names by number are included if the map has room for them.
  */
 const idsOf = (
   { mapsOwners, images, volumes: store }: Machine,
@@ -319,7 +319,7 @@ const ownEtc = (etc: string, hostname: string, resolvers: readonly string[], log
   ]
 }
 
-/** Throws if the agent does not answer: only its answer proves that PID 1 runs. Its socket exists earlier. */
+/** Throws if the agent does not answer: only its answer proves that PID 1 runs. The agent's socket exists earlier. */
 const checkAgentAnswers = async ({ agentAt, places }: Machine, sandboxId: string) => {
   const answer = agentAt(socketOf(places, sandboxId)).info()
   if (!(await settlesWithin(answer, agentAnswersWithinMs))) throw new Error('The agent of the sandbox does not answer.')

@@ -78,7 +78,7 @@ export class SharedDirectory {
     return succeeds(['test', '-d', this.pathOf(volumeId)])
   }
 
-  /** Makes the directory of a volume. It may exist, or another host may be making it at this moment. */
+  /** Makes the directory of a volume. The directory may exist already, or another host may be making it at this moment. */
   async make(volumeId: string): Promise<void> {
     if (await this.exists(volumeId)) return
     if (await succeeds(['mkdir', '-m', '700', '--', this.pathOf(volumeId)])) return

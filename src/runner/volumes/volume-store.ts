@@ -2,7 +2,7 @@
 // users (oci/ids.ts).
 //
 // Driver `disk`: a subvolume of this host's pool, with a size limit. Driver `directory`: in a directory that the operator mounts on
-// every host, such as CephFS or NFS. Only the operator limits its size.
+// every host, such as CephFS or NFS. Only the operator limits such a volume's size.
 import { mkdir, stat } from 'node:fs/promises'
 import type { Logger } from '#src/kit/log.ts'
 import { GiB } from '#src/runner/cgroup/sandbox-limits.ts'
@@ -28,8 +28,8 @@ type StoreParts = {
 }
 
 /**
- * The operator's directory for volumes. `mapsOwners`: it supports idmapped mounts. Otherwise all sandboxes with volumes from it
- * share one range of user ids.
+ * The operator's directory for volumes. `mapsOwners`: whether the directory supports idmapped mounts. If not, all sandboxes with
+ * volumes in the directory share one range of user ids.
  */
 type Opened = { shared: SharedDirectory; mapsOwners: boolean }
 
@@ -95,7 +95,9 @@ export class VolumeStore {
     return (await stat(this.#disks.pathOf(volumeId)).catch(() => undefined)) !== undefined
   }
 
-  /** Returns the launcher's steps for new volumes of the driver `disk`. They may run repeatedly, even in two launchers at once. */
+  /**
+   * Returns the launcher's steps for new volumes of the driver `disk`. The steps may run repeatedly, even in two launchers at once.
+   */
   stepsToMake(volumes: Volumes = []): Step[] {
     return volumes.flatMap(({ volumeId, driver, isNew, sizeGiB }): Step[] => {
       if (!isNew || driver !== 'disk' || !this.#disks.areSubvolumes) return []

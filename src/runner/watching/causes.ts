@@ -1,4 +1,4 @@
-// Says to users why a sandbox ended by itself, or why a process in it was killed. The facts come from the kernel.
+// Tells users why a sandbox ended by itself, or why a process in it was killed. The facts come from the kernel.
 
 import type { Evidence } from '#src/runner/kernel-memory/watch.ts'
 import type { Run } from '#src/runner/machine/journal.ts'
@@ -9,9 +9,9 @@ import { kernelWordOf } from './kernel-log.ts'
 const limit = (memoryGiB: number) => `(limit ${memoryGiB} GiB)`
 
 /**
- * Finds out why a sandbox ended. An unknown cause is outside the sandbox, because its own programs cannot kill PID 1. The kernel
- * drops their signals. The system call filter lets them set no CPU time limit for PID 1. At this limit, the kernel would kill PID
- * 1.
+ * Finds out why a sandbox ended. An unknown cause is outside the sandbox, because the sandbox's programs cannot end PID 1. The
+ * kernel drops their signals. The system call filter stops them from giving PID 1 a CPU time limit, at which the kernel would kill
+ * it.
  */
 export const causeOfEnd = async (machine: Machine, memoryGiB: number, run: Run | undefined): Promise<Cause> => {
   if (run === undefined || run.bootId !== machine.bootId) return { detail: 'The machine was restarted.' }

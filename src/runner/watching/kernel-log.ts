@@ -1,4 +1,4 @@
-// Reads from the kernel log how PID 1 of a sandbox ended. It has no parent on the host that could report that.
+// Reads from the kernel log how PID 1 of a sandbox ended. PID 1 has no parent on the host that could report this.
 import { CommandFailed, runCommand } from '#src/kit/run-command.ts'
 import type { Init } from '#src/runner/machine/processes.ts'
 

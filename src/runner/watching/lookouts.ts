@@ -23,7 +23,7 @@ type Listeners = {
   holdStill: ExperimentParts['holdStill']
   /** Called if processes were killed because memory ran out. If it returns false, it is called again later. */
   onKills: (sandboxId: string, kills: number) => boolean
-  /** Called if the limit of processes was reached and new ones were refused. If it returns false, it is called again later. */
+  /** Called if the limit of processes was reached and new processes were refused. If it returns false, it is called again later. */
   onRefusals: (sandboxId: string, refusals: number) => boolean
 }
 
@@ -54,7 +54,7 @@ export class Lookouts {
     })
   }
 
-  /** Starts all checks of a sandbox. Called again when its limits may have changed. */
+  /** Starts all checks of a sandbox. Called again when the sandbox's limits may have changed. */
   begin(sandboxId: string, { memoryGiB }: Assignment, { init }: Running) {
     this.awaitEnd(sandboxId, init)
     this.#kernelMemory.add(sandboxId, { init, cgroup: cgroupOf(this.#machine, sandboxId) })

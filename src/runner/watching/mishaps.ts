@@ -9,7 +9,7 @@ export class Mishaps {
   readonly #entries = new Map<string, Entry>()
   readonly #tell: (sandboxId: string, count: number) => boolean
 
-  /** `tell` sends a report with the number of mishaps. It returns whether it succeeded. */
+  /** `tell` sends a report with the number of mishaps, and returns whether the report was accepted. */
   constructor(tell: (sandboxId: string, count: number) => boolean) {
     this.#tell = tell
   }

@@ -1,5 +1,5 @@
-// Notices when PID 1 of a sandbox has ended by itself, by reading a small file once a second. The runner is not its parent, and
-// Node has no pidfd.
+// Notices when PID 1 of a sandbox has ended by itself, by reading a small file once a second. The runner is not the parent of PID
+// 1, and Node has no pidfd.
 import { isAlive } from '#src/kit/process-identity.ts'
 import type { Init } from '#src/runner/machine/processes.ts'
 

@@ -1,5 +1,5 @@
 // Operations of the agent in one sandbox, for the gate and the runner. All state is in the agent, so a restart of gate or runner
-// loses none.
+// loses nothing.
 import type { Duplex } from 'node:stream'
 import { type CommandSpec, type RunningCommand, startCommand } from './command.ts'
 import { AgentGone, Connection, requestRaw } from './connection.ts'
@@ -17,7 +17,7 @@ export type { AgentSession, CommandEvent, SessionCommand, Sessions } from './ses
 export { ListTooLong } from './sessions.ts'
 
 export interface Agent {
-  /** Starts a command. If `signal` is aborted before the start, no process is left. Afterwards it has no effect. */
+  /** Starts a command. If `signal` is aborted before the start, no process is left. After the start, `signal` has no effect. */
   exec(spec: CommandSpec, signal?: AbortSignal): Promise<RunningCommand>
   /**
    * Connects to a port of the sandbox: 127.0.0.1, or [::1] if that fails. The caller must close its half of the connection, too.

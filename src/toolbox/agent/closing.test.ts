@@ -1,5 +1,5 @@
-// A closed connection wakes the agent, which may delay the answer to the caller if both need one CPU. So each operation of `Agent`
-// resolves first, and closes its connection in the next turn of the event loop.
+// Closing a connection wakes the agent. If agent and caller share one CPU, the caller then gets its answer later. So each operation
+// of `Agent` resolves first, and closes its connection in the next turn of the event loop.
 import assert from 'node:assert/strict'
 import { Socket } from 'node:net'
 import { userInfo } from 'node:os'
@@ -17,7 +17,7 @@ const drained = async (pieces: AsyncIterable<unknown>) => {
   for await (const _ of pieces);
 }
 
-suite('an operation of `Agent` resolves before it closes its connection', { timeout: 60_000 }, () => {
+suite('an operation of `Agent` resolves before its connection to the agent is closed', { timeout: 60_000 }, () => {
   /** Runs each operation. Expects that no connection is closed when the answer arrives, and that all are closed afterwards. */
   const check = async (t: TestContext, native: NativeAgent, steps: Record<string, () => Promise<unknown>>) => {
     // Count only the open sockets of the agent: a command opens and closes files and pipes of the agent at any time.

@@ -278,7 +278,7 @@ suite('`exec` of the agent', () => {
     await until(() => !existsSync(`/proc/${Number(stdout)}`), 'the orphan reaped')
   })
 
-  test('300 parallel commands each get their own output, and leave no process and no open descriptor', async () => {
+  test('300 parallel commands each return their own output, and leave no process and no open descriptor', async () => {
     await using native = await NativeAgent.start()
     const before = native.openDescriptors
     const answers = await Promise.all(

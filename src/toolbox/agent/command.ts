@@ -49,8 +49,8 @@ export interface RunningCommand extends AsyncIterable<Output> {
   /** Number of input bytes that are not sent to the agent yet. The caller must limit it. */
   readonly unsentBytes: number
   /**
-   * Adds bytes to an input that `keepInput` leaves open. If the command has ended, they are dropped. `onGone`: the memory of `data`
-   * may be reused.
+   * Adds bytes to an input that `keepInput` leaves open. If the command has ended, the bytes are dropped. `onGone` is called when
+   * the memory of `data` may be reused.
    */
   write(data: Uint8Array, onGone?: () => void): void
   /** Closes an input that `keepInput` leaves open, after all bytes of earlier calls of `write` were sent. */

@@ -43,7 +43,7 @@ export class AgentRefused extends Error {
 export const isRefused = (error: unknown, errno: string): boolean =>
   error instanceof AgentRefused && error.stage === 'job' && error.errno === errno
 
-// Some errnos have two names, such as EAGAIN and EWOULDBLOCK. Node's first name is used.
+// Some errnos have two names, such as EAGAIN and EWOULDBLOCK. The name that Node lists first is used.
 const errnoNames = new Map(
   Object.entries(constants.errno)
     .reverse()
@@ -63,8 +63,8 @@ export const readRefusal = (payload: Buffer): AgentRefused => {
 export const answerTimeoutMs = 60_000
 
 /**
- * Maximum number of connections to one agent. The agent itself refuses more than 1024; this limit is for a hostile program in its
- * place.
+ * Maximum number of connections to one agent. The agent itself refuses more than 1024; this limit is for a hostile program in the
+ * agent's place.
  */
 const open = new Budget({ each: 1100 })
 
@@ -99,7 +99,7 @@ const openSocket = (socketPath: string): Socket => {
   if (ready === undefined) return openFresh(socketPath)
   const socket = ready.take(socketPath) ?? openFresh(socketPath)
   return socket.once('close', (hadError) => {
-    // After an error, or a close by the agent, the agent has ended. Then no new socket is needed.
+    // An error, or a close by the agent, means that the agent has ended. Then no new socket is needed.
     if (!hadError && !socket.readableEnded) fillSoon(socketPath)
   })
 }
@@ -108,7 +108,7 @@ const fillSoon = (socketPath: string) => {
   try {
     ready?.fill(socketPath, () => openFresh(socketPath))
   } catch {
-    // Ignored: too many connections to this agent are open. The next operation opens its own connection.
+    // Ignore the error: too many connections to this agent are open. The next operation opens its own connection.
   }
 }
 
@@ -271,7 +271,7 @@ const longestRawAnswer = 64
 
 /**
  * Sends a request. After the agent's OK, raw bytes go in both directions, and either can end first. Returns the fields of the OK,
- * and the socket at the first raw byte.
+ * and the socket, whose next byte is the first raw one.
  */
 export const requestRaw = async (
   socketPath: string,

@@ -7,13 +7,16 @@ import { AgentRefused } from './connection.ts'
 const places = new Budget<string | undefined>({ each: 1000, all: 10_000, sure: 10 })
 const waiting = { places, full: () => new AgentRefused('busy', 'EAGAIN') }
 /**
- * Maximum number of parallel operations per sandbox. A caller may upload the bytes of a running download. With one limit for both,
- * downloads could take all places. Then their uploads could never start.
+ * Maximum number of parallel operations per sandbox. Writes and reads have separate limits, because a caller may upload the bytes
+ * of a running download. If downloads could take the places of uploads, both would wait for each other.
  */
 const queues = { write: new FairQueue({ ofOne: 64, waiting }), read: new FairQueue({ ofOne: 128, waiting }) }
 const longestWaitMs = 30_000
 
-/** Waits until a file operation may start; dispose of the result at its end. Throws `busy` if too many wait, or after 30 s. */
+/**
+ * Waits until a file operation may start. Dispose of the result when the operation ends. Throws `busy` if too many wait, or after
+ * 30 s.
+ */
 export const takeTurn = (kind: keyof typeof queues, socketPath: string): Promise<Disposable> =>
   queues[kind].take(socketPath, AbortSignal.timeout(longestWaitMs)).catch(() => {
     throw waiting.full()

@@ -99,7 +99,7 @@ suite('writing a file in place, if a rename cannot replace it', { skip: needsRoo
     return { [Symbol.dispose]: () => execFileSync('umount', ['--lazy', what.at(-1)!]) }
   }
 
-  /** Makes a file that everybody may write to. Only root may change its directory. `before`: the names in the directory. */
+  /** Makes a file that everybody may write to. Only root may change the file's directory. `before`: the names in the directory. */
   const withClosed = async () => {
     const box = await startWithFiles()
     for (const directory of [box.native.directory, box.at(), box.at('deep')]) chmodSync(directory, 0o755)
@@ -153,7 +153,7 @@ suite('writing a file in place, if a rename cannot replace it', { skip: needsRoo
     const one = [Buffer.from('x')]
     await assert.rejects(box.nobody.write(box.path, one, { mode: 0o777 }), refused('EPERM'))
     await assert.rejects(box.nobody.write(box.at('deep', 'new'), one), refused('EACCES'))
-    // In a directory such as /tmp (sticky), another user may have made the file, and could read what is written to it.
+    // Another user may have made a file in a sticky directory such as /tmp to read what others write to it. So `write` must fail.
     chmodSync(box.at('deep'), 0o1777)
     await assert.rejects(box.nobody.write(box.path, one), refused('EPERM'))
     for (const mode of [0o1777, 0o755]) {

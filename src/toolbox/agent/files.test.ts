@@ -138,7 +138,7 @@ suite('reading files through the agent', () => {
   })
 
   test(
-    '`read` of a file whose size is reported as 0 returns up to 1 MiB, and refuses a larger one',
+    '`read` of a file whose size is reported as 0 returns up to 1 MiB, and refuses a larger file',
     sizeless,
     async () => {
       await using box = await startWithFiles()

@@ -37,8 +37,8 @@ export type FileContents = {
 }
 
 /**
- * File operations of one user. A failure is an `AgentRefused` with stage `file` and the kernel's errno. EINVAL: neither file nor
- * directory.
+ * File operations of one user. A failure is an `AgentRefused` with stage `file` and the kernel's errno. EINVAL: the path is neither
+ * a file nor a directory.
  */
 export interface Files {
   /** Returns the absolute path of the directory where relative paths start. */
@@ -62,7 +62,9 @@ export interface Files {
   ): Promise<void>
   /** Makes the directory and its missing parents. Returns false if the directory already existed. */
   mkdir(path: Path, mode?: number): Promise<boolean>
-  /** Renames a file or directory. EEXIST: the target exists and `overwrite` is not set. EXDEV: another file system. */
+  /**
+   * Renames a file or directory. EEXIST: the target exists and `overwrite` is not set. EXDEV: the target is on another file system.
+   */
   move(from: Path, to: Path, options?: { overwrite?: boolean }): Promise<void>
   /** Deletes a file or directory. Fails with EISDIR for a directory if `recursive` is not set. */
   remove(path: Path, options?: { recursive?: boolean }): Promise<void>

@@ -1,5 +1,5 @@
-// Sends a hostile client's input to an agent with sanitizers. `NativeAgent` fails the test if they report an error, or if the agent
-// leaks memory or ends by itself.
+// Sends a hostile client's input to an agent with sanitizers. `NativeAgent` fails the test if the sanitizers report an error, or if
+// the agent leaks memory or ends by itself.
 import assert from 'node:assert/strict'
 import { once } from 'node:events'
 import { connect } from 'node:net'
@@ -17,7 +17,7 @@ const exec = (...argv: string[]): Buffer => {
   return encodeFrame(kinds.exec, body)
 }
 
-// SHUTDOWN would end the agent, and DIAL would connect to a random port.
+// Any frame except SHUTDOWN, which would end the agent, and DIAL, which would connect to a random port.
 const anyFrame = fc
   .tuple(fc.nat(255), fc.uint8Array({ maxLength: 60 }))
   .filter(([kind, payload]) => kind !== kinds.shutdown && !(kind === kinds.dial && payload.length === 2))
@@ -91,8 +91,7 @@ suite('clients that send malformed frames to an agent', () => {
       encodeFrame(kinds.closeInput, named().done()),
       encodeFrame(kinds.remove, named().done()),
     ]
-    // Stop the agent's process. When it continues, it reads these requests only after the clients have closed their
-    // connections.
+    // Stop the agent's process, so that it reads these requests only after the clients have closed their connections.
     process.kill(native.pid, 'SIGSTOP')
     try {
       for (const request of requests) {

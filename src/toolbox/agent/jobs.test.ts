@@ -416,8 +416,8 @@ suite('jobs with a terminal', () => {
     const argv = ['bash', '--norc', '--noprofile', '-i']
     await jobs.spawn(job('shell', '', { argv, terminal, env: { PS1: '> ' } }))
     await untilOutput(jobs, 'shell', /> /)
-    // Ctrl-C has no effect between the shell's fork and exec, so wait until the program reports that it runs. Python notices a
-    // signal that arrives just before a sleep only after the sleep, so it sleeps for short times.
+    // Wait until the program reports that it runs, because Ctrl-C has no effect between the shell's fork and exec. The sleeps are
+    // short: if a signal arrives just before a sleep, Python notices the signal when the sleep is over.
     const code = `import time\\nprint("fore" + "ground", flush=True)\\nwhile True: time.sleep(0.05)`
     await jobs.input('shell', Buffer.from(`python3 -c $'${code}'\n`))
     await untilOutput(jobs, 'shell', /foreground\r\n/)

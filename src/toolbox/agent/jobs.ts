@@ -1,5 +1,5 @@
-// Jobs: commands and terminals that continue without a connection. The agent stores their output, so a restarted gate can serve
-// them.
+// Jobs: commands and terminals that continue without a connection. The agent stores their output, so a restarted gate can still
+// serve it.
 import { asStartFailed, type CommandSpec, type Exit, readExit, writeProgram } from './command.ts'
 import { AgentGone, Connection } from './connection.ts'
 import { BadFrame, FieldReader, FieldWriter, type Frame, kinds } from './frames.ts'
@@ -41,7 +41,7 @@ export type Job = {
   metadata: Buffer
 }
 
-/** A piece of output, or the report of its loss. `offset`: position of its first byte in the whole output. */
+/** A piece of output, or the report of its loss. `offset`: position of the piece's first byte in the whole output. */
 export type OutputEvent =
   | { type: 'output'; stream: 'stdout' | 'stderr'; offset: number; data: Buffer }
   | { type: 'truncated'; offset: number; lostBytes: number }

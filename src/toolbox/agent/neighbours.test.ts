@@ -1,4 +1,5 @@
-// Tests a gate with two sandboxes: the agent of one was replaced by a hostile program, the other agent works correctly.
+// Tests a gate with two sandboxes: one sandbox's agent was replaced by a hostile program, the other sandbox's agent works
+// correctly.
 import assert from 'node:assert/strict'
 import { once } from 'node:events'
 import { mkdtempSync, rmSync } from 'node:fs'

@@ -160,8 +160,8 @@ suite('`info` and `shutdown` of the agent', () => {
     const outputs = deaf[Symbol.asyncIterator]()
     await outputs.next()
     const gone = native.agent.shutdown(2000)
-    // SHUTDOWN has its own connection, so some DIALs may reach the agent earlier. They fail with stage `connect`, because nothing
-    // listens on port 9.
+    // `shutdown` has its own connection, so some calls of `dial` may reach the agent earlier. Such calls fail with stage `connect`,
+    // because nothing listens on port 9.
     let refused: unknown
     do refused = await native.agent.dial(9).catch((error: unknown) => error)
     while (refused instanceof AgentRefused && refused.stage === 'connect')

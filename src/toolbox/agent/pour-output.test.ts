@@ -28,12 +28,15 @@ const heard = (said: [who: string, bytes: Uint8Array][]): [string, string][] =>
     return all
   }, [])
 
-/** Returns a chunk that has `headerBytes` unused bytes before it in memory, like the chunks that a connection reads. */
+/**
+ * Returns a chunk with `headerBytes` unused bytes before it in memory, as in a connection's buffer. Consumers may write a header
+ * there.
+ */
 const chunkOf = (bytes: Uint8Array): Buffer => Buffer.concat([Buffer.alloc(headerBytes), bytes]).subarray(headerBytes)
 
 /**
- * Cuts a stream into chunks at `cuts`, and returns the parts that are found. Overwrites each output part and the `headerBytes`
- * before it, as consumers may do.
+ * Cuts a stream into chunks at `cuts`, and passes them to a `PartFinder`. Returns the parts that it yields. Overwrites each output
+ * part and the `headerBytes` before it, as consumers may do.
  */
 const findInPieces = (stream: Buffer, cuts: number[]): [string, Buffer][] => {
   const finder = new PartFinder()
@@ -165,7 +168,8 @@ suite('passing on a command’s output with `pour`', () => {
     const payload = await pour((piece, done) => {
       assert.equal(piece.type, 'output')
       const { data } = piece as { data: Buffer }
-      // A consumer may overwrite `headerBytes` bytes before the data. Overwrite three, and later pieces must still be right.
+      // A consumer may overwrite `headerBytes` bytes before the data. This consumer overwrites three of them, and later pieces must
+      // still be right.
       Buffer.from(data.buffer, data.byteOffset - 3, 3).fill(1)
       return take(piece, done)
     })

@@ -1,5 +1,5 @@
-// Connections to recently used agents, opened ahead, so that an operation need not wait. Each serves one operation. Unused ones are
-// closed after `idleMs`.
+// Connections to recently used agents, opened ahead, so that an operation need not wait. Each connection serves one operation.
+// Unused connections are closed after `idleMs`.
 import type { Socket } from 'node:net'
 
 type Bounds = {
@@ -50,7 +50,7 @@ export class ReadySockets {
   }
 
   #add(socketPath: string, socket: Socket) {
-    // An agent sends nothing before a request, so any event here means that it has ended or refuses connections.
+    // An agent sends nothing before a request, so any event here means that the agent has ended or refuses connections.
     const giveUp = () => {
       this.#remove(socket)
       socket.destroy()

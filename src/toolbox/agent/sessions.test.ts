@@ -63,7 +63,7 @@ for (const shell of ['bash', 'sh'] as const) {
       assert.deepEqual([listed.text, listed.isWholeText], [long.slice(0, 4096), false])
     })
 
-    test('`exit N` ends a session with that code; its queued commands never run, and new ones are refused', async () => {
+    test('`exit N` ends a session with exit code N; queued commands never run, and new commands are refused', async () => {
       await using native = await NativeAgent.start()
       const { sessions } = native.agent
       await sessions.open(spec('s', { shell }))

@@ -1,5 +1,5 @@
-// Sessions: shells of the agent, each with a queue of commands and their output. The gate stores no state of them, so a restart
-// loses none.
+// Sessions: shells of the agent, each with a queue of commands and their output. The gate stores no state of sessions, so a restart
+// of the gate loses nothing.
 import { jsonBytes } from '#src/kit/json-size.ts'
 import { asStartFailed, type CommandSpec, type Exit, readExit, writeProgram } from './command.ts'
 import { Connection } from './connection.ts'
@@ -81,7 +81,7 @@ export interface Sessions {
     options?: AttachOptions,
   ): AsyncGenerator<CommandEvent, void, void>
   /**
-   * Passes the command's output to `take` in order, without a copy. The next read waits until `take` has consumed the piece.
+   * Passes the command's output to `take` in order, without a copy. The next read waits until `take` has consumed the last piece.
    * Settles after all output, or when `signal` is aborted.
    */
   pour(

@@ -60,7 +60,7 @@ suite('uploads that a power cut interrupts', { skip: needsRoot }, () => {
     isWhole((await uploadAndCut(native, { name: 'old', old })).answered)
   })
 
-  test('a power cut leaves the old or the new program whole; after an answered upload, it leaves the new one', async () => {
+  test('a power cut leaves a whole program, old or new; once its upload was answered, it is the new program', async () => {
     await using native = await NativeAgent.start('release')
     const program = join(native.directory, 'program')
     copyFileSync('/bin/sleep', program)

@@ -1,4 +1,4 @@
-// Files of an agent that runs outside a sandbox, for the tests of its file operations.
+// For tests of file operations: an agent that runs outside a sandbox, its `Files` objects, and a directory of files.
 import { execFileSync } from 'node:child_process'
 import { mkdirSync, symlinkSync, writeFileSync } from 'node:fs'
 import { userInfo } from 'node:os'
