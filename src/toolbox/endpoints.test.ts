@@ -18,7 +18,7 @@ const suites = globSync(['toolbox/**/*.test.ts', 'runner/api.test.ts'], { cwd: j
   .flatMap((text) => [...text.matchAll(/\b(?:suite|test)\(\s*(['"`])((?:(?!\1).)+)\1/g)].map(([, , title]) => title!))
 
 /**
- * Whether the title of a suite or test contains the endpoint `title`. Whole paths: `/process/session` is not
+ * Whether the title of a suite or test contains the endpoint `title`. Compares whole paths: `/process/session` is not
  * `/process/session/{sessionId}`.
  */
 const isNamed = (title: string) => suites.some((text) => ` ${text} `.match(/[A-Z]+ \/[\w/{}-]*/g)?.includes(title))
@@ -32,7 +32,7 @@ suite('every endpoint of the toolbox', () => {
     await box?.[Symbol.asyncDispose]()
   })
 
-  /** Returns a route's path for the sandbox with the id `of`. `name` replaces each parameter. By default, nothing has this name. */
+  /** Returns a route's path for the sandbox with the id `of`. `name` replaces each parameter. Nothing has the default name. */
   const pathOf = ({ path }: Route, of: string, name = 'no-such') => `/toolbox/${of}${path.replaceAll(/:\w+/g, name)}`
 
   const ask = async ({ method }: Route, path: string, body?: string): Promise<Reply> => {

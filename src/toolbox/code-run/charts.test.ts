@@ -6,7 +6,7 @@ import { makeFakeMatplotlib } from './testing/fake-matplotlib.ts'
 
 const can = (code: string) => {
   try {
-    // The PATH of these tests' toolbox has these directories too, so both find the same Python.
+    // The PATH of these tests' toolbox has these directories too, so this check and the toolbox find the same Python.
     execFileSync('python3', ['-c', code], { stdio: 'ignore', env: { PATH: '/usr/local/bin:/usr/bin:/bin' } })
     return true
   } catch {

@@ -10,8 +10,8 @@ const read = (name: string) => readFileSync(new URL(`./${name}`, import.meta.url
 const literal = (text: string) => JSON.stringify(text.toWellFormed())
 
 /**
- * JavaScript that evaluates the caller's code from standard input, which process lists do not show. Under `node -`, the code could
- * not use `process.stdin`, and would not be the main module.
+ * JavaScript that reads the caller's code from standard input and evaluates it, so that process lists do not show the code. Under
+ * `node -`, the code could not use `process.stdin`, and would not be the main module.
  */
 const reads = "process.execArgv.splice(0,2);require.main=module;(0,eval)(require('fs').readFileSync(0,'utf8'))"
 const node = ['node', '-e', reads, '--']
@@ -48,8 +48,8 @@ const takeTypescript = expression('local-typescript.cjs')
 const mayWantName = /__filename|__dirname|\bWorker\b/
 
 /**
- * Returns JavaScript that replaces the class `Worker`. The caller's code has no file. So if that code starts a worker with its own
- * path or URL, the worker gets the text `module`.
+ * Returns JavaScript that replaces the class `Worker`. The caller's code has no file. If it starts a worker with the value of
+ * `__filename` or `import.meta.url`, the worker gets the text `module`.
  */
 const workersOf = (module: string) =>
   "{const threads=require('worker_threads'),{Worker}=threads,own=new Set([__filename,import.meta.url,decodeURI(import.meta.url)," +

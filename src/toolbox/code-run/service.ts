@@ -54,8 +54,8 @@ const programOf = async (
 }
 
 /**
- * Starts the program, or returns the answer if that fails. Afterwards nothing here refers to the request body, whose memory can be
- * freed.
+ * Starts the program, or returns the answer if that fails. Keeps no reference to the request body, so that its memory can be freed
+ * while the program runs.
  */
 const start = async (
   sandbox: ToolboxSandbox,

@@ -12,8 +12,8 @@ const waitingAtMost = { each: 16, all: 64, sure: 2 }
 const sourceBytes = 1024 * 1024
 
 /**
- * The queue of compilations. The organization with the fewest running compilations is next, so waiting ones delay only their own
- * organization.
+ * The queue of compilations. The organization with the fewest running compilations is next, so waiting compilations delay only
+ * their own organization.
  */
 export const compilerQueue = (running = atOnce, most = waitingAtMost): FairQueue =>
   new FairQueue({

@@ -312,7 +312,7 @@ suite('calls for the desktop of a sandbox (computer use)', () => {
     assert.match((await position()).body.message, /too long/)
   })
 
-  test('while 8 computer use calls of a sandbox are unanswered, others get 429 until a caller disconnects', async () => {
+  test('while a sandbox has 8 unanswered computer use calls, more calls get 429 until a caller disconnects', async () => {
     const count = join(box.directory, 'count')
     behave(`echo x >> '${count}'; exec sleep 600`)
     const calls = Array.from({ length: mostCalls }, () => box.call('/computeruse/recordings/start', {}))

@@ -118,7 +118,7 @@ const node = {
   bounds: Type.Optional(Type.Object(place)),
 }
 const Node = Type.Object(node)
-/** The nodes of a tree, parents first. `parent`: index of the parent node in this list. */
+/** The nodes of an accessibility tree, parents first. `parent`: index of the parent node in this list. */
 export const TreeRows = Type.Object({
   rows: Type.Array(Type.Object({ ...node, parent: Type.Union([Whole, Type.Null()]) }), { maxItems: 2000 }),
   truncated: Flag,

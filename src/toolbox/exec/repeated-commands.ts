@@ -5,7 +5,10 @@ import { otherBody } from '#src/http/idempotency-key.ts'
 import { Problem } from '#src/problems.ts'
 
 const keptMs = 10 * 60_000
-/** Maximum number and total bytes of the answers that are stored for one sandbox. So no sandbox can evict another's answers. */
+/**
+ * Maximum number and total bytes of the answers stored for the commands of one sandbox, so that no sandbox evicts another's
+ * answers.
+ */
 const mostKeys = 256
 const mostBytes = 256 * 1024
 
