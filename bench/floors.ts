@@ -1,5 +1,5 @@
 // Measures lower bounds (floors): the least time in which this machine could do what a benchmark measures. They are measured in the
-// same run, with programs that do only the least necessary.
+// same run as the benchmark, with programs that do only the least necessary.
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { existsSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'

@@ -99,7 +99,7 @@ try {
   console.log('processor time while idle, ms per minute:')
   for (const name of programs) console.log(`  ${name.padEnd(9)} ${cost[name]} (${emptyCost[name]} without any)`)
   console.log(compare('exec among them', exec))
-  // The results are written before the sandboxes are removed, because that takes long and may fail.
+  // The results are written before the sandboxes are removed, because the removal takes long and may fail.
   const facts = { count, perSecond, agentMiB, kernel, resident, seconds, emptyCost, cost, empty, full, exec }
   console.log(keep('idle', facts))
   const removal = await timed(async () => {

@@ -1,5 +1,5 @@
-// Reads a log from a WebSocket with as little processor time as `cat` needs for a file, so that their times can be compared. It
-// checks only the last bytes, and does not parse frames. It is started before the measurement.
+// Reads a log from a WebSocket with as little processor time as `cat` needs for a file, so that their times can be compared. The
+// reader checks only the last bytes, and does not parse frames. It is started before the measurement.
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { text } from 'node:stream/consumers'

@@ -1,10 +1,10 @@
 // Runs every benchmark of figures.ts together with its lower bounds (floors.ts), and measures how many calls per second a server
 // can serve. Prints a table and writes all samples to bench/results/. Needs root.
 //
-//   node bench/run.ts [--turns 10] [--rounds 20] [--seconds 2] [--only TEXT] [--no-load] [CHECKOUT…]
+// node bench/run.ts [--turns 10] [--rounds 20] [--seconds 2] [--only TEXT] [--no-load] [CHECKOUT…]
 //
-// The default CHECKOUT is this checkout. Two servers are measured in turns, so that other load affects both. The table then shows
-// the second server’s times divided by the first server’s: for the medians and for the 10th percentiles.
+// The default CHECKOUT is this checkout. The servers of two CHECKOUTs are measured in turns, so that other load affects both. The
+// table then shows the second server’s times divided by the first server’s: for the medians and for the 10th percentiles.
 import { basename, resolve } from 'node:path'
 import { parseArgs } from 'node:util'
 import { type Figure, prepare, type Taken } from './figures.ts'

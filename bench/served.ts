@@ -126,7 +126,9 @@ export class Served {
     })
   }
 
-  /** Returns the path of the agent's socket of a sandbox. An older checkout, without a gate, has it in another directory. */
+  /**
+   * Returns the path of the agent's socket of a sandbox. An older checkout, without a gate, has the socket in another directory.
+   */
   agentSocket({ id }: Sandbox): string {
     const { instance } = dataDirectoryAt(realpathSync(this.#directory))
     const known = [agentSocketsOf(instance), join(runDirectoryOf(instance), 's')]

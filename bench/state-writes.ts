@@ -1,5 +1,5 @@
 // Measures what one state change costs in PostgreSQL, with 100,000 sandboxes: time on one connection, processor time, and bytes and
-// records of the write-ahead log. Commits do not wait for the disk, which would take longer than everything else. `node
+// records of the write-ahead log. Commits do not wait for the disk, because that wait would take longer than everything else. `node
 // bench/state-writes.ts [writes] [wait]`, as root.
 import { readFileSync } from 'node:fs'
 import { chmod, mkdtemp, rm } from 'node:fs/promises'

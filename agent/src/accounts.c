@@ -45,7 +45,7 @@ static bool read_text(struct accounts *accounts, int fd) {
   return true;
 }
 
-/* Opens the file `path`. Anything but a regular file (such as a fifo that never answers) is treated as missing. */
+/* Opens the file `path`. A file that is not regular counts as missing, for example a fifo that never answers. */
 bool accounts_open(struct accounts *accounts, const char *path) {
   *accounts = (struct accounts){0};
   int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);

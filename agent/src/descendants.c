@@ -1,6 +1,6 @@
 /*
- * Finds the descendants of a process by the parents in /proc. A child that is forked meanwhile is missed. So a function that kills
- * searches again until it finds no process.
+ * Finds the descendants of a process by the parent pids in /proc. A child that is forked during the search is missed. So a function
+ * that kills descendants searches again until it finds none.
  */
 #include "descendants.h"
 

@@ -17,8 +17,8 @@ struct process_mark {
  */
 struct process_mark *descendants_find(pid_t root, const struct process_mark *known, size_t known_count, size_t *count);
 /*
- * Returns the pid and start time of a process. Both identify it even if the pid is reused. The pid is 0 if the process does not
- * live.
+ * Returns the pid and start time of a process. Together they identify the process even if the pid is reused. The pid is 0 if the
+ * process does not live.
  */
 struct process_mark process_mark_of(pid_t);
 bool process_lives(const struct process_mark *);

@@ -1,5 +1,6 @@
 /*
- * DIAL: connects to a port inside the sandbox and relays raw bytes. Either direction can end alone, and buffers at most one read.
+ * DIAL: connects to a port inside the sandbox and relays raw bytes. Either direction can end alone, and buffers the bytes of at
+ * most one read.
  */
 #include <arpa/inet.h>
 #include <errno.h>
@@ -48,8 +49,8 @@ static void tunnel_close(struct tunnel *tunnel) {
 }
 
 /*
- * A server may answer and close before it has received everything. Then the unsent bytes are dropped, and its answer is still
- * relayed. Returns false if the tunnel is closed.
+ * A server may answer and close before it has received everything. Then the unsent bytes are dropped, and the server's answer is
+ * still relayed. Returns false if the tunnel is closed.
  */
 static bool send_failed(struct tunnel *tunnel, int from) {
   if (from == PORT) {
@@ -115,8 +116,8 @@ static void watch(struct tunnel *tunnel) {
     if (!tunnel->from[i].ended && !is_waiting(&tunnel->from[i])) events |= EPOLLIN;
     if (is_waiting(&tunnel->from[!i])) events |= EPOLLOUT;
     /*
-     * This end of the tunnel sends no more, but the agent must notice its disconnect. Epoll always reports errors and hang-ups, but
-     * with 0 events, the agent would not watch this end.
+     * This end of the tunnel sends no more, but the agent must notice when this end disconnects. With 0 events, `source_watch`
+     * would remove this end from epoll.
      */
     if (!events && tunnel->from[i].ended) events = EPOLLERR;
     source_watch(&tunnel->end[i], events);

@@ -1,6 +1,6 @@
 /*
  * Reads the fields of a request and writes those of an answer. A reader never reads past the end of the request. After an invalid
- * field it is `bad`, and later reads return zeros. So one check after the last field is enough.
+ * field, the reader is `bad`, and later reads return zeros. So one check after the last field is enough.
  */
 #ifndef ALCOVE_FIELDS_H
 #define ALCOVE_FIELDS_H

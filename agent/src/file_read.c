@@ -151,7 +151,7 @@ static void serve_read(struct fields *request) {
   const char *path = take_string(request);
   uint64_t offset = take_u64(request), length = take_u64(request);
   check_complete(request);
-  /* Opening a fifo or a device could wait. A check before would not help: another file could replace the checked one. */
+  /* Opening a fifo or a device could wait. A check before the open would not help: another file could replace the checked one. */
   int fd = open(path, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
   struct stat stat;
   if (fd < 0) peer_fail(STAGE_FILE, errno == ENXIO ? EINVAL : errno);

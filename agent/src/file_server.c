@@ -1,5 +1,5 @@
 /*
- * Forks the process for a file operation, which uses blocking calls on the connection. SIGTERM interrupts these calls, so a
+ * Forks a process for each file operation. The process uses blocking calls on the connection. SIGTERM interrupts these calls, so a
  * half-received upload is removed within the agent's grace period.
  */
 #include "file_server.h"
@@ -32,7 +32,7 @@ static unsigned servers;
 
 /*
  * An empty file that serves only for locks: each locked byte stands for a file that is being written. Only the processes for file
- * operations inherit it.
+ * operations inherit this file.
  */
 static int locks = -1;
 

@@ -87,7 +87,10 @@ static bool take_entry(struct entry *entry) {
   return true;
 }
 
-/* Removes the file or link already at an entry's path. If the creation failed for another reason, sends FAILED and exits. */
+/*
+ * Removes the file or link already at an entry's path. If the creation failed for a reason other than EEXIST, sends FAILED and
+ * exits.
+ */
 static void make_room(const char *path) {
   struct stat there;
   if (errno != EEXIST) peer_fail(STAGE_FILE, errno);

@@ -1,10 +1,10 @@
 /*
- * FILE_WRITE: receives the whole file before anything is changed. The data goes into a file without a name, which the kernel
- * removes if the peer disconnects. At a new path, this file then gets the name.
+ * FILE_WRITE: receives the whole file before anything is changed. The data goes into a file without a name, and the kernel removes
+ * this file if the peer disconnects. If the path is new, this file then gets its name.
  *
  * An existing file is written in place, so it keeps its inode, its other names and its watchers. It is opened with the user's
- * rights and without following a link, so a link that replaces it meanwhile gains nothing. If the file system can share blocks
- * (FICLONE), the contents change in one step. Otherwise the agent reserves space and copies them.
+ * rights and without following a link, so it does not help an attacker to replace the file by a link. If the file system can share
+ * blocks (FICLONE), the contents change in one step. Otherwise the agent reserves space and copies the contents.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -66,7 +66,7 @@ static char *follow_link(const char *path) {
   return followed;
 }
 
-/* Sets `file` to the path, or to the target of the links in the path. The file may not exist yet. */
+/* Sets `file` to the path, or to the target of the links in the path. The file need not exist yet. */
 static void find_place(char *path, bool makes_parents) {
   for (int links = 0; path; links++) {
     if (links > LINKS_MAX) peer_fail(STAGE_FILE, ELOOP);
@@ -123,7 +123,8 @@ static bool directory_gives_rights(const struct stat *directory) {
 
 /*
  * Prefers /var/tmp for the temporary file, so that watchers of the final directory get no event. Both directories must be on one
- * device. On an overlay, the device of a file may differ from the device of its directory. So this compares the directories.
+ * device. On an overlay, the device of a file may differ from the device of its directory. So this function compares the
+ * directories.
  */
 static void find_elsewhere(bool exists) {
   struct stat here, there;
@@ -206,13 +207,16 @@ static bool name_it(int directory, const char *name) {
   return linkat(AT_FDCWD, descriptor, directory, name, AT_SYMLINK_FOLLOW) == 0;
 }
 
-/* Notifies watchers that wait for complete files (IN_CLOSE_WRITE), under the file's final name. */
+/* Causes the event IN_CLOSE_WRITE for the file's final name, because watchers wait for it to know that a file is complete. */
 static void tell_watchers(void) {
   int fd = openat(file.directory, file.name, O_WRONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
   if (fd >= 0) close(fd);
 }
 
-/* Makes an empty file with the final name. The contents are then put into this file: a hard link cannot lead to another mount. */
+/*
+ * Makes an empty file with the final name. If the temporary file is on another mount, it cannot get this name by a hard link, so
+ * its contents are then put into the empty file.
+ */
 static void keep_name(void) {
   int fd = openat(file.directory, file.name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644);
   if (fd < 0 && errno != EEXIST) peer_fail(STAGE_FILE, errno);
@@ -266,8 +270,8 @@ static void keep_room(int fd, off_t size, off_t old_size) {
 static bool share_contents(int fd, off_t size, off_t old_size) {
   bool is_longer = old_size > size;
   /*
-   * If the old file is longer than the new contents, the kernel shares only whole blocks. So zeros fill the last block. The caller
-   * later removes these zeros.
+   * If the old file is longer than the new contents, the kernel shares only whole blocks. So zeros fill the last block of the
+   * temporary file. The caller later removes these zeros.
    */
   off_t whole_blocks = (size + LARGEST_BLOCK - 1) / LARGEST_BLOCK * LARGEST_BLOCK;
   if (is_longer && ftruncate(file.fd, whole_blocks) < 0) return false;

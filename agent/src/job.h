@@ -54,11 +54,11 @@ void job_started(struct job *, pid_t, uint32_t ring_bytes, bool keeps_beginning,
 
 /*
  * Handles the queued input of callers (input.c). Call `inputs_continue` when the job's standard input accepts bytes again, and
- * `inputs_fail` when it is closed for ever.
+ * `inputs_fail` when standard input is closed for ever.
  */
 void inputs_continue(struct job *);
 void inputs_fail(struct job *, int error_number);
-/* Answers the requests to remove the job (remove.c), and frees the job. Called when its first process has been reaped. */
+/* Answers the requests to remove the job (remove.c), and frees the job. Called when the job's first process has been reaped. */
 void removers_continue(struct job *);
 
 /* Frees a job that was removed from the list `jobs`. Does nothing while a connection still follows the job. */

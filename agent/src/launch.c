@@ -52,8 +52,8 @@ bool streams_open(bool merge_output, int ours[3], int theirs[3]) {
     theirs[i] = ends[i == 0 ? 0 : 1];
     if (fcntl(ours[i], F_SETFL, O_NONBLOCK) < 0) return false;
     /*
-     * Root owns the pipe, but a command of another user may open the pipe through /dev/stdout. So all users get the permission.
-     * Still, a process can reach the pipe only through /proc entries that it may read.
+     * Root owns the pipe, but a command of another user may want to open the pipe through /dev/stdout. So the pipe's mode lets all
+     * users open it. Still, a process can reach the pipe only through /proc entries that it may read.
      */
     if (fchmod(theirs[i], i == 0 ? 0444 : 0222) < 0) return false;
   }

@@ -22,7 +22,7 @@ void program_free(struct program *);
 /*
  * Opens pipes for a program. `ours`: the agent's non-blocking ends for input, output and, without `merge_output`, error output.
  * `theirs`: the program's descriptors 0, 1 and 2. All elements must be -1 before the call. After a failure, the caller closes the
- * opened ones.
+ * elements that are not -1.
  */
 bool streams_open(bool merge_output, int ours[3], int theirs[3]);
 void streams_close(int fds[3]);

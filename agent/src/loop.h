@@ -10,7 +10,7 @@
 #include <stdint.h>
 #include <sys/epoll.h>
 
-/* A descriptor that the loop watches. It is embedded in its owner; `owner_of` returns that owner. */
+/* A descriptor that the loop watches. It is a field of its owner's struct, which `owner_of` returns. */
 struct source {
   int fd; /* -1 if the descriptor is closed */
   uint32_t watched;

@@ -1,6 +1,7 @@
 /*
- * Makes the named pipes between the agent and shells (meeting.h). Only root may list or change their directory. It is in memory if
- * possible, where a full disk has no effect. If the sandbox's root removes it, the next `meeting_open` makes another one.
+ * Makes the named pipes between the agent and shells (meeting.h). Only root may list or change their directory. The directory is in
+ * memory if possible, so a full disk has no effect. If the sandbox's root removes the directory, the next call of `meeting_open`
+ * makes another one.
  */
 #include "meeting.h"
 
@@ -20,7 +21,10 @@ static char directory[DIRECTORY_PATH];
 static unsigned long long last_name;
 static pid_t maker;
 
-/* Removes the directory of the named pipes. Only an agent in a test needs this: elsewhere its end is the end of the sandbox. */
+/*
+ * Removes the directory of the named pipes to shells. Only an agent in a test needs this: elsewhere the directory ends with the
+ * sandbox.
+ */
 static void remove_directory(void) {
   DIR *entries = getpid() == maker ? opendir(directory) : NULL; /* a forked process leaves the directory alone */
   if (!entries) return;

@@ -1,7 +1,7 @@
 /*
- * Output goes through two pipes (pages.h). The pipe `taken` has the output. The pipe `doubled` has a frame header and a copy of the
- * output. Both pipes are empty after each use. Unused pipes are closed, because the kernel limits the pipes of a user, and all
- * sandboxes may be of one user.
+ * Output of a command goes through two pipes (pages.h): from the pipe `taken` to a ring, from the pipe `doubled` to a peer. The
+ * pipe `doubled` has a frame header and a copy of the output. Both pipes are empty after each use. Unused pipes are closed, because
+ * the kernel limits the pipes of a user, and all sandboxes may be of one user.
  */
 #include "pages.h"
 

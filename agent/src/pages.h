@@ -22,13 +22,16 @@ ssize_t pages_take(int pipe, size_t at_most);
 /* Returns the end of the pipe `taken` from which to read. */
 int pages_taken(void);
 /*
- * Writes a frame into the pipe `doubled`: the header, then a copy of the `size` bytes in the pipe `taken`. The bytes also stay in
- * `taken`. Call this before reading from `taken`. Then send everything in `doubled`.
+ * Writes a frame for the peer into the pipe `doubled`: the header, then a copy of the `size` bytes in the pipe `taken`. The bytes
+ * also stay in `taken`, for the ring. Call this before reading from `taken`. Then send everything in `doubled`.
  */
 bool pages_double(const uint8_t *header, size_t size);
 /* Returns the end of the pipe `doubled` from which to read. */
 int pages_doubled(void);
-/* Closes the pipes `taken` and `doubled`, and drops their data. Call this after an error, or if no output is expected soon. */
+/*
+ * Closes the pipes `taken` (output for the ring) and `doubled` (a frame for the peer), and drops their data. Call this after an
+ * error, or if no output is expected soon.
+ */
 void pages_drop(void);
 
 #endif

@@ -48,7 +48,10 @@ bool reaper_knows(pid_t pid) {
 static void tell(pid_t pid, int status) {
   for (struct child *child = *bucket(pid); child; child = child->next)
     if (child->pid == pid) {
-      /* Signal 0 only asks whether the process group has members. Until it has none, the kernel does not reuse its number. */
+      /*
+       * Signal 0 only asks whether the process group has members. While the group has members, the kernel does not reuse its
+       * number.
+       */
       child->group_left = kill(-pid, 0) == 0;
       reaper_forget(child);
       child->ended(child, status);

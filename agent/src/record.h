@@ -1,6 +1,6 @@
 /*
- * The stored output and the exit of a process, and their followers. A follower stores only its offset. If it is too slow, the ring
- * overwrites unread output, and the follower gets the number of missed bytes.
+ * A record: the stored output and the exit of a process, and the connections that follow them. A follower stores only its offset.
+ * If it is too slow, the ring overwrites unread output, and the follower gets the number of missed bytes.
  */
 #ifndef ALCOVE_RECORD_H
 #define ALCOVE_RECORD_H
@@ -19,7 +19,10 @@ struct record {
   void (*eased)(struct record *); /* called when a follower has caught up; may be NULL */
 };
 
-/* Initializes a record, but not its ring. `left` is called whenever a connection has stopped following the record. */
+/*
+ * Initializes a record (the stored output of a process, and its followers), but not its ring. `left` is called whenever a
+ * connection has stopped following the record.
+ */
 void record_start(struct record *, void (*left)(struct record *));
 /*
  * Reads output from a pipe and stores it, like `ring_take`, but for large amounts. If a follower has all earlier output, it gets
@@ -29,7 +32,8 @@ ssize_t record_take(struct record *, enum origin, int pipe, size_t at_most);
 /* Sends new output to the followers. Call this after output was stored. */
 void record_wake(struct record *);
 /*
- * Whether a follower reads too slowly: its connection is full, but accepted bytes within the last TAKING_MILLISECONDS (record.c).
+ * Whether a follower is slow but still reads: its connection is full, and has received bytes within the last TAKING_MILLISECONDS
+ * (record.c).
  */
 bool record_is_pressed(const struct record *);
 /* Sends followers the remaining output and then the exit. */

@@ -45,8 +45,8 @@ static int open_hidden(const char *directory) {
 }
 
 /*
- * Opens a file for output on a disk. If every disk refuses the file, opens it in memory. Exception: if a disk is full, fails,
- * because the disk may have room later.
+ * Opens a file for output on a disk. If every disk refuses the file, opens it in memory. But if a disk is full, fails: that disk
+ * may have room later.
  */
 int ring_storage(void) {
   static const char *const directories[] = {"/var/tmp", "/tmp", "/"};
@@ -101,8 +101,8 @@ static void forget_before_start(struct ring *ring) {
 }
 
 /*
- * Extends the protected beginning of the output, up to its maximum size. Does nothing once the ring has overwritten the output
- * right behind this beginning.
+ * Extends the protected beginning of the output, up to its maximum size. Does nothing once the ring has overwritten the first byte
+ * after the protected bytes.
  */
 static void grow_head(struct ring *ring) {
   if (ring->start > ring->head_end || ring->head_end == ring->head) return;

@@ -35,8 +35,9 @@ struct ring {
 /* Opens a ring. If `keeps_beginning` is true, a part of the capacity keeps the first bytes, so that only later output is lost. */
 void ring_open(struct ring *, uint32_t capacity, bool keeps_beginning);
 /*
- * Opens a ring in a file that several rings share. The ring's part of the file begins at the offset `base`. Later output never
- * overwrites the ring's first bytes. The file's owner closes the file; ring_close does not.
+ * Opens a ring in a file that several rings share. The ring's part of the file begins at the offset `base`. A part of the capacity
+ * keeps the first bytes of the output, as with `keeps_beginning` of `ring_open`. The file's owner closes the file; ring_close does
+ * not.
  */
 void ring_open_in(struct ring *, int *shared, uint64_t base, uint32_t capacity);
 void ring_append(struct ring *, enum origin, const uint8_t *bytes, size_t size);

@@ -1,6 +1,6 @@
 /*
  * The list of sessions, and the functions that start and end their shells. A shell reads commands from standard input. It reports
- * their ends on another pipe, which the commands do not have open.
+ * the end of each command on a separate pipe, which the commands do not have open.
  */
 #include "session.h"
 

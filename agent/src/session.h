@@ -72,7 +72,8 @@ struct session *session_named(struct connection *, const char *id);
 bool sessions_are_full(void);
 void session_enlist(struct session *);
 /*
- * Makes the session the owner of a started shell and of the descriptors `lines`, `answers` and `report`, and starts watching them.
+ * Makes the session the owner of a started shell and of three descriptors, and starts watching them. The agent writes commands to
+ * `lines`, reads the ends of commands from `answers`, and whether the shell has started from `report`.
  */
 void session_started(struct session *, pid_t, int lines, int answers, int report);
 /* Removes the session from the list, so that its id is free again. */

@@ -28,7 +28,10 @@ struct session_command *session_command_find(const struct session *session, cons
 
 /* ---- output of commands ---- */
 
-/* Frees memory that only output needs: the ring's mapping and the agent's pipes (pages.h). Call this when no more is expected. */
+/*
+ * Frees memory that only output needs: the ring's mapping and the agent's pipes (pages.h). Call this when no more output is
+ * expected.
+ */
 static void rest(struct session_command *command) {
   ring_rest(&command->record.ring);
   if (command->is_wide[0] || command->is_wide[1]) pages_drop();

@@ -1,4 +1,6 @@
-/* SESSION_OPEN: starts a shell, and answers whether it runs. It runs even if the caller has closed the connection meanwhile. */
+/*
+ * SESSION_OPEN: starts a shell, and answers whether it runs. The shell runs even if the caller has closed the connection meanwhile.
+ */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>

@@ -1,7 +1,7 @@
 /*
  * SESSION_REMOVE: removes the session from the list, then sends all its processes SIGTERM, and SIGKILL after five seconds. Answers
- * when all have ended, at the latest two seconds after SIGKILL. The processes are recorded first, so one whose parent ends later is
- * still killed.
+ * when all have ended, at the latest two seconds after SIGKILL. The processes are recorded first, so a process whose parent ends
+ * later is still killed.
  */
 #include <errno.h>
 #include <signal.h>

@@ -1,6 +1,6 @@
 /*
- * A shutdown waits, sends SIGKILL to all processes, and waits again. Then the agent exits, even if SIGKILL could not end some. The
- * exit of PID 1 ends these, too.
+ * A shutdown waits, sends SIGKILL to all processes, and waits again. Then the agent exits, even if SIGKILL could not end some
+ * processes. The exit of PID 1 ends these processes, too.
  */
 #include "shutdown.h"
 

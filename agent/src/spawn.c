@@ -42,7 +42,7 @@ static bool take_spawn(struct spawn_request *spawn, struct fields *request) {
 
 /*
  * `ours`: the agent's descriptors for input and output. `theirs`: descriptors 0, 1 and 2 of the job. All elements must be -1 before
- * the call. After a failure, the caller closes the opened ones.
+ * the call. After a failure, the caller closes the elements that are not -1.
  */
 static bool open_terminal(const struct spawn_request *spawn, int ours[3], int theirs[3]) {
   if (!terminal_open(spawn->cols, spawn->rows, &ours[1], &theirs[0])) {

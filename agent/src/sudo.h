@@ -55,7 +55,7 @@ void sudo_start(const struct sudo_policy *);
  */
 pid_t sudo_client_of(pid_t server);
 
-/* The client: the connection to it (`fd`), and the user and group of its process, as the kernel reports them. */
+/* A client of sudo: the connection to it (`fd`), and the user and group of its process, as the kernel reports them. */
 struct sudo_peer {
   int fd;
   uid_t uid;

@@ -324,9 +324,9 @@ void sudo_client(int argc, char **argv) {
   client.in_background = sudo.background;
   client.has_terminal = !sudo.background && passage_open(&client.passage);
   /*
-   * The command ignores the same signals as the caller, except SIGTTIN and SIGTTOU. These two signals must stop a command that
-   * needs the terminal. After the stop, the function `on_stopped` begins to read the caller's keys for the command. In $(), bash
-   * ignores both signals, but the command must not ignore them.
+   * The command ignores the signals that the caller ignores, except SIGTTIN and SIGTTOU, which bash ignores in $(). The kernel
+   * stops a command that needs the terminal by one of these two signals. Only then does the function `on_stopped` pass keys from
+   * the caller's terminal to the command.
    */
   if (client.has_terminal) client.ignored &= ~(UINT64_C(1) << (SIGTTIN - 1) | UINT64_C(1) << (SIGTTOU - 1));
   client.signals = watch_signals(client.ignored);

@@ -23,7 +23,10 @@ struct sudo_request {
 /* Reads header, descriptors and request. Returns false if one of them is invalid or comes too late. */
 bool sudo_receive(int peer, struct sudo_request *);
 
-/* Becomes the user, then executes the program, with the descriptors of this process. Errors go to standard error. */
+/*
+ * Becomes the target user of the request, then executes the request's program, with the descriptors of this process. Errors go to
+ * standard error.
+ */
 _Noreturn void sudo_become(const struct sudo_request *, const struct user *caller, const char *path);
 
 /* Returns the new environment (sudoers(5), "Command environment"), with SUDO_COMMAND; NULL if out of memory. */

@@ -1,7 +1,7 @@
 /*
- * The process between a sudo client (sudo_client.c) and the client's command. It is root. Processes that the command leaves behind
- * become its children, and are killed if the client is killed. The command gets the client's descriptors, but a new terminal
- * (sudo_terminal.h).
+ * The process between a sudo client (sudo_client.c) and the client's command. This process is root. Processes that the command
+ * leaves behind become children of this process, and are killed if the client is killed. The command gets the client's descriptors,
+ * but a new terminal (sudo_terminal.h).
  */
 #include <errno.h>
 #include <poll.h>
@@ -163,8 +163,10 @@ _Noreturn static void end_command(struct service *service) {
 _Noreturn static void tell_end(struct service *service, int status) {
   if (WIFSIGNALED(status)) say(service, SUDO_KILLED, (uint8_t)WTERMSIG(status));
   else say(service, SUDO_EXITED, (uint8_t)WEXITSTATUS(status));
-  /* Waits until the client has read the remaining output: the terminal ends with this process, and unread output would be
-   * lost. */
+  /*
+   * Waits until the client has read the remaining output: the command's terminal ends with this process, and unread output would be
+   * lost.
+   */
   char rest[64];
   shutdown(service->peer, SHUT_WR);
   uint64_t begun = now_milliseconds();

@@ -1,6 +1,6 @@
 /*
- * Copies between the caller's terminal and the command's. Each direction has its own buffer, so a slow terminal does not block the
- * other direction.
+ * Copies bytes between the caller's terminal and the command's terminal. Each direction has its own buffer, so a slow terminal does
+ * not block the other direction.
  */
 #include "sudo_terminal.h"
 

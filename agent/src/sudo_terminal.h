@@ -1,4 +1,7 @@
-/* The new terminal of a sudo command. The program `sudo` (sudo_client.c) copies between it and the caller's terminal. */
+/*
+ * The new terminal of a sudo command. The program `sudo` (sudo_client.c) copies bytes between this terminal and the caller's
+ * terminal.
+ */
 #ifndef ALCOVE_SUDO_TERMINAL_H
 #define ALCOVE_SUDO_TERMINAL_H
 
@@ -18,7 +21,7 @@ struct passage {
 
 /* Finds the caller's terminal among descriptors 0, 1 and 2, and makes a terminal for the command. Returns false if this fails. */
 bool passage_open(struct passage *);
-/* Whether the caller is in the foreground of its terminal, so that the kernel lets it read keys. */
+/* Whether the program `sudo` is in the foreground of its caller's terminal, so that the kernel lets it read keys. */
 bool passage_is_foreground(const struct passage *);
 void passage_make_raw(struct passage *);
 void passage_restore(struct passage *);

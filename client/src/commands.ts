@@ -53,7 +53,7 @@ const exitOnUsage = (command: Command): Command =>
   command.exitOverride(({ exitCode }) => process.exit(exitCode === 0 ? 0 : exitCodes.usage))
 
 export const addCommands = (program: Command, host: Host): void => {
-  // With this, an option after the name of a subcommand belongs to the subcommand.
+  // Makes an option after the name of a subcommand belong to the subcommand.
   program.enablePositionalOptions()
   const connecting = () => [
     new Option('--organization <id>', 'in this organization; default: that of the key, or your personal one').env(

@@ -1,8 +1,8 @@
 import type { Command } from 'commander'
 
 /**
- * Gives the subcommand the options that the user has typed before its name. Ends with a usage error for options that it does not
- * have, and for unknown subcommands.
+ * Gives the subcommand the options that the user has typed before its name. Ends with a usage error for options that the subcommand
+ * does not have, and for unknown subcommands.
  */
 export const handOn = (command: Command, subcommand: Command): void => {
   // Without this check, an unknown word would count as an argument of the default subcommand, and the error would be "too

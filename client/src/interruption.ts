@@ -1,4 +1,5 @@
-// Handles Ctrl-C and other signals. Before it ends, the program can undo what it began, such as delete the sandbox of `alcove run`.
+// Handles Ctrl-C and other signals. So the program can undo what it began before it ends, for example delete the sandbox of `alcove
+// run`.
 import { setMaxListeners } from 'node:events'
 import { constants } from 'node:os'
 import { exitCodes } from './failure.ts'

@@ -59,7 +59,7 @@ export const openSocket = (
     socket.on('error', () => {})
     socket.once('unexpected-response', (_request, reply) => {
       settle()
-      // Limits the time for reading an error answer, because a server may never end its body.
+      // Limits the time for reading an error answer, because a server may never end the body of this answer.
       const late = AbortSignal.timeout(openMs)
       const until = signal === undefined ? late : AbortSignal.any([signal, late])
       readRefusal(addAbortSignal(until, reply))
@@ -72,7 +72,10 @@ export const openSocket = (
     })
   })
 
-/** Sends pings, and ends the connection if the server does not answer. A paused socket receives no answers, so it is not ended. */
+/**
+ * Sends pings, and ends the connection if the server does not answer. A paused socket receives no answers, so its connection is not
+ * ended.
+ */
 export const keepAlive = (socket: WebSocket): void => {
   let isAlive = true
   const hear = () => {

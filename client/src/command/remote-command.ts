@@ -1,4 +1,4 @@
-// Runs a command in a sandbox. Its input and its two outputs are connected to streams of this program.
+// Runs a command in a sandbox. The command's input and two outputs are connected to streams of this program.
 //
 // The protocol is that of the SSH gateway, at `{toolbox}/ssh/command`. The first message starts the command; binary messages
 // contain input or output. A message with output begins with the number of the stream. The client may send `windowBytes` bytes of

@@ -1,5 +1,5 @@
-// The command `alcove completion`: prints a script that completes commands and options in a shell. It contains the definitions of
-// the commands, so it starts no program when the user presses Tab.
+// The command `alcove completion`: prints a script that completes commands and options in a shell. The script contains the
+// definitions of the commands, so it starts no program when the user presses Tab.
 import type { Command } from 'commander'
 import type { shells } from './shells.ts'
 

@@ -148,7 +148,7 @@ const copyDown = async (work: Work, sandbox: Sandbox, remote: string, local: str
       await runTar(work, sandbox, { argv, stdout: bytes, signal: broken.signal })
     } finally {
       bytes.end()
-      // Waits for the unpacking even after an interruption, because it then removes an incomplete file.
+      // Waits for the unpacking even after an interruption, because the unpacking then removes an incomplete file.
       await unpacking.catch(() => {})
     }
     await unpacking

@@ -1,5 +1,5 @@
-// Unpacks archives as hostile and as ordinary sandboxes would send them. After each, checks that nothing outside of the target
-// directory has changed.
+// Unpacks archives as hostile and as ordinary sandboxes would send them. After each archive, checks that nothing outside of the
+// target directory has changed.
 import assert from 'node:assert/strict'
 import {
   existsSync,

@@ -34,7 +34,7 @@ const escapes = (name: Buffer): Failure =>
 
 /**
  * Splits a name into parts, with one character (latin1) for each byte, because names need not be UTF-8. Throws a Failure if the
- * name may lead outside of the directory.
+ * name may lead outside of the target directory.
  */
 export const partsOf = (name: Buffer): string[] => {
   const text = name.toString('latin1')
@@ -48,7 +48,7 @@ export const partsOf = (name: Buffer): string[] => {
 
 /**
  * Whether a link stays below the unpacked directory, even through other links of the archive. `..` is allowed only at the beginning
- * of its target: after the name of another link, `..` could lead anywhere.
+ * of the link's target: after the name of a second link, `..` could lead anywhere.
  */
 export const staysBelow = (parts: readonly string[], target: Buffer): boolean => {
   const text = target.toString('latin1')
@@ -78,7 +78,7 @@ class Unpacking {
   readonly #parts: UnpackParts
   /** The paths of directories that were checked or made. */
   readonly #directories = new Set<string>()
-  /** The paths of directories that were made here. Directories that existed before keep their permissions. */
+  /** The paths of directories that this unpacking has made. Directories that existed before keep their permissions. */
   readonly #made = new Set<string>()
   readonly #finishing: { path: Buffer; mode: number; mtime: number }[] = []
   readonly #links: { parts: string[]; target: Buffer }[] = []

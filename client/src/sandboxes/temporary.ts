@@ -96,8 +96,8 @@ export const withSandbox = async <Answer>(
     let sandbox: Sandbox
     try {
       const requested = await request(api, body).catch((error) => {
-        // If the server has refused or not received the request, this command must delete nothing: a sandbox of that name is
-        // another one.
+        // If the server has refused or not received the request, this command must delete nothing: a sandbox of that name was not
+        // made by this command.
         if (error instanceof Failure && (error.status === undefined ? wasNotSent(error) : error.status < 500))
           mayExist = false
         throw error

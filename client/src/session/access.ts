@@ -55,8 +55,8 @@ const accessBySession = (env: NodeJS.ProcessEnv): Access | undefined => {
 }
 
 /**
- * Returns the user's access from environment variables or, without them, from the session of `alcove login`. Undefined if
- * there is none.
+ * Returns the user's access from environment variables or, without them, from the session of `alcove login`. Undefined if there is
+ * neither.
  */
 export const findAccess = (env: NodeJS.ProcessEnv): Access | undefined => accessByVariables(env) ?? accessBySession(env)
 
