@@ -8,7 +8,10 @@ import { setTimeout as delay } from 'node:timers/promises'
 const lookEveryMs = 50
 /** A lock that is older than this, in ms, counts as abandoned. A renewal of the session never takes so long. */
 const longestHoldMs = 60_000
-/** A process that removes an abandoned lock holds a second one, the removal lock. After this many ms, that is abandoned too. */
+/**
+ * A process that removes an abandoned lock holds a second one, the removal lock. After this many ms, the removal lock counts as
+ * abandoned too.
+ */
 const longestRemovalMs = 10_000
 
 const create = (path: string): Disposable | undefined => {
@@ -54,7 +57,8 @@ const isRunning = (pid: number): boolean => {
 
 const isAbandoned = (path: string): boolean => {
   const [, pid, host] = /^(\d+) (\S+) /.exec(contentOf(path) ?? '') ?? []
-  // Several hosts (machines or containers) may share the directory. This host cannot check a process id of another host.
+  // Several hosts (machines or containers) may share the directory of the lock. This host cannot check a process id of another
+  // host.
   const hasEnded = pid !== undefined && host === hostname() && !isRunning(Number(pid))
   return hasEnded || ageOf(path) > longestHoldMs
 }

@@ -8,8 +8,8 @@ import { problemOf, unreachable } from './problem.ts'
 export const apiUrl = new URL('/api', location.origin).href
 
 /**
- * Makes a call with the session's credential. If the server refuses it, renews the session and makes the call once more: the access
- * token may have expired while the user's machine slept.
+ * Makes a call with the session's credential. If the server refuses the credential, renews the session and makes the call once
+ * more: the access token may have expired while the user's machine slept.
  */
 export const fetchSignedIn = async (request: Request): Promise<Response> => {
   const send = async (each: Request) => {

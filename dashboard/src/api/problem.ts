@@ -21,8 +21,8 @@ export class ApiProblem extends Error {
 }
 
 /**
- * Turns a refusal into an error. `body`: the parsed body, or undefined. Its message is cleaned, because it may quote untrusted text
- * such as a file name in a sandbox.
+ * Turns a refusal into an error. `body`: the parsed body, or undefined. The message in the body is cleaned, because it may quote
+ * untrusted text such as a file name in a sandbox.
  */
 export const problemOf = (response: Response, body: unknown): ApiProblem => {
   const { message, code } = (typeof body === 'object' && body !== null ? body : {}) as Record<string, unknown>

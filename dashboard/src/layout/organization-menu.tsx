@@ -11,7 +11,7 @@ import { NewOrganizationDialog } from './new-organization.tsx'
 export const useOrganizations = () =>
   useQuery({ queryKey: ['organizations'], queryFn: () => answerOf(control.GET('/organizations')) })
 
-/** Shows the name of this browser tab's organization. Its menu switches to another organization or makes a new one. */
+/** Shows the name of this browser tab's organization, with a menu that switches to another organization or makes a new one. */
 export const OrganizationMenu = () => {
   const organizationId = useOrganizationId()
   const { data = [] } = useOrganizations()

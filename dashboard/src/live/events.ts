@@ -1,5 +1,5 @@
-// Receives events about changed sandboxes over Socket.IO and updates the lists on the page. A lost connection loses events, so
-// everything is fetched again after it.
+// Receives events about changed sandboxes over Socket.IO and updates the lists on the page. A lost connection loses events, so all
+// lists are fetched again when the next connection is made.
 import type { QueryClient } from '@tanstack/react-query'
 import { io } from 'socket.io-client'
 import type { Sandbox, SandboxRow } from '../api/client.ts'
@@ -11,8 +11,8 @@ export type SandboxChange = { sandbox: SandboxRow; newState: SandboxRow['state']
 /** Milliseconds for which the dashboard collects changes of sandboxes. Then the dashboard updates the lists once. */
 const gatherMilliseconds = 250
 /**
- * A list with more loaded pages is not fetched again for a sandbox that it does not have, because the reader has scrolled far
- * down.
+ * Maximum number of loaded pages with which a list is fetched again because a sandbox is not in it. With more pages, the reader has
+ * scrolled far down.
  */
 const mostPagesFetched = 5
 /** How long to wait before the next attempt to connect after the server refused the credential, in ms. */
@@ -51,7 +51,8 @@ export const follow = (
       void queries.invalidateQueries({ queryKey: [organizationId, 'sandbox', row.id] })
     }
   }
-  // Updates the rows in all lists of forks and ancestors. These lists have no row for a new fork, so they are fetched again.
+  // Updates the rows in all lists of forks and ancestors. These lists have no row for a new fork, so they are fetched again after a
+  // fork.
   const drawFamilies = (rows: readonly SandboxRow[], hasNewFork: boolean) => {
     const queryKey = [organizationId, 'family']
     queries.setQueriesData<Pick<SandboxRow, 'id'>[]>({ queryKey }, (members) => members && replaceRows(members, rows))

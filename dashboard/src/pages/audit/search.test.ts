@@ -10,7 +10,7 @@ suite('the filters of the audit log', () => {
     assert.deepEqual(readAuditSearch({ action: '', actor: {}, outcome: 'toString', server: 'yes' }), {})
   })
 
-  test('a search of the audit log reads an actor with `@` as an e-mail address, and others as an id', () => {
+  test('a search of the audit log reads an actor with `@` as an e-mail address, without `@` as a user id', () => {
     assert.deepEqual(auditQuery({ actor: 'ann@example.com' }), { 'actorEmail[eq]': 'ann@example.com' })
     const id = '592943ff-d676-4772-a452-6bbf55ee16ae'
     assert.deepEqual(auditQuery({ actor: id }), { 'actorId[eq]': id })

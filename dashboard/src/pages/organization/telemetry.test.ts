@@ -10,7 +10,7 @@ suite('the headers of telemetry', () => {
     assert.deepEqual(headersOf('\n  Authorization :  Bearer x  \n\n'), { Authorization: 'Bearer x' })
   })
 
-  test('if a telemetry header is malformed or there twice, the form’s error quotes that header', () => {
+  test('if a telemetry header is malformed or occurs twice, the form’s error quotes that header', () => {
     assert.throws(() => headersOf('Bearer x'), /“Bearer x” is not a header/)
     assert.throws(() => headersOf('A: 1\nA: 2'), /A is there twice/)
   })

@@ -6,7 +6,7 @@ export type NewRegion = AnswerTo<'/regions', 'post'>
 export type RegionBody = BodyOf<'/regions', 'post'>
 export type RegionChange = BodyOf<'/regions/{id}', 'patch'>
 
-/** The services of a region that have credentials. */
+/** The services in a region. Each of these services has a credential. */
 export type RegionService = 'proxy' | 'ssh-gateway' | 'snapshot-manager'
 
 /** A credential that is shown only once. `what` is the description that the user sees. */

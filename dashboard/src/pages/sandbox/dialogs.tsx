@@ -13,7 +13,7 @@ type Props = { sandbox: Sandbox; onClose: () => void }
 
 const pathOf = ({ id }: Sandbox) => ({ path: { sandboxIdOrName: id } })
 
-/** Asks for the name of a fork, makes it and opens its page. */
+/** Asks for the name of a fork, makes the fork and opens its page. */
 export const ForkDialog = ({ sandbox, onClose }: Props) => {
   const [name, setName] = useState('')
   const { change } = useChange(sandbox.id)
@@ -46,7 +46,7 @@ export const ForkDialog = ({ sandbox, onClose }: Props) => {
   )
 }
 
-/** Asks for the name of a snapshot and makes it. */
+/** Asks for the name of a snapshot and makes the snapshot. */
 export const SnapshotDialog = ({ sandbox, onClose }: Props) => {
   const [name, setName] = useState('')
   const { change } = useChange(sandbox.id)

@@ -67,7 +67,9 @@ const Loaded = ({ sandbox, tab, error }: LoadedProps) => {
   )
 }
 
-/** The page of one sandbox. Its URL contains the sandbox's id. A URL with the sandbox's name is redirected. */
+/**
+ * The page of one sandbox. Its URL contains the sandbox's id. A URL with the sandbox's name is redirected to the URL with the id.
+ */
 const SandboxPage = () => {
   const { sandboxId, tab } = useParams({ strict: false }) as { sandboxId: string; tab?: string }
   const query = useSandbox(sandboxId)

@@ -9,7 +9,9 @@ const isRecordOf = (answer: unknown, sandboxId: string): boolean => {
   return id === sandboxId && env !== undefined && state !== undefined
 }
 
-/** Makes calls that change a sandbox. If the server answers with the sandbox's new record, the page shows it immediately. */
+/**
+ * Makes calls that change a sandbox. If the server answers with the sandbox's new record, the page shows this record immediately.
+ */
 export const useChange = (sandboxId: string) => {
   const queries = useQueryClient()
   const organizationId = useOrganizationId()
@@ -28,7 +30,7 @@ export const useChange = (sandboxId: string) => {
     }
   }
 
-  /** For buttons: waits for a call. If it fails, shows a short message on the page, which begins with `what`. */
+  /** For buttons: waits for a call. If the call fails, shows a short message that begins with `what`. */
   const act = async (what: string, call: Promise<unknown>): Promise<void> => {
     try {
       await change(call)

@@ -22,7 +22,7 @@ const compare = {
   modifiedAt: (a: FileInfo, b: FileInfo) => a.modifiedAt.localeCompare(b.modifiedAt),
 } as const
 
-/** Returns the entries to show: directories first, then in the order of `sort`, and equal ones by name. */
+/** Returns the entries to show: directories first, then in the order of `sort`, and equal entries by name. */
 export const shownEntries = (
   entries: readonly FileInfo[],
   { sort, areHiddenShown }: { sort: Sort; areHiddenShown: boolean },

@@ -29,7 +29,7 @@ const NoText = ({ file, onDownload }: { file: OpenedFile; onDownload: () => void
   </Empty>
 )
 
-/** Shows one file: its text in an editor, or only a download if it is too large or not text. */
+/** Shows the text of a file in an editor. For a file that is too large or not text, offers only a download. */
 export const FileView = ({ sandbox, path, onDownload, onDirectory, onSaved }: ViewProps) => {
   const organizationId = useOrganizationId()
   const query = useQuery({

@@ -17,7 +17,10 @@ export type LogSocket = Pick<WebSocket, 'close'> & {
 
 export type LogParts = {
   open: () => Promise<LogSocket>
-  /** Asks why the connection failed, and throws an error for the user. Returns if the server names no reason. */
+  /**
+   * Asks the server why the connection failed, and throws its reason as an error for the user. Returns if the server names no
+   * reason.
+   */
   ask: () => Promise<unknown>
   onState: (state: LogState) => void
   /** Called when a connection begins. The server then sends the log from its beginning, so the page must clear what it shows. */

@@ -28,7 +28,7 @@ const readSources = async (sandbox: Sandbox, signal: AbortSignal): Promise<Sourc
 
 const runs = ({ commands }: ShellSession) => commands.some(({ exitCode }) => exitCode === undefined)
 
-/** The first log to show: that of the entrypoint or, if there is none, of the newest command. */
+/** The first log to show: the log of the entrypoint or, without an entrypoint, of the newest command. */
 const firstOf = ({ entrypoint, sessions }: Sources): LogSource | undefined => {
   if (entrypoint.commands.length > 0) return 'entrypoint'
   const session = sessions.findLast(({ commands }) => commands.length > 0)

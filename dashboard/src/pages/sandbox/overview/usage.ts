@@ -9,7 +9,7 @@ export type Curve = { times: number[]; used: (number | null)[]; limit: (number |
 
 const gib = 1024 ** 3
 
-/** A number with about three significant digits. */
+/** Returns a number as text, with about three significant digits. */
 export const shortNumber = (value: number): string => {
   if (value >= 100) return String(Math.round(value))
   return String(Number(value.toPrecision(value < 10 ? 2 : 3)))
@@ -49,7 +49,7 @@ export const metricNames = quantities.flatMap(({ used, limit }) => (limit === un
  */
 const longestGap = 13 * 60
 
-/** The curve of one quantity, such as the used memory. The curve has a gap wherever it was not measured. */
+/** The curve of one quantity, such as the used memory. The curve has a gap wherever the quantity was not measured. */
 export const curveOf = (series: Series, { used, limit, divisor }: Quantity): Curve => {
   const pointsOf = (name: string | undefined) => series.find(({ metricName }) => metricName === name)?.dataPoints ?? []
   const limits = new Map(pointsOf(limit).map(({ timestamp, value }) => [timestamp, value / divisor]))

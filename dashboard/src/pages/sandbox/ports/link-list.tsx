@@ -6,7 +6,7 @@ import type { SignedLink } from './signed-links.ts'
 
 type LinkListProps = { links: readonly SignedLink[]; isBusy: boolean; onEnd: (link: SignedLink) => void }
 
-/** Lists the signed links to previews that were made while this page was open. */
+/** Lists the signed preview links that were made while this page was open. */
 export const LinkList = ({ links, isBusy, onEnd }: LinkListProps) => (
   <section className="card" aria-labelledby="links">
     <div className="card-head">

@@ -27,7 +27,7 @@ const KillDialog = ({ sandbox, onClose }: Props) => {
   )
 }
 
-/** Buttons for the actions that end, move or copy a sandbox. A sentence beside each button says what it does. */
+/** Buttons for the actions that end, move or copy a sandbox. A sentence beside each button says what the button does. */
 export const DangerCard = ({ sandbox }: { sandbox: Sandbox }) => {
   const [open, setOpen] = useState<string>()
   const { state } = sandbox

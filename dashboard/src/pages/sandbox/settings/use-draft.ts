@@ -9,8 +9,8 @@ export const useDraft = <T>(saved: T) => {
     set: (value: T) => setDraft((before) => edited(saved, before, value)),
     discard: () => setDraft(undefined),
     /**
-     * Call this with the saved value after the form has saved only some fields. Otherwise its own save would look like another
-     * user's.
+     * Call this with the saved value after the form has saved only some fields. Otherwise the form would be marked as stale, as if
+     * another user had saved.
      */
     rebase: (base: T) => setDraft((before) => before && { ...before, base }),
   }

@@ -11,7 +11,7 @@ test('the dashboard reads the text of the server’s error message about a termi
   assert.deepEqual(readControl('{"type":"control","status":"error","error":"No."}'), { status: 'error', error: 'No.' })
 })
 
-test('a terminal’s text message that is not a control message is not read as one (`readControl`)', () => {
+test('`readControl` returns undefined for a terminal’s text message that is not a control message', () => {
   for (const text of [
     '',
     'x',

@@ -1,4 +1,4 @@
-// Sets up xterm.js without the features that a hostile program could abuse. It is loaded only when a terminal is opened.
+// Sets up xterm.js without the features that a hostile program could abuse. This file is loaded only when a terminal is opened.
 import { FitAddon } from '@xterm/addon-fit'
 import { WebLinksAddon } from '@xterm/addon-web-links'
 import { Terminal } from '@xterm/xterm'
@@ -9,7 +9,7 @@ import { allowedDocument } from './xterm-document.ts'
 
 /** Maximum number of lines that the user can scroll back. */
 const scrollback = 5000
-/** The number of the escape sequence (OSC) with which a program reads or sets the clipboard. It is always ignored. */
+/** The number of the escape sequence (OSC) with which a program reads or sets the clipboard. Such a sequence is always ignored. */
 const clipboardCommand = 52
 
 export type EmulatorEvents = {

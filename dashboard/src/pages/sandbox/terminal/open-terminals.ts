@@ -1,4 +1,5 @@
-// Stores which terminals of a sandbox this page shows, for a reload. The PTY sessions in the sandbox do not depend on it.
+// Stores which terminals of a sandbox this page shows, for a reload. The PTY sessions in the sandbox do not depend on the stored
+// list.
 
 export type OpenTerminal = {
   /** The id of the PTY session. */

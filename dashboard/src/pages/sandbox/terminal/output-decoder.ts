@@ -1,6 +1,6 @@
 /**
- * Characters that xterm.js draws onto the previous one: combining marks, joiners and Hangul vowels. It ignores DEL, so marks before
- * and after a DEL are drawn onto one character.
+ * Characters that xterm.js draws onto the previous one: combining marks, joiners and Hangul vowels. The library ignores DEL, so
+ * marks before and after a DEL are drawn onto one character.
  */
 const joined = '[\\p{M}\\p{Cf}\\u1160-\\u11ff\\u007f]'
 const surplus = new RegExp(`(?<=${joined}{16})${joined}+`, 'gu')

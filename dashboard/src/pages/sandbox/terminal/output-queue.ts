@@ -1,7 +1,7 @@
 // Holds output that arrives faster than the terminal draws it. A page cannot make a WebSocket wait. So above a limit, the queue
 // drops the waiting output, and the page shows how many bytes were dropped.
 
-/** Maximum number of waiting bytes. If more arrive, all waiting ones are dropped: they would soon scroll out of view. */
+/** Maximum number of waiting bytes. If more bytes arrive, all waiting bytes are dropped: they would soon scroll out of view. */
 const longestWaiting = 512 * 1024
 /** How many bytes the terminal draws in one piece. Between two pieces the browser handles keys and clicks. */
 const pieceBytes = 64 * 1024

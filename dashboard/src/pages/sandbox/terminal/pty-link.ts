@@ -19,7 +19,7 @@ export type LinkSocket = Pick<WebSocket, 'send' | 'close' | 'readyState' | 'buff
 }
 
 export type LinkParts = {
-  /** Opens a WebSocket to the PTY session, which it makes if necessary. A failure throws an error for the user. */
+  /** Opens a WebSocket to the PTY session, and makes the session if necessary. A failure throws an error for the user. */
   open: () => Promise<LinkSocket>
   /**
    * Asks the server why the connection failed. Returns `gone` if the PTY session no longer exists, otherwise an error

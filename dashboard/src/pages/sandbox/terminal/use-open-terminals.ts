@@ -1,7 +1,10 @@
 import { useEffect, useState } from 'react'
 import { loadTerminals, mostTerminals, newTerminal, type OpenTerminal, storeTerminals } from './open-terminals.ts'
 
-/** The terminals that this page shows, also after a reload. If there are none when the page opens, it begins with a new one. */
+/**
+ * The terminals that this page shows, also after a reload. If there is no terminal when the page opens, the page begins with a new
+ * one.
+ */
 export const useOpenTerminals = (sandboxId: string) => {
   const [open, setOpen] = useState<OpenTerminal[]>(() => {
     const loaded = loadTerminals(sandboxId)

@@ -18,8 +18,8 @@ function setAttributeAllowed(this: HTMLElement, name: string, value: string): vo
  * Returns a document for xterm.js (option `documentOverride`). Its elements set styles only as the content security policy allows.
  */
 export const allowedDocument = (): Document => {
-  // Despite `documentOverride`, xterm.js makes its `span` elements with the page's own document. The policy forbids their attribute
-  // `style`, so `setAttribute` is changed for all spans of the page.
+  // Despite `documentOverride`, xterm.js makes its `span` elements with the page's own document. The content security policy
+  // forbids their attribute `style`, so `setAttribute` is changed for all spans of the page.
   HTMLSpanElement.prototype.setAttribute = setAttributeAllowed
   return new Proxy(document, {
     get: (target, key) => {
