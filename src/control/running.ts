@@ -1,4 +1,4 @@
-// The parts that modules of control need while it runs: those of parts.ts, the links to runners, the feed of changes, and options.
+// What modules of control need while control runs: its `Parts`, the links to runners, the feed of sandbox changes, and its options.
 import type { Callers } from '#src/control/auth/callers.ts'
 import type { Parts } from './parts.ts'
 import type { RunnerLinks } from './runner-links.ts'

@@ -1,5 +1,5 @@
-// Checks URLs of services that an organization runs itself. They may be private, because control never calls them. Addresses where
-// no such service can run are refused.
+// Checks URLs of services that an organization runs itself. Private addresses are allowed, because control never calls these
+// services. Addresses where no such service can run are refused.
 import { BlockList, isIPv4, isIPv6 } from 'node:net'
 import { Problem } from '#src/problems.ts'
 

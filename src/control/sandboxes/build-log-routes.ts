@@ -1,5 +1,5 @@
 // The build logs of snapshots and sandboxes that were made from a definition. Clients first request the URL of a log. With
-// `follow`, the reply goes on until the build ends.
+// `follow`, the reply with the log goes on until the build ends.
 import type { FastifyReply } from 'fastify'
 import Type, { type Static, type TObject } from 'typebox'
 import { type ControlRoute, route } from '#src/control/auth/route.ts'

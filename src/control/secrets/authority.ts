@@ -1,5 +1,5 @@
 // The certificate authority of an organization. It signs certificates for the hosts of the organization's secrets. Runners get
-// these, but never its private key.
+// these certificates, but never the authority's private key.
 import { type Certified, makeAuthority, makeServerCertificate, spanOf } from '#src/kit/certificate.ts'
 import { Problem } from '#src/problems.ts'
 import type { Parts } from '../parts.ts'
@@ -9,17 +9,17 @@ import { type Authority, findAuthorities, insertAuthority, type Secret } from '.
 const dayMs = 86_400_000
 const authorityDays = 3650
 /**
- * Validity of a certificate that a runner shows to sandboxes in place of the real one. Control renews it after half of
- * this time.
+ * Validity of a certificate that a runner shows to sandboxes in place of the host's own certificate. Control renews it after half
+ * of this time.
  */
 const certificateDays = 14
-/** Maximum number of certificates that control keeps in memory. Control makes a missing one in about a millisecond. */
+/** Maximum number of certificates that control keeps in memory. Control makes a missing certificate in about a millisecond. */
 const mostKept = 5000
 
 const purposeOf = (organizationId: string) => `secret-authority:${organizationId}`
 const nameOf = (organizationId: string) => `Alcove secrets of ${organizationId}`
 
-/** Makes the organization's authority if it has none. Returns its certificate. */
+/** Makes a certificate authority for the organization if it has none. Returns the authority's certificate. */
 export const ensureAuthority = async (
   { encryption, clock }: Pick<Parts, 'encryption' | 'clock'>,
   sql: Sql,

@@ -6,7 +6,7 @@ import { isDomainName } from '#src/wire/domain.ts'
 
 const refuse = (why: string) => new Problem('bad_request', why)
 
-/** Returns a host name in lower-case ASCII. A leading `*.` stands for exactly one label, before at least two others. */
+/** Returns a host name in lower-case ASCII. A leading `*.` stands for exactly one label, and at least two labels must follow it. */
 const readHost = (given: string): string => {
   const shown = `"${given.slice(0, 60)}"`
   const text = given.trim()
@@ -16,7 +16,7 @@ const readHost = (given: string): string => {
     throw refuse(`hosts must be names such as api.example.com or *.example.com, not ${shown}`)
   if (/^\S+:\d+$/.test(name))
     throw refuse(`hosts must be without a port, because values are sent to port 443 only: ${shown}`)
-  // Refuses a name with one of these characters, because `domainToASCII` would silently cut off the name there.
+  // Refuses a name with one of these characters, because `domainToASCII` would silently cut off the name at that character.
   const ascii = /[%/\\?#@:[\]\s]/.test(name) ? '' : domainToASCII(name)
   if (isIPv4(ascii)) throw refuse(`hosts must be names and not addresses: ${shown}`)
   if (ascii.length > 253 - star.length || !isDomainName(ascii))

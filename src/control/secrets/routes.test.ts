@@ -215,7 +215,7 @@ suite('secrets of an organization', () => {
       assert.doesNotMatch(shown, /very-secret|alcove_secret/)
     })
 
-    test('the assignment of a sandbox without secrets has no variables for them and no certificate', async () => {
+    test('the assignment of a sandbox without secrets has no variables for secrets and no certificate', async () => {
       const assignment = await assigned(await create())
       assert.deepEqual([assignment.env, assignment.authority], [{}, undefined])
       assert.deepEqual(Object.keys(assignment.network).includes('hasSecrets'), false)

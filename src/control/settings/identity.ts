@@ -21,7 +21,7 @@ export type IdentitySettings = {
   keyCooldownSeconds: number
 }
 
-/** Reads the settings of the issuers that sign people in. All are optional. */
+/** Reads the settings of the issuers that sign people in. All of these settings are optional. */
 export const readIdentity = (
   optional: (name: string) => string | undefined,
   complain: (sentence: string) => void,

@@ -72,8 +72,8 @@ export const activateSnapshot = async (parts: RunningParts, actor: Actor, idOrNa
 }
 
 /**
- * Returns whether a runner has the image and will keep it. A runner may be removing an image that nothing needs. Then
- * this returns false and takes the image from the runners' lists, so that a runner makes it again.
+ * Returns whether a runner has the image and will keep it. A runner may be removing an image that nothing needs. Then the function
+ * returns false and removes the image from the lists of the runners' images, so that a runner makes it again.
  */
 const isStillThere = async (transaction: Transaction, image: string): Promise<boolean> => {
   if (await isImageNeeded(transaction, image)) return await isOnRunner(transaction, image)

@@ -1,5 +1,5 @@
-// The snapshot `desktop`, which all organizations see: the default image with a graphical desktop for computer use. Each
-// organization's first sandbox from it builds the image, and later ones use it.
+// The snapshot `desktop`, which all organizations see: the default image with a graphical desktop for computer use. An
+// organization's first sandbox from this snapshot builds the image. Its later sandboxes use the built image.
 import type { Definition } from '#src/wire/runner-link.ts'
 import type { Snapshot } from './store.ts'
 
@@ -12,8 +12,8 @@ const packages = [
   ...['dbus-x11', 'at-spi2-core', 'python3-gi', 'gir1.2-gtk-3.0'],
 ]
 
-// Debian's package of noVNC depends on 40 packages of OpenStack, so only its files are unpacked. `--force-unsafe-io`: dpkg does not
-// flush each file to disk. An interrupted build is discarded anyway.
+// Debian's package of noVNC depends on 40 packages of OpenStack, so only the files of noVNC itself are unpacked.
+// `--force-unsafe-io`: dpkg does not flush each file to disk. An interrupted build is discarded anyway.
 const dockerfile = `FROM default
 USER root
 RUN apt-get update && DEBIAN_FRONTEND=noninteractive apt-get install --yes --no-install-recommends \\

@@ -147,7 +147,7 @@ suite('the states of a snapshot', () => {
       snapshotStates.filter((state) => !reached.has(state)),
       ['removing'],
     )
-    // While a snapshot is being made, each of the events below changes its state. So no snapshot is being made forever.
+    // While a snapshot is being made, each of these four events changes its state. So no snapshot is being made forever.
     for (const state of statesInMaking) {
       for (const on of ['arrive', 'refuse', 'fail', 'give-up'] as const) assert.notEqual(endingOf(on, state), 'stays')
     }
@@ -221,9 +221,8 @@ suite('concurrent writes of one snapshot', () => {
 })
 
 /**
- * Returns the state of a snapshot after two simultaneous events. If the event `second` would not change `state`, only the event
- * `first` has an effect. Otherwise the event `second` waits for the first event. Then `second` starts from the state that `first`
- * has written.
+ * Returns the state of a snapshot in `state` after the simultaneous events `first` and `second`. If `second` changes nothing in
+ * `state`, only `first` has an effect. Otherwise `second` waits for `first`, and starts from the state that `first` has written.
  */
 const afterBoth = (first: Event, second: Event, state: SnapshotState): string => {
   const led = (on: Event, from: SnapshotState) => {

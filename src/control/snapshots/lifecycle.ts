@@ -43,8 +43,8 @@ type MoveRow = readonly [on: SnapshotEvent, from: SnapshotState | null, to: Snap
  * state changes nothing.
  */
 export const snapshotMoves = [
-  // A snapshot comes from a definition (`build`), an image or a file (`bring`), or a sandbox (`copy`). The built-in one is active
-  // immediately (`provide`).
+  // A snapshot comes from a definition (`build`), an image or a file (`bring`), or a sandbox (`copy`). The built-in snapshot is
+  // active immediately (`provide`).
   ['build', null, 'building'],
   ['bring', null, 'pending'],
   ['copy', null, 'snapshotting'],
@@ -138,7 +138,7 @@ export const snapshotStateRows: Record<SnapshotState, StateRow> = {
   pulling: { isInMaking: true, keepsImage: true },
   snapshotting: { isInMaking: true, keepsImage: true },
   active: { isInMaking: false, keepsImage: true },
-  // Runners may remove an inactive snapshot's image if it came from a registry or a file. They keep the image while another
+  // Runners may remove an inactive snapshot's image if it came from a registry or a file. Runners keep the image while another
   // snapshot with the image is active (`change.ts`).
   inactive: { isInMaking: false, keepsImage: true },
   error: { isInMaking: false, keepsImage: false },

@@ -42,7 +42,10 @@ export const activateSnapshots = async (transaction: Transaction, image: string,
   await moveSnapshots(transaction, 'arrive', transaction`image = ${image}`, { now, image: found })
 }
 
-/** Marks the snapshots of an image as failed: it cannot be made, or no runner has it any more. Users can activate them again. */
+/**
+ * Marks the snapshots of an image as failed, because the image cannot be made or no runner has it any more. Users can activate the
+ * snapshots again.
+ */
 export const failSnapshots = async (transaction: Transaction, image: string, reason: string, now: Date) => {
   await moveSnapshots(transaction, 'fail', transaction`image = ${image}`, { now, reason })
 }

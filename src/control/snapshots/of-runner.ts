@@ -13,7 +13,7 @@ export const reconcileSnapshots = async ({ sql }: Database, now: Date): Promise<
   const isReported = sql`
     not exists (select from images where images.name = snapshots.image and config is null and base is null)`
   await moveSnapshots(sql, 'find', sql`${isOnSomeRunner(sql)} and ${isReported}`, { now })
-  // A general snapshot with a Dockerfile needs no image on a runner: each organization builds its own (desktop.ts).
+  // A general snapshot with a Dockerfile needs no image on a runner: each organization builds its own image (desktop.ts).
   const hasImage = sql`not (general and dockerfile is not null)`
   await moveSnapshots(sql, 'lose', sql`${hasImage} and not ${isOnSomeRunner(sql)}`, { now })
 }

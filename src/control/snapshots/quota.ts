@@ -6,11 +6,12 @@ import { statesInMaking } from './lifecycle.ts'
 type Counted = { most: number; most_in_making: number; max_size: number; count: number; in_making: number }
 
 /**
- * Throws if the organization has too many snapshots, or too many in the making. Call this after the insert of the new
- * one. Returns the maximum size of a snapshot, in GiB.
+ * Throws if the organization has too many snapshots, or too many in the making. Call this function after the insert of a new
+ * snapshot. Returns the maximum size of a snapshot, in GiB.
  */
 export const checkSnapshotQuota = async (transaction: Transaction, organizationId: string): Promise<number> => {
-  // Both statements are sent at once, but the second runs after the first has the lock. So it counts what earlier holders inserted.
+  // Both statements are sent at once, but the second runs after the first has the lock. So the count includes the snapshots that
+  // earlier holders of the lock inserted.
   const [, [row]] = await Promise.all([
     transaction`select pg_advisory_xact_lock(hashtextextended(${`snapshots ${organizationId}`}, 0))`,
     transaction<Counted[]>`

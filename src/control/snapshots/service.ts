@@ -1,4 +1,4 @@
-// Named images that sandboxes are made from. Snapshots of another organization look as if they did not exist.
+// Snapshots: named images from which sandboxes are made. Calls treat a snapshot of another organization as if it did not exist.
 import { noSnapshot } from '#src/problems.ts'
 import type { Parts } from '../parts.ts'
 import type { Sql, Transaction } from '../storage/database.ts'
@@ -34,7 +34,9 @@ export const asView = (snapshot: Snapshot) => ({
   ...(snapshot.dockerfile === null ? {} : { buildInfo: buildInfoOf(snapshot, snapshot.dockerfile) }),
 })
 
-/** Returns the permanent reference of an image. One that was made here has no digest, but its name is never reused. */
+/**
+ * Returns the permanent reference of an image. An image that was made on this server has no digest, but its name is never reused.
+ */
 const refOf = ({ digest, state, image }: Snapshot) => {
   if (digest !== null) return { ref: digest }
   return state === 'active' || state === 'inactive' ? { ref: image } : {}

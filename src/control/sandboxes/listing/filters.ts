@@ -81,8 +81,8 @@ type Where = {
 }
 
 /**
- * The SQL conditions that both listings have in common. For exactly one state, the condition uses `=`, so that
- * PostgreSQL can read an index in the order of last activity.
+ * The SQL conditions that `GET /sandbox` and `GET /sandbox/paginated` have in common. For exactly one state, the condition uses
+ * `=`, so that PostgreSQL can read an index in the order of last activity.
  */
 const shared = (sql: Sql, query: Shared, { organizationId, among, match }: Where): Piece => {
   const id = like(query.id, match)

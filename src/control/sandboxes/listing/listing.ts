@@ -1,7 +1,7 @@
 // The two listings of sandboxes: `GET /sandbox` with cursors, and the deprecated `GET /sandbox/paginated` with page numbers. A
-// listing with cursors first searches the beginning of an index that has its sort order. If the matches there do not fill the page,
-// the listing finds and sorts all matches. At worst, it reads all sandboxes of the organization that match its most selective
-// filter (bench/listing.ts).
+// listing with cursors first searches the beginning of an index that has the listing's sort order. If the matches there do not fill
+// the page, the listing finds and sorts all matches. At worst, it reads all sandboxes of the organization that match its most
+// selective filter (bench/listing.ts).
 
 import { readCursor, writeCursor } from '#src/control/cursor.ts'
 import type { Database, Piece, Sql, Transaction } from '#src/control/storage/database.ts'
@@ -38,9 +38,9 @@ const pageColumns: Record<(typeof pageSorts)[number], string> = {
 }
 
 /**
- * Runs `work` in a transaction that changes how PostgreSQL plans queries. It plans each query for the actual values, because
- * general plans may read far too many rows. Sequential scans are off, because they take ten times as long as the worst index.
- * `tablePage`: the planner's cost of a table page. The cost of an index page is 1.1.
+ * Runs `work` in a transaction that changes how PostgreSQL plans queries. PostgreSQL then plans each query for its actual values,
+ * because a plan for all values may read far too many rows. Sequential scans are off, because they take ten times as long as
+ * reading the worst index. `tablePage`: the planner's cost of a table page. The cost of an index page is 1.1.
  */
 const asking = <T>(
   { transaction }: Database,
@@ -146,9 +146,9 @@ const hasLabels = (sql: Sql, labels: Labels): Piece =>
  * Returns one or two SQL queries for filters with few matches. Each query finds all matches and sorts them. The function `pick`
  * runs the cheapest query.
  *
- * A filter by labels has two queries. The first query finds the labels in their own index, and reads each match from the table.
- * The second query uses an index for sorting, which has no labels, because labels can be too large. This index has a short
- * signature of each sandbox's labels (see `isSigned`). The second query compares labels only if the signature matches.
+ * A filter by labels has two queries. The first query finds the labels in their own index, and reads each match from the table. The
+ * second query reads an index that has the sort order. Labels can be too large for that index, so it has only a short signature of
+ * each sandbox's labels (see `isSigned`). The second query compares the labels only if the signature matches.
  */
 const ways = (sql: Sql, question: Question): (() => Piece)[] => {
   const { labels, column, limit } = question
@@ -184,13 +184,13 @@ const costOfLook = 0.07
 
 /**
  * The function `pick` estimates how many sandboxes it must read. If the estimate is at most this constant, `pick` reads
- * immediately. It does not call the function `costOf` first, because the call would take as long.
+ * immediately. It does not call the function `costOf` first, because the call would take as long as the read.
  */
 const hopefulLook = 6000
 
 /**
- * Maximum number of sandboxes that `pick` reads in sort order. If the page may need more, `pick` runs a query from the function
- * `ways` instead.
+ * Maximum number of sandboxes that `pick` reads in sort order. If the page may need more, `pick` instead runs a query of the
+ * function `ways`, which finds all matches and then sorts them.
  */
 const longestLook = 40_000
 
@@ -244,7 +244,10 @@ const inOrder = (rows: ListedRow[], { valueOf: keyOf }: Sort, order: 'asc' | 'de
   return rows.sort((a, b) => sign * (compareKeys(keyOf(a), keyOf(b)) || compareKeys(a.id, b.id)))
 }
 
-/** Lists sandboxes by cursor. Destroyed sandboxes: only those that an operator evicted within a day before `now`. */
+/**
+ * Lists sandboxes by cursor. A destroyed sandbox is listed only if an operator destroyed it to free resources, within a day before
+ * `now`.
+ */
 export const listSandboxes = async (
   database: Database,
   organizationId: string,
@@ -278,7 +281,10 @@ export const listSandboxes = async (
   return { rows: items, nextCursor }
 }
 
-/** Returns one page, and the exact total of matches. A destroyed sandbox matches only if an operator evicted it in the last day. */
+/**
+ * Returns one page, and the exact total of matches. A destroyed sandbox matches only if an operator destroyed it to free resources,
+ * in the last day.
+ */
 export const pageSandboxes = (
   database: Database,
   organizationId: string,

@@ -29,7 +29,10 @@ export type Mishap = { sandboxId: string; organizationId: string; eventId: numbe
 
 const takenBy = (runnerId: string, sandboxId: string, generation: number) => `${runnerId} ${sandboxId} ${generation}`
 
-/** Maximum rows of sandboxes under way in memory. Other rows are read from the database when a runner reports. */
+/**
+ * Maximum number of rows that a process keeps in memory, for sandboxes under way. Other rows are read from the database when a
+ * runner reports.
+ */
 const mostUnderWay = 10_000
 
 export class ChangeFeed {
@@ -96,8 +99,8 @@ export class ChangeFeed {
   }
 
   /**
-   * Returns the row that this process last wrote for a sandbox under way. Another process may have written a newer one,
-   * so a write must check the version.
+   * Returns the row that this process last wrote for a sandbox under way. Another process may have written a newer row, so a write
+   * must check the version.
    */
   findUnderWay(sandboxId: string): SandboxRow | undefined {
     return this.#underWay.get(sandboxId)
@@ -131,8 +134,8 @@ export class ChangeFeed {
   }
 
   /**
-   * Called when a runner has applied this generation. Wakes the callers of `taken`. Returns true if this process claimed the
-   * sandbox with this generation. A second call for the same claim returns false.
+   * Called when a runner has applied `generation` of a sandbox. Wakes the callers of `taken`. Returns true if this process claimed
+   * the sandbox with this generation. A second call for the same claim returns false.
    */
   tellTaken(runnerId: string, sandboxId: string, generation: number): boolean {
     const taken = takenBy(runnerId, sandboxId, generation)

@@ -23,7 +23,7 @@ export const SandboxVolume = Type.Object({
   subpath: Type.Optional(Type.String()),
 })
 
-/** A mount of a volume, and what the runner needs to know about it. Without `placed`, the sandbox has no runner yet. */
+/** A mount of a volume, and what the runner needs to know about the volume. Without `placed`, the sandbox has no runner yet. */
 export type PlacedMount = VolumeMount & { placed?: Pick<AssignedVolume, 'driver' | 'sizeGiB' | 'isNew'> }
 
 /**
@@ -123,7 +123,8 @@ export const columns = {
   auto_pause_interval: column<number>()({ ...copied, shown: inLists('autoPauseInterval', Whole) }),
   auto_archive_interval: column<number>()({ ...copied, shown: inLists('autoArchiveInterval', Whole) }),
   auto_delete_interval: column<number>()({ ...copied, shown: inLists('autoDeleteInterval', Whole) }),
-  // When the time to live ends. A fork gets its parent's time, or an earlier one if the region's limit requires it (verbs/fork.ts).
+  // The time at which the sandbox's time to live ends. A fork gets its parent's value, or an earlier one if the region's limit
+  // requires it (verbs/fork.ts).
   auto_destroy_at: column<Date | null>()({ ...own, shown: inLists('autoDestroyAt', Type.Optional(DateTime)) }),
   created_at: column<Date>()({ ...own, shown: inLists('createdAt', DateTime) }),
   updated_at: column<Date>()({ ...later, shown: inLists('updatedAt', DateTime) }),

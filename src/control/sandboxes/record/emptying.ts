@@ -6,8 +6,8 @@ import type { SandboxRow } from './sandbox.ts'
 /** Maximum number of sandboxes in the operator's list of sandboxes that cannot leave a runner, with the reasons. */
 const mostShown = 100
 /**
- * Maximum number of sandboxes that one sweep tries to move. They are chosen at random, so that a sandbox without room
- * elsewhere does not block others.
+ * Maximum number of sandboxes that one sweep tries to move. They are chosen at random, so that a sandbox for which no other runner
+ * has room does not block the rest.
  */
 const mostTried = 20
 /** Seconds after which control tries again to start a sandbox that it moved and that did not start. */

@@ -1,5 +1,6 @@
 // Leftovers: old disks that a lost runner may still have of sandboxes that can start elsewhere. When the runner is back, control
-// orders it to destroy them, with a newer generation. A sandbox is never placed on a runner that has a leftover of it.
+// orders the runner to destroy these disks, with a newer generation. A sandbox is never placed on a runner that has a leftover of
+// it.
 import type { Piece, Sql, Transaction } from '#src/control/storage/database.ts'
 import type { SandboxRow } from './sandbox.ts'
 
@@ -31,7 +32,7 @@ export const hasNoLeftover = (sql: Sql, sandboxId: string, runnerId: Piece): Pie
   not exists (select from leftovers where sandbox_id = ${sandboxId} and leftovers.runner_id = ${runnerId})`
 
 /**
- * Returns a row whose assignment tells a runner to destroy a leftover. It names no archive. Otherwise the runner would
+ * Returns a row whose assignment tells a runner to destroy a leftover. The assignment names no archive. Otherwise the runner would
  * delete the archive, which the sandbox still needs.
  */
 export const asLeftover = (row: SandboxRow, generation: number): SandboxRow => ({

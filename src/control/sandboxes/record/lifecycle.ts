@@ -43,14 +43,16 @@ export const moves = [
   ['begin-build', 'pending_build', 'building_snapshot', 'started'],
   ['place', 'pending_build', 'creating', 'started'],
   ['place', 'building_snapshot', 'creating', 'started'],
-  // A claim gives a warm sandbox to a caller. With another size it passes through `creating`, because the runner may refuse.
+  // A claim gives a warm sandbox to a caller. If the caller wants another size, the sandbox passes through `creating`, because the
+  // runner may refuse.
   ['claim', 'started', 'started', 'started'],
   ['claim-resizing', 'started', 'creating', 'started'],
   ['fork', null, 'forking', 'started'],
   ['start', 'stopped', 'starting', 'started'],
   ['start', 'paused', 'resuming', 'started'],
   ['start', 'archived', 'restoring', 'started'],
-  // The runner cancels the archive and starts the sandbox from its disk. If the disk is gone already, it restores the archive.
+  // The runner cancels the archive and starts the sandbox from its disk. If the disk is gone already, the runner restores the
+  // archive.
   ['start', 'archiving', 'starting', 'started'],
   ['stop', 'started', 'stopping', 'stopped'],
   ['stop', 'paused', 'stopping', 'stopped'],
@@ -95,7 +97,9 @@ export type Move = {
   to: Target & SandboxState & DesiredState
 }
 
-/** Verbs on sandboxes that are in the wanted state already. Such a call returns the record and changes nothing. */
+/**
+ * Verbs on sandboxes that are in the wanted state already. A call of such a verb returns the sandbox's record and changes nothing.
+ */
 export const alreadyDone = [
   ['start', 'started'],
   ['stop', 'stopped'],

@@ -1,5 +1,5 @@
-// The network policy of a sandbox, as callers write it: lists of IPv4 CIDRs and of domains. An item of either list is allowed.
-// Without lists, the public Internet is allowed. If all traffic is blocked, the lists have no effect.
+// The network policy of a sandbox, as callers write it: lists of IPv4 CIDRs and of domains. Traffic to the items of both lists is
+// allowed. Without lists, the public Internet is allowed. If all traffic is blocked, the lists have no effect.
 import { isIPv4 } from 'node:net'
 import { domainToASCII } from 'node:url'
 import { Problem } from '#src/problems.ts'
@@ -96,8 +96,8 @@ export const networkOfNew = (given: RequestedNetwork, isLimited: boolean): Netwo
 }
 
 /**
- * Returns the columns that change. `networkBlockAll: false` without a list also removes both lists: the SDK promises
- * that this restores access to the Internet.
+ * Returns the columns that change. `networkBlockAll: false` without a list also removes both lists: the SDK promises that such a
+ * change restores access to the Internet.
  */
 export const networkChange = (given: RequestedNetwork): Partial<NetworkColumns> => {
   const { networkBlockAll, networkAllowList, domainAllowList } = given

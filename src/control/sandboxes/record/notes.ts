@@ -60,7 +60,7 @@ export const leaveRunner = async (sql: Sql, runnerId: string, now: Date): Promis
 }
 
 /**
- * An SQL statement for the first message of a runner that was silent. The silence does not count as idle time of its
+ * An SQL statement for the first message of a runner that was silent. The silence does not count as idle time of the runner's
  * sandboxes, because nobody could use them.
  */
 export const forgiveSilence = (
@@ -91,8 +91,8 @@ export const writeVariables = async (
 }
 
 /**
- * Writes a network policy. The generation grows, so that the runner gets it, except in `error` and while the sandbox is
- * to be destroyed.
+ * Writes a network policy. The generation grows, so that the runner gets the policy, except in `error` and while the sandbox is to
+ * be destroyed.
  */
 export const writeNetwork = async (
   sql: Sql,

@@ -48,7 +48,7 @@ export type SandboxRow = ColumnValues & {
 
 export type ListedRow = Pick<SandboxRow, ListedColumn | 'runner_is_silent' | 'runner_heartbeat_at' | 'runner_gate_url'>
 
-/** Returns the `errorReason` of replies. While the runner is silent, the text says since when. */
+/** Returns the `errorReason` of replies. While the runner is silent, the reason says since when. */
 const reasonOf = (row: ListedRow): string | null => {
   if (!row.runner_is_silent || row.state === 'destroyed' || row.state === 'error') return row.error_reason
   const since = row.runner_heartbeat_at?.toISOString() ?? 'it was registered'
@@ -92,7 +92,7 @@ const listedAs = {
 const recordedAs = {
   build: (row) => buildInfoOf(row),
   volumes: (row) => row.volumes.map(({ placed, ...mount }) => mount),
-  // The field is left out for a sandbox without secrets, because the SDKs do not know the field.
+  // The field `secrets` is left out for a sandbox without secrets, because the SDKs do not know the field.
   secrets: (row) =>
     row.secrets.length === 0 ? undefined : row.secrets.map(({ variable, secretId }) => ({ variable, secretId })),
 } as const satisfies { [N in RecordedColumn]?: (row: SandboxRow) => ShownValue<N> | null | undefined }
@@ -195,7 +195,10 @@ export const languageLabel = 'code-toolbox-language'
 /** The label that selects the `Host` header of preview requests. `localhost`: servers in the sandbox get `Host: localhost`. */
 export const previewHostLabel = 'preview-host'
 
-/** Returns the default language of `code-run`, from a label. The runner would refuse a value that is not a single word. */
+/**
+ * Returns the default language of the toolbox call `code-run`, from a label of the sandbox. The runner would refuse a value that is
+ * not a single word.
+ */
 const languageOf = ({ labels }: SandboxRow): string => {
   const language = labels[languageLabel] ?? ''
   return /^[a-z]{1,32}$/.test(language) ? language : 'python'

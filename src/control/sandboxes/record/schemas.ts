@@ -272,8 +272,7 @@ export const ArchiveReport = Type.Object({
 export const reportable = ['started', 'stopped', 'paused', 'archived', 'destroyed', 'error'] as const
 
 /**
- * A report of a runner in the API. Some fields are in Daytona's API; only our runner sends the others
- * (wire/runner-link.ts).
+ * A report of a runner in the API. Some fields are in Daytona's API; only our runner sends the other fields (wire/runner-link.ts).
  */
 export const UpdateSandboxState = Type.Object({
   state: SandboxState,

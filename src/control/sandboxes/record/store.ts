@@ -38,9 +38,7 @@ export const withRunner = (sql: Sql): Piece => sql`
     runners.gate_public_url as runner_gate_url, runners.pause as runner_pause, runners.fork as runner_fork
   from sandboxes left join runners on runners.id = sandboxes.runner_id`
 
-/**
- * The columns of a row that was just written, and the gate address of its runner. Records of sandboxes contain both.
- */
+/** The columns of a sandbox's row after a write, and the URL of its runner's gate. API replies are made from these values. */
 const written = (sql: Sql): Piece => sql`
   sandboxes.*, (select gate_public_url from runners where runners.id = sandboxes.runner_id) as runner_gate_url`
 
@@ -206,8 +204,8 @@ export const listToGiveUp = (sql: Sql, runnerId: string, most: number): Promise<
     order by sandboxes.id limit ${most}`
 
 /**
- * Lists sandboxes with work for these runners whose state last changed before `before`. The condition must match the
- * index sandboxes_owed.
+ * Lists sandboxes for which these runners have work to do, and whose state last changed before `before`. The condition must match
+ * the index sandboxes_owed.
  */
 export const listUnderWay = (sql: Sql, runnerIds: readonly string[], before: Date): Promise<SandboxRow[]> =>
   sql<SandboxRow[]>`
@@ -230,8 +228,8 @@ export const updateSandbox = async (
 }
 
 /**
- * Replaces all labels. If the default language of `code-run` changes, the generation grows, so that the runner gets the language.
- * The generation does not grow in the state `error`, or while the sandbox is to be destroyed.
+ * Replaces all labels. If the label with the default language of `code-run` changes, the generation grows, so that the runner gets
+ * the language. The generation does not grow in the state `error`, or while the sandbox is to be destroyed.
  */
 export const writeLabels = async (
   sql: Sql,

@@ -7,7 +7,7 @@ import type { ColumnValues } from './columns.ts'
 export type Variables = Pick<ColumnValues, 'env' | 'unset_env'>
 
 /**
- * Maximum bytes of all names and values. The limit keeps replies to runners small: one contains the variables of many
+ * Maximum bytes of all names and values. The limit keeps replies to runners small: one reply contains the variables of many
  * sandboxes.
  */
 const mapBytes = 64 * 1024

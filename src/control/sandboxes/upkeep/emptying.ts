@@ -1,5 +1,6 @@
-// Empties drained runners: archives their sandboxes, and starts them on other runners. All progress is in the sandboxes' rows, so
-// another control process can continue. If a caller then starts, stops or deletes a sandbox, control ends its relocation.
+// Empties runners that the operator drains, which means takes out of service: archives their sandboxes, and starts them on other
+// runners. All progress is in the sandboxes' rows, so another control process can continue. If a caller then starts, stops or
+// deletes a sandbox, control ends its relocation.
 
 import { findEmptied, listEmptied } from '#src/control/runners/service.ts'
 import type { RunningParts } from '#src/control/running.ts'
@@ -43,8 +44,8 @@ const restart = async (parts: RunningParts): Promise<void> => {
 const move = async (parts: RunningParts, row: SandboxRow): Promise<boolean> => {
   if (row.warm_pool_id !== null) return await attempt(parts, row, () => destroy(parts, row, { by, reason }))
   return await attempt(parts, row, async () => {
-    // Archives a running sandbox only if another runner has room for it. The room is not reserved. If it is taken meanwhile, the
-    // sandbox stays archived until a runner has room.
+    // Archives a running sandbox only if another runner has room for it. The room is not reserved. If the room is taken meanwhile,
+    // the sandbox stays archived until a runner has room.
     if (row.state === 'started')
       await parts.database.transaction((transaction) => findRunnerForArchived(transaction, row, parts.options))
     const emptying = row.state === 'started' ? 'restart' : null

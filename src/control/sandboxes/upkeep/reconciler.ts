@@ -34,8 +34,8 @@ const tell = (parts: RunningParts, runnerId: string, row: SandboxRow): void => {
 }
 
 /**
- * Sends the assignments of changed sandboxes to the runners that are linked to this process. Returns a function that
- * stops this.
+ * Sends the assignments of changed sandboxes to the runners that are linked to this process. Returns a function that ends the
+ * sending.
  */
 export const startPushing = (parts: RunningParts): (() => void) => {
   const { database, changes, links, log } = parts

@@ -20,15 +20,17 @@ type GivenReport = Omit<Report, 'generation'> & { generation?: number }
 
 const wellAgain = { error_reason: null, recoverable: null, resize_from: null } as const
 
-/** Columns of a sandbox whose disk is on a runner. The store may still have an older archive. */
+/**
+ * Column values which say that a sandbox's disk is on its runner. `archive_id` stays: the store may still have an older archive.
+ */
 const onRunner = { archived_at: null, archive_not_before: null } as const
 
 /** Returns whether control moves the sandbox off an emptied runner, and will start it again. */
 const isMoving = ({ emptying }: SandboxRow): boolean => emptying === 'restart' || emptying === 'restarting'
 
 /**
- * Returns the column `emptying` of a sandbox that has started. `refused`: its drained host could not archive it, so no sweep
- * tries again.
+ * Returns the new value of the column `emptying` (record/columns.ts) when a sandbox has started. `refused`: the runner that control
+ * empties could not archive the sandbox, so no sweep tries again.
  */
 const emptyingWhenStarted = ({ emptying, archived_at }: SandboxRow): SandboxRow['emptying'] =>
   emptying === null || (emptying === 'restarting' && archived_at !== null) ? null : 'refused'
@@ -138,7 +140,7 @@ const changeAfter = (row: SandboxRow, report: GivenReport, now: Date): StateChan
   if (report.state === 'archived' && !report.archive && row.archive_sha256 === null) {
     throw new Problem('bad_request', 'A sandbox that is archived needs to say where.')
   }
-  // A warm sandbox that cannot get the requested size is useless to its caller, so it becomes `error`.
+  // A claimed warm sandbox that cannot get the requested size is useless to the create's caller, so it becomes `error`.
   if (report.refused !== undefined && row.state === 'creating') {
     return changeFor(row, 'error', { ...report, state: 'error', errorReason: report.refused }, now)
   }
@@ -153,7 +155,7 @@ const changeAfter = (row: SandboxRow, report: GivenReport, now: Date): StateChan
 }
 
 /**
- * Finds the row in memory, which saves a query. If another process has changed it since, `applyReport` cannot write,
+ * Finds the sandbox's row in memory, which saves a query. If another process has changed the row since, `applyReport` cannot write,
  * and reads the row.
  */
 const findWrittenHere = ({ changes }: RunningParts, runnerId: string, { sandboxId, generation }: GivenReport) => {
@@ -182,7 +184,8 @@ const isToldAgain = ({ to, set }: StateChange) => (to === 'started' || to === 'p
 export const applyReport = async (parts: RunningParts, runnerId: string, report: GivenReport): Promise<void> => {
   const { database, clock, changes } = parts
   if (report.state === 'started' && report.refused === undefined && report.generation !== undefined) {
-    // A report that confirms a claim changes no state: a warm sandbox is `started` already. It only wakes the create that waits.
+    // A report that confirms a claim changes no state: a warm sandbox is `started` already. Such a report only wakes the create
+    // that waits for it.
     if (changes.tellTaken(runnerId, report.sandboxId, report.generation)) return
   }
   if (report.state === 'destroyed' && report.generation !== undefined) {

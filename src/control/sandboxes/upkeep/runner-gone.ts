@@ -29,8 +29,8 @@ const changeOf = (row: SandboxRow): StateChange => {
 }
 
 /**
- * Gives up the sandboxes of a removed runner. Skips those that another process writes at that moment; the next call
- * handles them.
+ * Gives up the sandboxes of a removed runner. Skips sandboxes that another process writes at that moment; the next call handles
+ * them.
  */
 export const endOnRunner = async (parts: RunningParts, runnerId: string): Promise<void> => {
   const { database, clock, changes } = parts

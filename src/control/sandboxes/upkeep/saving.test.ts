@@ -52,7 +52,8 @@ const untilSaveIs = async (app: TestControl, id: string, state: 'wanted' | 'save
 }
 
 /**
- * Waits until control has handled all earlier messages of the runner: sends a heartbeat, and waits until it is stored.
+ * Waits until control has handled all earlier messages of the runner: sends a heartbeat, and waits until control has stored the
+ * heartbeat.
  */
 const untilHeard = async (app: TestControl, runner: SimulatedRunner) => {
   app.clock.advance({ seconds: 1 })

@@ -1,6 +1,6 @@
-// Asks runners to save stopped sandboxes in the archive store, in regions where the operator wants that. All progress is in the
-// sandboxes' rows, so another control process can continue. While a save is requested, each assignment of the sandbox contains the
-// request.
+// Asks runners to save stopped sandboxes in the archive store, in regions where the operator has switched saving on. All progress
+// is in the sandboxes' rows, so another control process can continue. While a save is requested, each assignment of the sandbox
+// contains the request.
 import { noteBase } from '#src/control/images/bases.ts'
 import type { RunningParts } from '#src/control/running.ts'
 import type { SavedDisk, UnsavedDisk } from '#src/wire/runner-link.ts'

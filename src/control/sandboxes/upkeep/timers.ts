@@ -89,7 +89,7 @@ const act = async (parts: RunningParts, row: SandboxRow, timer: Timer): Promise<
   }
 }
 
-/** Pauses an idle sandbox, or stops it if the runner cannot pause: it should use no resources while it is idle. */
+/** Pauses an idle sandbox, or stops it if the runner cannot pause. An idle sandbox should use no resources. */
 const autoPause = async (
   parts: RunningParts,
   row: SandboxRow,

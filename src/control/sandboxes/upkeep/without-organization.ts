@@ -1,5 +1,5 @@
-// Removes the sandboxes of a deleted organization from their runners, and then their rows. Every step may be repeated, interrupted,
-// or run in several processes at once.
+// Removes the sandboxes of a deleted organization from their runners, and then deletes the sandboxes' rows. Every step may be
+// repeated, interrupted, or run in several processes at once.
 
 import { dropBuildsOf, pushImage } from '#src/control/images/images.ts'
 import {

@@ -7,7 +7,7 @@ import { getSandbox } from '../record/store.ts'
 import { moveSandbox, type Occasion } from './move.ts'
 
 /**
- * Returns the columns that control writes to archive a sandbox. If the store has a save of the present disk, it becomes the
+ * Returns the columns that control writes to archive a sandbox. If the store has a save of the present disk, the save becomes the
  * archive. Otherwise control names the archive, so a retry of the runner writes the same archive.
  */
 export const archiveColumns = ({ save_state }: SandboxRow): Partial<SandboxRow> =>

@@ -1,4 +1,5 @@
-// Sandboxes that wait for their image. They start when a runner has it, and become `build_failed` if it cannot be made.
+// Sandboxes that wait for their image. They start when a runner has the image, and become `build_failed` if the image cannot be
+// made.
 import { reserveRunner } from '#src/control/runners/placement.ts'
 import type { RunningParts } from '#src/control/running.ts'
 import type { Transaction } from '#src/control/storage/database.ts'
@@ -18,7 +19,10 @@ import { moveSandbox } from './move.ts'
  */
 const mostLookedAt = 5000
 const mostTried = 500
-/** Maximum number of an organization's placements that may fail in one sweep. Its other sandboxes wait for the next sweep. */
+/**
+ * Maximum number of an organization's sandboxes for which one sweep may find no runner. Its other sandboxes wait for the next
+ * sweep.
+ */
 const mostRefused = 50
 /**
  * Maximum number of an organization's sandboxes that wait for their image, or whose image failed. They are on no
@@ -39,7 +43,7 @@ export const checkMayWait = async (transaction: Transaction, organizationId: str
   )
 }
 
-/** A waiting sandbox, with only the columns that decide whether to try a placement. A whole row can have 400 KiB. */
+/** A waiting sandbox, with only the columns that decide whether to look for a runner. A whole row can have 400 KiB. */
 type WaitingSandbox = Pick<SandboxRow, 'id' | 'organization_id' | 'image' | 'cpu' | 'memory_gib' | 'disk_gib'>
 
 /**

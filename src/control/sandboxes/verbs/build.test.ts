@@ -116,7 +116,7 @@ suite('POST /sandbox with buildInfo', () => {
     assert.equal((await get(app, large.id)).state, 'pending_build')
   })
 
-  test('a definition is built once for an organization; later creates with the definition use that image', async () => {
+  test('a definition is built once for an organization; later creates with the definition use the built image', async () => {
     await using app = await startControl()
     await using runner = await connectRunner(app)
     const [one, two] = await Promise.all([create(app, { cpu: 2 }), create(app, { user: 'root' })])
@@ -183,8 +183,8 @@ suite('POST /sandbox with buildInfo', () => {
     await using app = await startControl()
     await using _runner = await connectRunner(app)
     const [placed, doomed] = [await create(app), await create(app)]
-    // These statements do what control does with a report of the finished image, but start no sandbox. `doomed` is deleted
-    // meanwhile.
+    // These statements do what control does with a report of the finished image, but start no sandbox. The sandbox `doomed` is
+    // deleted meanwhile.
     const image = placed.buildInfo.snapshotRef
     await app.database
       .sql`update sandboxes set state = 'destroying', desired_state = 'destroyed' where id = ${doomed.id}`
@@ -214,7 +214,7 @@ suite('POST /sandbox with buildInfo', () => {
     const made = await create(app)
     const image = (await app.as('owner').post('/snapshots', { name: 'n', imageName: 'alpine:3.20' })).body
     const states = async () => [(await get(app, made.id)).state, (await app.as('owner').get('/snapshots/n')).body.state]
-    // Simulates a runner whose machine is suspended: two hours pass, its link stays open, and it sends no message.
+    // Simulates a runner whose machine is suspended: two hours pass, its link stays open, and the runner sends no message.
     app.clock.advance({ hours: 2 })
     await app.sweep()
     assert.deepEqual(await states(), ['pending_build', image.state])

@@ -133,7 +133,7 @@ const plan = async (
   // Volumes are locked first, because they determine which runners can have the sandbox.
   const mounts = await holdMounts(transaction, { organizationId: organization.id, regionId }, wish.volumes)
   const secrets = await mountSecrets(parts, transaction, organization, wish.secrets)
-  // The runner is chosen and locked at the end, because creates of other sandboxes wait for its lock.
+  // The runner is chosen and locked at the end, because creates of other sandboxes wait for the runner's lock.
   const [region, quotaOf, , origin] = await Promise.all([
     getRegion(transaction, organization, regionId),
     getQuotas(transaction, organization, regionId),

@@ -6,7 +6,10 @@ import type { SandboxRow } from '../record/sandbox.ts'
 import { type By, getSandbox, writeState } from '../record/store.ts'
 import { moveSandbox, type Occasion } from './move.ts'
 
-/** Requests that a sandbox is destroyed, in any state. This cancels a move under way, and frees the name immediately. */
+/**
+ * Requests that a sandbox is destroyed, in any state. The request cancels a move under way, and frees the sandbox's name
+ * immediately.
+ */
 export const destroy = async (parts: RunningParts, sandbox: SandboxRow, occasion: Occasion): Promise<SandboxRow> => {
   const row = await moveSandbox(parts, sandbox, 'delete', {
     ...occasion,
@@ -41,7 +44,7 @@ export const endWithoutRunner = async (
 const isOnlyInStore = ({ state, runner_id, archive_id }: SandboxRow): boolean =>
   state === 'archived' || (runner_id === null && archive_id !== null)
 
-/** Chooses any runner of the region to delete the archive. A silent one does so after it reconnects. */
+/** Chooses any runner of the region to delete the archive. A silent runner deletes the archive after it reconnects. */
 const whoeverThereIs = async (transaction: Transaction, sandbox: SandboxRow): Promise<Partial<SandboxRow>> => ({
   runner_id: await findAnyRunner(transaction, sandbox.region_id, sandbox.runner_id),
 })

@@ -48,7 +48,7 @@ suite('the entrypoint of a sandbox', () => {
       assert.deepEqual(askedOf(runner, await create(app, { snapshot: name }))?.entrypoint, entrypoint, name)
   })
 
-  test('a sandbox keeps its entrypoint at each start, and its forks and snapshots get it too', async () => {
+  test('a sandbox keeps its entrypoint at each start, and its forks and snapshots get the entrypoint too', async () => {
     await using app = await startControl({ sandboxes: waits })
     await using runner = await connectRunner(app)
     await snapshot(app, 'own', ['/run', 'snapshot'])

@@ -14,7 +14,9 @@ import { insertSandbox } from '../record/store.ts'
 import { checkMayWait } from './awaiting-image.ts'
 import { moveSandbox } from './move.ts'
 
-/** Returns whether another host can have the fork. False if the parent has volumes: perhaps only its host has them. */
+/**
+ * Returns whether another host can have the fork. False if the parent has volumes: perhaps only the parent's host has the volumes.
+ */
 export const canForkElsewhere = async ({ database }: RunningParts, parent: SandboxRow): Promise<boolean> =>
   parent.volumes.length === 0 && (await hasReadyNeighbour(database.sql, parent.runner_id, 'with its store'))
 
@@ -22,7 +24,7 @@ type Forking = {
   parent: SandboxRow
   /** Returns the child's row, as for a fork on the parent's own host, and the quota that applies to the child. */
   plan: (transaction: Transaction, parent: SandboxRow) => Promise<{ child: NewSandbox; quota: Quota }>
-  /** Called in the transaction that has inserted the child's row, to store more about it. */
+  /** Called in the transaction that has inserted the child's row, to store more about the child. */
   note: (transaction: Transaction, child: SandboxRow) => Promise<void>
 }
 
@@ -56,7 +58,7 @@ export const forkElsewhere = async (
         },
         now,
       )
-      // No snapshot has the image, so it is stored as not wanted. Then it is kept only while the fork needs it.
+      // No snapshot has the image, so the image is stored as not wanted. Control then keeps the image only while the fork needs it.
       await writeWanted(transaction, image, false, now)
       const move = moveFrom('build', null)
       const place = { image, runner_id: null, build: null, state: move.through, desired_state: move.to }

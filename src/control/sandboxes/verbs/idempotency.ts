@@ -8,10 +8,10 @@ import type { SandboxRow } from '../record/sandbox.ts'
 import { findSandboxById } from '../record/store.ts'
 
 const hoursKept = 24
-/** Maximum number of keys in the database. Above it, the organization with the most keys loses its oldest keys. */
+/** Maximum number of keys in the database. Above this number, the organization with the most keys loses its oldest keys. */
 const mostKept = 1_000_000
 
-/** A request with the header Idempotency-Key. The client may repeat it; it has an effect only once. */
+/** A request with the header Idempotency-Key. The client may repeat the request, which has an effect only once. */
 type Once = { organizationId: string; key: string; requestHash: string }
 
 export const onceFor = (organizationId: string, key: string, body: unknown): Once => ({

@@ -11,8 +11,8 @@ import { getSandbox } from '../record/store.ts'
 import { untilTaken } from './wait.ts'
 
 /**
- * Changes a sandbox's network policy, and waits until the runner of a started sandbox has applied it. Returns the
- * written row if the runner has no link to this process, or does not answer in time.
+ * Changes a sandbox's network policy, and waits until the runner of a started sandbox has applied the policy. Returns the written
+ * row if the runner has no link to this process, or does not answer in time.
  */
 export const setNetwork = async (
   parts: RunningParts,
@@ -21,12 +21,12 @@ export const setNetwork = async (
   settings: NetworkSettings,
 ): Promise<SandboxRow> => {
   const { database, clock, changes, options } = parts
-  // Checked first, so that a caller who may not see the sandbox gets 404, and no message about a wrong policy.
+  // The sandbox is looked up first, so that a caller who may not see the sandbox gets 404, and no message about a wrong policy.
   const sandbox = await getSandbox(database.sql, organization.id, idOrName)
   const change = networkChange(settings)
   const row = await writeNetwork(database.sql, sandbox.id, change, clock.now())
   if (row.generation === sandbox.generation) return row
-  // `untilTaken` is called before the runner gets the new policy. Otherwise it could miss the runner's report.
+  // `untilTaken` is called before the runner gets the new policy. Otherwise the function could miss the runner's report.
   const applied = row.state === 'started' ? untilTaken(parts, row, options.createWaitSeconds * 1000) : row
   changes.renew(row)
   return await applied

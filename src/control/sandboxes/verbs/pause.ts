@@ -12,7 +12,7 @@ const howToPause = ({ runner_pause }: SandboxRow) => {
   throw new Problem('unprocessable', 'The runner of this sandbox cannot pause.')
 }
 
-/** Freezes all processes of a sandbox. They keep their state and can be resumed. */
+/** Freezes all processes of a sandbox. The processes keep their state and can be resumed. */
 export const pause = async (parts: RunningParts, sandbox: SandboxRow, occasion: Occasion): Promise<SandboxRow> => {
   if (isAlreadyDone('pause', sandbox.state)) return sandbox
   // The state is checked first, because an error about the state helps the caller more than the error that the runner

@@ -31,7 +31,7 @@ export const recoverSandbox = async (
     by: { kind: 'user', id: actor.user.id },
     // The size before a resize that took too long. It is kept, because the runner may still refuse the resize.
     set: ({ resize_from }) => ({ resize_from }),
-    // After a failed restore, control chooses a runner again: the failure may have been the fault of the first one.
+    // After a failed restore, control chooses a runner again: the failure may have been the fault of the first runner.
     check: async (transaction, found) => ({
       runner_id: await findRunnerForArchived(transaction, found, parts.options),
     }),

@@ -35,9 +35,8 @@ const checkChange = (now: Size, wanted: Size): void => {
 const say = ({ cpu, memoryGiB, diskGiB }: Size) => `${cpu} CPU, ${memoryGiB} GiB memory, ${diskGiB} GiB disk`
 
 /**
- * Changes the size of a sandbox, running or not. Waits a while for the runner, because only the runner knows how much
- * the sandbox uses at present. If that is more than the new size, the sandbox keeps the old one, and the caller gets the
- * runner's reason.
+ * Changes the size of a sandbox, running or not. Waits a while for the runner, because only the runner knows how much the sandbox
+ * uses at present. If the sandbox uses more than the new size, it keeps the old size, and the caller gets the runner's reason.
  */
 export const resizeSandbox = async (
   parts: RunningParts,

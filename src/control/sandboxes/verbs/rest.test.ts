@@ -415,7 +415,7 @@ suite('POST /sandbox/:sandboxIdOrName/archive', () => {
     app.clock.advance({ minutes: 10 })
     await app.sweep()
     assert.deepEqual([(await get(app, id)).state, (await get(app, id)).progress], ['error', undefined])
-    // The runner completes the archive after control has set the state to `error`. Control accepts its report.
+    // The runner completes the archive after control has set the state to `error`. Control accepts the runner's report.
     runner.perform(await runner.untilAsked(({ target }) => target === 'archived'))
     await untilState(app, id, 'archived')
   })

@@ -1,4 +1,4 @@
-// Replaces the secrets of a sandbox. In a running sandbox, new processes have them within moments. Processes that run
+// Replaces the secrets of a sandbox. In a running sandbox, new processes have the new secrets within moments. Processes that run
 // already keep their variables.
 
 import type { Actor } from '#src/control/auth/actor.ts'

@@ -111,7 +111,7 @@ export const setAutoDelete = async (parts: RunningParts, actor: Actor, idOrName:
   return await setIdleInterval(parts, actor, idOrName, 'auto_delete_interval', minutes)
 }
 
-/** Sets the time to live, counted from now. 0 removes it, if the region allows sandboxes without a time to live. */
+/** Sets the time to live, counted from now. 0 removes the time to live, if the region allows sandboxes without one. */
 export const setTtl = async (parts: RunningParts, actor: Actor, idOrName: string, text: string) => {
   const { quota } = await withQuota(parts, actor, idOrName)
   const minutes = readTtl(readMinutes('ttlMinutes', text), quota)

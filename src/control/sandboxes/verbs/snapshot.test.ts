@@ -104,7 +104,7 @@ suite('POST /sandbox/:sandboxIdOrName/snapshot', () => {
     assert.deepEqual([state, errorReason], ['error', 'The disk is full.'])
   })
 
-  test('a report about an older snapshot of a sandbox does not end its state `snapshotting`', async () => {
+  test('a report about an older snapshot does not end the sandbox’s state `snapshotting`', async () => {
     await using app = await startControl(waiting)
     await using runner = await connectRunner(app)
     runner.behaveWithImages(() => 'do')
