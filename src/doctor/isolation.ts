@@ -1,5 +1,5 @@
-// Probes the features of the kernel that isolate sandboxes. Namespaces that a probe makes end with it. A cgroup that it makes is
-// removed.
+// Probes the features of the kernel that isolate sandboxes. Namespaces that a probe makes end with the probe. A probe removes the
+// cgroup that it makes.
 
 import { mkdir, readFile, rmdir, statfs, writeFile } from 'node:fs/promises'
 import { runCommand } from '#src/kit/run-command.ts'

@@ -50,7 +50,10 @@ const placesOf = async (hosts: readonly string[], isOpen: (address: string) => b
   return { places, closed: places.filter(({ closed }) => closed.length > 0), text: text === '' ? 'none' : text }
 }
 
-/** Returns what the operator can do about closed mirrors. No setting lets sandboxes use an apt proxy on the host itself. */
+/**
+ * Returns what the operator can do about `closed`, the mirrors that sandboxes cannot reach. No setting lets sandboxes use an apt
+ * proxy on the host itself.
+ */
 const remedyFor = (closed: readonly string[]): string => {
   const openable = closed.filter((address) => !address.startsWith('127.'))
   return openable.length === 0
@@ -58,7 +61,7 @@ const remedyFor = (closed: readonly string[]): string => {
     : `ALCOVE_OPEN_NETWORKS=${openable.join(',')}`
 }
 
-/** Returns the probe of the mirrors from which this host's apt installs packages. apt in sandboxes uses them too. */
+/** Returns the probe of the mirrors from which this host's apt installs packages. apt in sandboxes uses these mirrors too. */
 export const packageMirrors = ({ packages, openNetworks }: Mirrors, resolve: Resolve = lookUp): Probe => ({
   name: 'package mirrors',
   run: async (): Promise<Finding> => {

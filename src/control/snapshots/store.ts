@@ -120,7 +120,7 @@ export const findSnapshotByIdOrName = async (
 }
 
 /**
- * SQL subquery that finds the id or the image of a snapshot. A query that contains it need not read the snapshot first.
+ * SQL subquery that finds the id or the image of a snapshot. A query that contains the subquery need not read the snapshot first.
  */
 export const snapshotColumn = (sql: Sql, column: 'id' | 'image', organizationId: string, idOrName: string): Piece =>
   sql`(select ${sql(column)} from snapshots ${named(sql, organizationId, idOrName)})`

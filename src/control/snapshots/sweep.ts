@@ -1,5 +1,5 @@
-// Applies the time limits of snapshots: fails those in the making without progress, and deactivates those that are not used for
-// long.
+// Applies the time limits of snapshots: fails snapshots that are being made without progress, and deactivates snapshots that were
+// not used for long.
 
 import { dropOldBuildLogs } from '#src/control/images/build-logs.ts'
 import { dropUnusedBuilds } from '#src/control/images/builds.ts'
@@ -22,7 +22,8 @@ export const sweepSnapshots = async (parts: RunningParts): Promise<void> => {
   const now = clock.now()
   const { sql } = database
   const silentSince = new Date(now.getTime() - silentForSeconds * 1000)
-  // Silent runners cannot report progress. If all runners of a region are silent, its snapshots' time limit begins again.
+  // Silent runners cannot report progress. If all runners of a region are silent, the time limit of the region's snapshots begins
+  // again.
   await sql`
     update snapshots set updated_at = ${now} from images
     where images.name = snapshots.image and snapshots.state in ${sql(statesInMaking)} and snapshots.updated_at < ${silentSince}

@@ -70,7 +70,10 @@ type Change = {
   image?: { sizeGiB: number | null; user?: string | null; entrypoint?: string[] | null }
 }
 
-/** Applies an event to the snapshots that `which` selects and that have a move for it. Returns the ids of the moved ones. */
+/**
+ * Applies an event to the snapshots that `which` selects and that have a move for the event. Returns the ids of the snapshots that
+ * changed.
+ */
 export const moveSnapshots = async (
   sql: Sql,
   on: MovingEvent,

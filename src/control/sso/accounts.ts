@@ -44,7 +44,7 @@ const checkIsNoOperator = ({ systemRole }: User): void => {
 }
 
 /**
- * Finds the user of a person whose SSO link is no longer valid. The provider was deleted and made again, or its issuer has
+ * Finds the user of a person whose SSO link is no longer valid, because the provider was deleted and made again or its issuer
  * changed. The provider must list the domain of the person's address. The user must have no more permissions than a new member.
  * Otherwise somebody who manages providers could gain permissions.
  *

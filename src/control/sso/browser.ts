@@ -22,11 +22,11 @@ export const findBrowserSecret = (request: FastifyRequest, publicUrl: string): s
     return key === name && value !== undefined ? [value] : []
   })
   const [only, ...more] = values
-  // A second cookie of our name comes from somebody else. So neither is trusted.
+  // A second cookie of our name comes from somebody else. So neither cookie is trusted.
   return only !== undefined && more.length === 0 && secretPattern.test(only) ? only : undefined
 }
 
-/** Stores a secret in a cookie. All sign-ins of a browser use it, so that sign-ins in two tabs both work. */
+/** Stores a secret in a cookie. All sign-ins of a browser use the same secret, so that sign-ins in two tabs both work. */
 export const keepBrowserSecret = (request: FastifyRequest, reply: FastifyReply, publicUrl: string): string => {
   const secret = findBrowserSecret(request, publicUrl) ?? newSecret()
   const secure = publicUrl.startsWith('https:') ? '; Secure' : ''

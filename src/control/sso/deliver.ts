@@ -1,5 +1,5 @@
-// Sends the result of a single sign-on: redirects browsers to the dashboard, and sends others JSON. Nothing in the request can
-// change the target of a redirect.
+// Sends the result of a single sign-on: redirects browsers to the dashboard, and sends other clients JSON. Nothing in the request
+// can change the target of a redirect.
 import { hash } from 'node:crypto'
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import { wantsPage } from '#src/http/wants-page.ts'
@@ -15,7 +15,7 @@ const protect = (reply: FastifyReply) => {
   reply.header('cache-control', 'no-store').header('referrer-policy', 'no-referrer')
 }
 
-/** Sets the redirect. The server sends it after the route has returned. */
+/** Sets the redirect. The server sends the redirect after the route has returned. */
 const send = (reply: FastifyReply, url: string) => {
   reply.status(302).header('location', url)
 }
@@ -34,8 +34,8 @@ const markToken = ({ reply, publicUrl }: Delivery, token: string) => {
 }
 
 /**
- * Ends a sign-in. A client that asked for JSON gets the session. A browser gets the token after `#` in the URL, which
- * browsers never send to a server.
+ * Ends a sign-in. A client that asked for JSON gets the session. A browser gets the token after `#` in the URL: browsers never send
+ * this part to a server.
  */
 export const deliverSession = (delivery: Delivery, session: Session): Session | undefined => {
   const { reply } = delivery
@@ -59,8 +59,8 @@ export const deliverRedirect = ({ reply }: Delivery, url: string): void => {
 }
 
 /**
- * Runs a step of a single sign-on. In a browser, a Problem becomes a redirect to the dashboard, which shows it. All
- * other errors are thrown.
+ * Runs a step of a single sign-on. In a browser, a Problem becomes a redirect to the dashboard, which shows the problem. All other
+ * errors are thrown.
  */
 export const delivering = async <T>(delivery: Delivery, work: () => Promise<T>): Promise<T | undefined> => {
   try {

@@ -1,5 +1,5 @@
-// Single sign-on of a person whose e-mail address belongs to one of our users: it is refused until that user confirms
-// the link.
+// Single sign-on of a person whose e-mail address belongs to one of our users. The sign-in is refused until that user confirms the
+// link.
 import assert from 'node:assert/strict'
 import { after, before, suite, test } from 'node:test'
 import { addPerson } from '#test/control/add-person.ts'

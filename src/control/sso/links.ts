@@ -1,5 +1,5 @@
 // Pending links between users and accounts at an identity provider. Only the linked user sees a link, and confirms or rejects it.
-// An API key needs all permissions of its user for that.
+// An API key needs all permissions of its user to confirm or reject a link.
 import { checkActsForUser } from '#src/control/auth/permissions-now.ts'
 import { Problem } from '#src/problems.ts'
 import type { Caller } from '../auth/route.ts'

@@ -67,8 +67,8 @@ export const takeAttempt = async (
 type Account = { provider: Pick<IdentityProvider, 'id' | 'issuerUrl'>; subject: string }
 
 /**
- * Discovery treats an issuer with and without a slash at its end as equal. Older versions stored what the user had
- * entered, so queries search for both.
+ * Discovery treats an issuer with and without a slash at its end as equal. Older versions stored what the user had entered, so
+ * queries search for both spellings.
  */
 const issuerOf = ({ issuerUrl }: Account['provider']): string => issuerUrl.replace(/\/+$/, '')
 const spellingsOf = (provider: Account['provider']): string[] => [issuerOf(provider), `${issuerOf(provider)}/`]
@@ -84,9 +84,10 @@ export const findLinkedUserId = async (sql: Sql, { provider, subject }: Account)
 }
 
 /**
- * Finds the user with this e-mail address who can no longer sign in. Nothing but single sign-on has verified that the user has the
- * address. The user's SSO links belong to an earlier issuer, or were deleted with their provider. The user must be a plain member
- * of this organization, and of no other except the personal one.
+ * Finds the user with this e-mail address who can no longer sign in. Returns undefined unless all conditions are true:
+ * - Only single sign-on has verified that the user has the address.
+ * - The user's SSO links belong to an earlier issuer, or were deleted with their provider.
+ * - The user is a plain member of this organization, and otherwise only of a personal organization.
  */
 export const findStrandedUserId = async (
   sql: Sql,
@@ -116,7 +117,7 @@ type NewLink = { userId: string; email: string; state: 'pending' | 'linked'; cre
 /**
  * Stores a link between an account and a user. The new link replaces the account's earlier link, except in two cases:
  * - The earlier link has the state `linked`.
- * - The earlier link is pending and valid, and the new link is a pending link to the same user.
+ * - Both links are pending and name the same user, and the earlier link has not expired.
  */
 export const putLink = async (sql: Sql, { provider, subject }: Account, link: NewLink): Promise<void> => {
   const { userId, email, state, createdAt, expiresAt } = link
@@ -163,7 +164,7 @@ export const listPendingLinks = async (sql: Sql, userId: string, now: Date): Pro
 type LinkOf = { id: string; userId: string }
 
 /**
- * Confirms a pending link. Returns false if there is none, if its address is not the user's own verified one
+ * Confirms a pending link. Returns false if there is no such link, if the link's address is not the user's own verified address
  * (`ownsAddress`), or if the user is an operator.
  */
 export const acceptLink = async (sql: Sql, { id, userId }: LinkOf, now: Date): Promise<boolean> => {

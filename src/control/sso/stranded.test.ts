@@ -1,4 +1,5 @@
-// A user made by single sign-on can sign in only through one identity provider. These tests change that provider or make it again.
+// A user made by single sign-on can sign in only through one identity provider. These tests change that provider, or delete it and
+// make it again.
 import assert from 'node:assert/strict'
 import { after, before, suite, test } from 'node:test'
 import { addPerson } from '#test/control/add-person.ts'

@@ -129,7 +129,7 @@ export const isDeadlock = (error: unknown): boolean => sqlState(error) === '40P0
 export const isOverdue = (error: unknown): boolean => sqlState(error) === '55P03' || sqlState(error) === '57014'
 
 const unreachable: readonly unknown[] = [
-  // EACCES: PostgreSQL starts, and others cannot open its socket yet. EAGAIN: the socket's queue of connections is full.
+  // EACCES: PostgreSQL is starting, and other users cannot open its socket yet. EAGAIN: the socket's queue of connections is full.
   'EACCES',
   'EAGAIN',
   'EAI_AGAIN',

@@ -51,7 +51,7 @@ suite('encrypting secrets', () => {
     )
   })
 
-  test('an older key decrypts but does not encrypt; `isCurrent` is false for a secret under an older key', () => {
+  test('an older key decrypts but does not encrypt; `isCurrent` is false for a secret of an older key', () => {
     const before = encrypt('a', 'text')
     const replaced = createEncryption([two, one])
     assert.equal(replaced.decrypt('a', before), 'text')

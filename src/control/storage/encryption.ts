@@ -1,21 +1,21 @@
-// Encrypts small secrets that control must read again, such as the password of an external service. The key is never in
-// the database. Secrets that are only compared are stored as hashes.
+// Encrypts small secrets that control must read again, such as the password of an external service. The key is never in the
+// database. Secrets that are only compared are stored as hashes.
 //
 //   v1.<which key>.<base64url of nonce, ciphertext, tag> (AES-256-GCM)
 //
-// Each secret is bound to its purpose, such as `otel-config:<organizationId>`: copied into another row, it cannot be read.
-// All known keys decrypt; only the first one encrypts (see `isCurrent`).
+// Each secret is bound to its purpose, such as `otel-config:<organizationId>`: a secret that is copied into another row cannot be
+// read. All known keys decrypt; only the first one encrypts (see `isCurrent`).
 import { createCipheriv, createDecipheriv, createHash, createHmac, randomBytes } from 'node:crypto'
 
 export type Encryption = {
   encrypt: (purpose: string, text: string) => string
   /** Throws `UnreadableSecret` for anything that was not encrypted for this purpose by one of our keys. */
   decrypt: (purpose: string, secret: string) => string
-  /** Returns whether the first key encrypted the secret. Otherwise encrypt it again, so that the older key can be removed. */
+  /** Returns whether the first key encrypted the secret. If not, encrypt the secret again, so that the older key can be removed. */
   isCurrent: (secret: string) => boolean
   /**
-   * Returns 32 secret bytes for a purpose, different for each. They are computed from the first key, so all control
-   * processes get equal ones.
+   * Returns 32 secret bytes for a purpose, different bytes for each purpose. They are computed from the first key, so all control
+   * processes get the same bytes.
    */
   derive: (purpose: string) => Buffer
 }

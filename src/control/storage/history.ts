@@ -1,8 +1,8 @@
-// Limits the number of rows of history tables, such as the audit log. Callers can add rows without end, so deleting old ones is not
+// Limits the number of rows of history tables, such as the audit log. Callers can add rows without end, so deleting old rows is not
 // enough.
 import type { Piece, Sql } from './database.ts'
 
-/** Tables whose rows have an `organization_id`, each with the column that says when a row was written. */
+/** The history tables, from which `deleteBeyond` deletes rows by organization. Each value is the column with the time of a row. */
 const timeColumns = {
   audit_log: 'at',
   sandbox_events: 'at',

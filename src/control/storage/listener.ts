@@ -54,7 +54,8 @@ export const createListener = (url: string, connection: Options<never>): Listene
     isCatchingUp = true
     while (!isClosed) {
       try {
-        // If the connection is lost during this loop, the new one does not listen on the earlier channels. So the loop runs again.
+        // If the connection is lost during this loop, the new connection does not listen on the earlier channels. So the loop runs
+        // again.
         const before = closes
         for (const channel of channels.keys()) await ask(channel)
         if (closes === before) break

@@ -1,5 +1,5 @@
-// During an upgrade, control of the previous release still runs with the new schema. These tests find migrations that would make it
-// fail.
+// During an upgrade, control of the previous release still runs with the new schema. These tests find migrations that would make
+// the previous release fail.
 import assert from 'node:assert/strict'
 import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
@@ -7,7 +7,7 @@ import { suite, test } from 'node:test'
 
 const directory = join(import.meta.dirname, 'migrations')
 /**
- * The last migration for which all control processes had to be stopped. In later ones, control of the previous release
+ * The last migration for which all control processes had to be stopped. During later migrations, control of the previous release
  * keeps running.
  */
 const lastOfBefore = 54

@@ -32,7 +32,7 @@ const openPeer = async (url: string) => {
   }
 }
 
-/** Listens on the PostgreSQL channel `news`. Returns an array that collects all its messages. */
+/** Listens on the PostgreSQL channel `news`. Returns an array that collects all messages of this channel. */
 const listenIn = async (database: Database) => {
   const said: { from: string; news: News[] }[] = []
   await database.listen('news', (text) => said.push(JSON.parse(text)))
@@ -72,7 +72,8 @@ suite('messages between control processes', () => {
     const said = await listenIn(opened.database)
     now += 60_000
     alone.peers.tell({ n: 1 })
-    // Makes the process send its regular hello message. Earlier news would arrive first, because both use one connection.
+    // Makes the process send its regular hello message. Earlier news would arrive first, because news and hello messages use one
+    // connection.
     t.mock.timers.tick(10_000)
     for (const end = Date.now() + 20_000; said.length === 0 && Date.now() < end; )
       await new Promise((resolve) => setImmediate(resolve))

@@ -1,7 +1,7 @@
-// Sends news of this control process to the other control processes of the same database.
+// Sends news (short JSON messages) of this control process to the other control processes of the same database.
 //
-// News is sent after the commit: PostgreSQL commits transactions with a NOTIFY one after the other, each waiting for the
-// disk. A process may die before it sends its news, so receivers must also check the tables.
+// News is not sent inside a transaction: PostgreSQL commits transactions with a NOTIFY one after the other, each waiting for the
+// disk. A process may die between its commit and its news, so receivers must also check the tables.
 import { randomUUID } from 'node:crypto'
 import Type from 'typebox'
 import Value from 'typebox/value'
@@ -15,9 +15,7 @@ const helloEvery = 10_000
 /** A control process is assumed to exist for this many milliseconds after its last message. */
 const thereFor = 35_000
 
-/**
- * Maximum number of news items for the other control processes that wait to be sent. If more come, they are dropped.
- */
+/** Maximum number of news items that wait to be sent to the other control processes. Further items are dropped. */
 const mostUntold = 10_000
 /** Maximum number of bytes in one NOTIFY. PostgreSQL accepts less than 8000. */
 const mostBytes = 7_500
@@ -47,7 +45,7 @@ export class Peers<News extends object> {
   static async open<News extends object>(parts: PeersParts<News>): Promise<Peers<News>> {
     const peers = new Peers(parts)
     // After a start or a lost connection, this process does not know whether other control processes exist. It assumes that one
-    // exists, so that it sends its news. Its hello message makes the others answer.
+    // exists, so that `tell` drops no news. The hello message makes other control processes answer.
     const begin = () => {
       peers.#heardAt.set('somebody', performance.now())
       return hello()
@@ -59,7 +57,10 @@ export class Peers<News extends object> {
     return peers
   }
 
-  /** Sends news without waiting. Nothing is sent if there is no other process, or if the database is unreachable. */
+  /**
+   * Sends news to the other control processes, without waiting. Nothing is sent if there is no other process, or if the database is
+   * unreachable.
+   */
   tell(news: News): void {
     if (!this.#hasCompany() || this.#untold.length >= mostUntold) return
     this.#untold.push(JSON.stringify(news))
@@ -97,7 +98,7 @@ export class Peers<News extends object> {
     if (said === undefined || said.from === this.#self) return
     const isNew = !this.#heardAt.has(said.from)
     this.#heardAt.set(said.from, performance.now())
-    // The sender is new: answer at once, so that it knows this process.
+    // The sender is new: answer at once, so that the sender knows this process.
     if (isNew) void this.#send([[]])
     for (const news of said.news) this.#parts.onNews(news as News)
   }

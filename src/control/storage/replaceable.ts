@@ -1,18 +1,22 @@
-// A pool that is replaced after it lost a connection. In the driver (postgres 3.4.9), a connection that was lost during a
-// write connects again, but never writes again: `closed()` in connection.js does not clear the write timer. Its queries
-// would wait forever. So new queries go to a new pool, and running queries may finish within `drainSeconds`.
-/** This file calls only the method `end` of the driver's pool. Its callers use the other methods. */
+// A pool of database connections that is replaced after it lost a connection. In the driver (postgres 3.4.9), a connection that was
+// lost during a write connects again, but never writes again: `closed()` in connection.js does not clear the write timer. The
+// queries of such a connection would wait forever. So new queries go to a new pool, and running queries may finish within
+// `drainSeconds`.
+/** The only method of the driver's connection pool that this file calls. Callers of this file use the pool's other methods. */
 type Pool = { end: (options: { timeout: number }) => Promise<void> } & object
 
 type Replaceable<P> = { sql: P; close: (seconds: number) => Promise<void> }
 
 /**
- * Seconds that running queries of a replaced pool may still take. After that they fail with the error of a lost
+ * Seconds that running queries of a replaced connection pool may still take. After that they fail with the error of a lost
  * connection.
  */
 const drainSeconds = 5
 
-/** Opens a pool. Whenever the pool is replaced, calls `onLost`. Callers use the returned `sql` like a pool of the driver. */
+/**
+ * Opens a pool of database connections. Whenever the pool is replaced, calls `onLost`. Callers use the returned `sql` like a pool
+ * of the driver.
+ */
 export const openReplaceable = <P extends Pool>(
   open: (onclose: () => void) => P,
   onLost: () => void = () => {},

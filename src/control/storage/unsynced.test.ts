@@ -8,7 +8,7 @@ const settingIn = async (sql: Sql) =>
   (await sql<{ is: string }[]>`select current_setting('synchronous_commit') as is`)[0]?.is
 
 suite('statements that do not wait for the disk', () => {
-  test('a transaction with a statement marked as unsynced does not wait for the disk, but later ones wait', async () => {
+  test('a transaction with an unsynced statement does not wait for the disk, but later transactions wait', async () => {
     await using opened = await openTestDatabase('empty')
     const database = openDatabase(opened.url, { max: 1 })
     try {

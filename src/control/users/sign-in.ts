@@ -1,9 +1,9 @@
 // Turns an issuer's claims about a person into one of our users: makes a new user, or updates a known one.
 //
 // If another user already has the person's e-mail address, the person cannot sign in until that user links the account
-// (linked-accounts.ts). Exception: the other user loses the address to the person if both conditions are true:
+// (linked-accounts.ts). Exception: the person gets the address, and the other user loses it, if both conditions are true:
 // - The issuer has verified that the address belongs to the person.
-// - Only single sign-on has verified the address for the other user.
+// - The other user's only proof of the address is that single sign-on has verified it.
 
 import type { User } from '#src/control/people/user.ts'
 import { Problem } from '#src/problems.ts'

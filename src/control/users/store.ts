@@ -132,7 +132,7 @@ export const linkIdentity = async (sql: Sql, { issuer, subject }: Key, userId: s
 }
 
 /**
- * Deletes an identity of a user. If it was the source of the name and e-mail address, the user's oldest other identity
+ * Deletes an identity of a user. If the identity was the source of the name and e-mail address, the user's oldest other identity
  * becomes the source.
  */
 export const unlinkIdentity = async (sql: Sql, { issuer, subject }: Key, userId: string): Promise<boolean> => {

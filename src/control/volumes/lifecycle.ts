@@ -12,7 +12,7 @@ type MoveRow = readonly [on: VolumeEvent, from: VolumeState | null, to: VolumeSt
 
 /** Each row is a move: event, state before, state after. `null`: the volume does not exist. Events without a row change nothing. */
 export const volumeMoves = [
-  // A new volume is `ready` immediately. A runner makes it when a sandbox mounts it for the first time.
+  // A new volume is `ready` immediately. A runner makes the volume when a sandbox mounts it for the first time.
   ['create', null, 'ready'],
   // A runner may have files of the volume, and must remove them.
   ['delete', 'ready', 'pending_delete'],

@@ -214,7 +214,7 @@ suite('POST /sandbox with volumes', () => {
       await new Promise((resolve) => setTimeout(resolve, 10))
   })
 
-  test('an archived sandbox with volumes is restored only on the runner that has them', async () => {
+  test('an archived sandbox with volumes is restored only on the runner that has the volumes', async () => {
     await using app = await startControl(waiting)
     await using runner = await connectRunner(app)
     await makeVolume(app, 'data')

@@ -45,7 +45,9 @@ export const pushRemoval = async ({ database, links, log }: RunningParts, volume
   }
 }
 
-/** Applies a report that a volume was removed. Ignores it if the volume belongs to another runner or is not to be removed. */
+/**
+ * Applies a report that a volume was removed. Ignores the report if the volume belongs to another runner or is not to be removed.
+ */
 export const applyVolumeReport = async (
   { database, clock }: Pick<RunningParts, 'database' | 'clock'>,
   runner: Runner,
@@ -55,7 +57,7 @@ export const applyVolumeReport = async (
   await moveVolumes(sql, 'remove', sql`id = ${volumeId} and ${isOfRunner(sql, runner)}`, { now: clock.now() })
 }
 
-/** Moves the volumes of a removed runner, whose files are lost, to `error`, or to `deleted` if that was requested. */
+/** Moves the volumes of a removed runner, whose files are lost, to `error`, or to `deleted` if their deletion was requested. */
 export const loseVolumesOf = async (transaction: Transaction, runnerId: string, now: Date): Promise<void> => {
   const reason = 'The runner that had this volume was taken out of service.'
   await moveVolumes(transaction, 'lose-runner', transaction`runner_id = ${runnerId}`, { now, reason })

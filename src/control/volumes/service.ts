@@ -1,5 +1,4 @@
-// Volumes: named directories that several sandboxes mount. A volume of another organization looks as if it did not
-// exist.
+// Volumes: named directories that several sandboxes mount. Calls treat a volume of another organization as if it did not exist.
 import { randomUUID } from 'node:crypto'
 import type { Actor } from '#src/control/auth/actor.ts'
 import { readDisplayText } from '#src/control/display-text.ts'

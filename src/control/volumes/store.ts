@@ -12,12 +12,15 @@ export type VolumeRow = {
   error_reason: string | null
   size_gib: number
   /**
-   * Where the files are: on the disk of one runner, or in the operator's shared directory. Null until a sandbox first mounts
-   * the volume.
+   * Where the files are: on the disk of one runner (`disk`), or in the operator's shared directory (`directory`). Null until a
+   * sandbox first mounts the volume.
    */
   driver: VolumeDriver | null
   region_id: string | null
-  /** The runner that has the files. Null before the first mount, after the runner was removed, and for the driver `directory`. */
+  /**
+   * The runner that has the files. Null before the first mount, after the runner was removed, and for a volume in the operator's
+   * shared directory.
+   */
   runner_id: string | null
   is_made: boolean
   created_at: Date
@@ -104,7 +107,7 @@ export const putOnRunner = (
     from runners where runners.id = ${runnerId} and volumes.id = any(${ids as string[]})
     returning volumes.*`
 
-/** Applies an event to the selected volumes. Returns those that had a move for the event. */
+/** Applies an event to the selected volumes. Returns the volumes that had a move for the event. */
 export const moveVolumes = (
   sql: Sql,
   on: Exclude<VolumeEvent, 'create'>,

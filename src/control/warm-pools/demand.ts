@@ -1,11 +1,12 @@
-// The demand for sandboxes of each snapshot: a count of creates that decays with time. It sizes the server's own warm pools.
+// The demand for sandboxes of each snapshot: a count of creates that decays with time. The demand decides the size of the server's
+// own warm pools.
 import { randomUUID } from 'node:crypto'
 import type { Piece, Sql } from '#src/control/storage/database.ts'
 import type { RunningParts } from '../running.ts'
 
 /** Half-life of the demand in seconds: a create that is this old counts half as much as a new create. */
 const halfLifeSeconds = 300
-/** A pool with less demand is deleted. The demand is a number of creates, in which older ones count less. */
+/** A pool with less demand is deleted. The demand is a number of creates, in which older creates count less. */
 const least = 0.05
 
 /** Maximum number of half-lives by which a demand is reduced. A much larger number would underflow in the database. */

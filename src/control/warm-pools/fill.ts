@@ -109,7 +109,7 @@ const asRefusal = (error: unknown): Problem => {
 }
 
 /**
- * Starts one missing warm sandbox if possible, and returns the surplus or broken ones. Does nothing if another process
+ * Starts one missing warm sandbox if possible, and returns the pool's surplus or broken sandboxes. Does nothing if another process
  * works on the pool.
  */
 const step = async (parts: RunningParts, poolId: string): Promise<Next> =>
@@ -131,7 +131,8 @@ const step = async (parts: RunningParts, poolId: string): Promise<Next> =>
       select sandboxes.*, runners.state as runner from sandboxes left join runners on runners.id = runner_id
       where warm_pool_id = ${pool.id} and desired_state <> 'destroyed' and sandboxes.state <> 'destroyed'
       order by sandboxes.created_at desc, sandboxes.id`
-    // No create can claim a warm sandbox of a drained runner, so it is replaced. A warm sandbox of a silent runner is kept.
+    // No create can claim a warm sandbox of a drained runner, so such a sandbox is replaced. A warm sandbox of a silent runner is
+    // kept.
     const isBroken = ({ state, runner }: (typeof warm)[number]) =>
       (state !== 'started' && state !== 'creating') || runner === 'disabled'
     const broken = warm.filter(isBroken)
@@ -141,7 +142,7 @@ const step = async (parts: RunningParts, poolId: string): Promise<Next> =>
     const isFull = sound.length >= pool.wanted
     const mayMake = !isFull && !isMaking && (await isQuiet(transaction, pool))
     const made = mayMake ? await make(transaction, parts, pool).catch(asRefusal) : undefined
-    // Broken and superfluous warm sandboxes are deleted even if no new one can be made.
+    // Broken and superfluous warm sandboxes are deleted even if no new sandbox can be made.
     if (made instanceof Problem) return { refused: made, surplus }
     // The pool can be filled again, so its error is removed.
     if (pool.error_reason !== null && (isFull || made !== undefined))

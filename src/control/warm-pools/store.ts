@@ -43,7 +43,7 @@ export const findPool = async (sql: Sql, organizationId: string, id: string): Pr
 
 type NewPool = { organizationId: string; snapshotId: string; regionId: string; size: number }
 
-/** Inserts a pool. A snapshot can have one pool per region; a second one is refused with 409. */
+/** Inserts a pool. A snapshot can have one pool per region; a second pool is refused with 409. */
 export const insertPool = async (sql: Sql, pool: NewPool, now: Date): Promise<string> => {
   const id = randomUUID()
   try {

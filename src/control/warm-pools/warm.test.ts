@@ -47,7 +47,7 @@ suite('a warm pool', () => {
     assert.deepEqual([seen.pool, seen.currentSize, seen.snapshot, seen.target], [3, 3, 'default', 'local'])
   })
 
-  test('a create claims the oldest sandbox of a warm pool, which gets everything that the caller asked for', async () => {
+  test('a create claims the oldest sandbox of a warm pool; the sandbox gets all settings of the create', async () => {
     await using app = await startControl({ sandboxes: waits })
     await using runner = await connectRunner(app)
     await pool(app, 2)

@@ -28,7 +28,7 @@ export const findApplication = async (sql: Sql, organizationId: string): Promise
   return row
 }
 
-/** Until the transaction ends, no endpoint of the organization is added or removed. */
+/** Locks the organization's application: until the transaction ends, no endpoint of the organization is added or removed. */
 export const lockApplication = async (transaction: Transaction, organizationId: string): Promise<void> => {
   await transaction`select 1 from webhook_applications where organization_id = ${organizationId} for no key update`
 }
@@ -68,10 +68,7 @@ export const writeInitialization = async (
   return row as Application
 }
 
-/**
- * Lists the organizations for which control could not create an application at this provider, and must try it again
- * now.
- */
+/** Lists the organizations for which control could not create an application at this provider, and must try again now. */
 export const listToRetry = (
   sql: Sql,
   provider: ProviderKind,

@@ -22,7 +22,7 @@ import { ensureInitialized } from './service.ts'
 import { newSecret } from './signature.ts'
 
 const mostEndpoints = 20
-/** After an owner has replaced a secret, messages are signed with the old one too for this many hours. */
+/** After an owner has replaced a secret, messages are signed with the old secret too for this many hours. */
 const oldSecretHours = 24
 
 const secretPurpose = (endpointId: string) => `webhook-secret:${endpointId}`
@@ -210,7 +210,8 @@ export const resend = async (
   const { database, clock } = parts
   await getEndpoint(parts, organizationId, id)
   const isFound = await database.transaction(async (transaction) => {
-    // Without this lock, the endpoint could be deleted or disabled before the insert. The delivery would stay in the queue forever.
+    // Without this lock, the endpoint could be deleted or disabled before the delivery is inserted. The delivery would stay in the
+    // queue forever.
     await lockQueue(transaction)
     const endpoint = await findEndpoint(transaction, organizationId, id)
     if (endpoint === undefined) throw new Problem('not_found', 'There is no such webhook endpoint.')

@@ -1,11 +1,11 @@
 // The queue of webhook deliveries, shared by all control processes. `dispatch` turns a message about one event into a delivery for
-// each endpoint that wants it (with Svix, into one). It finds new messages by the mark `is_dispatched`. A search by id would miss a
-// message whose transaction commits late.
+// each endpoint that wants it (with Svix, into one delivery). `dispatch` finds new messages by the mark `is_dispatched`. A search
+// by id would miss a message whose transaction commits late.
 //
-// A process that takes a delivery has `leaseSeconds` to send it. After that, another process may take it.
+// A process that takes a delivery has `leaseSeconds` to send it. After that, another process may take the delivery.
 //
-// The deliveries to one endpoint about one sandbox, snapshot or volume are a lane: they are sent in order, and only the
-// first of them has a `due_at`.
+// The deliveries to one endpoint about one sandbox, snapshot or volume are a lane: they are sent in order, and only the first of
+// them has a `due_at`.
 import type { Sql, Transaction } from '#src/control/storage/database.ts'
 import { deleteBeyond } from '#src/control/storage/history.ts'
 import type { Delivery, Outcome } from './delivery.ts'
@@ -209,7 +209,7 @@ export const giveUp = async (transaction: Transaction, endpointId: string, now: 
 }
 
 /**
- * Queues a message for an endpoint again, because a user requested it. It does not wait for earlier deliveries. Returns
+ * Queues a message for an endpoint again, because a user requested it. The message does not wait for earlier deliveries. Returns
  * false if the organization has no such message.
  */
 export const sendAgain = async (
@@ -238,8 +238,8 @@ const mostMessages = 1_000_000
 export const mostWaiting = 10_000
 
 /**
- * Deletes messages that are older than `daysKept`. If there are more than `most`, deletes the oldest of the organization
- * with the most. Messages that are still to be sent stay.
+ * Deletes messages that are older than `daysKept`. If there are more than `most`, deletes the oldest messages of the organization
+ * with the most messages. Messages that are still to be sent stay.
  */
 export const forgetOld = async (sql: Sql, now: Date, most = mostMessages): Promise<void> => {
   const before = later(now, -daysKept * 86_400)

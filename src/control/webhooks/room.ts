@@ -28,7 +28,7 @@ const providerOf = (choice: ProviderChoice, parts: Parts & { outbound: Outbound 
   return choice.kind === 'svix' ? createSvix(parts, choice) : createEmbedded(parts)
 }
 
-/** Starts sending messages, and a sweep every `sweepSeconds`. If that is 0, the caller calls `sweep` itself. */
+/** Starts sending messages, and a sweep every `sweepSeconds`. If `sweepSeconds` is 0, the caller calls `sweep` itself. */
 export const openWebhookRoom = async (
   given: Parts,
   { sweepSeconds }: { sweepSeconds: number },

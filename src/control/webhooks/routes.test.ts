@@ -22,7 +22,7 @@ const isSomebodyWaiting = async ({ database }: TestControl) => {
 const withoutProvider = () => startControl({ settings: { webhooks: { kind: 'none' } } })
 
 suite('GET /webhooks/organizations/{organizationId}/initialization-status', () => {
-  test('GET /webhooks/organizations/{organizationId}/initialization-status answers 200 to members after an initialization, 404 before', async () => {
+  test('GET /webhooks/organizations/{organizationId}/initialization-status answers members 404 before webhooks are initialized, then 200', async () => {
     await using app = await startControl()
     assert.equal((await app.as('owner').get(`${base}/initialization-status`)).status, 404)
     const made = await app.as('owner').post(`${base}/initialize`)
@@ -81,7 +81,7 @@ suite('POST /webhooks/organizations/{organizationId}/app-portal-access', () => {
 })
 
 suite('POST /webhooks/organizations/{organizationId}/refresh-endpoints', () => {
-  test('POST /webhooks/organizations/{organizationId}/refresh-endpoints answers 200, 404 before initialization, 403 to members', async () => {
+  test('POST /webhooks/organizations/{organizationId}/refresh-endpoints answers 200, 404 before webhooks are initialized, 403 to members', async () => {
     await using app = await startControl()
     assert.equal((await app.as('owner').post(`${base}/refresh-endpoints`)).status, 404)
     await app.as('owner').post(`${base}/initialize`)

@@ -1,5 +1,5 @@
-// The endpoints below `/webhooks/organizations/{organizationId}`. Some work only while control itself sends the webhooks
-// (embedded.ts).
+// The endpoints below `/webhooks/organizations/{organizationId}`. Some of these endpoints work only while control itself sends the
+// webhooks (embedded.ts).
 import Type from 'typebox'
 import { type ControlRoute, route } from '../auth/route.ts'
 import {

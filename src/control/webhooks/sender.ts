@@ -1,4 +1,4 @@
-// Sends the queued deliveries. It wakes up every few seconds, and when PostgreSQL announces a new message (NOTIFY).
+// Sends the queued deliveries. The sender wakes up every few seconds, and when PostgreSQL announces a new message (NOTIFY).
 import type { Delivery, Outcome } from './delivery.ts'
 import { findEndpointById } from './endpoint-store.ts'
 import { disable } from './endpoints.ts'
@@ -9,8 +9,8 @@ import { claim, dispatch, finish } from './queue.ts'
 /** Maximum number of concurrent deliveries in one control process. */
 export const mostAtOnce = 96
 /**
- * Number of running deliveries at which an endpoint is busy. A busy endpoint gets no further delivery, so that it does not
- * delay others.
+ * Number of running deliveries at which an endpoint is busy. A busy endpoint gets no further delivery, so that it does not delay
+ * other endpoints.
  */
 const busyFrom = 5
 /**

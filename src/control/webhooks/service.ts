@@ -65,7 +65,10 @@ export const initialize = async (parts: WebhookParts, organization: Organization
   return asView(await attempt(parts, organization, known?.retryCount ?? 0), parts.provider)
 }
 
-/** Returns the organization's application at the webhook provider, and makes it there if necessary. Throws if that fails. */
+/**
+ * Returns the organization's application at the webhook provider, and makes the application if necessary. Throws if the provider
+ * fails.
+ */
 export const ensureInitialized = async (
   parts: WebhookParts,
   organization: Organization,
@@ -89,8 +92,8 @@ export const openPortal = async (
 }
 
 /**
- * Asks the webhook provider whether the organization has endpoints, and stores the answer. Throws 404 if it has no
- * application there.
+ * Asks the webhook provider whether the organization has endpoints, and stores the answer. Throws 404 if the organization has no
+ * application at the provider.
  */
 export const refreshEndpoints = async (parts: WebhookParts, organizationId: string): Promise<void> => {
   const { database, clock } = parts
@@ -111,14 +114,14 @@ const asked = async <T>(work: Promise<T>): Promise<T> => {
   }
 }
 
-/** Tries again to create applications at the webhook provider, where that has failed and the next attempt is due. */
+/** Tries again to create applications at the webhook provider, where an earlier attempt has failed and the next attempt is due. */
 export const retryInitializations = async (parts: WebhookParts): Promise<void> => {
   const { database, clock, provider } = parts
   if (provider === undefined) return
   const now = clock.now()
   for (const { organizationId, name, retryCount } of await listToRetry(database.sql, provider.kind, now)) {
-    // `takeRetry` stores the time of the next attempt first. So only this process makes this attempt. If it dies, another process
-    // makes the next one.
+    // `takeRetry` stores the time of the next attempt first. So only this process makes this attempt. If the process dies, another
+    // process makes the next attempt.
     const next = new Date(now.getTime() + retryAfter(retryCount) * 1000)
     if (await takeRetry(database.sql, organizationId, now, next))
       await attempt(parts, { id: organizationId, name }, retryCount)

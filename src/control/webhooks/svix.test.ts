@@ -38,8 +38,8 @@ const fits = (body: unknown, { needs, may = {} }: Shape): boolean => {
 const queries = ['', '?get_if_exists=true', '?limit=1', '?with_content=false']
 
 /**
- * A fake Svix server that stores applications by uid and messages by event id. `state.endpoints` is the number of
- * endpoints that it reports.
+ * A fake Svix server that stores applications by uid and messages by event id. `state.endpoints` is the number of endpoints that
+ * the server reports.
  */
 const startSvix = async () => {
   const calls: Call[] = []

@@ -1,5 +1,5 @@
-// Serves the portal: web pages on which an organization manages its webhook endpoints, if control itself sends the
-// webhooks. A browser that opens a link of the API gets a cookie. These pages are not part of the API, so
+// Serves the portal: web pages on which an organization manages its webhook endpoints, if control itself sends the webhooks. A
+// browser that opens a portal link, which an API call returns, gets a cookie. These pages are not part of the API, so
 // `src/control/endpoints.ts` does not list them.
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import { tellOfPageWrite } from '#src/control/audit/page-write.ts'

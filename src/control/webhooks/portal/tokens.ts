@@ -87,7 +87,7 @@ export const cookieOf = (token: string, publicUrl: string): string =>
     ...(publicUrl.startsWith('https:') ? ['Secure'] : []),
   ].join('; ')
 
-/** Returns the CSRF token of a session. Every form of the portal contains it. Pages of other sites cannot read it. */
+/** Returns the CSRF token of a session. Every form of the portal contains this token, which pages of other sites cannot read. */
 export const formWord = ({ token }: Session): string => hashKey(`form:${token}`)
 
 export const isFormWord = (session: Session, given: string): boolean => isSameHash(formWord(session), given)
