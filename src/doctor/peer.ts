@@ -19,9 +19,9 @@ export type PeerCheck = {
 }
 
 export type PeerReport = {
-  /** The steps of the check in their order, up to and including the first that failed. */
+  /** The steps that `checkPeer` has run, in their order. If a step failed, it is the last one. */
   checks: PeerCheck[]
-  /** The certificate of the server's authority, as PEM. Undefined if a step of the check failed. */
+  /** The certificate of the server's authority, as PEM. Undefined if a step of `checkPeer` failed. */
   authority?: string
 }
 
@@ -40,7 +40,7 @@ class Failed extends Error {
 }
 
 /**
- * Returns the hash of a server's certificate authority. A runner's token contains it, so that the joining machine can
+ * Returns the hash of a server's certificate authority. A runner's token contains this hash, so that the joining machine can
  * recognize the server.
  */
 export const authorityHashOf = (authority: X509Certificate): string =>
@@ -50,7 +50,7 @@ const startAgain =
   'Start the server with ./alcove up --hosts ADDRESS. The port for hosts is --port plus 3, so usually 4603'
 
 /**
- * Checks the server at `url`. `authorityHash`: the hash in the token of a runner. Without it, the authority that the server
+ * Checks the server at `url`. `authorityHash`: the hash in the token of a runner. Without the hash, the authority that the server
  * presents is accepted, and reported as not checked.
  */
 export const checkPeer = async (url: URL, authorityHash?: string): Promise<PeerReport> => {

@@ -1,4 +1,5 @@
-// Checks whether the size of a sandbox's disk can be limited: makes a small btrfs file system, and writes more than its limit.
+// Checks whether the size of a sandbox's disk can be limited: makes a small btrfs file system, limits a subvolume, and writes more
+// than the limit.
 import { mkdir } from 'node:fs/promises'
 import { join } from 'node:path'
 import { runCommand } from '#src/kit/run-command.ts'

@@ -83,7 +83,7 @@ const protocolsIn = (extension: Reader): string[] => {
 }
 
 /**
- * Reads the bytes that have arrived so far. `more`: the message is not complete. `other`: it is not TLS, or a kind of TLS
+ * Reads the bytes that have arrived so far. `more`: the message is not complete. `other`: the message is not TLS, or a kind of TLS
  * that this function cannot read.
  */
 export const readClientHello = (bytes: Buffer): ClientHello | 'more' | 'other' => {
@@ -118,7 +118,8 @@ const readWhole = (hello: Reader): ClientHello | 'other' => {
     }
     return found
   } catch (error) {
-    // All bytes have arrived, so a length in the message is wrong. The server gets the message and can report the error.
+    // All bytes have arrived, so a length in the message is wrong. The message is passed on to the server that the sandbox called,
+    // which can report the error.
     if (error instanceof Incomplete) return 'other'
     throw error
   }

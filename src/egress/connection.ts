@@ -1,6 +1,6 @@
-// Serves one connection of a sandbox with secrets. If the server may get no secret of the sandbox, all bytes are copied. If it may
-// get one, the sandbox's TLS connection ends here. The proxy shows a certificate that the organization's authority has signed. A
-// second TLS connection leads to the server, whose certificate is verified first.
+// Serves one connection of a sandbox with secrets. If the server may get no secret of the sandbox, all bytes are copied. If the
+// server may get a secret, the sandbox's TLS connection ends at the proxy for secrets. The proxy shows a certificate that the
+// organization's authority has signed. A second TLS connection leads to the server, whose certificate is verified first.
 //
 // The firewall has checked the destination before, so the sandbox's network policy applies.
 import { connect, type Socket } from 'node:net'
@@ -63,8 +63,8 @@ const contextOf = ({ certificate, privateKey }: KnownSecret): SecureContext => {
 }
 
 /**
- * Reads the client's first message, and returns its bytes too. `other`: the message is no usable ClientHello. `silent`: the
- * client sent nothing for a while. Undefined: the connection has ended, or only a part of the message came in time.
+ * Reads the client's first message, and returns the message's bytes too. `other`: the message is no usable ClientHello. `silent`:
+ * the client sent nothing for a while. Undefined: the connection has ended, or only a part of the message came in time.
  */
 const hear = (socket: Socket): Promise<{ hello: ClientHello | 'other' | 'silent'; bytes: Buffer } | undefined> =>
   new Promise((resolve) => {
@@ -167,7 +167,8 @@ const openUp = async (
   }
   if (socket.destroyed) return void far.destroy()
   socket.unshift(bytes)
-  // HTTP/2 uses no half-open connections. Without this, the connection of a killed program would stay open until its idle timeout.
+  // HTTP/2 uses no half-open connections. Without this line, the connection of a killed program would stay open until its idle
+  // timeout.
   if (protocol === 'h2') socket.allowHalfOpen = false
   const near = new TLSSocket(socket, {
     ...{ isServer: true, secureContext: contextOf(secret), requestCert: false },
@@ -189,7 +190,8 @@ const openUp = async (
   near.on('secure', () => {
     isSecure = true
     clearTimeout(late)
-    // Node's HTTP/2 server waits until `secureConnecting` is false, but Node sets it only for sockets of its own TLS server.
+    // Node's HTTP/2 server waits until `secureConnecting` is false, but Node sets this property only for sockets of its own TLS
+    // server.
     Object.assign(near, { secureConnecting: false })
     near.off('error', refused)
     near.on('error', () => {})

@@ -1,5 +1,5 @@
-// Catches exceptions that one sandbox or server causes in the proxy for secrets. Uncaught, they would end the proxy of all
-// sandboxes.
+// Catches exceptions that one sandbox or server causes in the proxy for secrets. Uncaught exceptions would end the proxy, which all
+// sandboxes use.
 
 /**
  * Returns a listener that calls `failed` if `listen` throws. A hostile server can make Node throw, for example with certain

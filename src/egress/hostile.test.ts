@@ -227,7 +227,7 @@ suite('the proxy for secrets with hostile programs and servers', () => {
       destination.port = portOf(scripted)
       script = answer
       const socket = await open('h2')
-      // Send a ping after the first frame about the request. If it is answered, the proxy for secrets and the connection
+      // Send a ping after the first frame about the request. If the ping is answered, the proxy for secrets and the connection
       // still work.
       const lives = new Promise<void>((resolve) => {
         let got = Buffer.alloc(0)
@@ -247,7 +247,7 @@ suite('the proxy for secrets with hostile programs and servers', () => {
 
   test('the proxy for secrets refuses an HTTP/2 request if its scheme is not https', async () => {
     destination.port = portOf(scripted)
-    // With another scheme, a server may accept a whole URL as the path. The URL can name another host.
+    // With another scheme than https, a server may accept a whole URL as the path. The URL can name another host.
     const pairs = get.map(([name, value]): [string, string] => [
       name,
       name === ':scheme' ? 'foo' : name === ':path' ? 'https://evil.test/' : value,

@@ -55,8 +55,8 @@ const targetOf = (opened: Opened, target: string): string => {
 }
 
 /**
- * Returns path and headers for the server, with secrets in place of placeholders. Throws a Refusal if the request is for
- * another host, or if they become too long.
+ * Returns path and headers for the server, with secrets in place of placeholders. Throws a Refusal if the request is for another
+ * host, or if path and headers become too long.
  */
 const rewritten = (opened: Opened, message: IncomingMessage) => {
   const hosts = pairsOf(message.rawHeaders).filter(([name]) => name.toLowerCase() === 'host')
@@ -67,7 +67,7 @@ const rewritten = (opened: Opened, message: IncomingMessage) => {
     const path = inTarget(secrets, targetOf(opened, message.url ?? '/'))
     const headers = pairsOf(message.rawHeaders).flatMap(([name, value]): string[] => {
       const lower = name.toLowerCase()
-      // Skip Content-Length here. It is added later, with the other headers that determine where the body ends.
+      // Skip Content-Length here. The header is added later, with the other headers that determine where the body ends.
       if (hops.has(lower) || lower === 'content-length') return []
       return [name, lower === 'host' ? value : inHeader(secrets, name, value)]
     })
@@ -85,7 +85,10 @@ const answersOf = (message: IncomingMessage): string[] => {
   )
 }
 
-/** A Node HTTP agent for requests to one server. It uses the open connection, and after its end opens another one. */
+/**
+ * A Node HTTP agent for requests to one server. The agent uses the open connection. After the end of that connection, the agent
+ * opens another one.
+ */
 class OneConnection extends Agent {
   #first: TLSSocket | undefined
   readonly #again: () => TLSSocket
@@ -104,7 +107,7 @@ class OneConnection extends Agent {
     this.#first = undefined
     return first !== undefined && !first.destroyed && first.writable ? first : this.#again()
   }
-  /** Closes the connections, and prevents new ones. Otherwise Node would open one for each request that still waits. */
+  /** Closes the connections, and prevents new ones. Otherwise Node would open a connection for each request that still waits. */
   override destroy() {
     this.#isOver = true
     super.destroy()

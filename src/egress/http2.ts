@@ -37,7 +37,7 @@ const valuesOf = <H extends object>(headers: H) =>
 const rewritten = (opened: Opened, headers: IncomingHttpHeaders): IncomingHttpHeaders | OwnAnswer => {
   if (headers[':method'] === 'CONNECT') return ownAnswers.tunnel
   const { ':authority': authority, host } = headers
-  // With another scheme, the path may be a whole URL for another host, which the checks below would not notice.
+  // With another scheme than https, the path may be a whole URL for another host, which the checks below would not notice.
   if (headers[':scheme'] !== 'https') return ownAnswers.misdirected
   if (!isFor(opened, authority ?? host) || (host !== undefined && !isFor(opened, host))) return ownAnswers.misdirected
   const secrets = opened.secrets()

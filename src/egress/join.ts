@@ -1,5 +1,5 @@
-// Connects two streams: copies the bytes of each to the other, no faster than the other can write. When one direction ends,
-// passes its end on. An error of one stream ends both.
+// Connects two streams: copies the bytes of each to the other, no faster than the other can write. When one stream has no more
+// bytes, ends the writes to the other stream. An error of one stream ends both streams.
 import type { Duplex } from 'node:stream'
 
 export const joinStreams = (one: Duplex, other: Duplex): void => {

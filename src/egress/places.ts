@@ -9,8 +9,8 @@ export class Places {
   readonly #ofOwners = new Budget(mostOfAll)
 
   /**
-   * Counts a new connection of the sandbox at this address. Returns the function to call at its end; undefined if it must
-   * be refused.
+   * Counts a new connection of the sandbox at this address. Returns the function to call at the connection's end, or undefined if
+   * the connection must be refused.
    */
   take(address: string, owner: string): (() => void) | undefined {
     if (!this.#ofSandboxes.take(address)) return undefined

@@ -101,7 +101,9 @@ export class AccessDesk implements AsyncDisposable {
     return asking
   }
 
-  /** Caches an answer that control sends ahead. If it is too old or malformed, the gate asks control when the call comes. */
+  /**
+   * Caches an answer that control sends ahead. If the answer is too old or malformed, the gate asks control when the call comes.
+   */
   hear(text: string): Access | undefined {
     const said = parsed(text) as Partial<AccessAhead> | null
     if (!isAhead(said)) return undefined

@@ -18,7 +18,7 @@ export type GateConfig = {
   runnerSocket: string | undefined
   /** Id of this gate, which is the id of its host's runner. Absent: this gate runs on the server's own machine. */
   gateId?: string | undefined
-  /** Address on which the gate accepts connections of gates of other hosts. Absent: it accepts none. */
+  /** Address on which the gate accepts connections of gates of other hosts. Absent: the gate accepts no such connections. */
   peersListen?: { host: string; port: number } | undefined
   /** Timeout in seconds of an `execute` call that has no timeout and does not come from an SDK. 0: no timeout. */
   executeTimeoutSeconds: number

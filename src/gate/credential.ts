@@ -6,8 +6,8 @@ import type { Credential } from '#src/wire/access.ts'
 const textOf = (value: string | string[] | undefined) => (Array.isArray(value) ? value[0] : value) || undefined
 
 const bearerOf = (headers: IncomingHttpHeaders): Credential[] => {
-  // HTTP allows no tab after `Bearer`, but it counts as a space here. Otherwise the gate could miss the credential, and
-  // pass it on to a server inside a sandbox.
+  // HTTP allows no tab after `Bearer`, but a tab counts as a space here. Otherwise the gate could miss the credential, and pass it
+  // on to a server inside a sandbox.
   const [, token] = /^bearer[ \t]+(\S+)[ \t]*$/i.exec(headers.authorization ?? '') ?? []
   if (token === undefined) return []
   const organizationId = textOf(headers['x-daytona-organization-id']) ?? textOf(headers['x-service-organization-id'])

@@ -30,10 +30,10 @@ export const createDoor = (
       sandboxId: entering.sandboxId,
       ...need,
     } satisfies Need)
-    // The ticket of another gate names a unix socket of its host. Here, that path could be the socket of any program.
+    // A ticket for another gate names a unix socket of that gate's host. On this host, the path could be the socket of any program.
     if (home !== gateId) throw new Problem('unauthorized', undefined, { cause: 'the ticket is for another gate' })
-    // The runner's address comes from the signed ticket. A call from another gate contains no address. Otherwise the other gate
-    // could choose a socket of this host.
+    // The runner's address comes only from the signed ticket. If a call from another gate could name the address, that gate could
+    // choose any socket of this host.
     const found = await sandboxes.find({ ...entering, ...(runnerAddress !== undefined && { runnerAddress }) })
     // `found` has the present owner, because `find` has waited for the generation that control requires. This is true even just
     // after a claim.

@@ -1,4 +1,4 @@
-// Records calls through the gate for telemetry. The path of a call to a preview is not recorded: it belongs to the sandbox,
+// Records calls through the gate for telemetry. The path of a call to a preview is not recorded: the path belongs to the sandbox,
 // and the address may contain a token.
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { followCall } from '#src/http/followed-call.ts'

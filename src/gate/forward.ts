@@ -13,14 +13,14 @@ type Exchange = {
 }
 
 /**
- * Bodies of at least this many bytes bypass the HTTP parser. A shorter body arrives with its head or soon after it, so this
- * would save little.
+ * Bodies of at least this many bytes bypass the HTTP parser. A shorter body arrives with its head or soon after it, so bypassing
+ * the parser would save little.
  */
 const longBytes = 256 * 1024
 
 /**
  * Returns the body's length if the gate can copy the body unchanged to the caller's socket. The headers `head` must contain the
- * length. Without it, Node sends the body in HTTP chunks.
+ * length. Without the length, Node sends the body in HTTP chunks.
  */
 const plainLengthOf = ({ statusCode, socket }: IncomingMessage, request: IncomingMessage, head: readonly string[]) => {
   const isPlain = request.method === 'GET' && (statusCode === 200 || statusCode === 206) && socket instanceof Inflow
@@ -63,7 +63,8 @@ const answerWith = (answer: IncomingMessage, { request, response, destination }:
   const length = plainLengthOf(answer, request, head)
   if (length !== undefined) {
     answer.on('error', () => {})
-    // Node's HTTP parser reads the first bytes of the body only after this function. `passBody` needs them, so it runs later.
+    // Node's HTTP parser reads the first bytes of the body only after this function. `passBody` needs these bytes, so it runs
+    // later.
     process.nextTick(passBody, answer, length, response)
     return
   }
@@ -87,7 +88,7 @@ export const forward = ({ request, response, destination }: Exchange): Promise<v
     let stopBody = () => {}
     const fail = (cause: unknown) => {
       outgoing.destroy()
-      // The code that sends the error to the caller reads the rest of the body and drops it.
+      // The code that sends the error to the caller reads and drops the rest of the request body.
       stopBody()
       if (response.headersSent || response.destroyed) response.destroy()
       else reject(destination.failure(cause))

@@ -1,6 +1,6 @@
-// The gate's HTTP server. It reads only the heads of calls, and the bodies of uploads (object-storage/). Other bodies go to
-// the toolbox in this process, or pass unchanged into sandboxes or to other gates. Control checks every call before a byte
-// of it reaches the toolbox or a sandbox.
+// The gate's HTTP server. It reads only the heads of calls, and the bodies of uploads (object-storage/). Other bodies go to the
+// toolbox in this process, or pass unchanged into sandboxes or to other gates. Control checks every call before a byte of the call
+// reaches the toolbox or a sandbox.
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
 import type { Duplex } from 'node:stream'
 import { answersWithin, hasBody } from '#src/http/answer.ts'
@@ -44,7 +44,9 @@ export type FrontBounds = {
   openOfOne?: number
   /** A toolbox answer is cut off if the caller reads none of it for this many milliseconds. */
   idleMs?: number
-  /** After the last answer on a connection, the gate waits at most this many milliseconds for the caller to close it. */
+  /**
+   * After the last answer on a connection, the gate waits at most this many milliseconds for the caller to close the connection.
+   */
   lingerMs?: number
   connections?: ConnectionBounds
   /** Limits for slow request bodies to a toolbox. Bodies to previews have no such limits. */
@@ -57,7 +59,7 @@ export type FrontParts = FrontBounds & {
   inside: Pick<Inside, 'request'>
   toolbox: Answering
   peers: Pick<Peers, 'isElsewhere' | 'destinationOf'>
-  /** The socket of this host's runner, if it has one. */
+  /** The socket of this host's runner, if the host has a runner. */
   runnerSocket?: string | undefined
   gateId?: string | undefined
   log: Logger
@@ -149,7 +151,7 @@ export const createFront = ({
     return place
   }
 
-  /** Registers an open call. Returns the function to call at its end. Throws if the organization has too many open calls. */
+  /** Registers an open call. Returns the function to run when the call ends. Throws if the organization has too many open calls. */
   const present = (
     { organizationId, openedBy }: Access,
     question: AccessQuestion,

@@ -1,5 +1,5 @@
-// Chooses the headers that the gate passes on. It leaves out those of one connection (RFC 9110 §7.6.1), and those that the
-// receiver must not get.
+// Chooses the headers that the gate passes on. The gate leaves out headers of one connection (RFC 9110 §7.6.1), and headers that
+// the receiver must not get.
 import type { IncomingMessage } from 'node:http'
 
 const ofOneConnection = new Set([

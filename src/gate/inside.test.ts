@@ -114,7 +114,8 @@ suite('a connection to a port inside a sandbox', () => {
       socket.on('data', (bytes) => {
         said += bytes
       })
-      // The connection may end with a reset or an end of file. In both cases, all bytes that were sent must have arrived.
+      // The connection may end with a reset or an end of file. In both cases, all bytes that the sandbox's server has sent must
+      // have arrived.
       const closed = new Promise((resolve) => socket.once('close', resolve).once('end', () => socket.destroy()))
       const sending = setInterval(() => socket.write(Buffer.alloc(300_000)), 1)
       await closed
@@ -191,7 +192,7 @@ suite('a connection to a port inside a sandbox', () => {
     const call = sides.request(['Host', 'x', 'Transfer-Encoding', 'chunked'], 'POST')
     const heard = once(call, 'response')
     call.write('some')
-    // Send more when the server has closed the connection and the test has not yet read its answer.
+    // Send more of the body when the server has closed the connection and the test has not yet read the server's answer.
     closed.promise.then(() => call.write('more'))
     const [answer] = await heard
     const body = await answer.toArray()

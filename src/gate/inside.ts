@@ -48,7 +48,7 @@ export class Inside {
   }
 
   /**
-   * Creates an HTTP request to a server in a sandbox. The caller must end it. Every request has its own connection: many
+   * Creates an HTTP request to a server in a sandbox. The caller must end the request. Every request has its own connection: many
    * servers serve one at a time, and a connection that is kept open would block all others.
    */
   request(entering: Entering, port: number, { method, path, headers }: Outgoing): ClientRequest {

@@ -1,4 +1,4 @@
-// Limits how many 1xx answers a server may send to one request. The gate drops them, so a hostile server could send them
+// Limits how many 1xx answers a server may send to one request. The gate drops these answers, so a hostile server could send them
 // without end.
 import type { ClientRequest } from 'node:http'
 

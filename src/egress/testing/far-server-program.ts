@@ -1,5 +1,5 @@
-// For tests: runs far-server.ts as a program, so that it can run in another network namespace. It reads its
-// certificates from standard input.
+// For tests: runs far-server.ts as a program, so that it can run in another network namespace. The program reads its certificates
+// from standard input.
 import { text } from 'node:stream/consumers'
 import { startFarServer } from './far-server.ts'
 

@@ -1,4 +1,4 @@
-// For tests: an HTTPS server for HTTP/1.1, HTTP/2 and WebSockets. It answers with what it has received.
+// For tests: an HTTPS server for HTTP/1.1, HTTP/2 and WebSockets. The server answers with what it has received.
 import { once } from 'node:events'
 import type { ServerResponse } from 'node:http'
 import { createSecureServer, type Http2ServerRequest, type Http2ServerResponse } from 'node:http2'
