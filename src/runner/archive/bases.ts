@@ -6,7 +6,10 @@ import { ArchiveFailed } from './failed.ts'
 import type { ObjectStore } from './store.ts'
 import { unpackBase } from './unpack.ts'
 
-/** `isShared`: the object store survives the loss of this host. Base images must then be in it too, for restores on other hosts. */
+/**
+ * `isShared`: the object store survives the loss of this host. Then base images must be in the object store too, for restores on
+ * other hosts.
+ */
 export const travelThrough = (store: ObjectStore, launcher: string, isShared: boolean): BaseTravel => ({
   hash: (rootfs) => hashFiles(rootfs),
   keep: isShared ? (content, rootfs) => storeBase({ store, content, rootfs }) : undefined,

@@ -29,7 +29,10 @@ export class DirectoryStore implements ObjectStore {
   readonly #keepFreeBytes: number
   #isSwept = false
 
-  /** `keepFreeBytes`: a write is refused if fewer bytes would stay free on the file system, because other programs use it too. */
+  /**
+   * `keepFreeBytes`: a write is refused if fewer bytes would stay free on the file system, because other programs use the file
+   * system too.
+   */
   constructor(root: string, keepFreeBytes = 0) {
     this.#root = root
     this.#keepFreeBytes = keepFreeBytes
@@ -98,7 +101,7 @@ export class DirectoryStore implements ObjectStore {
     for (let above = dirname(path); above.startsWith(this.#root); above = dirname(above)) await syncPath(above)
   }
 
-  /** Removes files older than a day, which writers left when they were killed. A write takes seconds. */
+  /** Removes unfinished files that are older than a day: killed writers left them, because a write takes only seconds. */
   async #sweep() {
     if (this.#isSwept) return
     this.#isSwept = true

@@ -246,7 +246,7 @@ suite('packing and unpacking, interrupted', { skip: needsRoot }, () => {
       fails('disk', /^The archive holds [\d.]+ MiB, and this runner has room for 8 MiB\.$/),
     )
     assert.deepEqual([written, readdirSync(directory)], [[], []])
-    // Enough space but too few inodes. A manifest does not count inodes, so only the restore itself can fail.
+    // The disk has enough space, but too few inodes. A manifest does not count inodes, so only the restore itself can fail.
     execFileSync('mount', ['-o', 'remount,size=1g,nr_inodes=40', directory])
     await assert.rejects(unpack(), fails('disk', /cannot be unpacked: .*No space left on device/))
     assert.deepEqual(readdirSync(directory), [])

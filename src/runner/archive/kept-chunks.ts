@@ -1,5 +1,5 @@
-// Finds the chunks of a sandbox that earlier archives have stored. A save does not verify them, because it would then download
-// the whole disk at each stop. An archive verifies every chunk, because the disk is removed afterwards.
+// Finds the chunks of a sandbox that earlier archives have stored. A save does not verify these chunks. Otherwise the runner would
+// download the whole disk at each stop. An archive verifies every chunk, because the disk is removed afterwards.
 import { ArchiveFailed } from './failed.ts'
 import { chunksOf, manifestsOf, type Owner, ownerOf } from './keys.ts'
 import { maxManifestBytes, readManifest } from './manifest.ts'

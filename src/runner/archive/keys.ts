@@ -1,5 +1,5 @@
-// Makes the keys of objects in the object store. Each sandbox and each image has a prefix of its own. Organizations
-// therefore share only objects of an image that they share.
+// Makes the keys of objects in the object store. Each sandbox and each image has a prefix of its own. So two organizations have
+// objects in common only if they use the same image.
 const safe = /^[A-Za-z0-9][A-Za-z0-9_-]{0,127}$/
 /** Form of an image's name. It must not begin with a dot: in a directory, the name `..` would lead out of `images`. */
 const safeImage = /^[A-Za-z0-9][A-Za-z0-9._-]{0,127}$/

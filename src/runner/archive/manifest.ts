@@ -1,5 +1,5 @@
 // The table of contents of an archive. It is written last, so an archive that has a manifest is complete. Control stores the
-// manifest's hash, so a changed one is detected.
+// manifest's hash, so a changed manifest is detected.
 import { createHash } from 'node:crypto'
 import { type BaseIdentity, readIdentity } from '../images/base-identity.ts'
 import { maxChunkBytes } from './chunk-borders.ts'

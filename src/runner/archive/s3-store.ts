@@ -86,7 +86,7 @@ export class S3Store implements ObjectStore {
       const xml = answer.body.toString()
       if (!isList(xml)) throw this.#noList()
       for (const [, item = ''] of xml.matchAll(/<Contents>(.*?)<\/Contents>/gs)) {
-        // The server encodes some characters of keys. In Alcove's keys, that can only be the slash.
+        // The server encodes some characters of keys. In Alcove's keys, only the slash can be encoded.
         const key = (textIn(item, 'Key') ?? '').replaceAll(/%2F/gi, '/')
         if (key.startsWith(whole)) yield { key: key.slice(this.#at.prefix.length), bytes: Number(textIn(item, 'Size')) }
       }

@@ -92,7 +92,10 @@ async function* withHash(pieces: AsyncIterable<Buffer>, sha256: string) {
     throw new ArchiveFailed('damaged', 'The base image in the archive store has other files than its name says.')
 }
 
-/** Unpacks a tar stream into a new directory. `check` examines the files, and returns the function that moves them in place. */
+/**
+ * Unpacks a tar stream into a new directory. `check` examines the files, and returns the function that moves them to their final
+ * place.
+ */
 const unpackInto = async (
   holder: string,
   manifest: Manifest,
@@ -110,7 +113,7 @@ const unpackInto = async (
     // Removes devices, setuid bits and capabilities that no sandbox may set. Only archives of older runners may contain them.
     await runCommand([launcher, ...step.disarm(place, uidBase, mostIds)], { background: true, timeoutMs: 600_000 })
     signal?.throwIfAborted()
-    // Synced first, so that a disk with its final name is complete, even after a power cut.
+    // Sync first, so that a disk with its final name is complete, even after a power cut.
     await sync(place)
     await move()
     // Sync before returning, because the caller may then remove the archive.
@@ -141,8 +144,8 @@ const mostKiBOfName = 4
 
 /**
  * Throws if `upper` or `etc` is not a directory, if `etc` contains a link or a special file, or if `etc/image` is too long. The
- * runner opens paths there as root of this host, so a link could lead it to any file. The host that made the archive may be
- * compromised.
+ * runner opens paths in these directories as root of this host, so a link could lead the runner to any file. The host that made
+ * the archive may be compromised.
  */
 const refuseWhatNoDiskHas = async (place: string) => {
   const isOdd = ['!', '-type', 'd', '!', '-type', 'f', '-print', '-quit']

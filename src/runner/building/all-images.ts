@@ -44,12 +44,12 @@ export type BroughtImages = {
     onProgress: (progress: Progress) => void
     onLine?: (line: string) => void
   }): Promise<Known>
-  /** Fetches the base image of a definition. Lists of images do not contain it until `complete` is called. */
+  /** Fetches the base image of a definition. `list` does not return the image until `complete` is called. */
   bringBase(request: BringRequest): Promise<{ container: ContainerConfig; files: string }>
   withWebFile: Library['withWebFile']
   withRepository: Library['withRepository']
   resolve: Library['resolve']
-  /** Adds a built image to the lists of images. Its disk must be a template with the name `image` by then. */
+  /** Makes `list` return a built image. The image's disk must already be a template with the name `image`. */
   complete(image: string, config: ContainerConfig): Promise<void>
   remove(image: string): Promise<void>
   /** Names of base images. This host has hashed their files, and has perhaps put them into the object store. */
@@ -198,7 +198,7 @@ export class AllImages {
     if (template === undefined && this.#brought.rootfsOf(image) === undefined) return true
     if (template?.base === image) {
       if ((await this.#host.basesInUse(image)).has(image)) return false
-      // In this order: if the runner is killed between the two removals, the next runner removes the template.
+      // Remove the template last: if the runner is killed between the two removals, the next runner removes the template.
       await this.#brought.remove(image)
       await this.#removeTemplate(image, template)
       return true
@@ -228,8 +228,8 @@ export class AllImages {
     const brought = this.#brought
     const largeIds = idsNamedIn(dockerfile)
     const onLine = (line: string) => onText(`${line}\n`)
-    // Each line's cache key contains the large user ids (oci/ids.ts) that the Dockerfile names. The build's sandboxes have only
-    // these large ids and the base image's, so they may change a line's result.
+    // Each line's cache key contains the large user ids (oci/ids.ts) that the Dockerfile names. In the build's sandboxes, only
+    // these large ids and those of the base image exist. So the ids may change a line's result.
     const withIds = ({ container, files }: { container: ContainerConfig; files: string }) => ({
       container,
       files: [files, ...largeIds].join(' '),
@@ -237,8 +237,8 @@ export class AllImages {
     try {
       const config = await this.#builder.build({
         ...{ image, plan, contexts, maxGiB, organizationId, signal, onProgress, onText },
-        // The newest version of the default image is chosen once for the whole build. So all stages use it, even if a newer one
-        // is made meanwhile.
+        // The newest version of the default image is chosen once for the whole build. So all stages use it, even if a newer
+        // version is made meanwhile.
         snapshots: snapshots && this.#pinned(snapshots),
         bringBase: async (name, source) => {
           const request = { image: name, maxGiB, organizationId, logins, largeIds, signal, onProgress, onLine }

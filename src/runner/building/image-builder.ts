@@ -35,7 +35,10 @@ export type BuildRequest = {
   snapshots?: Definition['snapshots'] | undefined
   /** Organization whose line cache the build uses. Absent: the build neither uses nor caches lines. */
   organizationId?: string | undefined
-  /** Fetches the base image of a stage, or an image from which only files are copied. `files`: text that identifies its files. */
+  /**
+   * Fetches the base image of a stage, or an image from which only files are copied. `files`: text that identifies the image's
+   * files.
+   */
   bringBase: (image: string, source: BaseSource) => Promise<{ container: ContainerConfig; files: string }>
   /** Resolves the name of an image in a registry to the digest that the image has now. */
   resolve: (reference: string) => Promise<string>

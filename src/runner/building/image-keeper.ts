@@ -146,7 +146,7 @@ export class ImageKeeper implements Disposable {
   }
 
   #ended(entry: Entry, working: AbortController, report: ImageReport | undefined) {
-    // Meanwhile, a newer assignment may have replaced `entry`. Begin the work for that one now.
+    // While the work ran, a newer assignment may have replaced `entry`. Begin the work for the newer one now.
     const latest = this.#entries.get(entry.assignment.image)
     if (latest?.working === working) delete latest.working
     delete entry.working
@@ -169,11 +169,11 @@ export class ImageKeeper implements Disposable {
     try {
       if (target === 'present') {
         const bringing = { signal, onProgress: this.#sayOf(image), onText: (text: string) => said.add(text) }
-        // The base image must be here first. It has an assignment of its own.
+        // The base image must be on this runner first. Control assigns the base image separately.
         if (images.find(image) === undefined && source && !images.hasBaseOf(source)) return undefined
         const known = images.find(image) ?? (source && (await images.bring({ ...assignment, source }, bringing)))
-        // An assignment without a source is for an image that control believes to be here. After `absent`, control sends the
-        // source.
+        // An assignment without a source is for an image that control believes to be on this runner. After the report `absent`,
+        // control sends the source.
         return known === undefined ? { image, state: 'absent' } : { image, state: 'present', ...known }
       }
       await this.#stores.get(image)?.done

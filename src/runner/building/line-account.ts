@@ -1,4 +1,5 @@
-// Computes how much disk space cached lines take at most: all bytes of each line, and once the bytes of each base image.
+// Computes the disk space that cached lines take at most: the bytes of all lines, and of their base images. A base image of
+// several lines counts once.
 
 type OnBase = { base: string }
 

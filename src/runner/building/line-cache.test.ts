@@ -21,7 +21,7 @@ import { type LineCache, type LineLimits, standardLineLimits } from './line-cach
 
 const skip = needsRoot || needsBusybox
 
-/** Without a minimum of free disk space, so that the disk of this machine does not influence the tests. */
+/** Limits without a minimum of free disk space, so that the disk of this machine does not influence the tests. */
 const roomy: LineLimits = { ...standardLineLimits, freeShare: 0 }
 const none: Partial<LineLimits> = { keptMs: -1 }
 
@@ -198,7 +198,7 @@ suite('a line of a Dockerfile that has not changed', { skip }, () => {
     assert.notEqual(changed.output, first.output)
   })
 
-  test('if all lines of a build stage are cached, none of them runs, even if another stage is built on it', async () => {
+  test('if all lines of a build stage are cached, none of them runs, even below another stage', async () => {
     const stages = (...last: string[]) => [
       `FROM ${from} AS one`,
       stamp('/a'),
@@ -285,7 +285,7 @@ suite('a line of a Dockerfile that has not changed', { skip }, () => {
     assert.deepEqual([cached, output], [[2, 3], 'kept'])
     const other = definition.map((line) => line.replaceAll('token', 'other'))
     assert.deepEqual((await build(other)).cached, [2])
-    // Whatever id a cache mount of another organization has, it must not contain files of this organization.
+    // Whatever id a cache mount of another organization has, the mount must not contain files of this organization.
     const ids = ['/cache', '../caches', '../../../..'].map(
       (id) => `RUN --mount=type=cache,id=${id},target=/c ls -A /c >> /seen`,
     )

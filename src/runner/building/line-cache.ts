@@ -176,7 +176,10 @@ export class LineCache {
     for (const line of this.#lines.values()) if (line.name === name && line.holds > 0) line.holds -= 1
   }
 
-  /** Whether a cached line comes directly after the line with this key, or directly after a base image if `key` is undefined. */
+  /**
+   * Whether a cached line comes directly after the line with this key, or after a base image if `key` is undefined. If not, a
+   * build need not look for its next line in the cache.
+   */
   hasAfter(organizationId: string, key: string | undefined): boolean {
     const owner = ownerOf(organizationId)
     return [...this.#lines.values()].some((line) => line.owner === owner && line.before === (key ?? none))
@@ -316,7 +319,8 @@ export class LineCache {
       const bytes = sizes.get(line) ?? 0
       sizes.delete(line)
       this.#givenBack?.add('lines', isOld ? 'age' : 'pressure', bytes)
-      // Less space may be freed, because data that other lines share stays. The next call of `relieve` then evicts more lines.
+      // The eviction may free less than `bytes`, because data that other lines share stays. The next call of `relieve` then evicts
+      // more lines.
       missing -= bytes
       all.remove(line, bytes)
       own.remove(line, bytes)

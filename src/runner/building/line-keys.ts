@@ -14,7 +14,7 @@ const hashOf = (...parts: unknown[]): string =>
     .digest('hex')
     .slice(0, 32)
 
-/** Returns the cache key of a disk with only the files of a base image. `files`: text that identifies them. */
+/** Returns the cache key of a disk with only the files of a base image. `files`: text that identifies these files. */
 export const keyOfBase = (files: string): string => hashOf('base', files)
 
 /** Returns the cache key of the disk after a line. `before`: the key before the line. `inputs`: see line-inputs.ts. */

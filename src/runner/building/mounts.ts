@@ -1,5 +1,5 @@
-// Makes the mounts of one RUN line. A sandbox cannot mount anything, so the agent places the files at the target and restores
-// it after the command.
+// Makes the mounts of one RUN line. A sandbox cannot mount anything, so the agent places the files at the target and restores the
+// target after the command.
 import { createHash } from 'node:crypto'
 import { posix } from 'node:path'
 import { AgentRefused, type Files } from '#src/toolbox/agent/agent.ts'
@@ -22,7 +22,7 @@ const asideAt = `${ownDirectory}/aside`
 
 const isErrno = (error: unknown, ...names: string[]) => error instanceof AgentRefused && names.includes(error.errno)
 
-/** Makes the mounts of a RUN line. Returns a function that undoes them, which is needed only if the command succeeds. */
+/** Makes the mounts of a RUN line. Returns a function that undoes the mounts. It is needed only if the command succeeds. */
 export const mount = async (mounts: readonly Mount[], mounting: Mounting): Promise<() => Promise<void>> => {
   const undos: (() => Promise<void>)[] = []
   for (const [index, each] of mounts.entries()) if (isPlaced(each)) undos.unshift(await mountOne(each, index, mounting))

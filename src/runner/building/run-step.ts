@@ -80,7 +80,10 @@ const saidBefore = (tail: Buffer): string => {
   return text === '' ? '' : `\n${text}`
 }
 
-/** Returns a sentence that names the secrets that the command did not get. Its output rarely says that this is why it failed. */
+/**
+ * Returns a sentence that names the secrets that the command did not get. The command's output rarely says that a missing secret
+ * is why it failed.
+ */
 const withoutSecrets = ({ mounts = [] }: RunStep): string => {
   const wanted = mounts.flatMap((mount) => (mount.type === 'secret' || mount.type === 'ssh' ? [mount.id] : []))
   return wanted.length === 0 ? '' : `\nIt ran without ${wanted.join(', ')}: no secret can be given to a build here.`

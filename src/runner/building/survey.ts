@@ -134,8 +134,8 @@ export class Survey {
     let { firstKey: key, keptKey } = looked
     for (const step of steps) {
       let fetched: string[] | undefined
-      // The cache key of this line depends on a download. The download is useless if no cached line comes directly after the line
-      // with the key `keptKey`.
+      // The cache key of this line depends on a download. `keptKey` is the key of the last cached line before this line. If no
+      // cached line comes directly after that one, the download is useless.
       if (mayChange(step) && lines.hasAfter(organizationId, keptKey)) fetched = await this.#fetchDigests(step)
       key = await this.#keyAfter(key, step, fetched)
       keys.push(key)
@@ -157,14 +157,17 @@ export class Survey {
     }
   }
 
-  /** Returns the cache key of the disk on which a stage's first line runs. If FROM names a stage, that stage must have run. */
+  /**
+   * Returns the cache key of the disk on which a stage's first line runs. If FROM names a stage, the build must have run that
+   * stage.
+   */
   keyBefore({ stage: { from }, firstKey }: Looked): string | undefined {
     return from !== 'scratch' && 'stage' in from ? this.#lastKey(from.stage) : firstKey
   }
 
   /**
-   * If FROM names a stage, returns the cache key of that stage's last cached line. Skips stages without lines. Call this only after
-   * the named stage has run.
+   * If FROM names a stage, returns the cache key of that stage's last cached line. If that stage has no lines, looks at the stage
+   * below it. Call this only after the build has run the named stage.
    */
   keptKeyBefore({ stage: { from } }: Looked): string | undefined {
     if (from === 'scratch' || !('stage' in from)) return undefined
@@ -253,8 +256,9 @@ export class Survey {
   }
 
   /**
-   * Returns a name for a stage's base image on this host. The last stage has one base image, perhaps below other stages. That base
-   * image gets the name of the built image. Every other base image gets a temporary name, by which the build later removes it.
+   * Returns a name for a stage's base image on this host. The last stage is built on one base image, directly or through other
+   * stages. That base image gets the name of the built image. Every other base image gets a temporary name, by which the build
+   * later removes it.
    */
   #nameOfBase({ index }: Stage): string {
     const { image, plan } = this.#request

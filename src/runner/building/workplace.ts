@@ -79,7 +79,8 @@ export class Workplace {
   }
 
   /**
-   * Makes a template of the sandbox's disk. `otherBase`: the template's base image, if not the disk's. Both have the same files.
+   * Makes a template of the sandbox's disk. `otherBase`: an image with the same files as the disk's base image; the template then
+   * has this image as its base.
    */
   snapshot(template: string, otherBase?: string): Promise<void> {
     return this.#host.snapshot(this.id, template, otherBase)

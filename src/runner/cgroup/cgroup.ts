@@ -1,5 +1,5 @@
-// The cgroup of a sandbox, for cgroup v1 and v2. The runtime creates it with its limits. Later the runner writes limits to its
-// files, which is much faster than running a program.
+// The cgroup of a sandbox, for cgroup v1 and v2. The runtime creates the cgroup with its limits. Later the runner writes limits to
+// the cgroup's files, which is much faster than running a program.
 import { existsSync } from 'node:fs'
 import { readdir, rmdir } from 'node:fs/promises'
 import { join } from 'node:path'
@@ -21,7 +21,10 @@ export interface Cgroup {
   thaw(): Promise<void>
   /** Returns whether the cgroup is frozen. True also while a requested freeze is not complete yet. */
   isFrozen(): Promise<boolean>
-  /** Sets the limits that follow from a running sandbox's size. If more memory is in use, throws `MemoryInUse` and sets none. */
+  /**
+   * Sets the limits that follow from a running sandbox's size. If the sandbox uses more memory than that, throws `MemoryInUse` and
+   * sets no limit.
+   */
   limit(compute: Compute): Promise<void>
   /** Returns the processors for the cgroup in the kernel's list format, such as `0-3,8`. Undefined if it may run on all. */
   cpus(): Promise<string | undefined>
@@ -57,8 +60,8 @@ export class MemoryInUse extends Error {
 }
 
 /**
- * Maximum number of checks whether the kernel is done with killing, freezing or removing. It needs some milliseconds, or longer
- * if a process is writing to a disk.
+ * Maximum number of checks whether the kernel is done with killing, freezing or removing. The kernel needs some milliseconds, or
+ * longer if a process is writing to a disk.
  */
 const settleAttempts = 400
 const settleIntervalMs = 25
@@ -285,8 +288,8 @@ class CgroupV1 implements Cgroup {
   }
 
   async kill() {
-    // Processes may fork faster than they are killed here. But one of them is PID 1, and with it the kernel ends all others. A
-    // frozen process ends only when it runs again.
+    // Processes may fork faster than they are killed here. But one of them is the sandbox's PID 1. When PID 1 ends, the kernel
+    // ends all others. A frozen process ends only when it runs again.
     const isEmpty = async () => {
       const pids = await this.pids()
       for (const pid of pids) kill(pid)
@@ -330,7 +333,8 @@ class CgroupV1 implements Cgroup {
     const withSwap = this.#file('memory', 'memory.memsw.limit_in_bytes')
     const current = Number(await readIfThere(memory))
     const countsSwap = (await readIfThere(withSwap)) !== undefined
-    // The memory limit must never exceed the limit of memory and swap together. So the latter is raised first, and lowered last.
+    // The memory limit must never exceed the limit of memory and swap together. So the limit of memory and swap is raised first,
+    // and lowered last.
     if (countsSwap && bytes > current) await write(withSwap, bytes)
     try {
       await write(memory, bytes)
@@ -347,8 +351,8 @@ class CgroupV1 implements Cgroup {
     try {
       await write(this.#file('memory', 'memory.kmem.tcp.limit_in_bytes'), bytes)
     } catch (error) {
-      // EBUSY: socket buffers use more than the new limit, so the earlier limit stays. ENOENT: this kernel does not have such a
-      // limit.
+      // EBUSY: the socket buffers already use more than the new limit, so their earlier limit stays. ENOENT: this kernel cannot
+      // limit socket buffers.
       if (!hasCode(error, 'EBUSY', 'ENOENT')) throw error
     }
   }

@@ -40,7 +40,7 @@ export class CpuSpread {
     this.#promised = new Map(cpus.map((cpu) => [cpu, 0]))
   }
 
-  /** Chooses the processors for a sandbox with this `cpu`: all, if the host has fewer. */
+  /** Chooses the processors for a sandbox with this `cpu`: all processors, if the host has fewer than `cpu`. */
   take(sandboxId: string, cpu: number): number[] {
     const before = this.#held.get(sandboxId)?.cpus ?? []
     this.release(sandboxId)

@@ -10,7 +10,9 @@ import type { CgroupLayout } from './layout.ts'
 /** Bytes that sandboxes may not use: a tenth of the host's memory, but at most 2 GiB. */
 export const reserveBytes = (total = totalmem()): number => Math.min(2 * 1024 ** 3, Math.floor(total / 10))
 
-/** Sets the memory limit of all sandboxes together, on their parent cgroup `path`. If that fails, sandboxes run without it. */
+/**
+ * Sets the memory limit of all sandboxes together, on their parent cgroup `path`. If that fails, sandboxes run without this limit.
+ */
 export const keepReserve = async (layout: CgroupLayout, path: string, log: Logger): Promise<void> => {
   const root = layout.version === 2 ? layout.root : layout.roots.memory
   const file = join(root, path, layout.version === 2 ? 'memory.max' : 'memory.limit_in_bytes')

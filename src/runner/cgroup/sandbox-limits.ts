@@ -8,8 +8,8 @@ const cpuPeriodMicroseconds = 100_000
 export type Compute = { cpu: number; memoryGiB: number }
 
 /**
- * Returns the maximum number of processes and threads of a sandbox, which stops a fork bomb. A thread takes about 30 KiB, so
- * even this many leave most memory free. It is at most 32,768, Linux's default. Programs see it as a resource limit
+ * Returns the maximum number of processes and threads of a sandbox, which stops a fork bomb. A thread takes about 30 KiB, so even
+ * this many leave most memory free. The limit is at most 32,768, Linux's default. Programs see the limit as a resource limit
  * (agent/src/setup.c).
  */
 export const pidsLimit = ({ memoryGiB }: Pick<Compute, 'memoryGiB'>) =>
@@ -45,7 +45,7 @@ export type ResourceLimit = { type: string; soft: number; hard: number }
 
 /**
  * Returns the resource limits of each process in a sandbox. They never exceed the runner's own limits, because a runner in a
- * container may not raise those.
+ * container may not raise its own limits.
  */
 export const resourceLimits = (own = parseHardLimits(readFileSync('/proc/self/limits', 'utf8'))): ResourceLimit[] => {
   const both = (type: string, value: number) => ({ type, soft: value, hard: value })
@@ -63,7 +63,7 @@ export const resourceLimits = (own = parseHardLimits(readFileSync('/proc/self/li
 export const memoryFiles = { dev: 4096, shm: 16_384 } as const
 
 /**
- * Returns the size of a sandbox's shared memory: half of its memory, as on an ordinary machine. What is in use counts towards its
- * memory limit.
+ * Returns the size of a sandbox's shared memory: half of its memory, as on an ordinary machine. Shared memory in use counts
+ * towards the sandbox's memory limit.
  */
 export const sharedMemoryBytes = (memoryGiB: number) => Math.max(1, Math.floor(memoryGiB * 512)) * 1024 * 1024

@@ -1,4 +1,5 @@
-// Counts the open uploads of this process. Each leaves objects in the object store, even without data, so their number is limited.
+// Counts the open uploads of this process. Each leaves objects in the object store, even if no data was sent. So the number of
+// open uploads is limited.
 import { Budget } from '#src/kit/budget.ts'
 import { Problem } from '#src/problems.ts'
 import { type ContextName, partsOf } from './keys.ts'

@@ -48,7 +48,7 @@ export class Taking {
         yield piece.value
       }
     } finally {
-      // The close of the request body is not awaited. It may end only after the caller sends another byte.
+      // The close of the request body is not awaited, because the close may end only after the caller sends another byte.
       void pieces.return?.()?.catch(() => {})
     }
   }

@@ -32,7 +32,7 @@ const tooLarge = () => new Error('control answered more than the runner reads')
 /** An entry of control's list of sandboxes, before it is checked. */
 type UncheckedRecord = { id?: unknown; env?: unknown; assignment?: object }
 
-/** Copies `env` into the entry's assignment. Older versions of control send `env` there already. */
+/** Copies `env` into the entry's assignment. Older versions of control send `env` in the assignment already. */
 const withOwnEnv = (record: UncheckedRecord): UncheckedRecord =>
   record?.assignment ? { ...record, assignment: { env: record.env, ...record.assignment } } : record
 
@@ -87,7 +87,7 @@ export class ControlClient implements AsyncDisposable {
     return page
   }
 
-  /** Fetches control's list of the images for this host, without invalid entries. An image that is missing in it is not removed. */
+  /** Fetches control's list of the images for this host, without invalid entries. An image that the list lacks is not removed. */
   async listImages(): Promise<ImageAssignment[]> {
     const images: readonly unknown[] = await this.#read('/api/runners/images')
     const usable = images.filter(isImageAssignment)
@@ -108,7 +108,10 @@ export class ControlClient implements AsyncDisposable {
     return answer
   }
 
-  /** Fetches the list of the contexts in use. Throws if it is invalid, because the runner removes contexts that the list lacks. */
+  /**
+   * Fetches the list of the contexts in use. Throws if the list is invalid, because the runner removes contexts that the list
+   * lacks.
+   */
   async listContexts(): Promise<ContextsInUse> {
     const answer = await this.#get('/api/runners/contexts')
     if (!isContextsInUse(answer)) throw new Error('control answered a list that is none')

@@ -7,7 +7,7 @@ export const refusedAfterMs = 60_000
 export class KeyRefusal {
   readonly #onChange: (isRefused: boolean) => void
   readonly #now: () => number
-  /** Time of the first 401 answer since the last answer with another status. Undefined if the last answer had another status. */
+  /** Time at which the current series of 401 answers began. Undefined if the last request had another result. */
   #since: number | undefined
   #isRefused = false
 

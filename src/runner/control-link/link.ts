@@ -34,7 +34,10 @@ type LinkParts = {
   onImage: (assignment: ImageAssignment) => void
   onVolume?: (assignment: VolumeAssignment) => void
   onSecrets?: (secrets: SecretsOfRunner) => void
-  /** Called on every connection, before any other message. After false, all further messages of the connection are ignored. */
+  /**
+   * Returns whether this runner belongs to control's database. Called first on every connection. After false, all further messages
+   * are ignored.
+   */
   onDatabase?: (databaseId: string) => boolean
   /** Called when control refuses this runner's version. No further connection is opened. */
   onVersionRefused?: (reason: string) => void
@@ -94,7 +97,7 @@ export class Link implements Disposable {
     switch (message?.type) {
       case 'welcome':
         if (!isWelcome(message)) this.#parts.log.error('control sent a welcome that the runner cannot read')
-        // If control has another database, the runner is about to exit. Until then, it ignores all messages.
+        // If this runner does not belong to control's database, the runner is about to exit. Until then, it ignores all messages.
         else if (message.databaseId !== undefined && this.#parts.onDatabase?.(message.databaseId) === false)
           this.#isOver = true
         else if (message.heartbeatSeconds > 0) this.#socket.beat(Math.min(message.heartbeatSeconds, 60))

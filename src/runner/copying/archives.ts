@@ -43,8 +43,8 @@ async function* bounded(pieces: AsyncIterable<Buffer>, mostBytes: number): Async
 }
 
 /**
- * Yields a record for each entry of the archive. After the record of a file, yields its contents. The agent unpacks the entries
- * below `directory`.
+ * Yields a record for each entry of the archive. After the record of a file, yields its contents. With these records, the agent
+ * unpacks the archive into `directory`.
  */
 export async function* unpackedFrom(
   contents: AsyncIterable<Buffer>,

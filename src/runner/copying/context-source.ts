@@ -118,8 +118,8 @@ const removeIgnored = async (root: DirectoryNode, patterns: Patterns, turns: Eve
 }
 
 /**
- * Turns an error of the object store into an error for the caller. Damaged files can be uploaded again. Otherwise the operator
- * has to repair the store.
+ * Turns an error of the object store into an error for the caller. If files are damaged, the caller can upload them again. After
+ * any other error, the operator has to repair the store.
  */
 const asSaid = (error: unknown): unknown => {
   if (!(error instanceof ArchiveFailed)) return error

@@ -1,5 +1,5 @@
-// Reads files from the sandbox of an earlier stage or another image. The agent in that sandbox reads them, so no link can lead
-// out of it. The agent's answers are checked like those of any sandbox.
+// Reads files from the sandbox of an earlier stage or another image. The agent in that sandbox reads them, so no link can lead out
+// of the sandbox. The agent's answers are checked like those of any sandbox.
 import { EventLoopTurns } from '#src/kit/yield.ts'
 import { agentPathInside } from '#src/runner/oci/config.ts'
 import { AgentRefused, type Entry, type FileContents, type Files } from '#src/toolbox/agent/agent.ts'

@@ -24,8 +24,8 @@ export type CopyRequest = {
   /** Patterns of files below the sources that are not copied, in the form that `.dockerignore` has. */
   excludes?: readonly string[]
   /**
-   * Whether a source's parent directories are created at the destination too (`COPY --parents`). If the path contains `/./`,
-   * only those after it.
+   * Whether a source's parent directories are created at the destination too (`COPY --parents`). If the path contains `/./`, only
+   * the directories after `/./` are created.
    */
   keepsParents?: boolean
   /** Whether the line names an owner. That owner replaces the owners of the files. */
@@ -72,11 +72,14 @@ export class WantedFiles {
 export type Selection = {
   /** Directories and links to create. Directories come first, each before the directories in it. */
   made: readonly CreatedEntry[]
-  /** The files inside the directories that a source matches. If `unpacks` is false, the files that a source itself matches, too. */
+  /**
+   * The files that are copied unchanged: those inside directories that a source matches and, if `unpacks` is false, those that a
+   * source matches directly.
+   */
   files: WantedFiles
   /**
-   * If `unpacks` is true: the files that a source itself matches. Archives among them are unpacked. A file may be in `files` too,
-   * because of its directory.
+   * If `unpacks` is true: the files that a source matches directly. Archives among them are unpacked. If another source matches
+   * the directory of such a file, the file is in `files` too.
    */
   unpacked: WantedFiles
   fileCount: number

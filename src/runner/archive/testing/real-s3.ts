@@ -1,4 +1,5 @@
-// For tests: starts a real S3 server (see `s3-server.py`) with a bucket. It ends by `stop`, or with the process of the test.
+// For tests: starts a real S3 server (see `s3-server.py`) with a bucket. The server ends by `stop`, or with the process of the
+// test.
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { existsSync, mkdtempSync, rmSync } from 'node:fs'
