@@ -14,7 +14,8 @@
 //                     gain any. PORTS is `any` to keep the right to listen below port 1024, else `high`.
 //   tie SIGNAL        the kernel sends SIGNAL to the program when the program's parent ends
 //   filter SOCKETS PROCESSES
-//                     the system call filter of filter.c. SOCKETS: none, unix or internet. PROCESSES: alone or many.
+//                     the system call filter of filter.c. SOCKETS: none, unix or internet.
+//                     PROCESSES: alone (no child process) or many.
 //
 // `src/kit/confined.ts` is the only caller. If a step fails, the program exits with 125 and one line on standard error.
 #include <errno.h>
@@ -272,7 +273,7 @@ static void enter(char **arg) {
 
 static void tie(char **arg) {
   if (prctl(PR_SET_PDEATHSIG, number(arg[0]), 0, 0, 0) < 0) fail(arg[0]);
-  // The kernel sends no signal if the parent ended before `prctl`. So check that it still is the parent.
+  // The kernel sends no signal if the parent ended before `prctl`. So check that this process still has the same parent.
   if (getppid() != parent) _exit(failed);
 }
 

@@ -1,4 +1,4 @@
-// Steps of a sandbox's start that make, copy and remove disks. A disk is a btrfs subvolume with files in it.
+// Steps of the launcher (launch.c) that make, copy and remove disks. A disk is a btrfs subvolume with files in it.
 #include <endian.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -36,7 +36,7 @@ static void name_subvolume(struct btrfs_ioctl_vol_args *args, const char *name) 
   strcpy(args->name, name);
 }
 
-// subvolume PATH: makes an empty subvolume. Does nothing if it exists.
+// subvolume PATH: makes an empty subvolume. Does nothing if the subvolume exists.
 void make_subvolume(char **arg) {
   const char *name;
   struct btrfs_ioctl_vol_args args;
@@ -171,9 +171,9 @@ static int disarm_one(const char *path, const struct stat *status, int type, str
   return 0;
 }
 
-// disarm PATH FIRST COUNT: removes from PATH what a sandbox with the ids FIRST to FIRST + COUNT - 1 could not have made: devices,
-// set-id bits of other owners, capabilities of other users, and attributes that Alcove's overlays do not set. No other process may
-// reach PATH meanwhile.
+// disarm PATH FIRST COUNT: removes from PATH what a sandbox with the ids FIRST to FIRST + COUNT - 1 could not have made. This is
+// devices, set-id bits of files with other owners, file capabilities that work outside of the sandbox, and attributes that Alcove's
+// overlays do not set. No other process may reach PATH meanwhile.
 void disarm(char **arg) {
   first_id = (uid_t)number(arg[1], 10);
   id_count = (uid_t)number(arg[2], 10);

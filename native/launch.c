@@ -1,5 +1,5 @@
 // Carries out the steps of one sandbox start, such as mounts, and then becomes the OCI runtime. One process does all steps, because
-// each process that Node spawns takes more time than all of them.
+// each process that Node spawns takes more time than all steps.
 //
 //   launch STEP ARGUMENTS… STEP ARGUMENTS… [exec PROGRAM ARGUMENTS…]
 //   launch serve [FILE]: see serve.c

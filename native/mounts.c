@@ -44,7 +44,7 @@ static const struct {
 };
 
 // Gives the sandbox the host's devices, on hosts where no process may make devices. Here standard input and output are the host's
-// /dev/null. crun would make the sandbox's root user the owner of that file. The read-only mount prevents this.
+// /dev/null, and crun would make the sandbox's root user their owner. The read-only mount of /dev/null prevents this.
 static void keep_devices_of_host(void) {
   if (umount2("/dev", MNT_DETACH) < 0) fail("/dev");
   if (mount("/dev/null", "/dev/null", NULL, MS_BIND, NULL) < 0) fail("/dev/null");
@@ -103,9 +103,9 @@ void hide(char **arg) {
   if (mount("tmpfs", arg[0], "tmpfs", MS_NOSUID | MS_NODEV | MS_NOEXEC, options) < 0 && errno != ENOENT) fail(arg[0]);
 }
 
-// overlay OPTIONS PATH: mounts an overlay with nosuid, so that the kernel ignores capabilities of files. Otherwise it would refuse
-// programs such as Debian's ping, whose capabilities a sandbox may not have. Nothing is lost: a sandbox's processes cannot gain
-// privileges anyway.
+// overlay OPTIONS PATH: mounts an overlay with nosuid, so that the kernel ignores capabilities of files. Otherwise the kernel would
+// refuse programs such as Debian's ping, whose capabilities a sandbox may not have. Nothing is lost: a sandbox's processes cannot
+// gain privileges anyway.
 void mount_overlay(char **arg) {
   if (mount("overlay", arg[1], "overlay", MS_NODEV | MS_NOSUID, arg[0]) < 0) fail(arg[1]);
 }
@@ -122,7 +122,7 @@ static void write_to(const char *path, const char *text) {
 }
 
 // ids MAP: sets how later `bind-mapped` steps map owners on the disk to owners in the sandbox. MAP has the form of uid_map
-// (user_namespaces(7)). The kernel takes it only from a user namespace, which a child process makes.
+// (user_namespaces(7)). The kernel takes such a MAP only from a user namespace, which a child process makes.
 void make_id_map(char **arg) {
   int until[2];
   if (pipe2(until, O_CLOEXEC) < 0) fail("pipe");
@@ -181,8 +181,8 @@ static int is_same_namespace(const char *one, const char *other) {
   return a.st_dev == b.st_dev && a.st_ino == b.st_ino;
 }
 
-// shm PID BYTES: sets the size of a sandbox's /dev/shm. Fails if it contains more. PID is the sandbox's first process. Processes
-// inside cannot mount anything, so /dev/shm is still what the runtime mounted.
+// shm PID BYTES: sets the size of a sandbox's /dev/shm. Fails if /dev/shm contains more. PID is the sandbox's first process.
+// Processes inside cannot mount anything, so /dev/shm is still what the runtime mounted.
 void resize_shared_memory(char **arg) {
   const char *place = "/dev/shm";
   char namespace[64], options[64];

@@ -1,6 +1,6 @@
-// Starts programs and carries out steps for a runner. A large process such as Node needs milliseconds to start another one, and
-// does nothing else meanwhile; this small one needs less than a millisecond. It reads questions of the runner from descriptor 0,
-// and writes answers to descriptor 1:
+// Starts programs and carries out steps for a runner. A large process such as Node needs milliseconds to start a program, and
+// does nothing else meanwhile. This small process needs less than a millisecond. It reads questions of the runner from
+// descriptor 0, and writes answers to descriptor 1:
 //
 // question: length | id | flags | seconds | count, 32 bits each; then `count` arguments, each with its NUL; then the input
 // answer:   length | id | exit code, or minus the signal | length of output; then the output, then the error output

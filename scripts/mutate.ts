@@ -1,5 +1,5 @@
-// Mutation testing of one folder: makes N random changes, one after the other, and runs the nearest tests for each.
-// It works in a copy of the checkout, and prints the changes for which no test failed.
+// Mutation testing of one folder: makes N random changes, one after the other, and runs the nearest tests for each change.
+// The script works in a copy of the checkout, and prints the changes for which no test failed.
 // Example: node scripts/mutate.ts src/control/webhooks --count 25 --seed 1
 import { execFileSync } from 'node:child_process'
 import { cpSync, existsSync, globSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'

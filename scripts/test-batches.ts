@@ -16,12 +16,12 @@ const mayShare = (file: string): boolean => {
   return (needs.has('database') || !needs.has('programs')) && !concernsProcess.test(readFileSync(file, 'utf8'))
 }
 
-/** Maximum number of files in one process. Longer batches would keep one lane busy when the others have finished. */
+/** Maximum number of files in one process. Longer batches would keep one lane (worker) busy when the other lanes have finished. */
 const mostFiles = 8
 
 export const eachAlone = (files: readonly string[]): Batch[] => files.map((file) => [file])
 
-/** Splits test files into batches. Files that may share a process are divided evenly over the lanes. */
+/** Splits test files into batches. Files that may share a process are divided evenly over the lanes (workers). */
 export const batchesOf = (files: readonly string[], lanes: number): Batch[] => {
   const sharing = files.filter(mayShare)
   const size = Math.max(1, Math.min(mostFiles, Math.ceil(sharing.length / lanes)))

@@ -127,7 +127,7 @@ const runProcess = async (
   const [code, signal] = (await once(child, 'exit')) as [number | null, string | null]
   clearTimeout(timer)
   stopping?.removeEventListener('abort', killGroup)
-  // Kills processes that the tests left running. Processes outside the group may still hold the pipes, so these are closed.
+  // Kills processes that the tests left running. Processes outside the group may still hold the pipes, so the pipes are closed.
   killGroup()
   child.stdout.destroy()
   child.stderr.destroy()

@@ -1,4 +1,4 @@
-// Decides which test files run at the same time. A plan is a list of phases; the files of a phase run in lanes.
+// Decides which test files run at the same time. A plan is a list of phases; the files of a phase run in lanes (workers).
 //   1 all files that are not in phase 2: more lanes than processors, because many tests wait
 //   2 files that measure the host's memory or check a time, one after the other
 import { readFileSync } from 'node:fs'
@@ -27,8 +27,8 @@ const checksTime = named('busy')
 const measuresServer = (file: string) => includes(file, /\bmemoryOf\(/)
 
 /**
- * Whether the server of a test file has the real default image. On a new machine, it waits until this image is made.
- * So files with the small image run first.
+ * Whether the server of a test file has the real default image. On a new machine, such a server waits until this image is made. So
+ * test files with the small image run first.
  */
 const wantsRealImage = (file: string) =>
   ![...reachableFrom(file)].some(

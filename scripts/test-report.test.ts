@@ -46,7 +46,7 @@ suite('the report of the test command', () => {
     assert.equal(red?.again, `./alcove test ${file} --name 'doesn'\\''t "$HOME"'`)
   })
 
-  test('if a test file fails but none of its tests, the report’s command to run it again names only the file', () => {
+  test('if a test file fails but none of its tests fails, the report’s command runs the whole file again', () => {
     const [red] = redTests(outcome('(file)'))
     assert.equal(red?.again, `./alcove test ${file}`)
   })

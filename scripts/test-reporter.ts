@@ -1,4 +1,4 @@
-// Runs in the process of each test file. When a test ends, it writes a line of JSON, and scripts/test.ts counts these
+// Runs in the process of each test file. When a test ends, this module writes a line of JSON, and scripts/test.ts counts these
 // lines.
 import type { TestEvent } from 'node:test/reporters'
 
@@ -35,7 +35,8 @@ const resultOf = (type: string, data: Finished, name: string): TestResult | unde
   const { details, skip, todo } = data
   const isOnlyGroup = details.type === 'suite' || details.error?.failureType === 'subtestsFailed'
   if (type === 'test:fail' && todo === undefined) {
-    // A suite whose test failed is not counted, because the test is. A suite is counted only if a hook of it failed.
+    // A suite whose test failed is not counted, because the failed test itself is counted. A suite is counted only if a hook of it
+    // failed.
     return details.error?.failureType === 'subtestsFailed'
       ? undefined
       : { name, outcome: 'failed', detail: failureText(details.error) }

@@ -241,7 +241,7 @@ const prepareSystem = async () => {
   if (code !== 0) throw new NotPrepared('the tests cannot run; the reason stands above')
 }
 
-/** Returns the idle seconds of all processors together. If there are many, test files have waited for each other. */
+/** Returns the idle seconds of all processors together. If there are many idle seconds, test files have waited for each other. */
 const idleSeconds = () => cpus().reduce((sum, { times }) => sum + times.idle, 0) / 1000
 
 const files = findFiles()

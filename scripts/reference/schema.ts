@@ -7,7 +7,10 @@ const head = `-- The tables of control's database after all migrations.
 
 type Table = { name: string; columns: string[]; constraints: string[]; indexes: string[]; triggers: string[] }
 
-/** Reads the definitions of the tables. Newer versions of PostgreSQL list each NOT NULL as a constraint. These are left out. */
+/**
+ * Reads the definitions of the tables. Newer versions of PostgreSQL list each NOT NULL as a constraint. These constraints are left
+ * out.
+ */
 const readTables = (sql: Sql) => sql<Table[]>`
   select relname as name,
     array(

@@ -27,8 +27,8 @@ const telemetryTable = (): string => {
 }
 
 /**
- * Returns the settings of a program with their meanings, by calling its function `load` without any variable.
- * The names that `load` looks for are the settings. Its errors contain their meanings.
+ * Returns the settings of a program with their meanings, by calling its function `load` without any variable. The names that `load`
+ * looks for are the settings, and the errors of `load` contain the meanings.
  */
 const settingsOf = (load: (environment: NodeJS.ProcessEnv) => unknown): (readonly [string, string])[] => {
   const said = new Map<string, string>()

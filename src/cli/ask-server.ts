@@ -4,7 +4,10 @@ import { Complaint } from '#src/up/complaint.ts'
 import { findAdminKey, findDataDirectory } from '#src/up/data-directory.ts'
 import { findRunningUp, isJoinedRunner } from '#src/up/state-file.ts'
 
-/** Returns the URL and the admin key of the server of a data directory. Throws a Complaint (an error for the user) if none runs. */
+/**
+ * Returns the URL and the admin key of the server of a data directory. Throws a Complaint (an error for the user) if no server
+ * runs.
+ */
 export const serverOf = (directory: string): { url: string; key: string; hosts?: string | undefined } => {
   const data = findDataDirectory(directory)
   const up = data && findRunningUp(data.stateFile)

@@ -1,4 +1,4 @@
-// All commands of `alcove`. The file of a command is loaded only when the command runs, so that the others start fast.
+// All commands of `alcove`. The file of a command is loaded only when the command runs, so that other commands start fast.
 import { readFileSync } from 'node:fs'
 import { Command, InvalidArgumentError, Option } from 'commander'
 import { addCommands } from '#client/src/commands.ts'

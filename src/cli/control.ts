@@ -13,7 +13,7 @@ const builtPages = (cacheDirectory: string): string | undefined => {
     const { directory } = findDashboardPlace(cacheDirectory)
     return existsSync(directory) ? directory : undefined
   } catch {
-    // The user of this command may not create a directory in the cache. Control then serves the API without the dashboard.
+    // The user of this command has no right to create a directory in the cache. Control then serves the API without the dashboard.
     return undefined
   }
 }

@@ -99,7 +99,7 @@ suite('alcove purge', { skip: process.getuid?.() === 0 ? false : 'it needs root'
     writeFileSync(join(at, 'disk'), 'of a sandbox')
   }
 
-  /** Starts a process in a mount namespace of its own, like a container. What is mounted now stays mounted there. */
+  /** Starts a process in a mount namespace of its own, like a container. What is mounted now stays mounted in that namespace. */
   const holdMounts = async (t: TestContext) => {
     const script = 'echo held; exec sleep 4713'
     const holder = spawn('unshare', ['--mount', '--propagation', 'private', 'sh', '-c', script], {

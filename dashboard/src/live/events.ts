@@ -1,5 +1,5 @@
 // Receives events about changed sandboxes over Socket.IO and updates the lists on the page. A lost connection loses events, so all
-// lists are fetched again when the next connection is made.
+// data of the organization is fetched again when the next connection is made.
 import type { QueryClient } from '@tanstack/react-query'
 import { io } from 'socket.io-client'
 import type { Sandbox, SandboxRow } from '../api/client.ts'

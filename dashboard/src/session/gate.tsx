@@ -48,7 +48,7 @@ const Failed = ({ reason, code }: { reason: string; code?: string | undefined })
 
 /**
  * Chooses the tab's first organization: the one that the user chose last or, if there is none, the personal one. A user without
- * either gets the first of the list.
+ * either gets the first organization of the list.
  */
 const WithOrganization = ({ children }: { children: ReactNode }) => {
   const chosen = useSyncExternalStore(session.subscribe, () => session.organizationId)

@@ -213,8 +213,8 @@ class Session {
   }
 
   /**
-   * Throws an error for the user if the page was opened at another address, such as an IP address. The server's own issuer sends
-   * browsers back only to the configured address.
+   * Throws an error for the user if the page was not opened at the configured address, but for example at an IP address. The
+   * server's own issuer sends browsers back only to the configured address.
    */
   #checkAddress(): void {
     const { issuer } = this.config.oidc

@@ -1,6 +1,6 @@
 // A sign-in by an identity provider ends with a token in the page's address. An attacker could send a link with the attacker's own
 // token, and the victim would work in the attacker's account. So the dashboard accepts a token only together with a cookie that
-// contains its hash, which the server sets at the sign-in.
+// contains the token's hash. The server sets this cookie at the sign-in.
 import { sha256 } from '@noble/hashes/sha2.js'
 import { base64url } from './base64url.ts'
 
@@ -18,8 +18,8 @@ export const isOwnToken = (token: string, cookies: string, isSecure: boolean): b
 }
 
 /**
- * Returns a text that, assigned to `document.cookie`, removes the cookie with the token's hash. The dashboard removes this cookie
- * after its first use.
+ * Returns a text that, assigned to `document.cookie`, removes the cookie that proves the sign-in in this browser. The dashboard
+ * removes this cookie after its first use.
  */
 export const withoutMark = (isSecure: boolean): string =>
   `${nameOf(isSecure)}=; Path=/; Max-Age=0; SameSite=Lax${isSecure ? '; Secure' : ''}`

@@ -36,7 +36,7 @@ type FormDialogProps = DialogProps & {
   onSubmit: () => Promise<unknown>
 }
 
-/** A dialog with a form. The form cannot be submitted twice at the same time, and its texts stay after an error. */
+/** A dialog with a form. The form cannot be submitted twice at the same time, and the typed texts stay after an error. */
 export const FormDialog = ({ submit, isDanger, isSubmitDisabled, onSubmit, children, ...dialog }: FormDialogProps) => {
   const [error, setError] = useState<unknown>()
   const [isBusy, setBusy] = useState(false)

@@ -7,7 +7,7 @@ export const never = ''
 
 /**
  * Returns the expiry for the API, or null for never. `now` is the server's time in ms. A date stands for its last second in the
- * user's time zone. Throws an error for the user if it is missing or past.
+ * user's time zone. Throws an error for the user if the date is missing or past.
  */
 export const expiresAt = ({ days, date }: Expiry, now: number): string | null => {
   if (days === never) return null

@@ -14,7 +14,7 @@ export const shownName = (text: string, longest = 500): string => {
   return shownText(cut).replaceAll('\t', '\ufffd').toWellFormed()
 }
 
-/** Matches escape sequences for titles, links, colours and cursor moves, and also one that was cut at the end of a line. */
+/** Matches escape sequences for titles, links, colours and cursor moves, and also a sequence that was cut at the end of a line. */
 const escapes = /\u001b[\]PX^_].*?(?:\u0007|\u001b\\|$)|\u001b\[[0-?]*[ -/]*(?:[@-~]|$)|\u001b[ -/]*[0-~]?/g
 
 /** Turns one line of output into plain text. If carriage returns overwrite it, as a progress bar does, only the last text stays. */

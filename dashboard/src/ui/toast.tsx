@@ -1,4 +1,4 @@
-// Shows short messages at the edge of the page. Any code can call this, not only React components.
+// Shows short messages at the edge of the page. Any code can call these functions, not only React components.
 import { Toast } from '@base-ui/react/toast'
 import { ApiProblem } from '../api/problem.ts'
 

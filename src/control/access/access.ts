@@ -1,4 +1,4 @@
-// Answers a gate's question before it forwards a call: may this caller reach this sandbox, and which runner has it?
+// Answers a gate's question before the gate forwards a call: may this caller reach this sandbox, and which runner has it?
 
 import Type from 'typebox'
 import { type ControlRoute, route } from '#src/control/auth/route.ts'

@@ -1,6 +1,6 @@
 // Sends access answers to gates before they ask. A caller with a new sandbox usually calls its toolbox next.
-// The gate can then admit that call without asking control. It uses the answer as if it had asked for it, and for as long.
-// A gate that did not get the answer asks control.
+// The gate can then admit that call without asking control. It uses such an answer like one that it has asked for,
+// and for as long. A gate that did not get the answer asks control.
 import type { FastifyRequest } from 'fastify'
 import { readBearer, readOrganizationHeader } from '#src/control/auth/bearer.ts'
 import { isRunning } from '#src/control/sandboxes/record/lifecycle.ts'

@@ -14,7 +14,7 @@ const keyToken = /^[\w-]{43}$/
 const tokenOf = (previewToken: string, keyHash: string): string =>
   createHmac('sha256', previewToken).update(`v1:key:${keyHash}`).digest('base64url')
 
-/** Handles a failed insert of a token. Throws 401 if the API key was deleted meanwhile, 404 if the sandbox was. */
+/** Handles a failed insert of a token. Throws 401 if the API key was deleted meanwhile, 404 if the sandbox was deleted. */
 export const refuseDangling = (error: unknown, sandboxId: string): never => {
   if (isMakerGone(error)) throw new Problem('unauthorized', undefined, { cause: error })
   if (!isDangling(error)) throw error

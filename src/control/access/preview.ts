@@ -1,4 +1,4 @@
-// The URLs of previews. A plain URL also needs a credential. A signed URL needs none until it expires.
+// The URLs of previews. A plain URL works only with a credential. A signed URL works without a credential until it expires.
 import { randomInt } from 'node:crypto'
 import type { Caller } from '#src/control/auth/route.ts'
 import { hashKey } from '#src/control/auth/secret.ts'
@@ -17,7 +17,10 @@ import {
 
 /** Maximum number of valid signed URLs of a sandbox. */
 const mostSignedUrls = 1000
-/** Minimum milliseconds for which the row of an expired signed URL stays. Until then, its open connections may continue. */
+/**
+ * Minimum milliseconds for which the row of an expired signed URL stays. Meanwhile, connections that were opened with the URL may
+ * continue.
+ */
 const keptMs = 86_400_000
 const tokenLength = 16
 const tokenLetters = 'abcdefghijklmnopqrstuvwxyz0123456789'

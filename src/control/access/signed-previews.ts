@@ -12,7 +12,7 @@ type SignedPreviewRow = {
   port: number
   created_at: Date
   expires_at: Date
-  /** Hash of the API key that made the URL, which becomes invalid with the key. Null: made without an API key. */
+  /** Hash of the API key that made the URL. The URL becomes invalid with this key. Null: made without an API key. */
   maker_hash: string | null
 }
 

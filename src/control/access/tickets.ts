@@ -1,5 +1,5 @@
 // Signs tickets (src/wire/ticket.ts). All control processes share the encrypted keys, which are replaced every month.
-// Gates get the public part of a replaced key for one more day. Another process may still sign with that key.
+// Gates get the public part of a replaced key for one more day, because another process may still sign with that key.
 import { createPrivateKey, createPublicKey, generateKeyPairSync, type KeyObject, randomUUID } from 'node:crypto'
 import type { Parts } from '#src/control/parts.ts'
 import type { Transaction } from '#src/control/storage/database.ts'
@@ -66,7 +66,7 @@ export class Tickets {
   async read(text: string): Promise<Ticket | undefined> {
     const key = (await this.listKeys()).find(({ id }) => id === keyIdOf(text))
     const ticket = key && readTicket(text, publicKeyFrom(key.publicKey))
-    // The clock of the process that signed the ticket may differ from this one, so the ticket is accepted a little longer.
+    // The clock of the process that signed the ticket may differ from this clock, so the ticket is accepted a little longer.
     const isOver = ticket !== undefined && ticket.expiresAt + ticketSkewMs < this.#parts.clock.now().getTime()
     return isOver ? undefined : ticket
   }

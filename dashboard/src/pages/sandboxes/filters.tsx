@@ -190,7 +190,7 @@ const MoreFilters = ({
 const shown = (value: unknown): string =>
   value === true ? '' : Array.isArray(value) ? value.join(', ') : String(value)
 
-/** The filters of the list. They are in the page's address, so the reader can save or send it. */
+/** The filters of the list. They are in the page's address, so the reader can save or send that address. */
 export const Filters = ({ search }: { search: ListSearch }) => {
   const navigate = useNavigate()
   const [isOpen, setOpen] = useState(false)

@@ -17,7 +17,8 @@ export const useSandboxes = (search: ListSearch) => {
   const organizationId = useOrganizationId()
   const query = useInfiniteQuery({
     queryKey: [organizationId, 'sandboxes', search],
-    // Otherwise React Query would compare all rows with the earlier result at each new page: too slow for 100,000 rows.
+    // With structural sharing, React Query would compare all rows with the earlier result at each new page: too slow for 100,000
+    // rows.
     structuralSharing: false,
     initialPageParam: undefined as string | undefined,
     queryFn: ({ pageParam, signal }) =>

@@ -61,8 +61,8 @@ export const useBuildLog = (path: string, isMoving: boolean) => {
 
   const isOver = state.name !== 'following'
   useEffect(() => {
-    // The log has ended, but the build still runs: the server has begun it anew, or the connection broke. Read it again after a
-    // wait.
+    // The log has ended, but the build still runs: the server has begun the log anew, or the connection broke. Read the log again
+    // after a wait.
     if (!isOver || !isMoving) return
     const seconds = Math.min(3 * 2 ** Math.min(attempt, 10), longestPauseSeconds)
     const timer = setTimeout(() => setAttempt(attempt + 1), seconds * 1000)

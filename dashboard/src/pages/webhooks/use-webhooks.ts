@@ -12,8 +12,8 @@ type PortalAccess = AnswerTo<`${typeof base}/app-portal-access`, 'post'>
 export type WebhookStatus = AnswerTo<`${typeof base}/initialization-status`, 'get'>
 
 /**
- * The status of the organization's webhooks. Null until webhooks are initialized for the organization. That happens when it adds
- * its first endpoint.
+ * The status of the organization's webhooks. Null until webhooks are initialized for the organization. That happens when the
+ * organization adds its first endpoint.
  */
 export const useWebhookStatus = () => {
   const organizationId = useOrganizationId()
