@@ -166,8 +166,8 @@ export const createApp = async (
   const limits = createLimits(settings.rateLimits, counters)
   const limitedGuard = limits.around(sayWhyNot(guard))
   const ofBothServers = {
-    // Every endpoint is served twice: below `/api`, which clients use by default, and without a prefix, for clients
-    // that are configured without it.
+    // Every endpoint is served twice: below `/api`, which clients use by default, and without a prefix, for clients that are
+    // configured without the prefix.
     prefixes: ['/api', ''],
     source: 'DAYTONA_API',
     log,

@@ -60,7 +60,7 @@ const rememberFirstKey = async (transaction: Transaction, firstKey: string): Pro
 }
 
 /**
- * Only the operator can change ALCOVE_FIRST_KEY, so it may replace the first key of the first administrator.
+ * Replaces the first key of the first administrator. That is safe, because only the operator can change ALCOVE_FIRST_KEY.
  * Returns false if there is no administrator, or if an API key with this value exists already.
  */
 const replaceFirstKey = (transaction: Transaction, firstKey: string): Promise<boolean> =>

@@ -102,7 +102,10 @@ const readSmtp = (
   return undefined
 }
 
-/** Minimum characters of the telemetry collector's key, which reads the telemetry credentials of every organization. */
+/**
+ * Minimum characters of the telemetry collector's key. With this key, the collector reads the telemetry credentials of every
+ * organization.
+ */
 const leastKeyLength = 32
 
 const readCollectorKey = (key: string | undefined, complain: (sentence: string) => void): string | undefined => {

@@ -1,4 +1,4 @@
-// Calls every endpoint in control's table (`routes`), and checks the rules that hold for all of them.
+// Calls every endpoint in control's table (`routes`), and checks the rules that hold for all endpoints.
 import assert from 'node:assert/strict'
 import { globSync, readFileSync } from 'node:fs'
 import { after, before, suite, test } from 'node:test'
@@ -215,7 +215,8 @@ suite('the endpoints of control', () => {
         const stranger = app.as('stranger')
         const ask = async (values: Record<string, string>) => {
           const { status, body } = await stranger.send(route.method, pathOf(route, values), bodyOf(route))
-          // An error message may contain an id. With `…` instead, messages about existing and missing objects are comparable.
+          // An error message may contain an id. Replaced by `…`, it no longer makes messages about existing and missing objects
+          // differ.
           const own = Object.values(values).map((value) => value.replaceAll(/[^\w-]/g, '\\$&'))
           const said = String(body?.message).replaceAll(new RegExp(`(?<= )(${own.join('|')})(?= not found)`, 'g'), '…')
           return { status, message: said, code: body?.code }

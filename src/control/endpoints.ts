@@ -59,8 +59,8 @@ export type EndpointParts = GateParts &
   }
 
 /**
- * Returns the parts for modules that mostly read one sandbox or runner. In their pool `keyed`, PostgreSQL plans a query
- * once per connection. Modules that list many rows need the normal pool. There, PostgreSQL plans a query for its actual
+ * Returns the parts for modules that mostly read one sandbox or runner. In their pool `keyed`, PostgreSQL plans a query once
+ * per connection. Modules that list many rows need the normal pool. In that pool, PostgreSQL plans a query for its actual
  * values, at least the first five times.
  */
 const byKey = <P extends { database: Database }>(parts: P): P => ({

@@ -21,7 +21,10 @@ const bare = (text: string) =>
 
 const isHex = (text: string) => /^[0-9a-f]{32}$/.test(text)
 
-/** Each entry: a letter or digit, a colon, and other letters that look alike. The first six lines are for hexadecimal digits. */
+/**
+ * Each entry: a letter or digit, a colon, and the letters that look like that letter or digit. The first six lines are for
+ * hexadecimal digits.
+ */
 const lookalikes = [
   '0:oоοօ',
   '1:liіıӏι',
@@ -38,7 +41,7 @@ const shapes = new Map(lookalikes.flatMap((entry) => [...entry.slice(2)].map((le
 const byShape = (text: string) =>
   [...text.normalize('NFD').replaceAll(/\p{M}/gu, '')].map((letter) => shapes.get(letter) ?? letter).join('')
 
-/** Whether a text reads like a UUID, with any separators or none, or as a URN. */
+/** Whether a text reads like a UUID, with or without separators, or as a URN. */
 export const isIdLike = (text: string): boolean => isHex(bare(text))
 
 /**

@@ -32,7 +32,7 @@ const start = (env: Record<string, string>) =>
     stdio: ['ignore', 'ignore', 'pipe', 'ipc'],
   })
 
-/** Returns an object for `await using`. At the end of the test, even of a failed one, it kills the process. */
+/** Returns an object for `await using`. At the end of the test, even of a failed test, this object kills the process. */
 const ending = (child: ChildProcess): AsyncDisposable => ({
   [Symbol.asyncDispose]: async () => {
     if (child.exitCode !== null || child.signalCode !== null) return

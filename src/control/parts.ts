@@ -31,7 +31,10 @@ export type Settings = {
   runnerKeyHash: string | undefined
   /** SHA-256 of the key of the telemetry collector. Undefined: there is no collector. */
   collectorKeyHash: string | undefined
-  /** The server's SSH gateway: the hash of its service key, its host key and its address. Undefined: there is none. */
+  /**
+   * The server's SSH gateway: the hash of its service key, its host key and its address. Undefined: the server has no SSH
+   * gateway.
+   */
   sshGateway: SshGatewaySettings | undefined
   /** The address at which control listens for hosts. Undefined: machines may not join over the network. */
   hostsListen: { host: string; port: number } | undefined
@@ -39,7 +42,7 @@ export type Settings = {
   defaultRegionMayChange: boolean
   /** Version of Alcove, from package.json. */
   version: string
-  /** Name of the snapshot from which a sandbox is created if the caller names none. */
+  /** Name of the snapshot from which a sandbox is created if the caller names no snapshot. */
   defaultSnapshot: string
   environment: string
   /**

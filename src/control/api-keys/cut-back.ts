@@ -25,8 +25,8 @@ export const cutBackKeys = async (sql: Sql, organizationId: string, userId?: str
 }
 
 /**
- * Deletes all API keys of a user. Call this in the transaction that links a provider's account to an old user, who
- * could no longer sign in. Somebody else may have been this user before, and may have made the keys.
+ * Deletes all API keys of a user. Call this in the transaction that links a provider's account to an old user who could no
+ * longer sign in. The person with this account may not be the person who made the keys.
  */
 export const endKeysOf = async (sql: Sql, userId: string): Promise<void> => {
   await sql`delete from api_keys where user_id = ${userId}`

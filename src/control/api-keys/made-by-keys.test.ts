@@ -63,7 +63,7 @@ suite('an API key that was made with another API key', () => {
     await using app = await startControl()
     const maker = await make(app, 'maker')
     const { sql } = app.database
-    // This call caches for up to a second that the key `maker` is valid.
+    // After this call, control caches for up to a second that the key `maker` is valid.
     assert.equal(await statusOf(app, maker.value), 200)
     await sql`delete from api_keys where name = 'maker'`
     const { status } = await app.with(maker.value).post('/api-keys', { name: 'late', permissions: [] })
@@ -72,7 +72,7 @@ suite('an API key that was made with another API key', () => {
   })
 })
 
-test('a webhook portal link or signed preview URL is refused if its API key is deleted during the request', async () => {
+test('a deleted API key, even if it is cached, gets no webhook portal link and no signed preview URL', async () => {
   await using app = await startControl({ sandboxes: { createWaitSeconds: 20 } })
   await using _runner = await connectRunner(app)
   const { id } = (await app.as('owner').post('/sandbox', { name: 'box' })).body

@@ -1,5 +1,5 @@
-// Tests that every control process refuses a revoked API key immediately. Two processes share one database.
-// The first process makes the changes, and the gate asks the second.
+// Tests that every control process refuses a revoked API key immediately. Two control processes share one database. The tests
+// make changes in the first process, and the gate asks the second.
 import assert from 'node:assert/strict'
 import { suite, type TestContext, test } from 'node:test'
 import { setTimeout as pause } from 'node:timers/promises'
@@ -58,7 +58,10 @@ const stopClock = (context: TestContext) => {
   }
 }
 
-/** Changes in the first process. `key`: makes the user's API key invalid. `role`: takes away a permission that a role gave. */
+/**
+ * Changes that the tests make in the first control process. `key`: makes the user's API key invalid. `role`: takes away a
+ * permission that a role gave.
+ */
 const changes: [string, 'key' | 'role', (app: TestControl, person: AddedPerson) => Promise<{ status: number }>][] = [
   ['a user deletes their key', 'key', (app, { key }) => app.with(key).delete('/api-keys/key')],
   ['an owner deletes a user’s key', 'key', (app, { id }) => app.as('owner').delete(`/api-keys/${id}/key`)],
@@ -86,7 +89,7 @@ const changes: [string, 'key' | 'role', (app: TestControl, person: AddedPerson) 
 suite('another control process refuses an API key', () => {
   for (const [what, loses, change] of changes) {
     test(`if ${what}, another control process refuses the API key immediately`, async (context) => {
-      // While the clock stands still, cached answers do not expire. Only the notification from the first process can
+      // While the clock stands still, cached answers do not expire. Only the notification from the first control process can
       // then remove them.
       stopClock(context)
       await using app = await startControl()

@@ -30,7 +30,7 @@ export { touchKey } from './store.ts'
 export type ApiKeysParts = Pick<Parts, 'database' | 'clock'> & { callers: Callers }
 
 const keysPerUser = 500
-/** Maximum number of keys per organization. One answer can list so many keys. */
+/** Maximum number of keys per organization. One answer of the API can list all of them. */
 const keysPerOrganization = 10_000
 
 /** Names that do not work in a path: `GET /api-keys/current` returns the caller's key, and URL parsers remove `.` and `..`. */

@@ -57,7 +57,7 @@ export const insertKey = async (sql: Sql, key: NewKey): Promise<void> => {
 }
 
 /**
- * Locks the key with which another key is made: nobody can delete it during the transaction. `undefined`: it was
+ * Locks the API key that makes a new key: nobody can delete the old key during the transaction. `undefined`: the old key is
  * deleted already.
  */
 export const holdMaker = async (sql: Sql, hash: string): Promise<{ expiresAt: Date | null } | undefined> => {

@@ -27,7 +27,7 @@ const rows = async ({ database }: TestControl) =>
   await database.sql<{ action: string; status: number | null; text: string }[]>`
     select action, status, to_jsonb(audit_log)::text as text from audit_log order by id`
 
-/** Waits until the row of each finished write is completed or removed, which happens after the reply is sent. */
+/** Waits until the audit row of each finished write is completed or removed. Control does that after it has sent the reply. */
 const settledRows = async (app: TestControl) => {
   for (const end = Date.now() + 20_000; Date.now() < end; ) {
     const found = await rows(app)
@@ -240,7 +240,7 @@ suite('the audit row that precedes a write', () => {
     assert.equal((await app.as('owner').get('/api-keys/robot')).status, 404)
   })
 
-  test('if its audit row cannot be written, even a call that reads before it writes changes nothing', async () => {
+  test('even a call that reads before it writes changes nothing if its audit row cannot be written', async () => {
     await using app = await startControl({ sandboxes: { createWaitSeconds: 20 } })
     await using _runner = await connectRunner(app)
     const { id } = (await app.as('owner').post('/sandbox', { name: 'box' })).body

@@ -1,4 +1,4 @@
-// Audit rows for changes that users make on web pages of control, which are no endpoints.
+// Audit rows for changes that users make on web pages of control. These pages are no endpoints of the API.
 // A row is inserted before the change and completed after it.
 import type { FastifyRequest } from 'fastify'
 import { asProblem } from '#src/http/render-problem.ts'
@@ -66,8 +66,8 @@ type SsoJoining = {
 }
 
 /**
- * Writes the audit row of a user who became a member by single sign-on. Uses the transaction of the sign-in, because the sign-in
- * may have created the user.
+ * Writes the audit row of a user who became a member by single sign-on. Uses the transaction of the sign-in, because that
+ * transaction may have created the user.
  */
 export const tellOfSsoJoining = async (
   sql: Transaction,

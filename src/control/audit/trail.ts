@@ -138,8 +138,8 @@ export const createTrail = ({ database, clock, log }: Pick<Parts, 'database' | '
         )
         .finally(() => onTheirWay.delete(completing))
       onTheirWay.add(completing)
-      // A call has no row yet if its handler never ran or its transaction was rolled back. Its answer waits until the
-      // row is inserted, so that the rows are in the order of the answers.
+      // A call has no row yet if its handler never ran or its transaction was rolled back. Control sends the answer to such a
+      // call only after the row is inserted, so that audit rows have the order of the answers.
       const hasRow = found.id !== undefined && !(status >= 400 && tellThemselves.has(nameOf(found.route)))
       return !hasRow || onTheirWay.size > mostOnTheirWay ? completing : undefined
     },
@@ -169,8 +169,8 @@ const runTold = async (
     await telling
     return await run({})
   }
-  // The insert may fail before the handler awaits `told`. This empty `catch` prevents that Node then ends the process. The `await`
-  // in the `finally` block still throws the error.
+  // The insert may fail before the handler awaits `told`. Without this empty `catch`, Node would then end the process. The
+  // `await` in the `finally` block still throws the error.
   telling.catch(() => {})
   try {
     return await run({ told: telling })
@@ -201,8 +201,8 @@ const refusedIn = ({ needs }: ControlRoute, request: FastifyRequest, caller: Cal
 }
 
 /**
- * Returns the organization that the answer of a call names. The audit row gets it if none was known before the call, for
- * example when a user accepts an invitation.
+ * Returns the organization that the answer of a call names. The audit row gets this organization if none was known before the
+ * call, for example when a user accepts an invitation.
  */
 const organizationInAnswer = ({ path }: ControlRoute, answer: unknown): string | null => {
   const { id, organizationId } = (answer ?? {}) as { id?: string; organizationId?: string }

@@ -3,8 +3,8 @@ import type { User } from '../people/user.ts'
 import type { Transaction } from '../storage/database.ts'
 
 /**
- * Fields for a handler that runs before the audit row of its call is written (audit/trail.ts). Other handlers get neither `told`
- * nor `tellIn`.
+ * Fields for a handler that runs before the audit row of its call is written (audit/trail.ts). All other handlers get neither
+ * field.
  */
 export type ActorFields = {
   /**

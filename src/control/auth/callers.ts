@@ -25,8 +25,8 @@ const touchSeconds = 10
 export type Holder = {
   user: User
   /**
-   * Returns the user as a caller in this organization. Default: the organization of the API key, or the personal one.
-   * Returns `undefined` if the user may not act there, or if the organization does not exist.
+   * Returns the user as a caller in this organization. Default: the organization of the API key, or the user's personal
+   * organization. Returns `undefined` if the user may not act there, or if the organization does not exist.
    */
   in: (organizationId: string | undefined) => Promise<Caller | undefined>
 }

@@ -20,7 +20,7 @@ const longestSubject = 255
 
 export const readText = (value: unknown, longest: number): string | undefined => {
   if (typeof value !== 'string') return undefined
-  // Removes control characters, such as NUL, which PostgreSQL cannot store, and invisible characters and line breaks.
+  // Removes control characters, invisible characters and line breaks. PostgreSQL cannot store the control character NUL.
   const text = value
     .toWellFormed()
     .replaceAll(/[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/gu, '')

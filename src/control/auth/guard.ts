@@ -55,8 +55,8 @@ export const createGuard = ({
 
   /**
    * Returns the user as a caller in this organization, or undefined if the user may not act there. Stores the caller with the
-   * request, for the audit trail and the rate limits (`callerOf`). A refused user is stored as a caller in another organization:
-   * the API key's, or the personal one.
+   * request, for the audit trail and the rate limits (`callerOf`). A refused user is stored as a caller in the API key's
+   * organization, or else in the personal organization.
    */
   const findCaller = async (request: FastifyRequest, holder: Holder, organizationId: string | undefined) => {
     const caller = await holder.in(organizationId)
@@ -66,8 +66,8 @@ export const createGuard = ({
   }
 
   /**
-   * Returns the caller in an organization. If the user may not act there, throws 404 if the path names it, and 403 if
-   * only a header does.
+   * Returns the caller in an organization. If the user may not act there, throws 404 if the path names the organization, and
+   * 403 if only a header does.
    * The answers are the same for an organization that does not exist.
    */
   const getCaller = async (
@@ -91,7 +91,7 @@ export const createGuard = ({
     return sshRegionId === undefined ? undefined : { sshRegionId }
   }
 
-  /** Throws 403 for the token of a user, and 401 for an unknown one. Only other programs may call the route. */
+  /** Throws 403 for the token of a user, and 401 for an unknown token. Only programs, such as gates, may call the route. */
   const refuseUser = async (request: FastifyRequest, token: string): Promise<never> => {
     await findCaller(request, await getHolder(token), undefined)
     throw new Problem('forbidden')

@@ -20,7 +20,10 @@ import { keyFetcher } from './fetch-keys.ts'
 /** All accepted algorithms use public keys. With a shared secret, whoever checks tokens could also make them. */
 const algorithms = ['RS256', 'PS256', 'ES256', 'EdDSA'] as const
 
-/** The accepted types: RFC 9068 has `at+jwt`, and most issuers write `JWT` or none. Tokens for other purposes have other types. */
+/**
+ * The accepted types: RFC 9068 has `at+jwt`, and most issuers write `JWT` or no type. Tokens for other purposes have other
+ * types.
+ */
 const types = [undefined, 'jwt', 'at+jwt', 'application/at+jwt']
 
 const cacheMilliseconds = 10 * 60 * 1000
@@ -48,8 +51,8 @@ const keysOf = (issuer: string, { keyCooldownSeconds }: IdentitySettings): JWTVe
   })
 
 /**
- * Returns the issuer that an unverified token names. Returns undefined if control refuses the token's algorithm or type. Then
- * control fetches no keys.
+ * Returns the issuer that an unverified token names. Returns undefined if control refuses the token's algorithm or type. In
+ * that case, control fetches no keys.
  */
 const findIssuer = (token: string): string | undefined => {
   try {

@@ -61,7 +61,7 @@ suite('a valid JWT', () => {
     assert.equal(await statusOf(app, token), 401)
   })
 
-  test('after an issuer replaces its key, JWTs signed with the new key are accepted, others are refused', async () => {
+  test('after an issuer replaces its key, JWTs with the new key are accepted, JWTs with the old key refused', async () => {
     await using issuer = await startIssuer()
     await using app = await believing([issuer])
     const before = await issuer.token(ada)
@@ -99,7 +99,7 @@ suite('a JWT that is refused', () => {
       const good = await issuer.token(ada)
       const bad = await forge(issuer, Math.floor(app.clock.now().getTime() / 1000))
       assert.equal(await statusOf(app, bad), 401)
-      // The issuer and its valid JWT are accepted, so the other JWT was refused for its own fault.
+      // Control accepts a valid JWT of this issuer. So the tested JWT was refused for its own fault.
       assert.equal(await statusOf(app, good), 200)
       const [{ count }] = await app.database.sql<[{ count: number }]>`
         select count(*)::int as count from user_identities`
@@ -261,7 +261,7 @@ suite('the organization of a signed-in user', () => {
   const { ours, theirs } = organizations
   const ask = async (client: ReturnType<TestControl['asUser']>, path: string) => (await client.get(path)).status
 
-  test('a signed-in user acts in the organization that path or header names, or else in the personal one', async () => {
+  test('a signed-in user acts in the organization of path or header, or else in the personal organization', async () => {
     await using app = await startControl()
     const personal = await app.asNewcomer(ada).get('/organizations')
     assert.deepEqual(

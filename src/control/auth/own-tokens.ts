@@ -1,5 +1,6 @@
-// Tokens that this server signs for single sign-on of organizations. Control always accepts them, and checks them like others.
-// A signing key is replaced after 30 days, and its public key is kept for at least 60 days. A token is valid for an hour.
+// Tokens that this server signs for single sign-on of organizations. Control always accepts these tokens, and checks them like
+// tokens of other issuers. A signing key is replaced after 30 days, and its public key is kept for at least 60 days. A token is
+// valid for an hour.
 import { randomUUID } from 'node:crypto'
 import { errors, exportJWK, generateKeyPair, importJWK, type JWK, SignJWT } from 'jose'
 import type { User } from '#src/control/people/user.ts'

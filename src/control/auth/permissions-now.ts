@@ -4,7 +4,7 @@ import { checkHoldsAll } from './grant.ts'
 import { allPermissions, isPermission, type Permission } from './permissions.ts'
 import type { Caller } from './route.ts'
 
-/** Finds the permissions of a user in an organization. `undefined` if the user is no member. An owner has all of them. */
+/** Finds the permissions of a user in an organization. `undefined` if the user is no member. An owner has all permissions. */
 export const findHeld = async (sql: Sql, organizationId: string, userId: string): Promise<Permission[] | undefined> => {
   const [member] = await sql<{ role: 'owner' | 'member'; permissions: string[] }[]>`
     select m.role, array(

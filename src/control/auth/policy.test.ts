@@ -25,7 +25,8 @@ const signedIn = new Map<GridCaller, Headers>()
 const bearer = (token: string): Headers => ({ authorization: `Bearer ${token}` })
 
 /**
- * Replaces the handler of a route. The guard admits the caller for one organization. The new handler returns the organization's id.
+ * Replaces the handler of a route. The new handler returns the id of the organization for which the guard has admitted the
+ * caller.
  */
 const asMarker = ({ method, path, needs, summary }: ControlRoute): ControlRoute => ({
   method,

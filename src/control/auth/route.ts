@@ -22,7 +22,10 @@ export const roleNeeds = {
 
 export type Needs = keyof typeof roleNeeds | Permission
 
-/** Who calls, and in which organization. An API key belongs to one organization. For a signed-in user, the request names it. */
+/**
+ * Who calls, and in which organization. An API key belongs to one organization. For a signed-in user, the request names the
+ * organization.
+ */
 export type Caller = {
   user: User
   organization: Organization
@@ -52,7 +55,10 @@ export type ProxyContext = {
   gateId?: string
 }
 
-/** `isCollector`: true if the telemetry collector calls, which belongs to no organization. False: an owner calls. */
+/**
+ * `isCollector`: true if the caller is the telemetry collector, which belongs to no organization. False: the caller is an
+ * owner.
+ */
 export type OwnerOrCollectorContext = { isCollector: boolean }
 
 /**

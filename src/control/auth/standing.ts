@@ -11,8 +11,8 @@ type StandingRow = { organization: OrganizationRow; member_role: 'owner' | 'memb
 export type Standing = { organization: Organization; memberRole: 'owner' | 'member'; rolePermissions: Permission[] }
 
 /**
- * Finds the membership of a user in this organization. Default: the personal organization, or else the first one
- * joined.
+ * Finds the membership of a user in this organization. Default: the personal organization, or else the first organization that
+ * the user joined.
  * An operator counts as an owner of every organization.
  */
 export const findStanding = async (

@@ -13,7 +13,7 @@ import { closedPolicy, contentSecurityPolicy, openConnections } from './policy.t
 
 const noncePlace = '__CSP_NONCE__'
 const foreverSeconds = 365 * 24 * 60 * 60
-/** Seconds after which a page reloads itself that is shown while the dashboard is being built. */
+/** Seconds after which the waiting page reloads itself. Browsers show this page while the dashboard is being built. */
 const askAgainSeconds = 2
 
 const common = { 'x-content-type-options': 'nosniff', 'referrer-policy': 'no-referrer' }
@@ -29,7 +29,7 @@ const pageHeaders = {
 
 const queryOf = (url: string): string => (url.includes('?') ? url.slice(url.indexOf('?')) : '')
 
-/** Returns the first encoding of the file that the caller accepts, or undefined if there is none. */
+/** Returns the first encoding of the file that the caller accepts. Undefined if the caller accepts no encoding of the file. */
 const encodingFor = ({ encoded }: DashboardFile, accepted: string): string | undefined => {
   const names = accepted
     .split(',')

@@ -20,7 +20,10 @@ const mostBufferedBytes = 1024 * 1024
 /** Longest message from a client, in bytes. */
 const longestMessage = 16 * 1024
 
-/** Checks a credential with `find`, which returns its organization. Limits the number of invalid credentials per address. */
+/**
+ * Checks a credential with `find`, which returns the credential's organization. Limits the number of invalid credentials per
+ * address.
+ */
 type TryCredential = (find: () => Promise<string | undefined>) => Promise<string | undefined>
 
 /** The first digit is the Engine.IO type. `4` means a message, and the next digit is the Socket.IO type. */

@@ -1,5 +1,5 @@
-// Queues the work of sending events. The work of one organization runs in order, and running and queued tasks are limited.
-// An organization's tasks may be at most a ninth of the number of free places. So places remain for others.
+// Queues the work of sending events. The work of one organization runs in order, and running and queued tasks are limited. An
+// organization's tasks may be at most a ninth of the number of free places. So places remain for other organizations.
 import { Budget } from '#src/kit/budget.ts'
 import { FairQueue } from '#src/kit/queue.ts'
 

@@ -73,7 +73,8 @@ export const openWatchers = async (parts: WatchersParts): Promise<Watchers> => {
         await inParallel(checksAtOnce, everybody, async (watcher) => void (await check(watcher)))
       }
     } catch (error) {
-      // If a credential could not be checked, its client stays connected. It is checked again before its next event and ping.
+      // If a credential could not be checked, its client stays connected. The credential is checked again before the client's
+      // next event and ping.
       log.warn({ err: error }, 'not every event socket could be checked')
     } finally {
       isChecking = false
@@ -102,7 +103,7 @@ export const openWatchers = async (parts: WatchersParts): Promise<Watchers> => {
     const { sandboxId, organizationId, from, to, row } = change
     if (!byOrganization.has(organizationId)) return
     const found = row ?? (await findSandboxById(database.sql, sandboxId))
-    // Nobody gets the events of a warm sandbox before a create claims it, not even the organization that owns its pool.
+    // Nobody gets the events of a warm sandbox before a create claims it, not even the organization that owns the warm pool.
     if (found === undefined || found.warm_pool_id !== null) return
     const until = found.state_changed_at
     const why = whyOf(await findChangeEvent(database, { sandboxId, from, to, until }))

@@ -1,5 +1,5 @@
 // `/health` answers 200 while this process runs.
-// `/health/ready` answers 503 while the database is away or the default snapshot is being made.
+// `/health/ready` answers 503 while the database is unreachable or the default snapshot is being made.
 import Type from 'typebox'
 import { Problem } from '#src/problems.ts'
 import { type ControlRoute, route } from '../auth/route.ts'

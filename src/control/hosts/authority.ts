@@ -68,7 +68,7 @@ export class HostAuthority {
   makeOwn(): { ca: string; cert: string; key: string } {
     const issuer = { name, privateKey: this.#privateKey }
     const { certificate, privateKey } = makeServerCertificate(issuer, [controlHostName], spanOf(certificateDays))
-    // A machine that joins compares the hash of the authority's certificate with the hash in its token.
+    // The authority's certificate is included: a machine that joins compares its hash with the hash in the token.
     return { ca: this.certificate, cert: certificate + this.certificate, key: privateKey }
   }
 }

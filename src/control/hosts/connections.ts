@@ -19,8 +19,8 @@ export type KnownHost = { program: HostProgram; runnerId: string; regionId: stri
 const identities = new WeakMap<TLSSocket, Identity | undefined>()
 
 const readIdentity = (socket: TLSSocket): Identity | undefined => {
-  // `authorized` is true only if the authority of this server has signed the certificate, and it was valid when the
-  // connection began.
+  // `authorized` is true only if the authority of this server has signed the certificate, and the certificate was valid when
+  // the connection began.
   const certificate = socket.authorized ? socket.getPeerX509Certificate() : undefined
   const [, name] = /^DNS:([^,\s]+)$/.exec(certificate?.subjectAltName ?? '') ?? []
   const named = name === undefined ? undefined : readHostName(name)

@@ -8,7 +8,7 @@ import { Problem } from '#src/problems.ts'
 export const mostFailures = 20
 const windowSeconds = 15 * 60
 
-/** Runs `join`, and counts wrong tokens. Throws 429 if the caller's address has sent `mostFailures` of them. */
+/** Runs `join`, and counts wrong tokens. Throws 429 if the caller's address has sent `mostFailures` wrong tokens. */
 export type FailedJoins = <T>(request: FastifyRequest, reply: FastifyReply, join: () => Promise<T>) => Promise<T>
 
 const isWrongToken = (error: unknown) => error instanceof Problem && (error.status === 401 || error.status === 403)

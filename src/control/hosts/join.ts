@@ -31,7 +31,10 @@ export type JoinParts = Pick<Parts, 'database' | 'clock' | 'log' | 'settings'> &
  */
 const renewAfterSeconds = 24 * 60 * 60
 
-/** Makes a token for a runner. If machines may join over the network, it ends with the hash of the authority's certificate. */
+/**
+ * Makes a token for a runner. If machines may join over the network, the token ends with the hash of the authority's
+ * certificate.
+ */
 export const newToken = (authority: Pick<HostAuthority, 'hash'> | undefined): string =>
   `alr_${randomBytes(32).toString('hex')}${authority === undefined ? '' : `.${authority.hash}`}`
 
@@ -106,8 +109,8 @@ export const trade = async (parts: JoinParts, { token, version, keys: given }: J
 }
 
 /**
- * Renews the certificates of a host. A caller with a certificate must send the public keys that control has stored.
- * A caller without one must be the runner on the server's machine, and may send new keys.
+ * Renews the certificates of a host. A caller with a certificate must send the public keys that control has stored. A caller
+ * without a certificate must be the runner on the server's machine, and may send new keys.
  */
 export const renew = async (
   { database, clock, settings, authority }: JoinParts,
@@ -132,8 +135,8 @@ export const renew = async (
 }
 
 /**
- * Makes a new token for a runner, and the former becomes invalid. Its host's certificates stay valid until they expire,
- * or until a machine joins with the new token.
+ * Makes a new token for a runner, and the former token becomes invalid. The certificates of the runner's host stay valid until
+ * they expire, or until a machine joins with the new token.
  */
 export const replaceToken = async (
   { database, clock }: Pick<Parts, 'database' | 'clock'>,

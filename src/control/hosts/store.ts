@@ -9,7 +9,7 @@ export const findAuthority = async (sql: Sql): Promise<StoredAuthority | undefin
   return row
 }
 
-/** Stores the authority, if there is none yet. */
+/** Stores the certificate authority, if the database has no authority yet. */
 export const insertAuthority = async (
   sql: Sql,
   { certificate, sealedKey }: StoredAuthority,
@@ -68,7 +68,7 @@ export const keepPublicUrl = async (sql: Sql, runnerId: string, told = ''): Prom
   return row?.url ?? ''
 }
 
-/** Whether a host other than the one of this runner has one of these keys. */
+/** Whether the host of another runner has one of these keys. */
 export const hasKeyOfOthers = async (sql: Sql, runnerId: string, keys: HostKeys): Promise<boolean> => {
   const hashes = Object.values(keys)
   const rows = await sql`
@@ -89,7 +89,7 @@ export const deleteHost = async (sql: Sql, runnerId: string): Promise<void> => {
 /** The PostgreSQL channel for changed certificates of a host. The payload is the id of the runner. */
 export const hostChannel = 'alcove_hosts'
 
-/** When the transaction commits, every control process checks the certificates of the connections of this host. */
+/** Makes every control process check the certificates of this host's connections when the transaction commits. */
 export const announceHostChange = async (sql: Sql, runnerId: string): Promise<void> => {
   await sql`select pg_notify(${hostChannel}, ${runnerId})`
 }

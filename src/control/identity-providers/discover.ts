@@ -1,5 +1,5 @@
-// Requests the discovery document of an identity provider (OpenID Connect Discovery §4). Control requests it for every
-// use and does not cache it.
+// Requests the discovery document of an identity provider (OpenID Connect Discovery §4). Control requests the document for
+// every use and does not cache it.
 import { Problem } from '#src/problems.ts'
 import { OutboundError } from '../outbound/error.ts'
 import type { Outbound } from '../outbound/outbound.ts'
@@ -45,7 +45,10 @@ const readEndpoint = (document: Record<string, unknown>, name: string): string =
   return value
 }
 
-/** Throws if the discovery document names another issuer. Some providers have one URL for all customers; they are refused. */
+/**
+ * Throws if the discovery document names an issuer other than `issuerUrl`. Providers with one URL for all customers are
+ * refused.
+ */
 const checkIssuer = (document: Record<string, unknown>, issuerUrl: string): string => {
   const { issuer } = document
   if (typeof issuer !== 'string') throw new DiscoveryFailed('The discovery document has no issuer.')
@@ -60,7 +63,7 @@ const readDocument = (body: Buffer): Record<string, unknown> => {
     const document: unknown = JSON.parse(body.toString())
     if (typeof document === 'object' && document !== null && !Array.isArray(document)) return { ...document }
   } catch {
-    // JSON.parse throws if the text is not JSON. The caller gets the error below instead.
+    // JSON.parse throws if the text is not JSON. The caller gets the error `DiscoveryFailed` below instead.
   }
   throw new DiscoveryFailed('The discovery document is not a JSON object.')
 }

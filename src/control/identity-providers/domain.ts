@@ -6,7 +6,8 @@ const label = '[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?'
 const pattern = new RegExp(`^(?=.{4,253}$)(?:${label}\\.)+(?!\\d+$)${label}$`)
 
 const asDomain = (text: string): string | undefined => {
-  // Refuses characters that no domain has. Some have a special meaning to a URL parser, for example `/` and `:`.
+  // Refuses characters that no domain has. Some of these characters have a special meaning to a URL parser, for example `/` and
+  // `:`.
   if (!/^[\p{L}\p{M}\p{N}.-]+$/u.test(text)) return undefined
   const domain = domainToASCII(text)
   return pattern.test(domain) ? domain : undefined

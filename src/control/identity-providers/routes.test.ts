@@ -244,7 +244,7 @@ suite('the domains of an identity provider', () => {
     assert.deepEqual([reply.status, reply.body.code], [400, 'IDENTITY_PROVIDER_DOMAIN_UNVERIFIED'])
   })
 
-  test('a domain becomes free if its identity provider is deleted or loses the domain, not if disabled', async () => {
+  test('a domain becomes free if its provider is deleted or loses it, but not if the provider is disabled', async () => {
     await using app = await start()
     const { id } = await create(app)
     const claim = async () => (await app.as('stranger').post(theirs, body)).status

@@ -1,5 +1,5 @@
 // The rules of identity providers. A domain belongs to at most one provider of the server.
-// A provider gets a domain only if a member has an address in it, verified without single sign-on.
+// A provider gets a domain only if a member's address in this domain was verified without single sign-on.
 // The default roles of a provider cannot have a permission that the caller lacks.
 import { randomUUID } from 'node:crypto'
 import { lockMembership } from '#src/control/auth/change-membership.ts'
@@ -105,9 +105,8 @@ const checkDomains = async (sql: Sql, provider: IdentityProvider, claimed: reado
 }
 
 /**
- * Runs `work`, which may give an e-mail domain to a provider. This needs a member with a verified address in the
- * domain.
- * The lock keeps this member in the organization until `work` has ended.
+ * Runs `work`, which may give an e-mail domain to a provider. For this, a member must have a verified address in the domain. A
+ * lock keeps this member in the organization until `work` has ended.
  */
 const inTurn = async <T>(
   { database }: Pick<Parts, 'database'>,

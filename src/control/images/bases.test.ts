@@ -65,7 +65,7 @@ suite('bases in the store', () => {
     await untilState(app, box.id, 'archived')
     await first.link(['default'])
     await look(app)
-    // Control never tells a runner to fetch a base. A runner fetches it when it restores a disk that needs the base.
+    // Control never tells a runner to fetch a base. A runner fetches a base when it restores a disk that needs the base.
     assert.deepEqual([await listOf(app), second.askedImages], [[], []], 'the archived disk needs it')
     await first.link(['default', base])
     await app.as('owner').delete('/sandbox/box')
@@ -147,7 +147,7 @@ suite('bases in the store', () => {
     assert.deepEqual(await listOf(app), [])
   })
 
-  test('if a runner reports an archive or save that control did not request, control records no base for it', async () => {
+  test('if a runner reports an archive or save that control did not request, control records no base for the report', async () => {
     await using app = await startControl()
     await using first = await connectRunner(app, { capabilities: shared })
     const { box, report } = await archiveBox(app, first)

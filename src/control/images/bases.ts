@@ -1,5 +1,5 @@
-// Bases: the files of base images in the store. A disk in the store can be restored only with its base (docs/adr/0046).
-// Control keeps the row in `images` while a disk in the store needs the base, or a runner has it.
+// Bases: the files of base images in the store. A disk in the store can be restored only with its base (docs/adr/0046). Control
+// keeps a base's row in the table `images` while a disk in the store needs the base, or a runner has the base.
 import { addToRunner } from '#src/control/runners/images.ts'
 import type { Sql } from '../storage/database.ts'
 import { insertBase } from './image-store.ts'

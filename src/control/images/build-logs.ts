@@ -14,7 +14,7 @@ const longestFollowMs = 60 * 60_000
 /** Number of pieces that one query reads from a log. */
 const piecesAtOnce = 100
 
-/** Stores a piece of a build log. Ignores it if the log is full, or if the image is not of this runner or region. */
+/** Stores a piece of a build log. Ignores the piece if the log is full, or if the image is not of this runner or region. */
 export const addBuildLog = async (
   { database, clock }: Pick<RunningParts, 'database' | 'clock'>,
   runner: { id: string; regionId: string },
@@ -44,7 +44,10 @@ export const dropOldBuildLogs = async (sql: Sql, now: Date): Promise<void> => {
       and not exists (select from images where images.name = build_logs.image and images.wanted)`
 }
 
-/** How many connections may follow build logs at a time. `sure`: an organization may have so many even if `all` is reached. */
+/**
+ * Connections that may follow build logs at a time. `sure`: the number that each organization may have even if `all` is
+ * reached.
+ */
 const followers = new Budget({ each: 50, all: 200, sure: 4 })
 
 const pieces = async function* (

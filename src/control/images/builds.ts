@@ -21,7 +21,7 @@ const mostGiB = 30
 
 type Build = { organizationId: string; regionId: string; definition: Definition }
 
-/** Returns the name of a build: a hash of everything that decides about the image. */
+/** Returns the name of a build: a hash of everything that determines the image. */
 const nameOf = ({ organizationId, regionId, definition: { dockerfile, contexts, snapshots } }: Build): string => {
   const below = snapshots === undefined ? [] : [snapshots]
   const text = JSON.stringify([organizationId, regionId, dockerfile, ...(contexts?.hashes ?? []), ...below])

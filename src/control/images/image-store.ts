@@ -43,14 +43,20 @@ const isBelowCopy = (sql: Sql) => sql`
   (exists (select from images above where above.stored_base = images.name)
     or exists (select from sandboxes where archive_base = images.name and state <> 'destroyed'))`
 
-/** SQL condition: the image is needed, by a snapshot, an image above, a sandbox, or a disk in the object store. */
+/**
+ * SQL condition: a snapshot, a sandbox, a disk in the object store, or an image that has this image as its base needs the
+ * image.
+ */
 const isNeeded = (sql: Sql) => sql`
   (images.wanted or exists (select from images above where above.base = images.name)
     or exists (select from sandboxes where sandboxes.image = images.name
       and state not in ('destroyed', 'build_failed'))
     or (${isBase(sql)} and ${isBelowCopy(sql)}))`
 
-/** Maximum number of images of a region. A runner lists their names in one message of limited size (`runner-link/link.ts`). */
+/**
+ * Maximum number of images of a region. A runner lists the names of its images in one message of limited size
+ * (`runner-link/link.ts`).
+ */
 const mostOfRegion = 50_000
 
 const checkRoomFor = async (sql: Sql, regionId: string): Promise<void> => {
@@ -146,9 +152,9 @@ export const findImageFor = async (sql: Sql, runner: Runner, name: string): Prom
 }
 
 /**
- * SQL condition: control need not tell the runner where the image comes from. The runner has the image, control knows
- * its configuration, and no snapshot or sandbox waits for it.
- * The configuration may be unknown if the image is a copy of a sandbox's disk.
+ * SQL condition: control need not tell the runner where the image comes from. The runner has the image, control knows its
+ * configuration, and no snapshot or sandbox waits for the image. The configuration may be unknown if the image is a copy of a
+ * sandbox's disk.
  */
 const isSettledOn = (sql: Sql, { id }: Runner) => sql`
   (images.name in (select unnest(runners.images) from runners where runners.id = ${id})
@@ -250,7 +256,7 @@ export const writeStored = async (sql: Sql, name: string, source: ImageSource, n
     where name = ${name}`
 }
 
-/** Records which base an image needs: the image is a copy of a disk in the object store. */
+/** Records which base an image needs. The image is a copy of a sandbox's disk, and is in the object store. */
 export const writeStoredBase = async (sql: Sql, name: string, base: string): Promise<void> => {
   await sql`update images set stored_base = ${base} where name = ${name}`
 }

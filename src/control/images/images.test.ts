@@ -67,7 +67,7 @@ suite('POST /snapshots', () => {
     assert.equal((await app.as('owner').post('/sandbox', { snapshot: 'tool' })).body.user, 'tool')
   })
 
-  test('POST /sandbox answers 400 if the snapshot’s image is in another region than the requested one', async () => {
+  test('POST /sandbox answers 400 if the snapshot’s image is not in the requested region', async () => {
     await using app = await startControl()
     await using _linked = await connectRunner(app)
     await make(app)
@@ -114,7 +114,7 @@ suite('POST /snapshots', () => {
     await tell(app, { image, state: 'present' })
     assert.equal((await get(app)).state, 'active')
 
-    // The second runner is unschedulable now and gets no images to make, so the snapshot does not wait for it.
+    // The second runner is unschedulable now and gets no images to make, so the snapshot does not wait for this runner.
     await make(app, 'other', { imageName: 'ghcr.io/team/other:1' })
     await app.as('admin').patch('/runners/second/scheduling', { unschedulable: true })
     await tell(app, failed(await imageOf(app, 'other')))
@@ -223,7 +223,7 @@ suite('DELETE /snapshots/{idOrName}', () => {
 })
 
 suite('POST /snapshots/{idOrName}/deactivate, POST /snapshots/{idOrName}/activate', () => {
-  test('no sandbox can be made from an inactive snapshot; activation fetches its image again by its digest', async () => {
+  test('no sandbox can be made from an inactive snapshot; activation fetches the image again by its digest', async () => {
     await using app = await startControl()
     await make(app)
     const image = await imageOf(app)

@@ -1,5 +1,5 @@
 // Assigns images to the runners that should have them, and removes images that are not needed any more.
-// Runners read what they should have with `GET /runners/images`. A message over the link only tells them sooner.
+// Runners read what they should have with `GET /runners/images`. A message over the link only tells the runners sooner.
 // `runner-link/image-reports.ts` handles the reports of runners about images.
 
 import { statesKeepingImage } from '#src/control/snapshots/lifecycle.ts'
@@ -10,7 +10,10 @@ import { findImage, findImageFor, listImagesFor, listRunnersOf, writeWanted } fr
 
 type Runner = { id: string; regionId: string }
 
-/** Returns the base image for a snapshot of a sandbox: the base of the sandbox's image, or this image if it has none. */
+/**
+ * Returns the base image for a snapshot of a sandbox: the base of the sandbox's image, or the sandbox's image itself if that
+ * image has no base.
+ */
 export const baseOf = async (transaction: Transaction, image: string): Promise<string> =>
   (await findImage(transaction, image))?.base ?? image
 

@@ -5,7 +5,7 @@ import { Problem } from '#src/problems.ts'
 import { contextHash } from '#src/wire/contexts.ts'
 import type { Definition, ImageSource } from '#src/wire/runner-link.ts'
 
-/** Matches a name of a file on the runner's host, as skopeo writes it. The file must be in `ALCOVE_IMAGES_DIR`. */
+/** Matches the name of an image file on the runner's host, in the form of skopeo. The file must be in `ALCOVE_IMAGES_DIR`. */
 const fileTransport = /^(?:oci|oci-archive|docker-archive):(.*)$/
 
 const domain = /^(?:[a-z\d](?:[a-z\d.-]*[a-z\d])?|\[[a-f\d:]+\])(?::\d{1,5})?$/i
@@ -21,9 +21,9 @@ const readFile = (path: string): ImageSource => {
 }
 
 /**
- * Returns the full OCI reference of an image name, by the usual rules (https://github.com/distribution/reference).
- * For example, `python` becomes `docker.io/library/python:latest`. A digest alone decides, so the tag beside it is
- * dropped.
+ * Returns the full OCI reference of an image name, by the usual rules (https://github.com/distribution/reference). For example,
+ * `python` becomes `docker.io/library/python:latest`. If the name has a digest, its tag is dropped, because the digest alone
+ * decides.
  */
 export const readReference = (text: string): string => {
   const { path = '', tag, digest } = reference.exec(text)?.groups ?? {}
@@ -39,9 +39,7 @@ export const readReference = (text: string): string => {
   return digest === undefined ? `${repository}:${tag ?? 'latest'}` : `${repository}@${digest}`
 }
 
-/**
- * Reads a definition. Checks the form of the files' hashes, but not whether the files exist: the runner finds that out.
- */
+/** Reads a definition. Checks the form of the files' hashes, but not whether the files exist: the runner checks that. */
 export const readDefinition = (
   { dockerfileContent, contextHashes: hashes = [] }: CreateBuildInfo,
   organizationId: string,

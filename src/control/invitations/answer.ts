@@ -1,5 +1,5 @@
-// Users list, accept and decline the invitations to their own e-mail address. Others get 404. The address must be verified. A
-// verification by an organization's identity provider does not count.
+// Users list, accept and decline the invitations to their own e-mail address. Other users get 404. The address must be
+// verified. A verification by an organization's identity provider does not count.
 
 import { changeMembership } from '#src/control/auth/change-membership.ts'
 import { checkActsForUser } from '#src/control/auth/permissions-now.ts'

@@ -480,7 +480,7 @@ suite('POST /organizations/invitations/{invitationId}/decline', () => {
 })
 
 suite('closed and expired invitations', () => {
-  test('invitations are deleted 30 days after they were closed or have expired; open ones stay', async () => {
+  test('invitations are deleted 30 days after they were closed or have expired; open invitations stay', async () => {
     await using app = await startControl()
     const count = async () => (await app.database.sql`select 1 from invitations`).length
     const { id } = await invite(app, { email: 'settled@example.com' })

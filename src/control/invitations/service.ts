@@ -36,8 +36,8 @@ const daysOpen = 7
 const day = 86_400_000
 const mostPending = 1000
 /**
- * Maximum number of invitation mails of an organization within 24 hours. The addresses may belong to people who never
- * asked for mail.
+ * Maximum numbers of invitation mails within 24 hours: per organization, and per address. The addresses may belong to people
+ * who never asked for mail.
  */
 const mostInADay = { ofOrganization: 1000, toAddress: 10 }
 
@@ -126,10 +126,7 @@ export const cancelInvitation = async (parts: InvitationParts, as: AsOwnerOf, id
   })
 }
 
-/**
- * Removes the mails of all open invitations of an organization that are not sent yet. Called when the organization is
- * deleted.
- */
+/** Removes the unsent mails of all open invitations of an organization. Called when the organization is deleted. */
 export const takeBackLettersOf = async (transaction: Transaction, organizationId: string): Promise<void> => {
   for (const id of await listPendingIds(transaction, organizationId)) await takeBackMail(transaction, id)
 }

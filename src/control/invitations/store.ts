@@ -119,7 +119,7 @@ export const settleInvitation = async (
 }
 
 /**
- * Cancels the expired invitations of an organization to this e-mail address, so that a new invitation to it can be
+ * Cancels the expired invitations of an organization to this e-mail address, so that a new invitation to this address can be
  * made.
  */
 export const cancelExpired = async (sql: Sql, organizationId: string, email: string, now: Date): Promise<void> => {

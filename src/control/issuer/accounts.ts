@@ -53,7 +53,10 @@ const findOwner = async ({ database }: AccountParts, email: string) => {
   return user
 }
 
-/** Sets a user's password, or a generated one, and ends all sessions. Access tokens stay valid until they expire. */
+/**
+ * Sets the given password or a generated password for a user, and ends all sessions of the user. Access tokens stay valid until
+ * they expire.
+ */
 export const givePassword = async (parts: AccountParts, body: { email: string; password?: string }) => {
   checkSignsInHere(parts)
   const { password = newPassword() } = body

@@ -122,7 +122,7 @@ suite('signing in at the embedded issuer', () => {
     const fields = { grant_type: 'authorization_code', code, code_verifier: verifier, redirect_uri: dashboard }
     const { status, body } = await tokens(fields)
     assert.equal(status, 200, JSON.stringify(body))
-    // `prompt=none` forbids a sign-in page. This browser gets a new code without one, because its session still lasts.
+    // `prompt=none` forbids a sign-in page. This browser gets a new code without such a page, because its session still lasts.
     const silent = authorizeUrl(challenge, { redirect_uri: dashboard, prompt: 'none' })
     assert.match((await browser.get(silent)).location ?? '', /\/dashboard\/\?code=/)
     const leave = new URLSearchParams({ id_token_hint: body['id_token']!, post_logout_redirect_uri: dashboard })
@@ -247,7 +247,8 @@ suite('signing in at the embedded issuer', () => {
     assert.match(policy, /default-src 'none'/)
     assert.match(policy, /frame-ancestors 'none'/)
     assert.equal(form.headers.get('cache-control'), 'no-store')
-    // With `no-referrer`, browsers would send `Origin: null` with the form. The issuer would refuse that as another site's.
+    // With `no-referrer`, browsers would send `Origin: null` with the form. The issuer would refuse the form as one of another
+    // site.
     assert.equal(form.headers.get('referrer-policy'), 'same-origin')
   })
 
@@ -256,7 +257,8 @@ suite('signing in at the embedded issuer', () => {
     const victim = openBrowser(base)
     const attacker = openBrowser(base)
     const form = await attacker.follow(await attacker.get(authorizeUrl(challenge)))
-    // Sends the form from a browser that has never received it, and then from a browser that has received another form.
+    // Sends the attacker's form twice from the browser of the victim. Before the second time, that browser has received its own
+    // form.
     assert.equal((await fillIn(victim, form, 'owner@example.com')).status, 400)
     const own = await victim.follow(await victim.get(authorizeUrl(challenge)))
     assert.equal((await fillIn(victim, form, 'owner@example.com')).status, 400)
@@ -402,7 +404,8 @@ suite('signing in at the embedded issuer', () => {
     const fresh = openBrowser(base, '127.0.0.20')
     assert.deepEqual(await tryAs(fresh, await begin(fresh), email, 1, 'mistyped'), [401])
     assert.deepEqual(await tryAs(fresh, await begin(fresh), email, 1, password), [303])
-    // The attempts of 127.0.0.11 for this user are used up. In a known browser, the user can still sign in from there.
+    // The IP address 127.0.0.11 has no attempts left for this user. In a known browser (known-browsers.ts), the user can still
+    // sign in from this address.
     const neighbour = openBrowser(base, '127.0.0.11')
     neighbour.cookies.set('alcove_browser', known.cookies.get('alcove_browser')!)
     assert.deepEqual(await tryAs(neighbour, await begin(neighbour), email, 1, password), [303])

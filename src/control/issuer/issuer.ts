@@ -19,7 +19,7 @@ import { createSignInForm, type Visit } from './sign-in-form.ts'
 
 export type EmbeddedIssuer = {
   url: string
-  /** The issuer's public keys. They verify its tokens in this process, without a call over the network. */
+  /** The issuer's public keys. This process verifies the issuer's tokens with them, without a call over the network. */
   getKey: JWTVerifyGetKey
   /** Adds the issuer's routes; call before the server listens. `limit` throws if a call exceeds the rate limit. */
   attach: (server: FastifyInstance, limit: (request: FastifyRequest) => Promise<void>) => Promise<void>
@@ -38,7 +38,7 @@ const mostBegunPerMinute = 300
 const leavesNothing = /^\/oidc\/(?:token|jwks|\.well-known|interaction)(?:[/?]|$)/
 const reloadMilliseconds = 1000
 
-/** Sets host and protocol of a request to those of the configured URL. A proxy or an attacker may have set others. */
+/** Sets host and protocol of a request to those of the configured URL. A proxy or an attacker may have set other values. */
 const sayWhere = (request: IncomingMessage, { host, protocol }: URL) => {
   for (const name of Object.keys(request.headers)) if (/^(x-)?forwarded/.test(name)) delete request.headers[name]
   request.headers.host = host

@@ -13,7 +13,7 @@ const toldFor = 2 * day
 const lock = 7_305_523
 
 export type IssuerKeys = {
-  /** Private signing keys, newest first. New tokens are signed with the first one. */
+  /** Private signing keys, newest first. New tokens are signed with the first key. */
   signing: JWK[]
   cookie: string
 }
@@ -56,7 +56,7 @@ const readable = ({ encryption }: KeyParts, rows: readonly Row[]): { row: Row; t
     }
   })
 
-/** Logs that new keys are made because none can be decrypted. New keys only make users sign in again. */
+/** Logs that new keys are made because no stored key can be decrypted. New keys only make users sign in again. */
 const sayUnreadable = ({ log }: KeyParts) =>
   log.error(
     'the keys of the issuer were encrypted under another ALCOVE_ENCRYPTION_KEY, and are made anew; what else was encrypted under it (secrets/encryption.key of the data directory) cannot be read without it',

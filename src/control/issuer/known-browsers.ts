@@ -1,5 +1,5 @@
-// Known browsers: browsers in which somebody has signed in to an account before. Their wrong passwords are counted separately.
-// Attackers who try passwords therefore cannot lock out the owner of the account
+// Known browsers: browsers in which somebody has signed in to an account before. Wrong passwords from known browsers are
+// counted separately. Attackers who try passwords therefore cannot lock out the owner of the account
 // (https://owasp.org/www-community/Slow_Down_Online_Guessing_Attacks_with_Device_Cookies).
 import { randomUUID } from 'node:crypto'
 import type { IncomingMessage, ServerResponse } from 'node:http'
@@ -20,9 +20,15 @@ export type KnownBrowser = {
 }
 
 export type KnownBrowsers = {
-  /** Finds the known browser that sent the request. Reads only the cookie, so the result reveals no account. */
+  /**
+   * Finds the known browser (in which somebody has signed in before) that sent the request. Reads only the cookie, so the
+   * result reveals no account.
+   */
   find: (request: IncomingMessage) => Promise<KnownBrowser | undefined>
-  /** Sets the cookie that makes the browser known for this account. Call this after a sign-in. */
+  /**
+   * Sets the cookie that makes the browser known for this account, so that wrong passwords from it are counted separately. Call
+   * this after a sign-in.
+   */
   mark: (response: ServerResponse, account: string) => Promise<void>
 }
 

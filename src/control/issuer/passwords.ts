@@ -11,7 +11,10 @@ const memoryKiB = 19_456
 const passes = 2
 const tagLength = 32
 
-/** Queues for hashing, because each hash needs a thread and 19 MiB. Known browsers never wait behind new browsers. */
+/**
+ * Queues for hashing, because each hash needs a thread and 19 MiB. Known browsers, in which somebody has signed in before,
+ * never wait behind new browsers.
+ */
 const lanes = { known: new FairQueue({ atOnce: 1 }), other: new FairQueue({ atOnce: 2 }) }
 export type HashingLane = keyof typeof lanes
 
@@ -69,8 +72,8 @@ export const newPassword = (): string => {
 }
 
 /**
- * A hash of no account. The given password is compared with it if the account is unknown or has no password. So the
- * answer takes as long as for a wrong password.
+ * A hash that belongs to no account. The given password is compared with this hash if the account is unknown or has no
+ * password. So the answer takes as long as for a wrong password.
  */
 const nobodys = hashPassword(randomBytes(16).toString('hex'))
 nobodys.catch(() => {})

@@ -21,8 +21,8 @@ const sessionCookie = 'alcove_session'
 const minute = 60
 const day = 24 * 60 * minute
 /**
- * Lifetime in seconds of a sign-in that is begun but not completed. All have this lifetime, so the first to expire is the oldest
- * (records.ts).
+ * Lifetime in seconds of a sign-in that is begun but not completed. All such sign-ins have this lifetime, so the oldest of them
+ * expires first (records.ts).
  */
 const begun = 15 * minute
 

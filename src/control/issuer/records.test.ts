@@ -27,7 +27,7 @@ suite('the stored records of the embedded issuer', () => {
     assert.deepEqual(await found(), [true, true, true, true])
   })
 
-  test('if there are too many sign-in records without an account, the network with the most loses its oldest', async () => {
+  test('if too many sign-in records have no account, the network with most of them loses its oldest record', async () => {
     await using app = await startControl()
     const { database, encryption } = app.parts
     const records = recordsIn(database, encryption, 5)('Session')

@@ -41,8 +41,8 @@ export const recordsIn = (
   }
 
   /**
-   * Deletes the oldest begun sign-ins of the network that has begun the most. An attacker therefore loses only their
-   * own.
+   * Deletes the oldest begun sign-ins of the network that has begun the most. An attacker therefore causes no loss in other
+   * networks.
    * The query is slow, so it deletes more rows than needed and runs less often.
    */
   const makeRoom = async () => {

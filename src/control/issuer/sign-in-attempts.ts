@@ -1,8 +1,8 @@
 // Limits wrong passwords, whether or not an account exists. Attackers cannot lock out the owner of an account:
 // - A known browser has its own allowance, which nobody else can use up.
-// - New browsers of one source (an IPv4 address or an IPv6 /64) share a limit, and so do those of one site (a /48).
-// - New browsers of one source have a lower limit for each name with which they sign in.
-// - While a name is attacked from anywhere, each source has fewer attempts for it, but always some.
+// - New browsers of one source (an IPv4 address or an IPv6 /64) share a limit, and so do new browsers of one site (a /48).
+// - New browsers of one source have a lower limit for each name (e-mail address) with which they sign in.
+// - While a name is attacked from anywhere, each source has fewer attempts for this name, but always some.
 import { createHmac } from 'node:crypto'
 import { networkOf } from '#src/kit/network-of.ts'
 import { createAddressKeys, siteGroups } from '../rate-limits/address-key.ts'
@@ -24,8 +24,8 @@ export const allowed = {
   /** The limit that replaces `sourceAndName` while the name is under attack (`attackedAfter`). */
   sourceAndAttackedName: 3,
   /**
-   * A name is under attack after this many wrong passwords in an hour. Wrong passwords from a known browser count only above the
-   * limit `browser`.
+   * A name (e-mail address) is under attack after this many wrong passwords in an hour. Wrong passwords from a known browser
+   * count only above the limit `browser`.
    */
   attackedAfter: 50,
 }
@@ -47,8 +47,8 @@ export type SignInAttempts = (from: From) => Promise<() => Promise<void>>
 
 const nameSlots = 65_536
 /**
- * Number of possible counters for pairs of a network and a name: so many that two pairs hardly ever share a counter.
- * Few counters exist, because only attempts within the limit `allowed.source` make one.
+ * Number of possible counters for pairs of a network and a name: so many that two pairs hardly ever share a counter. Few of
+ * these counters exist, because an attempt beyond the limit `allowed.source` creates no counter.
  */
 const pairSlots = 2 ** 32
 
@@ -71,8 +71,8 @@ export const createSignInAttempts = (counters: SharedCounters): SignInAttempts =
 
   const countNewBrowser = async (address: string, name: string) => {
     const [source, site, nameKey] = [sourceOf(address), siteOf(address), slotOf(name, nameSlots)]
-    // Each pair of network and name nearly always has its own counter in `byPair`. So networks share no attempts for a name. In
-    // `bySource`, networks may share a counter.
+    // In `byPair`, two pairs of a network and a name hardly ever share a counter. So no network can use up the attempts of
+    // another network for a name. In `bySource`, several networks may share a counter.
     const pair = slotOf(`${networkOf(address)} ${name}`, pairSlots)
     // When a source (a /64) has reached its limit, its wrong passwords no longer count for the site (a /48).
     // So one busy source cannot use up the attempts of the site.

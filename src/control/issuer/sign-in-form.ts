@@ -76,7 +76,10 @@ export const createSignInForm = ({
     return userId
   }
 
-  /** Ends another user's session in this browser. oidc-provider itself would do this with a script, but our pages run none. */
+  /**
+   * Ends another user's session in this browser. oidc-provider itself would do this with a script, but our pages run no
+   * scripts.
+   */
   const endOtherSession = async (details: Interaction, accountId: string) => {
     const { session } = details
     if (session === undefined || session.accountId === accountId) return

@@ -78,7 +78,7 @@ suite('one-time links', () => {
     assert.ok(isSignedIn(await other.follow(filled, isBack)))
   })
 
-  test('if 20 browsers open one one-time link at the same time, exactly one browser is signed in', async () => {
+  test('if 20 browsers open the same one-time link at the same time, exactly one browser is signed in', async () => {
     const link = await make()
     // Each browser has its own IP address, so that no rate limit changes the result.
     const browsers = Array.from({ length: 20 }, (_, n) => openBrowser(base, `127.7.${n}.1`))

@@ -1,4 +1,5 @@
-// Links with which one user can sign in once, without a password: from `alcove up` at the first start, or an operator.
+// Links with which one user can sign in once, without a password. `alcove up` makes one at the first start; operators can make
+// more.
 import { randomBytes } from 'node:crypto'
 import { hashKey } from '../auth/secret.ts'
 import type { Parts } from '../parts.ts'

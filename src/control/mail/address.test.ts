@@ -7,7 +7,8 @@ suite('e-mail addresses', () => {
     assert.equal(readAddress('email', ' Ada.Lovelace+X@Example.COM '), 'ada.lovelace+x@example.com')
     assert.equal(readAddress('email', 'admin@localhost'), 'admin@localhost')
     assert.equal(foldAddress('ADA@EXAMPLE.COM'), 'ada@example.com')
-    // JavaScript changes the Kelvin sign to k in lower case, and the dotted capital I to i. The addresses must stay different.
+    // JavaScript changes the Kelvin sign to k in lower case, and the dotted capital I to i. Both addresses must stay different
+    // from `kim@example.com`.
     for (const other of ['\u212aim@example.com', 'K\u0130m@example.com']) {
       assert.notEqual(foldAddress(other), foldAddress('kim@example.com'))
       assert.throws(() => readAddress('email', other), { code: 'bad_request' })

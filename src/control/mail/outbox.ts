@@ -1,5 +1,5 @@
-// Sends the mails of the outbox. A mail stays there until a mail server accepts it, so a crash loses no mail.
-// It is dropped if the server refuses it permanently, or after the last retry.
+// Sends the mails of the outbox. A mail stays there until a mail server accepts it, so a crash loses no mail. A mail is dropped
+// if the server refuses it permanently, or after the last retry.
 // At worst a mail is sent twice, with the same Message-ID.
 import { setTimeout as pause } from 'node:timers/promises'
 import { repeat } from '#src/kit/repeat.ts'
@@ -17,7 +17,7 @@ export type Outbox = {
 
 type OutboxParts = Pick<Parts, 'database' | 'clock' | 'log'> & { transport: MailTransport }
 
-/** Minutes before each retry of a mail. If the last one fails, about two days after the first attempt, the mail is dropped. */
+/** Minutes before each retry of a mail. If the last retry fails, about two days after the first attempt, the mail is dropped. */
 const minutesBetween = [1, 5, 15, 60, 240, 720, 1440] as const
 /**
  * Seconds for which a process has claimed a mail. Meanwhile, no other process sends it. An attempt never takes so long.
@@ -37,7 +37,10 @@ export const openOutbox = (parts: OutboxParts, { sweepSeconds }: { sweepSeconds:
     // If one mail fails because the mail server cannot be reached, the later mails wait for the next sweep.
     for (let sent = 0; sent < mailsPerSweep && !isClosed; sent += 1) if (!(await sendNext(parts))) return
   }
-  /** Starts a delivery after the running one, which may have missed a new mail. Until then, calls get the same promise. */
+  /**
+   * Starts a delivery after the end of the running delivery, which may have missed a new mail. Until then, all calls get one
+   * promise.
+   */
   const deliver = () => {
     if (next !== undefined) return next
     next = running.catch(() => {}).then(sendDue)

@@ -207,7 +207,7 @@ suite('POST /organizations/{organizationId}/users/{userId}/access', () => {
 })
 
 suite('DELETE /organizations/{organizationId}/users/{userId}', () => {
-  test('DELETE /organizations/{organizationId}/users/{userId} makes the member’s API keys of this organization invalid, and no others', async () => {
+  test('DELETE /organizations/{organizationId}/users/{userId} makes the member’s API keys of this organization invalid, and no other keys', async () => {
     await using app = await startControl()
     await app.database.sql`
       insert into members (organization_id, user_id, role) values (${organizations.theirs}, ${userId('member')}, 'member')`

@@ -75,7 +75,7 @@ export const removeMember = async (parts: ChangeParts, as: AsOwner, userId: stri
 
 type Leaving = { caller: Caller; organization: Organization }
 
-/** Ends the caller's membership and deletes all of their keys in this organization. */
+/** Ends the caller's membership, and deletes all keys of the caller in this organization. */
 export const leaveOrganization = async (parts: ChangeParts, { caller, organization }: Leaving): Promise<void> => {
   if (organization.personal) throw new Problem('forbidden', 'Nobody leaves a personal organization.')
   await changeMembership(parts, organization.id, async (sql) => {
@@ -89,8 +89,8 @@ export const leaveOrganization = async (parts: ChangeParts, { caller, organizati
 type Joining = { organizationId: string; userId: string; role: 'owner' | 'member'; roleIds: readonly string[] }
 
 /**
- * Makes a user a member. Returns false if the user is one already. Call this only inside `changeMembership`.
- * The caller makes sure that each role belongs to the organization or is global.
+ * Makes a user a member. Returns false if the user is a member already. Call this only inside `changeMembership`. Each role
+ * must belong to the organization or be global.
  */
 export const joinOrganization = async (sql: Transaction, joining: Joining, now: Date): Promise<boolean> => {
   // This check comes before the limit: a member must not be refused because the organization is full.

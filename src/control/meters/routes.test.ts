@@ -145,7 +145,7 @@ suite('the samples that runners send', () => {
     const samples = [other, 'no-such', id].map((sandboxId) => ({ sandboxId, ...reading }))
     runner.say({ type: 'meters', samples })
     const generation = (await runner.untilAsked(({ sandboxId }) => sandboxId === id)).generation
-    // Control handles the messages of one runner in order. When this report is stored, the samples are handled.
+    // Control handles the messages of one runner in order. When this report is stored, control has already handled the samples.
     runner.report({ sandboxId: id, generation, state: 'stopped', cause: { exitCode: 0 } })
     await untilState(app, id, 'stopped')
     assert.equal(await countOf(app), 1)

@@ -19,14 +19,14 @@ const series = {
   'daytona.sandbox.filesystem.usage': 'diskUsed',
 } as const satisfies Record<string, Exclude<keyof MeterRow, 'at'>>
 
-/** Maximum number of points per series. If there are more samples, each point is the mean of several. */
+/** Maximum number of points per series. If there are more samples, each point is the mean of several samples. */
 const mostPoints = 1000
 const rowsPerSweep = 50_000
 
 const keptSince = ({ clock, settings }: MeterParts) => new Date(clock.now().getTime() - settings.meterHours * 3_600_000)
 
 /**
- * Stores samples that a runner reports. Their time is the time of their arrival, because the clock of a runner may be
+ * Stores samples that a runner reports. The time of a sample is the time of its arrival, because the clock of a runner may be
  * wrong.
  */
 export const keepSamples = async (

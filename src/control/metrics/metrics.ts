@@ -1,4 +1,4 @@
-// The metrics of this process, and of the whole server. The latter are read from the database when Prometheus asks.
+// The metrics of this process, and of the whole server. The metrics of the server are read from the database when Prometheus asks.
 import type { FastifyInstance } from 'fastify'
 import { Counter, collectDefaultMetrics, Histogram, Registry } from 'prom-client'
 import type { Parts } from '#src/control/parts.ts'
@@ -12,7 +12,10 @@ import { registerGauges } from './gauges.ts'
 const freshMilliseconds = 5_000
 
 const requestBuckets = [0.005, 0.02, 0.05, 0.1, 0.25, 1, 5, 30]
-/** Upper bounds of buckets, in seconds. The claim of a warm sandbox is short. A sandbox may stay in one state for a month. */
+/**
+ * Upper bounds of histogram buckets, in seconds. The claim of a warm sandbox is short. A sandbox may stay in one state for a
+ * month.
+ */
 const stateBuckets = [0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 15, 60, 300, 1800, 7200, 86_400, 2_592_000]
 
 export type Metrics = {
@@ -29,7 +32,10 @@ export type Metrics = {
   close: () => void
 }
 
-/** Returns the first verb during which a sandbox has this state, for example `start` for `starting`. `none` without one. */
+/**
+ * Returns the first verb during which a sandbox has this state, for example `start` for `starting`. `none` if there is no such
+ * verb.
+ */
 const verbOf = (state: SandboxState): string => moves.find(([, , through]) => through === state)?.[0] ?? 'none'
 
 /** Returns how a caller's new sandbox was made: `warm`, `build`, `fork` or `cold`. Undefined for other changes. */

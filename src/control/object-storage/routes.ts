@@ -1,4 +1,4 @@
-// The address to which the SDK uploads the files of a definition, and the credentials for it.
+// The address to which the SDK uploads the files of a definition, and the credentials for these uploads.
 import Type from 'typebox'
 import { type ControlRoute, route } from '#src/control/auth/route.ts'
 import { Problem } from '#src/problems.ts'
@@ -45,7 +45,7 @@ export const objectStorageRoutes = (parts: RunningParts): ControlRoute[] => [
     body: Question,
     replies: { 200: Answer },
     run: ({ body, proxyRegionId }) => {
-      // Organizations upload their files only to this server, so the proxy of a region may not ask.
+      // Organizations upload their files only to this server, so the proxy of a region may not call this endpoint.
       if (proxyRegionId !== undefined) throw new Problem('forbidden')
       return answerUpload(parts, body)
     },

@@ -12,7 +12,10 @@ import { countCreatedBy, insertOrganization } from './store.ts'
 /** Maximum number of organizations that a user may create. The personal organization is not counted. */
 const mostPerUser = 10
 
-/** Makes an organization that the caller owns. Its default region must be a shared one: it has no region of its own yet. */
+/**
+ * Makes an organization that the caller owns. Its default region must be a shared region, because a new organization has no
+ * region of its own.
+ */
 export const createOrganization = async (
   parts: OrganizationParts,
   caller: Caller,

@@ -110,8 +110,8 @@ suite('DELETE /organizations/{organizationId}', () => {
     await app.as('owner').post('/snapshots', { name: 'tools', imageName: 'debian:13' })
     const waits = `select 1 from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'`
     const deleted = await app.database.transaction(async (transaction) => {
-      // PostgreSQL aborts the transaction that first checks for a deadlock. This one checks only after a minute, so PostgreSQL
-      // aborts the delete.
+      // PostgreSQL aborts the transaction that first checks for a deadlock. This transaction checks only after a minute, so
+      // PostgreSQL aborts the delete.
       await transaction`set local deadlock_timeout = '1min'`
       await transaction`select 1 from images for update`
       const reply = app.as('owner').delete(path)

@@ -5,8 +5,8 @@ import type { Sql, Transaction } from '../storage/database.ts'
 export type DeletedOrganization = { id: string; deletedBy: string; deletedAt: Date }
 
 /**
- * Minimum minutes for which the id is kept. Transactions that began before the deletion may still add rows, but end
- * within this time.
+ * Minimum minutes for which the id of a deleted organization is kept. Transactions that began before the deletion may still add
+ * rows, but end within this time.
  */
 const keptMinutes = 5
 const atOneTime = 20

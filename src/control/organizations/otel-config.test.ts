@@ -97,7 +97,7 @@ suite('GET /organizations/{organizationId}/otel-config', () => {
     assert.equal((await app.as('collector').get(path)).status, 401)
   })
 
-  test('if a stored telemetry setting is copied to another organization, it cannot be decrypted there', async () => {
+  test('if a stored telemetry setting is copied to another organization’s row, the copy cannot be decrypted', async () => {
     await using app = await startControl()
     await app.as('owner').put(path, config)
     await app.database.sql`

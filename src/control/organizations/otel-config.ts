@@ -1,5 +1,6 @@
-// An organization's telemetry setting: the endpoint that gets the telemetry of its sandboxes, and the headers for that endpoint.
-// The headers are credentials. So the setting is encrypted in the database, and only a telemetry collector gets their values.
+// An organization's telemetry setting: the endpoint that gets the telemetry of its sandboxes, and the headers for that
+// endpoint. The headers are credentials. So the setting is encrypted in the database, and only a telemetry collector gets the
+// values of the headers.
 
 import type { OtelConfig } from '#src/control/people/organization.ts'
 import type { Logger } from '#src/kit/log.ts'

@@ -19,7 +19,7 @@ export const findOrganization = async (sql: Sql, id: string): Promise<Organizati
 
 const mostListed = 1000
 
-/** Lists the organizations of a user, the personal one first. */
+/** Lists the organizations of a user, the personal organization first. */
 export const listOrganizationsOf = async (sql: Sql, userId: string): Promise<Organization[]> => {
   const rows = await sql<OrganizationRow[]>`
     select o.* from organizations o join members m on m.organization_id = o.id

@@ -7,7 +7,7 @@ const { ours, theirs } = organizations
 const at = (path: string, organization: string = ours) => `/organizations/${organization}/${path}`
 const see = async (app: TestControl) => (await app.as('owner').get(`/organizations/${ours}`)).body
 
-/** Checks that callers who are not operators are refused, for their own organization and for another one. */
+/** Checks that callers who are not operators are refused, for their own organization and for other organizations. */
 const checkOnlyOperators = async (app: TestControl, path: string, body: object) => {
   for (const who of ['owner', 'member', 'viewer', 'stranger'] satisfies Who[]) {
     for (const id of [ours, theirs, 'no-such'])
@@ -40,7 +40,7 @@ suite('PATCH /organizations/{organizationId}/default-region', () => {
     assert.deepEqual(await ask(true), [204, 'ours_1'])
   })
 
-  test('PATCH /organizations/{organizationId}/default-region answers the same 404 for another organization’s region and an unknown one', async () => {
+  test('PATCH /organizations/{organizationId}/default-region answers the same 404 for another organization’s region and an unknown region', async () => {
     await using app = await startControl()
     await app.database.sql`
       insert into regions (id, name, organization_id, region_type) values ('theirs_1', 'cellar', ${theirs}, 'custom')`

@@ -57,8 +57,8 @@ export type Suspension = {
 }
 
 /**
- * Suspends an organization: nothing can be created or started, and running sandboxes are stopped after the grace
- * period. A second suspension keeps the first date.
+ * Suspends an organization: nothing can be created or started, and running sandboxes are stopped after the grace period. A
+ * second suspension keeps the date of the first suspension.
  */
 export const suspend = async (
   parts: OrganizationParts,

@@ -4,7 +4,10 @@ import { type Organization, type OrganizationRow, readOrganization } from '#src/
 import { insertOwner } from '../members/service.ts'
 import type { Sql, Transaction } from '../storage/database.ts'
 
-/** Locks an organization against changes until this transaction ends. Others can still add rows that refer to it. */
+/**
+ * Locks an organization against changes until this transaction ends. Other transactions can still add rows that refer to the
+ * organization.
+ */
 export const lockOrganization = async (transaction: Transaction, id: string): Promise<Organization | undefined> => {
   const [row] = await transaction<OrganizationRow[]>`select * from organizations where id = ${id} for no key update`
   return row && readOrganization(row)
@@ -53,7 +56,10 @@ export const countCreatedBy = async (transaction: Transaction, userId: string): 
   return counted?.count ?? 0
 }
 
-/** Locks an organization until the transaction ends: others can neither change or delete it, nor add rows that refer to it. */
+/**
+ * Locks an organization until the transaction ends: other transactions can neither change nor delete it, nor add rows that
+ * refer to it.
+ */
 export const holdOrganization = async (transaction: Transaction, id: string): Promise<Organization | undefined> => {
   const [row] = await transaction<OrganizationRow[]>`select * from organizations where id = ${id} for update`
   return row && readOrganization(row)
@@ -66,8 +72,8 @@ export const isOwner = async (sql: Sql, id: string, userId: string): Promise<boo
 }
 
 /**
- * Deletes an organization, and with it the rows that refer to it by a foreign key. Keeps its id, because runners may
- * still have its sandboxes.
+ * Deletes an organization, and with it the rows that refer to it by a foreign key. Keeps the organization's id, because runners
+ * may still have its sandboxes.
  */
 export const removeOrganization = async (
   transaction: Transaction,

@@ -40,7 +40,7 @@ type OutboundParts = {
   /** Networks that may be called in addition to the public Internet. */
   allowed: Networks
   /**
-   * Returns the networks of this host. Calls to them are refused, except those in `allowed`. Called before each
+   * Returns the networks of this host. Calls to these networks are refused, except to networks in `allowed`. Called before each
    * outbound call.
    */
   readOwn?: () => Networks

@@ -50,7 +50,10 @@ const notPublic = (host: string, cause?: unknown) =>
 
 type TargetRules = { allowed: Networks; own: Networks; resolve: Resolve; requireTls: boolean }
 
-/** Resolves the host name of a URL. Throws if one address is refused, because the call may connect to any of them. */
+/**
+ * Resolves the host name of a URL. Throws if one of its addresses is refused, because the call may connect to any of these
+ * addresses.
+ */
 export const resolveTarget = async (given: string, rules: TargetRules): Promise<Target> => {
   const { allowed, own, resolve, requireTls } = rules
   const url = readTargetUrl(given)

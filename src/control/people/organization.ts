@@ -2,7 +2,7 @@
 import type { Clock } from '#src/kit/clock.ts'
 import { Problem } from '#src/problems.ts'
 
-/** The server to which the telemetry of the organization's sandboxes is sent, and the headers for it. */
+/** The server to which the telemetry of the organization's sandboxes is sent, and the headers for that server. */
 export type OtelConfig = { endpoint: string; headers: Record<string, string> | null }
 
 export type OrganizationRow = {

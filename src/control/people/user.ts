@@ -16,8 +16,8 @@ export type User = {
   email: string
   emailVerified: boolean
   /**
-   * Whether something other than single sign-on has verified the user's e-mail address. An organization's own identity
-   * provider can claim any address, so its word counts only in that organization.
+   * Whether something other than single sign-on has verified the user's e-mail address. An organization's own identity provider
+   * can claim any address, so its verification counts only in that organization.
    */
   ownsAddress: boolean
   systemRole: 'admin' | 'user'

@@ -18,11 +18,14 @@ export type Quota = {
   mostKeptGiB: number | null
   /** Longest lifetime of a sandbox in minutes; null: no limit. */
   longestLife: number | null
-  /** The row of `region_quotas` for the organization, the region and the class of sandboxes. null: there is none. */
+  /** The row of `region_quotas` for the organization, the region and the class of sandboxes. null: there is no such row. */
   row: RegionQuotaRow | null
 }
 
-/** Reads an organization's quotas in a region. Returns a function, because the caller learns the class of sandboxes only later. */
+/**
+ * Reads an organization's quotas in a region. Returns a function of the class of sandboxes (such as `container`), because the
+ * caller learns the class only later.
+ */
 export const getQuotas = async (
   sql: Sql,
   organization: Organization,
@@ -77,7 +80,7 @@ export const checkKept = (diskGiB: number, autoDeleteInterval: number, { mostKep
   )
 }
 
-/** Throws if the region enforces quotas and the organization has no row in `region_quotas` for it. */
+/** Throws if the region enforces quotas and the organization has no row for this region in `region_quotas`. */
 export const checkOpen = ({ id, enforcesQuota }: Pick<Region, 'id' | 'enforcesQuota'>, { row }: Quota): void => {
   if (!enforcesQuota || row !== null) return
   throw new Problem('quota_exceeded', `This organization has no quota in the region "${id}".`)

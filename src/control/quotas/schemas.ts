@@ -7,7 +7,7 @@ export const gpuTypes = ['H100', 'H200', 'RTX-PRO-6000', 'RTX-4090', 'RTX-5090',
 
 /** Largest number that a quota accepts: more than any machine has, and less than the database can store. */
 const largest = 1_000_000_000
-/** A day. A longer window would shut out an organization over its limit for too long. */
+/** Longest window of a rate limit: a day. A longer window would shut out an organization over its limit for too long. */
 const longestWindowSeconds = 86_400
 
 const amount = optional(Type.Integer({ minimum: 0, maximum: largest }))

@@ -82,7 +82,10 @@ export const countNamed = async (sql: Sql, organizationId: string): Promise<Coun
   return row
 }
 
-/** A region that the organization can see. `is_open`: no quota is needed there. The sizes are the capacity of its runners. */
+/**
+ * A region that the organization can see. `is_open`: no quota is needed in this region. The sizes are the capacity of its
+ * runners.
+ */
 export type RegionRow = { id: string; is_open: boolean; cpu: number; memory_gib: number; disk_gib: number }
 
 export const listRegionsOf = (sql: Sql, organizationId: string): Promise<RegionRow[]> =>

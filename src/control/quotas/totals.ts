@@ -47,7 +47,10 @@ const add = (one: Held, other: Held): Held => ({
   diskGiB: one.diskGiB + other.diskGiB,
 })
 
-/** Returns how much quota a sandbox uses in this state. A stopped one uses only disk quota, even during a resize or a snapshot. */
+/**
+ * Returns how much quota a sandbox uses in this state. A stopped sandbox uses only disk quota, even during a resize or a
+ * snapshot.
+ */
 const heldIn = (
   { cpu, memory_gib, disk_gib }: Pick<HeldRow, 'cpu' | 'memory_gib' | 'disk_gib'>,
   { state, desired_state: desired }: Pick<HeldRow, 'state' | 'desired_state'>,
