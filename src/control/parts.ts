@@ -64,7 +64,7 @@ export type Settings = {
    * for single organizations.
    */
   ssoForAll: boolean
-  /** Rate limits of the whole server. An organization may have other limits of its own. */
+  /** Rate limits per organization, or per IP address for unknown callers. An organization may have other limits of its own. */
   rateLimits: RateLimits
   /** Number of reverse proxies in front of control. Control trusts only their entries in X-Forwarded-For. */
   trustedProxies: number

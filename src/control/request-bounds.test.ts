@@ -1,5 +1,5 @@
-// Tests that every list and every map in a request schema has its own size limit. Texts are limited with the path, headers and
-// body.
+// Tests that every list and every map in a request schema has its own size limit. Texts are limited by the maximum sizes of
+// path, headers and body.
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import type { TSchema } from 'typebox'

@@ -147,7 +147,7 @@ suite('bases in the store', () => {
     assert.deepEqual(await listOf(app), [])
   })
 
-  test('if a runner reports an archive or save that control did not request, control records no base for the report', async () => {
+  test('if a runner reports an archive or save that control did not request, control records no base', async () => {
     await using app = await startControl()
     await using first = await connectRunner(app, { capabilities: shared })
     const { box, report } = await archiveBox(app, first)

@@ -117,8 +117,8 @@ export const checkTotals = async (
   // Sandboxes that use only disk count only if this move needs more disk and the quota limits the disk.
   const states = limited.some(([kind]) => kind === 'diskGiB') ? statesHolding : statesHoldingCompute
   const here = transaction`and region_id = ${regionId} and sandbox_class = ${sandboxClass} and id <> ${written.id}`
-  // Both statements are sent at once, but PostgreSQL runs the second after the first has got the lock. So it sees the changes of
-  // earlier holders.
+  // Both statements are sent at once, but PostgreSQL runs the second after the first has got the lock. So the second statement
+  // sees the changes of earlier holders of the lock.
   const [, rows] = await Promise.all([holdPlace(transaction, place), sums(transaction, organizationId, states, here)])
   const others = rows.map((row) => heldIn(row, row)).reduce(add, nothing)
   const said = limited

@@ -1,4 +1,4 @@
-// Shows the quotas of an organization, how much of them it uses, and the regions in which it can have sandboxes.
+// Shows the quotas of an organization, the used part of each quota, and the regions in which the organization can have sandboxes.
 
 import type { Parts } from '#src/control/parts.ts'
 import type { Organization } from '#src/control/people/organization.ts'

@@ -131,8 +131,8 @@ suite('rate limits', () => {
     await using behind = await startLimited({ anonymous: minute(1) }, 1)
     assert.equal((await behind.as('nobody').get('/config', from('192.0.2.1'))).status, 200)
     assert.equal((await behind.as('nobody').get('/config', from('192.0.2.2'))).status, 200)
-    // Only the last address in X-Forwarded-For counts, because the trusted proxy has written it. The caller may have
-    // written the others.
+    // Only the last address in X-Forwarded-For counts, because the trusted proxy has written it. The caller may have written
+    // the other addresses.
     assert.equal((await behind.as('nobody').get('/config', from('192.0.2.9, 192.0.2.2'))).status, 429)
     for (const odd of ['', ',', 'x'.repeat(5000), "'; drop"]) {
       assert.ok((await behind.as('nobody').get('/config', from(odd))).status < 500)

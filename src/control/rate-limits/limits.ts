@@ -73,8 +73,8 @@ export const createLimits = (standard: RateLimits, shared: SharedCounters): Limi
   const failures = standard['failed-auth']
 
   /**
-   * Throws 429 if the client IP address has sent too many wrong credentials. Called before the present credential is
-   * checked, except on routes for `member or ssh-gateway`.
+   * Throws 429 if the client IP address has sent too many wrong credentials. Called before the credential of the call is
+   * checked, but after the check if `needs` of the route is `member or ssh-gateway`.
    */
   const checkFailures = async (request: FastifyRequest) => {
     if (failures === undefined) return

@@ -1,5 +1,5 @@
-// Counters that all control processes share. Each process counts in memory, and tells the others four times a second. So the calls
-// of a quarter of a second may exceed a limit. A lost message is not repeated.
+// Counters that all control processes share. Each process counts in memory, and tells the other processes four times a second.
+// So the calls of a quarter of a second may exceed a limit. A lost message is not repeated.
 import { RateLimiterMemory, type RateLimiterRes } from 'rate-limiter-flexible'
 import type { Parts } from '../parts.ts'
 import { Peers } from '../storage/peers.ts'

@@ -21,7 +21,7 @@ const asView = ({ enforcesQuota: _, createdAt, updatedAt, ...region }: Region) =
   updatedAt: updatedAt.toISOString(),
 })
 
-/** Finds a region that the organization may use. Undefined if there is none with this id. */
+/** Finds a region that the organization may use. Undefined if there is no such region. */
 export const findRegion = (sql: Sql, organizationId: string, id: string): Promise<Region | undefined> =>
   findRegionById(sql, organizationId, id)
 

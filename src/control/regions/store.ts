@@ -1,5 +1,5 @@
-// The SQL of regions. An organization sees its own regions, and those that belong to no organization (with exceptions,
-// see `own`).
+// The SQL of regions. An organization sees its own regions, and the regions that belong to no organization (for exceptions, see
+// the condition `own`).
 import { deleteImagesIn } from '../images/image-store.ts'
 import { deleteRunnersIn } from '../runners/service.ts'
 import type { Sql, Transaction } from '../storage/database.ts'
@@ -50,15 +50,15 @@ const readRegion = (row: Row): Region => ({
 })
 
 /**
- * SQL condition for regions that an organization may use: its own, the shared ones, and dedicated ones in which it has
- * a quota.
+ * SQL condition for regions that an organization may use: its own regions, shared regions, and dedicated regions in which it
+ * has a quota.
  */
 const own = (sql: Sql, organizationId: string) => sql`
   (organization_id = ${organizationId} or (organization_id is null and (region_type = 'shared' or exists (
     select from region_quotas where region_id = regions.id and region_quotas.organization_id = ${organizationId}))))`
 
 /**
- * Lists the regions of an organization, its own first. A shared region that enforces quotas is listed only if the
+ * Lists the regions of an organization, its own regions first. A shared region that enforces quotas is listed only if the
  * organization has a quota there.
  */
 export const listRegions = async (sql: Sql, organizationId: string): Promise<Region[]> => {
@@ -113,7 +113,10 @@ export type OwnRegion = Pick<
   'id' | 'proxy_url' | 'ssh_gateway_url' | 'snapshot_manager_url' | 'otel_endpoint'
 >
 
-/** Counts the regions of an organization. Locks the organization, so concurrent creates wait. Undefined if it does not exist. */
+/**
+ * Counts the regions of an organization. Locks the organization, so concurrent creates wait. Undefined if the organization does
+ * not exist.
+ */
 export const countOwnRegions = async (
   transaction: Transaction,
   organizationId: string,

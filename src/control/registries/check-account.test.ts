@@ -51,7 +51,7 @@ suite('checking an account at an image registry', () => {
     assert.match(String(error), /does not accept this username and password/)
   })
 
-  test('a registry account is accepted only if the registry’s answers prove it; no error quotes the answers', async () => {
+  test('an account is accepted only if the registry’s answers confirm it; no error quotes these answers', async () => {
     const refused: [RegExp, readonly (Answer | Error)[]][] = [
       [/does not answer like a registry/, [hub, { status: 200, body: 'secret' }]],
       [/does not answer like a registry/, [hub, { status: 200, body: '{"token":"a\\r\\nx: y"}' }]],

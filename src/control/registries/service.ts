@@ -29,8 +29,8 @@ import {
 export const mostRegistries = 50
 
 /**
- * HTTP clients for image registries. `own`: for registries that the operator has named, at any address. `open`: for all
- * others, only at public addresses.
+ * HTTP clients for image registries. `own`: for registries that the operator has named, at any address. `open`: for all other
+ * registries, only at public addresses.
  */
 export type RegistryParts = Parts & { registryOutbound: { own: Outbound; open: Outbound } }
 
@@ -85,7 +85,7 @@ const readHost = (given: string, { settings }: Pick<Parts, 'settings'>): string 
 }
 
 const readUsername = (given: string): string => {
-  // A username must not contain a colon, which would end it in HTTP Basic authentication (RFC 7617 §2).
+  // A colon would end the username in HTTP Basic authentication (RFC 7617 §2).
   if (/[\p{Cc}\p{Cs}:]/u.test(given))
     throw new Problem('bad_request', 'username must contain no colon and no control characters')
   return given
@@ -173,7 +173,8 @@ export const updateRegistry = async (parts: RegistryParts, actor: Actor, id: str
   const before = await getRegistry(parts, actor, id)
   const { name, url, username, password, project } = body
   const host = url == null ? before.host : readHost(url, parts)
-  // A caller who changes the host must send the password again: otherwise control would send the stored one to the caller's server.
+  // A caller who changes the host must send the password again: otherwise control would send the stored password to the
+  // caller's server.
   if (host !== before.host && password == null)
     throw new Problem('bad_request', 'password is required if url changes to another registry')
   const after: Registry = {

@@ -19,7 +19,10 @@ const columns = (sql: Sql) => sql`
   id, organization_id as "organizationId", name, url, host, username, password as "sealedPassword", project,
   created_at as "createdAt", updated_at as "updatedAt"`
 
-/** Lists the image registries of an organization, oldest first. An organization has at most 50, so no pages are needed. */
+/**
+ * Lists the image registries of an organization, oldest first. An organization has at most 50 registries, so no pages are
+ * needed.
+ */
 export const listRegistries = async (sql: Sql, organizationId: string): Promise<Registry[]> =>
   await sql<Registry[]>`
     select ${columns(sql)} from docker_registries where organization_id = ${organizationId} order by created_at, id`
@@ -36,8 +39,8 @@ export const findRegistry = async (sql: Sql, organizationId: string, id: string)
 }
 
 /**
- * Inserts an image registry. Inserts nothing if the organization has `most` registries already. Returns whether it was
- * inserted.
+ * Inserts an image registry. Inserts nothing if the organization has `most` registries already. Returns whether the registry
+ * was inserted.
  */
 export const insertRegistry = async (transaction: Transaction, registry: Registry, most: number): Promise<boolean> => {
   const { id, organizationId, name, url, host, username, sealedPassword, project, createdAt, updatedAt } = registry

@@ -101,7 +101,7 @@ suite('POST /organizations/{organizationId}/roles', () => {
 })
 
 suite('GET /organizations/{organizationId}/roles', () => {
-  test('GET /organizations/{organizationId}/roles lists the nine global roles, then the organization’s own', async () => {
+  test('GET /organizations/{organizationId}/roles lists the nine global roles, then the organization’s own roles', async () => {
     await using app = await startControl()
     await app.as('stranger').post(`/organizations/${organizations.theirs}/roles`, builder)
     await makeRole(app, { ...builder, name: 'Second' })

@@ -1,6 +1,6 @@
-// Roles are named sets of permissions for members. Nobody can change the global roles. Only an organization's owners change its
-// other roles. An owner's credential needs every permission for this, which the guard checks. So nobody can give a role permissions
-// that they lack.
+// Roles are named sets of permissions for members. Nobody can change the global roles. Only owners can change the roles of
+// their organization, and only with a credential that has every permission. The guard checks this credential. So nobody can
+// give a role permissions that they lack.
 
 import { type ChangeParts, changeAsOwner } from '#src/control/auth/change-membership.ts'
 import { Problem } from '#src/problems.ts'
@@ -72,8 +72,8 @@ export const listRoles = async ({ database }: ChangeParts, organizationId: strin
   (await listRows(database.sql, organizationId)).map(asRoleView)
 
 /**
- * Replaces the name, description and permissions of a role. Members with this role gain and lose permissions
- * immediately. Their keys only lose permissions.
+ * Replaces the name, description and permissions of a role. Members with this role gain and lose permissions immediately. The
+ * keys of these members only lose permissions.
  */
 export const updateRole = async (parts: ChangeParts, as: AsOwner, roleId: string, input: RoleText) => {
   const values = readValues(input)

@@ -1,4 +1,4 @@
-// The SQL of roles. An organization sees its own roles and the global ones.
+// The SQL of roles. An organization sees its own roles and the global roles.
 import type { Sql } from '../storage/database.ts'
 import { type Role, type RoleRow, readRole } from './role.ts'
 
@@ -17,7 +17,7 @@ export const insertRole = async (
   return readRole(row)
 }
 
-/** Lists an organization's roles, the global ones first. The number of roles has a limit, so no pages are needed. */
+/** Lists an organization's roles, the global roles first. The number of roles has a limit, so no pages are needed. */
 export const listRoles = async (sql: Sql, organizationId: string): Promise<Role[]> => {
   const rows = await sql<RoleRow[]>`
     select * from roles where organization_id = ${organizationId} or organization_id is null
@@ -31,7 +31,7 @@ export const findRole = async (sql: Sql, organizationId: string, id: string): Pr
   return row && readRole(row)
 }
 
-/** Finds the roles with these ids among the organization's own and the global ones. */
+/** Finds the roles with these ids among the organization's own roles and the global roles. */
 export const findRoles = async (sql: Sql, organizationId: string, ids: readonly string[]): Promise<Role[]> => {
   const rows = await sql<RoleRow[]>`
     select * from roles where id = any (${[...ids]}) and (organization_id = ${organizationId} or organization_id is null)`

@@ -54,7 +54,7 @@ export const applyImageReport = async (parts: RunningParts, runner: Runner, repo
   const now = clock.now()
   let travels = false
   const settled = await database.transaction(async (transaction): Promise<Settled[]> => {
-    // Locks the image. Until the commit, no other sandbox or snapshot can begin to wait for it.
+    // Locks the image. Until the commit, no other sandbox or snapshot can begin to wait for the image.
     await holdImage(transaction, report.image)
     const image = await findImage(transaction, report.image)
     if (image === undefined || !isRunnerOf(image, runner)) return []
@@ -143,7 +143,7 @@ const activate = async (transaction: Transaction, image: Image, report: ImageRep
   const leastGiB = inGiB(report.leastDiskBytes)
   if (await refuseWhatCannotBe(transaction, image.name, { sizeGiB, leastGiB }, now))
     await dropImage(transaction, image.name, now)
-  // A snapshot that was made of a sandbox keeps the sandbox's user. The user in the image may be another.
+  // A snapshot that was made of a sandbox keeps the sandbox's user. The image may name another user.
   const isCopy = image.source.kind === 'sandbox' || image.source.kind === 'store'
   const user = config === undefined || isCopy ? null : config.user || 'root'
   const entrypoint = config && config.entrypoint.length > 0 ? [...config.entrypoint] : null

@@ -176,7 +176,7 @@ export const serveRunnerLink = (
     const message: ToRunner = { type: 'welcome', runnerId, heartbeatSeconds: options.heartbeatSeconds, databaseId }
     socket.send(JSON.stringify(message))
   }
-  // Resolves when the newest message has been handled. The next message waits for it, which keeps the order.
+  // Resolves when the newest message has been handled. The next message waits for this promise, which keeps the order.
   let last = welcome().catch((error) => {
     log.error({ err: error, runnerId }, 'a runner could not be welcomed; its link is closed')
     socket.close(1011)
@@ -188,7 +188,7 @@ export const serveRunnerLink = (
     } catch (error) {
       if (!(error instanceof Problem)) throw error
       log.info({ sandboxId: report.sandboxId, runnerId, why: error.message }, 'a report was refused')
-      // The runner does not have the newest assignment of the sandbox, so control sends it again.
+      // The runner does not have the newest assignment of the sandbox, so control sends that assignment again.
       const row = await findSandboxById(database.sql, report.sandboxId)
       if (row?.runner_id === runnerId) links.push(runnerId, asAssignment(row))
     }
@@ -214,8 +214,8 @@ export const serveRunnerLink = (
           isRefused = true
           return socket.close(1008, `the gate of runner ${runnerId} must have its id`)
         }
-        // If the message names no gate, control adds the gate of the runner's host. Otherwise, the server's gate would serve the
-        // runner. But the runner's address is a path on its host. Only the host's gate can use this path.
+        // If the message names no gate, control adds the gate of the runner's host. The server's gate cannot serve this runner,
+        // because the runner's address is a path on its own host.
         if (isCertified) message.gate = await withKeptUrl(parts, runnerId, message.gate ?? {})
         await writeHello(database.sql, runnerId, message, { silentBefore: silentBefore(parts), now: clock.now() })
         await reconcileSnapshots(database, clock.now())

@@ -88,8 +88,8 @@ suite('GET /runners, GET /runners/current', () => {
     const refused = await app.as('member').post('/sandbox', {})
     assert.equal(refused.status, 503)
     assert.match(refused.body.message, /Runner "local" has it and is drained \(capacity\)\./)
-    // A drained runner keeps its sandboxes, which can be used. It stays drained after a new connection and after
-    // heartbeats.
+    // A drained runner gets no new sandboxes, but its present sandboxes can be used. It stays drained after a new connection
+    // and after heartbeats.
     assert.equal((await app.as('member').post(`/sandbox/${box.id}/stop`)).status, 200)
     await untilState(app, box.id, 'stopped')
     await runner.cut()
@@ -176,7 +176,7 @@ suite('DELETE /runners/{runnerId}', () => {
     assert.equal((await app.as('owner').post(`/sandbox/${restoring}/start`)).status, 503)
     for (const id of [running, archived]) assert.equal((await app.as('owner').delete(`/sandbox/${id}`)).status, 200)
     await untilState(app, running, 'destroyed')
-    // No runner is connected now, so the archive stays in the store. The runner "local" deletes it when it connects.
+    // No runner is connected now, so the archive stays in the store. The runner "local" deletes the archive when it connects.
     app.clock.advance({ minutes: 2 })
     await app.sweep()
     assert.equal((await app.as('owner').get(`/sandbox/${archived}`)).status, 404)

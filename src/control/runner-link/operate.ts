@@ -82,7 +82,7 @@ export const viewRunner = async ({ database }: RunningParts, id: string) => {
   return asView(runner)
 }
 
-/** Finds the runner that has the disk of a sandbox of any organization. Throws 404 if there is none. */
+/** Finds the runner that has the disk of a sandbox of any organization. Throws 404 if no runner has the disk. */
 export const viewRunnerOf = async (parts: RunningParts, sandboxId: string) => {
   const [sandbox] = await parts.database.sql<[{ runner_id: string | null }?]>`
     select runner_id from sandboxes where id = ${sandboxId} and state in ${parts.database.sql(statesHoldingDisk)}`
@@ -91,8 +91,8 @@ export const viewRunnerOf = async (parts: RunningParts, sandboxId: string) => {
 }
 
 /**
- * Drains a runner or ends the draining. A drained runner gets no new sandboxes; those that it has can be used. With
- * `move`, a sweep also moves them to other runners (`../sandboxes/upkeep/emptying.ts`).
+ * Drains a runner or ends the draining. A drained runner gets no new sandboxes; its present sandboxes can be used. With `move`,
+ * a sweep also moves them to other runners (`../sandboxes/upkeep/emptying.ts`).
  */
 export const scheduleRunner = async (
   parts: RunningParts,
@@ -144,8 +144,8 @@ const countOn = async (transaction: Transaction, id: string): Promise<number> =>
 }
 
 /**
- * Removes a runner other than the server's own. Its token becomes invalid, and its id is never used again. If it has
- * disks of sandboxes, or volumes, these are lost, and the call needs `force`.
+ * Removes a runner other than the server's own. Its token becomes invalid, and its id is never used again. If the runner has
+ * volumes or disks of sandboxes, these are lost, and the call needs `force`.
  */
 export const removeRunner = async (parts: RunningParts, id: string, isForced: boolean): Promise<void> => {
   const { database, clock, links } = parts

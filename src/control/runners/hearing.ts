@@ -5,9 +5,9 @@ import type { RunningParts } from '../running.ts'
 import { silentBefore } from './leases.ts'
 
 /**
- * Returns the regions in which control hears at least half of the runners now. Does not count lost runners, or runners that never
- * connected. Stores for each region since when control hears the region. After a gap longer than `leaseSeconds`, this time starts
- * anew.
+ * Returns the regions that control hears: at least half of the region's runners send heartbeats now. Does not count lost
+ * runners, or runners that never connected. Stores for each region since when control hears the region. After a gap longer than
+ * `leaseSeconds`, this time starts anew.
  */
 export const hearRegions = async (
   sql: Sql,
@@ -28,7 +28,7 @@ export const hearRegions = async (
 
 /**
  * Marks runners that were silent for `minutes` as lost.
- * Skips a region until control has heard the region for `minutes` (`hearRegions`).
+ * Skips a region until at least half of its runners have sent heartbeats for `minutes` (`hearRegions`).
  */
 export const markLost = async (
   sql: Sql,

@@ -1,5 +1,5 @@
-// Reads a runner's report about the disk space of its images. Kinds and reasons become labels of metrics. Unknown ones are ignored,
-// because a runner must not be able to add labels.
+// Reads a runner's report about the disk space of its images. Kinds and reasons become labels of metrics. Unknown kinds and
+// reasons are ignored, because a runner must not be able to add labels.
 import Type, { type TNumber, type TOptional } from 'typebox'
 import { givenBackReasons, type ImageStorage, imageKinds } from '#src/wire/image-storage.ts'
 

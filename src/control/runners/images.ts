@@ -19,7 +19,10 @@ export const takeFromRunners = async (sql: Sql, name: string): Promise<void> => 
   await sql`update runners set images = array_remove(images, ${name}) where ${name} = any(images)`
 }
 
-/** A statement that removes images from the lists of all runners, so that no new sandbox of them is placed. `names`: a subquery. */
+/**
+ * A statement that removes images from the lists of all runners, so that control places no new sandbox with these images.
+ * `names`: a subquery.
+ */
 export const takeFromAllRunners = (sql: Sql, names: Piece): Piece => sql`
   update runners set images = array(select unnest(images) except ${names})
   where images && array(${names})`

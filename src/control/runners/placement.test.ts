@@ -44,7 +44,7 @@ suite('placement among many runners', () => {
     await using app = await startWith(Object.fromEntries(names(12).map((id) => [id, 3])))
     const statuses = await Promise.all(Array.from({ length: 20 }, () => create(app)))
     assert.deepEqual(new Set(statuses), new Set([200]))
-    // A create skips a runner that another create has locked, so some room may be left. These creates fill it.
+    // A create skips a runner that another create has locked, so some room may be left. The creates below fill that room.
     for (let left = 16; left > 0; left -= 1) assert.equal(await create(app), 200)
     assert.equal(await create(app), 503)
     assert.deepEqual(await placedOn(app), Object.fromEntries(names(12).map((id) => [id, 3])))

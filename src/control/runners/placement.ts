@@ -13,20 +13,18 @@ export type Overcommit = { cpu: number; memory: number; disk: number }
 type Load = { cpu: number; memory_gib: number; disk_gib: number }
 
 /**
- * Whether unclaimed warm sandboxes count as load. They count for a new warm sandbox (`warm`). They do not count for any other new
- * sandbox (undefined), because it may evict them.
+ * Whether unclaimed warm sandboxes count as load. They count for a new warm sandbox (`warm`). They do not count for any other
+ * new sandbox (undefined), because that sandbox may evict them.
  */
 type CountsWarm = 'warm' | undefined
 
-/** `volumes`: where the runner stores new volumes (on its disk or in a shared directory). null: it cannot mount volumes. */
+/** `volumes`: where the runner stores new volumes (on its disk or in a shared directory). null: the runner cannot mount volumes. */
 type RunnerRow = { id: string; cpu: number; memory_gib: number; disk_gib: number; volumes: VolumeDriver | null }
 
 /** A runner whose row is locked. `load`: what its sandboxes and volumes use. `image`: the image of the sandbox to place. */
 export type HeldRunner = RunnerRow & { load: Load; image: string | null }
 
-/**
- * Which sandboxes count as load of a runner: all except `sandboxId`, and the unclaimed warm ones as `countsWarm` says.
- */
+/** Which sandboxes count as load of a runner: all except `sandboxId`. Unclaimed warm sandboxes count as `countsWarm` says. */
 type Counting = { sandboxId?: string | null | undefined; countsWarm?: CountsWarm }
 
 const add = (one: Load, other: Load): Load => ({
@@ -37,7 +35,7 @@ const add = (one: Load, other: Load): Load => ({
 
 const nothing: Load = { cpu: 0, memory_gib: 0, disk_gib: 0 }
 
-/** Maximum number of runners that a create locks at first. It locks further runners only if none of these has room. */
+/** Maximum number of runners that a create locks at first. It locks further runners only if none of these runners has room. */
 const sampleSize = 4
 
 /** `skips`: leave out runners that another transaction has locked. Otherwise wait for their locks. */
@@ -84,7 +82,7 @@ const hold = async (
 type RequestedSize = { cpu: number; memoryGiB: number; diskGiB?: number }
 
 /**
- * Returns how full the runner would be with the new sandbox: the largest fraction of CPU, memory and disk. Above 1, it
+ * Returns how full the runner would be with the new sandbox: the largest fraction of CPU, memory and disk. Above 1, the sandbox
  * does not fit.
  */
 const shareOf = ({ load, ...runner }: HeldRunner, { cpu, memoryGiB, diskGiB }: RequestedSize, overcommit: Overcommit) =>
@@ -154,7 +152,10 @@ const canTake = (transaction: Transaction, { regionId, image, volumes, sandboxId
   return transaction`region_id = ${regionId} and state = 'ready' and ${image} = any(images) ${only} ${whole}`
 }
 
-/** Locks a random sample of the runners that can take a sandbox. The emptiest of a few is nearly as good as the emptiest of all. */
+/**
+ * Locks a random sample of the runners that can take a sandbox. The emptiest of a few runners is nearly as good as the emptiest
+ * of all runners.
+ */
 export const holdRunners = (
   transaction: Transaction,
   candidates: Candidates,
@@ -175,8 +176,8 @@ const bestOf = (runners: readonly HeldRunner[], wanted: Place, overcommit: Overc
     .sort((one, other) => one.share - other.share)[0]?.id
 
 /**
- * Picks the emptiest runner of the sample `held`. If none has room, compares all runners that are not locked. Throws if
- * no runner has room.
+ * Picks the emptiest runner of the sample `held`. If no runner of the sample has room, compares all runners that are not
+ * locked. Throws if no runner has room.
  */
 export const pickRunner = async (
   transaction: Transaction,
@@ -236,7 +237,10 @@ export const reserveRunner = async (
   return await pickRunner(transaction, runners, wanted, overcommit, counting)
 }
 
-/** Returns whether a sandbox should wait for its image: no ready runner has it, but a ready one of the region may still get it. */
+/**
+ * Returns whether a sandbox should wait for its image: no ready runner has the image, but a ready runner of the region may
+ * still get it.
+ */
 export const isImageComing = async (
   transaction: Transaction,
   held: readonly HeldRunner[],

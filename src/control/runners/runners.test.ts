@@ -23,7 +23,7 @@ suite('GET /sandbox/for-runner', () => {
     assert.equal(status, 200)
     assert.deepEqual(
       body.map((each: { id: string; assignment: unknown }) => [each.id, each.assignment]),
-      // After the first start, the field `isNew` is false. If the disk is missing now, the runner must not make a new one.
+      // After the first start, the field `isNew` is false. If the disk is missing now, the runner must not make a new disk.
       [[id, { ...runner.asked[0], isNew: false, isRunning: true }]],
     )
   })

@@ -34,8 +34,8 @@ export const ensureRunner = async (
 }
 
 /**
- * `now`: the time of the present heartbeat. `silentBefore`: if the previous heartbeat is older than this, the runner
- * was silent.
+ * `now`: the time of the present heartbeat. `silentBefore`: if the previous heartbeat is older than this time, the runner was
+ * silent.
  */
 type HeartbeatTimes = { silentBefore: Date; now: Date }
 
@@ -113,7 +113,10 @@ export const findOwnerOfRegion = async (sql: Sql, regionId: string): Promise<str
   return row?.owner ?? undefined
 }
 
-/** Finds a runner of the region, a ready one if possible. Among equals, prefers `preferredId`. Returns null if there is none. */
+/**
+ * Finds a runner of the region, a ready one if possible. Among equally good runners, prefers `preferredId`. Returns null if the
+ * region has no runner.
+ */
 export const findAnyRunner = async (sql: Sql, regionId: string, preferredId: string | null): Promise<string | null> => {
   const [row] = await sql<{ id: string }[]>`
     select id from runners where region_id = ${regionId} and state <> 'decommissioned'
@@ -195,7 +198,7 @@ export const replaceKey = async (sql: Sql, id: string, keyHash: string, now: Dat
   return row!.regionId
 }
 
-/** Locks the runner, so that no sandbox is placed there until the transaction ends. */
+/** Locks the runner, so that no sandbox is placed on it until the transaction ends. */
 export const lockRunner = async (transaction: Transaction, id: string): Promise<boolean> => {
   const { count } = await transaction`select from runners where id = ${id} and state <> 'decommissioned' for update`
   return count > 0
@@ -232,7 +235,7 @@ export const listEmptied = async (sql: Sql): Promise<string[]> => {
 export const findEmptied = async (sql: Sql, id: string): Promise<boolean> =>
   (await sql`select from runners where id = ${id} and is_emptied`).count > 0
 
-/** Returns whether another runner in this runner's region is ready. `withStore`: only if both share an archive store. */
+/** Returns whether another runner in this runner's region is ready. `withStore`: only if both runners share an archive store. */
 export const hasReadyNeighbour = async (
   sql: Sql,
   id: string | null,
