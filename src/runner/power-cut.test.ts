@@ -86,7 +86,7 @@ suite('after a power cut', { skip: needsRoot }, () => {
       Journal.prototype,
       'writeSpec',
       async function (this: Journal, ...written: Parameters<typeof writeSpec>) {
-        // Delay the write of the journal, so that a report that does not wait for the write comes first and spoils `order`.
+        // Delay the write of the journal. A report that does not wait for the write then comes first, so that `order` is wrong.
         await Promise.race([told.promise, pause(3000)])
         await writeSpec.apply(this, written)
         order.push(written[1].status)

@@ -91,7 +91,8 @@ suite('the entrypoint of a sandbox', { skip: needsRoot }, () => {
     const { sandboxId } = assignment
     await killable.does({ verb: 'start', assignment })
     await killable.kill()
-    // Make the journal of a runner that was killed during the start. The next runner cannot know how far the start had come.
+    // Write `run.json` as a runner leaves it if it is killed during the start. The next runner cannot know how far the start had
+    // come.
     const path = join(box.directory, 'runner/sandboxes', sandboxId, 'run.json')
     const { bootId, slot } = JSON.parse(readFileSync(path, 'utf8'))
     writeFileSync(path, JSON.stringify({ bootId, slot }))

@@ -314,7 +314,7 @@ const ownEtc = (etc: string, hostname: string, resolvers: readonly string[], log
     step.newFile(join(etc, 'hosts'), uidBase, hosts),
     step.newFile(join(etc, 'machine-id'), uidBase, `${randomUUID().replaceAll('-', '')}\n`),
     step.file(join(etc, loginPathScript), uidBase, login),
-    // This file is written at each start, because the host's resolvers may have changed.
+    // Write `resolv.conf` at each start, because the host's resolvers may have changed.
     step.file(join(etc, 'resolv.conf'), uidBase, resolvers.map((address) => `nameserver ${address}\n`).join('')),
   ]
 }

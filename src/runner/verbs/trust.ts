@@ -63,7 +63,7 @@ const place = async (files: Files, authority: string): Promise<void> => {
   const found: string[] = []
   for (const path of lists) {
     const before = (await readFile(files, path))?.replaceAll(ours, '')
-    // Skip a file without certificates. No program can rely on this file, because the program would trust no server.
+    // Skip a file without certificates. No program can rely on such a file, because a program that did would trust no server.
     if (before === undefined || !before.includes('BEGIN')) continue
     found.push(before)
     await writeFile(files, path, `${before}${before.endsWith('\n') ? '' : '\n'}${block}`)

@@ -183,7 +183,7 @@ suite('a volume on the disk of the runner', { skip: needsRoot }, () => {
     const gone = volumeAt('/data')
     await assert.rejects(startWith(box, [used(gone, '/data')]), /is not where it was/)
     assert.equal(existsSync(pathOf(gone)), false)
-    // Makes an unfinished volume. A runner leaves such a volume if it is killed after the first step.
+    // Makes an unfinished volume. A runner leaves such a volume if it is killed after the first step of making the volume.
     const half = volumeAt('/data')
     execFileSync('btrfs', ['subvolume', 'create', pathOf(half)], { stdio: 'ignore' })
     const one = await startWith(box, [half])

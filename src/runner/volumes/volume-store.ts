@@ -22,7 +22,7 @@ type StoreParts = {
   launcher: string
   /** Whether each sandbox on this host has its own range of user ids. */
   mapsOwners: boolean
-  /** Returns the path where the launcher mounts the volume at position `at` of the sandbox's list. */
+  /** Returns the path where the launcher mounts the volume at position `at` of the sandbox's list of volumes. */
   mountPointOf: (at: number) => string
   log: Logger
 }

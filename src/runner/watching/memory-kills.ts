@@ -1,5 +1,5 @@
 // Records when processes of a sandbox were killed for want of memory. The kernel only counts kills, so the counter is read every
-// two seconds, and whenever a command begins or ends. The record ends with the sandbox or this runner.
+// two seconds, and whenever a command begins or ends. The recorded times are lost when the sandbox or this runner ends.
 
 /** Time between two readings of the kernel's counter, in milliseconds since 1970. A process was killed during this time. */
 type Span = { after: number; until: number }
