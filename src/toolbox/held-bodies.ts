@@ -1,4 +1,4 @@
-// Limits the memory of bodies that wait until they are passed on. A sandbox that does not read can delay that for a long time.
+// Limits the memory of request bodies that wait until a sandbox reads them. A sandbox that does not read makes them wait long.
 import { Budget } from '#src/kit/budget.ts'
 import { Problem } from '#src/problems.ts'
 

@@ -12,7 +12,9 @@ export type ToolboxSandbox = {
   id: string
   assignment: KnownAssignment
   agent: Agent
-  /** Returns when the kernel killed processes of the sandbox for lack of memory. Absent if the gate cannot find this out. */
+  /**
+   * Returns the number and times of the kernel's kills in the sandbox for lack of memory. Absent if the gate cannot find these out.
+   */
   memoryKills?: () => Promise<MemoryKillsHere>
   /** Absolute working directory of the image. Default: the user's home. */
   workDirectory?: string | undefined

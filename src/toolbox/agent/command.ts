@@ -200,7 +200,7 @@ class Command implements RunningCommand {
     return this.#unsent !== undefined && this.#unsent.length > 0
   }
 
-  /** Sends only as many bytes of input as the agent's credit allows, so that none accumulate in the socket. */
+  /** Sends only as many bytes of input as the agent's credit allows, so that no input accumulates in the socket. */
   #feed(): void {
     while (this.#hasUnsent() && this.#unsent !== undefined && this.#credit > 0) {
       const chunk = this.#unsent.subarray(0, Math.min(inputChunkBytes, this.#credit))

@@ -271,7 +271,7 @@ const longestRawAnswer = 64
 
 /**
  * Sends a request. After the agent's OK, raw bytes go in both directions, and either can end first. Returns the fields of the OK,
- * and the socket, whose next byte is the first raw one.
+ * and the socket, from which the OK was already read.
  */
 export const requestRaw = async (
   socketPath: string,

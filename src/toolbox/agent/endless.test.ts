@@ -130,7 +130,7 @@ suite('an agent that sends answers without end', () => {
     const calls: Promise<unknown>[] = []
     while (calls.length < 1100) {
       calls.push(agent.jobs.list().catch((error: Error) => error.name))
-      // Wait until the server has accepted most connections. If too many wait, the kernel refuses the next one.
+      // Wait until the server has accepted most connections. If too many connections wait, the kernel refuses the next one.
       while (calls.length - silent.size > 100) await new Promise(setImmediate)
     }
     await assert.rejects(agent.jobs.list(), { name: 'AgentRefused', stage: 'busy', errno: 'EAGAIN' })

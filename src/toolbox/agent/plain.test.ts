@@ -60,7 +60,7 @@ suite('commands that need no shell', () => {
     ]
     for (const command of commands) {
       const plain = await box.post('/process/execute', { command, cwd: box.directory, envs: { GIVEN: '1' } })
-      // Quotes around a word force the use of a shell, and do not change the meaning.
+      // Quotes around a word force the use of a shell, and do not change the meaning of the command.
       const [program, ...words] = command.split(' ')
       const quoted = [`'${program}'`, ...words].join(' ')
       const shell = await box.post('/process/execute', { command: quoted, cwd: box.directory, envs: { GIVEN: '1' } })

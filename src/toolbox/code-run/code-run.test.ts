@@ -209,7 +209,7 @@ suite('POST /process/code-run: javascript modules', () => {
     assert.equal(result, '17 function\n')
   })
 
-  test('for JavaScript code with `import`, the answer has the error and the exit code of the code', async () => {
+  test('if JavaScript code with `import` exits or throws, the answer has the code’s exit code and error', async () => {
     assert.equal((await run('import "node:fs"; process.exit(4)')).exitCode, 4)
     const { exitCode, result } = await run('import "node:fs"\n\nthrow new Error("here")')
     assert.equal(exitCode, 1)

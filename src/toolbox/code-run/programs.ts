@@ -83,7 +83,7 @@ export const importsFiles = (code: string): boolean =>
   /(?:\bfrom|\bimport|\brequire)\s*\(?\s*['"`](?:\.{1,2})?\//.test(code)
 
 /**
- * Builds the program for compiled TypeScript. The code runs as a file `code.ts`. Node therefore uses its source map, and
+ * Builds the program for compiled TypeScript. The code runs as a file `code.ts`. Node therefore uses the code's source map, and
  * `require.main === module` is true. `typeRemover` is needed only if the code imports files.
  */
 export const typescriptProgram = (javascript: string, typeRemover?: string): Program => {

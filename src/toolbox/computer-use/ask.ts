@@ -1,5 +1,5 @@
-// Runs one call of computer use in the sandbox: a Python program of `inside/`, as the sandbox's user, which prints an answer. The
-// sandbox is not trusted, so the answer's time, size and form are checked.
+// Runs one call of computer use. A Python program of `inside/` runs in the sandbox, as the sandbox's user, and prints an answer.
+// The sandbox is not trusted, so the answer's time, size and form are checked.
 import { readFileSync } from 'node:fs'
 import type { FastifyReply } from 'fastify'
 import Type, { type Static, type TSchema } from 'typebox'

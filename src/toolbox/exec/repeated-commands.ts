@@ -22,10 +22,13 @@ type RememberedCommand = {
   timer?: NodeJS.Timeout
 }
 
-/** True if the command did not run, or its result is unknown. The caller may then repeat the idempotency key. */
+/**
+ * True if the command did not run, or its result is unknown. The caller may then run the command again with the same idempotency
+ * key.
+ */
 const isNoOutcome = (error: unknown) => !(error instanceof Problem) || error.status === 429 || error.status >= 500
 
-/** Length of the command's output that the error contains; 0 if it contains none. */
+/** Length of the command's output that the error contains; 0 if the error contains none. */
 const outputIn = (error: unknown) => (error instanceof Problem ? (error.fields['output']?.length ?? 0) : 0)
 
 const hashOf = (body: unknown) => createHash('sha256').update(JSON.stringify(body)).digest('hex')

@@ -28,7 +28,7 @@ const evalVariable = `eval "unset ${commandVariable}; $${commandVariable}"`
 
 type Way = Pick<CommandSpec, 'argv' | 'stdin'> & { variables?: Record<string, string> }
 
-/** The text must not be an argument of its own shell: `pkill -f NAME` searches all arguments, so it would kill that shell. */
+/** A shell must not get the command's text as an argument: `pkill -f NAME` searches all arguments, and would kill that shell. */
 const throughShell = (shell: string, command: string): Way => {
   if (Buffer.byteLength(command) > variableBytes) {
     return { argv: [shell, '-c', evalStdin], stdin: Buffer.from(command) }
@@ -43,8 +43,8 @@ export const checkCommand = ({ command, envs }: ExecuteRequest): void => {
 }
 
 /**
- * Starts the command, or returns why it could not start. Afterwards nothing here refers to the request body, whose memory can be
- * freed.
+ * Starts the command, or returns why it could not start. Keeps no reference to the request body, so that its memory can be freed
+ * while the command runs.
  */
 const start = async (
   sandbox: ToolboxSandbox,
@@ -99,11 +99,11 @@ export const executeGiven = async (
   )
   const shortage = await findOutOfMemory(exitCode)
   if (shortage === undefined) return { exitCode, result: output.text() }
-  // A successful command gets no line about killed processes, because a program may parse its output.
+  // The output of a successful command gets no line about killed processes, because the caller may parse the output.
   const line = exitCode === 0 ? '' : shortage.line
   return { exitCode, result: `${output.text()}${line}`, oom: shortage.oom }
 }
 
-/** Executes a command. While it runs, nothing here may refer to the request body, whose memory must be free. */
+/** Executes a command. Keeps no reference to the request body, so that its memory can be freed while the command runs. */
 export const execute = (sandbox: ToolboxSandbox, body: ExecuteRequest, deadline: Deadline): Promise<ExecuteResponse> =>
   executeGiven(sandbox, { body }, deadline)

@@ -10,7 +10,7 @@ import { problemOf } from './failures.ts'
 /** Value of the `source` field of every toolbox error. */
 const source = 'DAYTONA_DAEMON'
 
-/** Returns the header of a part. Clients compute their progress from the length in it. */
+/** Returns the header of a part. Clients compute their progress from the length in the header. */
 const headerOf = (boundary: string, name: 'file' | 'error', filename: string, type: string, length: number): Buffer =>
   Buffer.from(
     `--${boundary}\r\nContent-Disposition: ${formData(name, filename)}\r\n` +

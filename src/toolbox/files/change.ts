@@ -25,8 +25,8 @@ const exists = async (files: Files, path: string): Promise<boolean> => {
 }
 
 /**
- * Moves a file or directory with the image's `mv`. The kernel cannot rename between two file systems. `mv` copies and then deletes,
- * so it can break off in the middle.
+ * Moves a file or directory between two file systems, where the kernel cannot rename. Runs the image's `mv`, which copies and then
+ * deletes. So the move can break off in the middle.
  */
 const copyOver = async (sandbox: ToolboxSandbox, deadline: Deadline, from: string, to: string): Promise<void> => {
   const files = sandbox.agent.files(sandbox.assignment.user)
@@ -54,7 +54,7 @@ const failsWith = async (files: Files, path: string, errno: string | undefined):
 /** Errnos of a failed move that do not show which path is the cause: source, destination, or a directory of one of them. */
 const ofBoth: readonly string[] = ['EACCES', 'EPERM', 'EROFS', 'EBUSY', 'EINVAL']
 
-/** Finds the path that made a move fail: `stat` fails there with the same errno. Names both paths in case of doubt. */
+/** Finds the path that made a move fail: `stat` of this path fails with the same errno. Names both paths in case of doubt. */
 const failedAt = async (files: Files, error: unknown, from: string, to: string): Promise<string> => {
   const errno = errnoOf(error)
   if (errno === undefined) return `${from} to ${to}`

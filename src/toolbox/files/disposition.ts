@@ -1,5 +1,5 @@
-// Writes `Content-Disposition` for any file name. All clients read `filename`. If some could misread it, `filename*` has the exact
-// name (RFC 6266, RFC 8187).
+// Writes `Content-Disposition` for any file name. All clients read `filename`. If a client could misread this name, `filename*` has
+// the exact name (RFC 6266, RFC 8187).
 
 /** Control characters, which must not get into a header. */
 const control = /[\x00-\x1f\x7f]/g

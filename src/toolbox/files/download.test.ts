@@ -111,7 +111,7 @@ suite('GET /files/download', () => {
 })
 
 suite('POST /files/bulk-download', () => {
-  test('if a caller closes a bulk download, a file that was opened for it and not yet sent is closed', async () => {
+  test('if a caller closes a bulk download, a file that is open but not yet sent is closed', async () => {
     const stream = Readable.from([Buffer.from('x')])
     const files = { read: async () => ({ length: 1, stream }) } as unknown as Files
     const reply = { header: () => reply } as unknown as FastifyReply

@@ -1,4 +1,4 @@
-// Translates errors of the agent's file operations into Problems. Only this file maps the errno of a file.
+// Translates errors of the agent's file operations into Problems. No other module maps the errnos of file operations.
 import { Problem, type ProblemCode, problems } from '#src/problems.ts'
 import { AgentGone, AgentRefused, StartFailed } from '../agent/agent.ts'
 
@@ -91,7 +91,7 @@ const meaning = (error: unknown): readonly [code: ProblemCode, sentence?: string
 type About = {
   /** The path in the caller's request. */
   path?: string | undefined
-  /** The problem for EINVAL, which the kernel uses for many failures, so each call has its own. */
+  /** The problem for EINVAL. Each call has its own, because the kernel uses EINVAL for many failures. */
   einval?: readonly [code: ProblemCode, sentence: string]
 }
 

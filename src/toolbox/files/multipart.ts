@@ -1,5 +1,5 @@
 // Reads a multipart body (RFC 2046 §5.1, RFC 7578) as a stream, part by part. It reads a chunk only when the consumer requests
-// more, and reuses the chunk's memory for the next one.
+// more, and reuses the chunk's memory for the next chunk.
 import { Problem } from '#src/problems.ts'
 
 const headerBytes = 16 * 1024
@@ -13,7 +13,7 @@ export type Part = {
   contents: AsyncIterable<Buffer>
 }
 
-/** The boundary of a multipart form; `undefined` for another content type. */
+/** Returns the boundary of a multipart form; `undefined` for any other content type. */
 export const boundaryOf = (contentType: string | undefined): string | undefined => {
   if (!/^multipart\/form-data(?:;|$)/i.test(contentType?.trim() ?? '')) return undefined
   const [, quoted, plain] = /;\s*boundary=(?:"([^"]+)"|([^\s;"]+))/i.exec(contentType!) ?? []
@@ -33,7 +33,8 @@ const nameOf = (header: Buffer): string => {
 class PartReader {
   readonly #chunks: AsyncIterator<Buffer>
   readonly #delimiter: Buffer
-  // Delimiters begin with a line break, except perhaps the first. A line break before the body makes all alike.
+  // Every delimiter begins with a line break, except perhaps the first. A line break before the body makes the first like the
+  // others.
   #held: Buffer = Buffer.from('\r\n')
   #isInContents = true
 
@@ -49,7 +50,7 @@ class PartReader {
     this.#held = held.length === 0 ? value : Buffer.concat([held, value])
   }
 
-  /** Returns how many bytes at the end may be the start of a delimiter that continues in the next chunk. */
+  /** Returns how many bytes at the end of `#held` may be the start of a delimiter that continues in the next chunk. */
   #doubtfulBytes(): number {
     for (let size = Math.min(this.#held.length, this.#delimiter.length - 1); size > 0; size--) {
       const end = this.#held.subarray(-size)

@@ -1,4 +1,4 @@
-// Cuts a stream into records, and keeps at most `bound` bytes of each.
+// Cuts a stream into records, and keeps at most `bound` bytes of each record.
 
 /** Maximum size of a list of files or matches, in bytes of JSON. A longer list is cut. */
 export const answerBytes = 16 * 1024 * 1024
@@ -10,7 +10,10 @@ export class Records {
   #size = 0
   #count = 0
 
-  /** `ends`: the bytes that end records. With two, the first ends the 1st, 3rd, 5th record, and the second the others. */
+  /**
+   * `ends`: the bytes that end records. If there are two, the first byte ends the 1st, 3rd, 5th record, and the second byte ends
+   * the 2nd, 4th, 6th.
+   */
   constructor(ends: readonly number[], bound: number) {
     this.#ends = ends
     this.#bound = bound

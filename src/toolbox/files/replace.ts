@@ -17,7 +17,7 @@ class Untouched extends Error {
   }
 }
 
-/** Collects small pieces of the new file and joins them into a larger one, because writing each alone would be slow. */
+/** Collects small pieces of the new file and joins them into a larger one, because writing each piece alone would be slow. */
 class Gathered {
   #pieces: Buffer[] = []
   #size = 0

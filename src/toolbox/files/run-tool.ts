@@ -1,4 +1,5 @@
-// Runs one of the image's own tools, never through a shell. It ends by itself, at the deadline, or when `take` has enough output.
+// Runs one of the image's own tools, never through a shell. The tool ends by itself, at the deadline, or when `take` has enough
+// output.
 
 import type { Deadline } from '#src/toolbox/running/deadline.ts'
 import { runToEnd } from '#src/toolbox/running/run.ts'

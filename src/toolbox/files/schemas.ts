@@ -3,8 +3,8 @@ import Type from 'typebox'
 import { LongText, longestText } from '#src/http/shapes.ts'
 
 /**
- * Maximum length of a path. It exceeds the kernel's limit, so the kernel refuses a long path itself. In a list, the other paths
- * then still work.
+ * Maximum length of a path. It exceeds the kernel's limit, so the kernel refuses a long path itself. In a list of paths, the other
+ * paths then still work.
  */
 const longestPath = 16_384
 

@@ -267,7 +267,7 @@ suite('POST /files/bulk-upload', () => {
 })
 
 suite('uploads over an existing file', () => {
-  test('an upload over an existing file keeps its inode, its hard links and its open readers', async () => {
+  test('an upload over an existing file keeps the file’s inode, hard links and open readers', async () => {
     await using room = await FilesRoom.start()
     writeFileSync(room.at('file'), 'old '.repeat(50_000))
     linkSync(room.at('file'), room.at('other'))
@@ -326,7 +326,7 @@ suite('uploads over an existing file', () => {
 })
 
 suite('uploads through symbolic links', () => {
-  test('an upload follows a symbolic link, even if its target and the target’s directory do not exist yet', async () => {
+  test('an upload follows a link, even if the link’s target and the target’s directory do not exist yet', async () => {
     await using room = await FilesRoom.start()
     writeFileSync(room.at('target'), 'old')
     const links = [

@@ -1,4 +1,4 @@
-// Receives files. A file is changed when all its contents are on the sandbox's disk. Memory holds only the bytes under way.
+// Receives files. A file is changed when all its contents are on the sandbox's disk. Memory holds only the bytes in transit.
 import type { IncomingMessage } from 'node:http'
 import { giveBack } from '#src/kit/pour.ts'
 import { Problem } from '#src/problems.ts'
@@ -72,8 +72,8 @@ const storePart = async (files: Files, part: Part, paths: Paths): Promise<Proble
 }
 
 /**
- * Combines failures of several files into one Problem with their common code. Mixed codes become `rate_limited` if it is among
- * them, because a retry may help, else `bad_request`.
+ * Combines failures of several files into one Problem with their common code. If the codes differ, the Problem is `rate_limited` if
+ * one failure is, because a retry may help. Otherwise it is `bad_request`.
  */
 const together = (failures: readonly Problem[]): Problem => {
   const codes = new Set(failures.map(({ code }) => code))

@@ -27,7 +27,7 @@ export const listBranches = async (git: Git): Promise<BranchList> => {
   return { branches: names.map((name) => name.slice(heads.length)), current: current ?? '' }
 }
 
-/** Creates a branch at HEAD without switching to it; `checkout` switches. */
+/** Creates a branch at HEAD without switching to it. The function `checkout` switches. */
 export const createBranch = async (git: Git, name: string): Promise<void> => {
   await git.run(['branch', '--no-track', '--', name])
 }

@@ -31,8 +31,8 @@ export const setConfig = async (git: Git, option: string, key: string, value: st
 }
 
 /**
- * Stores a password in plain text in git's own credential store (`~/.git-credentials`, readable only by its user). The SDK calls
- * this `dangerouslyAuthenticate`.
+ * Stores a password in plain text in git's own credential store: the file `~/.git-credentials`, which only its owner can read. The
+ * SDK calls this `dangerouslyAuthenticate`.
  */
 export const storeCredentials = async (home: Git, body: StoreCredentialsRequest): Promise<void> => {
   const protocol = given(body.protocol) ?? 'https'

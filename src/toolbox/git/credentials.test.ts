@@ -123,7 +123,7 @@ suite('credentials of one git call', () => {
     assert.deepEqual(sent, ['git:token', 'token:'])
   })
 
-  test('git calls answer 400 for a line break in a credential, because it would add another field', async () => {
+  test('git calls answer 400 for a line break in a credential, because git would read two fields', async () => {
     await using room = await GitRoom.start()
     const url = `${room.http.url}/upstream.git`
     const path = join(room.home, 'work')

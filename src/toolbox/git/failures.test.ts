@@ -1,5 +1,5 @@
 // Tests the translation of git's messages (LC_ALL=C) that a test cannot cause on every machine. The endpoints' tests cover the
-// others.
+// other messages.
 import assert from 'node:assert/strict'
 import { suite, test } from 'node:test'
 import { problemOf } from './failures.ts'
@@ -33,7 +33,7 @@ suite('errors of git', () => {
     assert.ok(long.length <= 1000 && long.endsWith('the end'))
   })
 
-  test('the error messages of git are recognized only at the beginning of a line of its output', () => {
+  test('git’s error messages are recognized only at the beginning of a line of git’s output', () => {
     assert.equal(failed(`${"pathspec '".repeat(6000)}\nfatal: No space left on device`).code, 'unprocessable')
     assert.equal(failed(`fatal: ${'x'.repeat(2000)} No space left on device`).code, 'bad_request')
   })

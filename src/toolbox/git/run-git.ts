@@ -42,7 +42,7 @@ export type Git = {
 const quietly = {
   LC_ALL: 'C',
   GIT_TERMINAL_PROMPT: '0',
-  // Empty: git starts no program that asks for a password. Unset, git would look for one in its other settings.
+  // Empty: git starts no program that asks for a password. If this were unset, git would look for such a program in other settings.
   GIT_ASKPASS: '',
   SSH_ASKPASS: '',
   GIT_PAGER: 'cat',

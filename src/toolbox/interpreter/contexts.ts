@@ -16,8 +16,8 @@ export const defaultContext = 'default'
 
 const contextsMax = 64
 /**
- * Maximum bytes of a context's messages (worker.py) that the agent stores on the sandbox's disk. Beyond it, the oldest unread
- * messages are lost.
+ * Maximum bytes of a context's messages (worker.py) that the agent stores on the sandbox's disk. If there are more, the oldest
+ * unread messages are lost.
  */
 const ringBytes = 16 * 1024 * 1024
 const prefix = 'python.'

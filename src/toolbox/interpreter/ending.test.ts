@@ -98,7 +98,7 @@ suite('the end of an interpreter context’s Python', () => {
 suite('interpreter runs that a killed gate left behind', () => {
   /**
    * Sends a request directly to the worker, so that the running gate does not know of this run. The deadline is `milliseconds`
-   * after the worker has started; null: there is none.
+   * after the worker has started; null: no deadline.
    */
   const askAsBefore = async (box: Toolbox, code: string, milliseconds: number | null) => {
     await printed(box, 'pass')

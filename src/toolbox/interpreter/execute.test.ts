@@ -65,7 +65,7 @@ suite('GET /process/interpreter/execute', () => {
     assert.equal(await printed(box, 'await asyncio.sleep(0)\nprint(ended)'), 'True\n')
   })
 
-  test('interpreter code finds modules in the working directory and /tmp, even if made after an earlier run', async () => {
+  test('interpreter code finds modules in the working directory and /tmp, even modules made between runs', async () => {
     await using box = await startToolbox()
     const name = `alcove_test_${process.pid}`
     const context = await newContext(box, { cwd: box.directory })
@@ -269,7 +269,7 @@ suite('GET /process/interpreter/execute', () => {
     assert.equal(await printed(box, comment), 'long\n')
   })
 
-  test('if the code of all runs exceeds 256 MiB, new runs get 1013; up to 64 KiB per sandbox always run', async (t) => {
+  test('if the code of all runs exceeds 256 MiB, new runs get 1013; 64 KiB of code per sandbox always run', async (t) => {
     await using box = await startToolbox()
     const most = 16 * 1024 * 1024
     for (let other = 0; other < 16; other++) {

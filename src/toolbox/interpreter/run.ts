@@ -61,7 +61,7 @@ const askMs = 1000
 
 /**
  * Asks the worker whether it is free. On a full disk, the message about the end of a run may be lost. The answer may be lost too,
- * so the question is repeated. The worker answers only after all earlier requests, so any answer means that it is free.
+ * so the question is repeated. The worker answers only after all earlier requests, so any answer means that the worker is free.
  */
 class Asking {
   readonly #jobs: Jobs
@@ -78,8 +78,8 @@ class Asking {
   begin(): void {
     if (this.#isOver || this.#timer !== undefined) return
     this.#timer = setTimeout(async () => {
-      // Wait until the worker's input accepts the question, so that questions do not pile up. Ignore an error: `follow` reports the
-      // end of the worker.
+      // Wait until the worker's input accepts the question whether the worker is free, so that questions do not pile up. Ignore an
+      // error: `follow` reports the worker's end.
       await this.#jobs
         .input(this.#jobId, Buffer.from(`\n${JSON.stringify({ ask: this.#word })}\n`))
         .catch(() => undefined)

@@ -34,7 +34,7 @@ export const absolute = async (files: Files, path: string): Promise<string> =>
 
 /**
  * Resolves a relative path from the working directory, or from the project if the file exists only there. The SDK's documentation
- * names both.
+ * names both directories.
  */
 const fromProject = async (files: Files, path: string, project: string): Promise<string> => {
   const here = await absolute(files, path)

@@ -1,5 +1,5 @@
-// The language servers that the toolbox can start. It tries the commands of a language in order. The image or the user installs
-// them.
+// The language servers that the toolbox can start. The toolbox tries the commands of a language in order. The image or the user
+// installs the servers.
 
 export const languages = ['python', 'typescript', 'javascript'] as const
 export type Language = (typeof languages)[number]

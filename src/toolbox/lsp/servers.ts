@@ -82,7 +82,7 @@ const postpone = (entry: Entry): void => {
   entry.idle = setTimeout(() => entry.server?.end(), idleMs).unref()
 }
 
-/** Starts the server of the language and the project. Does nothing if there is one. */
+/** Starts the server of the language and the project. Does nothing if this server runs already. */
 export const startServer = async (sandbox: ToolboxSandbox, wanted: ServerRequest): Promise<void> => {
   const { key, directory } = await placeOf(sandbox, wanted)
   const known = entries.get(key)

@@ -119,7 +119,7 @@ suite('GET /process/pty/{sessionId}/connect', () => {
     late.hangUp()
   })
 
-  test('a terminal has at most 32 clients; another one is refused with a reason until one disconnects', async () => {
+  test('a terminal has at most 32 clients; the next is refused with a reason until a client disconnects', async () => {
     await using box = await startBox()
     await box.post(pty, { id: 'a' })
     await box.post(pty, { id: 'b' })
@@ -138,7 +138,7 @@ suite('GET /process/pty/{sessionId}/connect', () => {
     for (const client of clients) client.hangUp()
   })
 
-  test('a new client of a terminal gets its last 64 KiB of output, from the beginning of a line', async () => {
+  test('a new client of a terminal gets the terminal’s last 64 KiB of output, from the beginning of a line', async () => {
     await using box = await startBox()
     await box.post(pty, { id: 'a' })
     const first = await connect(box, 'a')

@@ -1,5 +1,5 @@
-// A client of a terminal. Each client reads the stored output from the agent on its own. A slow client does not slow down others, a
-// new one sees earlier output, and a restart of the gate loses no state.
+// A client of a terminal. Each client reads the stored output from the agent on its own. A slow client does not slow down other
+// clients, a new client sees earlier output, and a restart of the gate loses no state.
 import { constants } from 'node:os'
 import { setTimeout as delay } from 'node:timers/promises'
 import type { WebSocket } from 'ws'
@@ -105,8 +105,8 @@ class Client {
   }
 
   /**
-   * Returns an explanation if the kernel killed the shell for lack of memory. A killed child needs none, because the shell prints a
-   * message.
+   * Returns an explanation if the kernel killed the shell for lack of memory. A killed child of the shell needs no explanation,
+   * because the shell prints a message.
    */
   async #findShortage({ signal }: JobEvent & { type: 'exit' }) {
     const endedAt = new Date()

@@ -120,7 +120,7 @@ suite('POST /process/pty', () => {
     assert.deepEqual(await listed(box), ['a'])
   })
 
-  test('variables that are too large for a terminal’s stored record still reach its shell', async () => {
+  test('variables that are too large for a terminal’s stored record still reach the terminal’s shell', async () => {
     await using box = await startBox()
     const envs = { SMALL: 's', LARGE: 'x'.repeat(50_000) }
     assert.deepEqual((await box.post(pty, { id: 'a', envs })).body.envs, { SMALL: 's' })

@@ -11,7 +11,7 @@ export type Pty = { record: PtyRecord; job: Job; isActive: boolean; hasEnded: bo
 const prefix = 'pty.'
 const metadataBytes = 4096
 
-/** A job id for a PTY, as a hash: the agent accepts 64 plain characters, but a PTY id has up to 255 of any kind. */
+/** A job id for a PTY, as a hash: the agent accepts 64 plain characters, but a PTY id has up to 255 characters of any kind. */
 export const jobIdOf = (ptyId: string): string =>
   prefix + createHash('sha256').update(ptyId).digest('base64url').slice(0, 40)
 

@@ -11,7 +11,8 @@ import type { CreatePtyRequest, PtyInfo, ResizeRequest } from './schemas.ts'
 import { shellsFor } from './shell.ts'
 
 /**
- * Maximum number of output bytes stored for a terminal, on the sandbox's disk. A client with more unread output loses the oldest.
+ * Maximum number of output bytes stored for a terminal, on the sandbox's disk. A client with more unread output loses the oldest
+ * output.
  */
 const ringBytes = 16 * 1024 * 1024
 const ptysMax = 128

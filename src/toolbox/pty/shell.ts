@@ -5,7 +5,7 @@ const shells = ['bash', 'sh'] as const
 /** An invisible sequence that a shell with `lazyStart` prints when its first client wakes it, before all visible output. */
 export const startMark = '\x1b[0m'
 
-/** Returns a command that pauses itself (SIGSTOP). When the first client continues the command, it becomes the shell. */
+/** Returns a command that pauses itself (SIGSTOP). When the first client continues it, the command becomes the shell. */
 const lazily = (shell: string) => [
   'sh',
   '-c',

@@ -86,7 +86,7 @@ suite('typing into a terminal that accepts nothing', () => {
     assert.equal(next.closed(), undefined)
   })
 
-  test('a sandbox can always buffer some input for terminals, even if others have used up the total limit', () => {
+  test('a sandbox can always buffer some terminal input, even if other sandboxes use up the total limit', () => {
     const bound = new Budget({ each: 10_000, all: 10_000, sure: 2000 })
     start(bound, 'a').type(Buffer.alloc(9000), 1)
     const little = start(bound, 'b')

@@ -10,8 +10,8 @@ const aheadBytes = 1024 * 1024
 /** Memory in bytes that a frame takes besides its contents. It matters for many frames of one byte. */
 const frameBytes = 256
 /**
- * Limits of buffered input, in bytes. `sure`: what each sandbox always gets. `each`: the maximum of a sandbox. It exceeds
- * `aheadBytes`, because a client is paused only after a whole frame. Maximum of a frame: 4 MiB.
+ * Limits of buffered input, in bytes. `sure`: what each sandbox always gets. `each`: the maximum of a sandbox. A client is paused
+ * above `aheadBytes`, but only after a whole frame of up to 4 MiB, so `each` must be larger.
  */
 const typed = new Budget({ each: 16 * 1024 * 1024, all: 256 * 1024 * 1024, sure: 64 * 1024 })
 

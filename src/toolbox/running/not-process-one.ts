@@ -1,11 +1,14 @@
-// Some programs run only as process 1, which is the agent in a sandbox. They end with a message that looks like an error of Alcove.
-// The toolbox adds an explanation.
+// Some programs run only as process 1, which in a sandbox is the agent. Such a program ends with a message that looks like an error
+// of Alcove. The toolbox adds an explanation.
 
 /** Error messages of s6-overlay, runit, systemd, and the inits of busybox and System V, if they are not process 1. */
 const complaint =
   /\b(?:only|must|has to|needs to)\b[^\n]{0,40}\b(?:pid|process(?: (?:id|no\.?|number))?)\s*1\b|not been booted with systemd/i
 
-/** Number of bytes at the end of the output that are searched: a program ends soon after a message that matches `complaint`. */
+/**
+ * A program that must be process 1 says so just before it ends. Only this many bytes at the end of its output are searched for
+ * that.
+ */
 export const complaintBytes = 4096
 
 export const notProcessOne =

@@ -17,7 +17,9 @@ const shortageOf = ({ assignment }: Sandbox): OutOfMemory => {
 export const wasBetween = (spans: MemoryKillsHere['spans'], from: number, until: number): boolean =>
   spans.some((span) => span.after <= until && span.until >= from)
 
-/** Asks the runner when the kernel killed processes for lack of memory. Without an answer, returns no kills. */
+/**
+ * Asks the runner how many processes the kernel killed for lack of memory, and at which times. Without an answer, returns no kills.
+ */
 const killsOf = async ({ memoryKills }: Sandbox): Promise<MemoryKillsHere> =>
   (await memoryKills?.().catch(() => undefined)) ?? { count: 0, spans: [] }
 
@@ -26,7 +28,7 @@ const fastMs = 20
 
 /**
  * Called before a command. The returned function tells whether the sandbox has run out of memory since. The time of a kill may be
- * wrong by 2 s, so it may also report a kill just before the command.
+ * wrong by 2 s, so the function may also report a kill just before the command.
  */
 export const watchMemory = (sandbox: Sandbox) => {
   const from = Date.now()

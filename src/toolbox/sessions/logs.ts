@@ -100,8 +100,8 @@ export const collectLogs = async <Exit extends { type: 'exit' }>(
 }
 
 /**
- * Adds to a failed command's log that the sandbox ran out of memory. A program may parse the output of a successful command, so
- * that stays unchanged.
+ * Adds to a failed command's log that the sandbox ran out of memory. A successful command's log stays unchanged, because a program
+ * may parse it.
  */
 export const withShortage = (
   logs: Logs,
@@ -153,8 +153,9 @@ const sendPiece = (socket: WebSocket, piece: Piece, done: () => void): boolean =
 }
 
 /**
- * Sends all output, then the line of `lastLine`, and closes with 1000. A slow reader costs the memory of one piece: the next piece
- * is read only when the kernel has taken the last one. Output that the agent could not store is reported as lost.
+ * Sends all output, then the line (why the command failed) that `lastLine` returns, and closes with 1000. A slow reader costs the
+ * memory of one piece: the next piece is read only when the kernel has taken the last one. Output that the agent could not store is
+ * reported as lost.
  */
 export const sendLogs = async (
   socket: WebSocket,

@@ -5,8 +5,8 @@ import { sdkSourceHeader, sdkVersionHeader } from '#src/wire/access.ts'
 const firstWithJson = [0, 167] as const
 
 /**
- * Whether a caller gets a log with markers, which SDKs before 0.167 expect. An SDK without a version is older. Others get JSON:
- * also development builds (0.0) and callers without SDK headers.
+ * Whether a caller gets a log with markers: true for SDKs before 0.167, which include SDKs that send no version. All other callers
+ * get JSON, including development builds (0.0) and callers without SDK headers.
  */
 export const wantsMarks = ({ headers }: Pick<FastifyRequest, 'headers'>): boolean => {
   const version = headers[sdkVersionHeader]

@@ -1,4 +1,4 @@
-// For tests: finds files that an agent is still receiving. They have no name, only an open descriptor.
+// For tests: finds files that an agent is still receiving. Such files have no name, only an open descriptor.
 import { readdirSync, readFileSync, readlinkSync } from 'node:fs'
 
 /** Returns what `look` returns, or an empty list if the examined process has ended meanwhile. */

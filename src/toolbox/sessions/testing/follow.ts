@@ -1,4 +1,4 @@
-// For tests: reads a log stream as the public SDK does, by its markers.
+// For tests: reads a log stream as the public SDK does, and splits it at the markers of stdout and stderr.
 import assert from 'node:assert/strict'
 import { once } from 'node:events'
 import type { WebSocket } from 'ws'
