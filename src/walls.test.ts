@@ -1,4 +1,4 @@
-// Checks which parts of the code import which others. A failing test names both files.
+// Checks which parts of the code import which other parts. The error of a failed test names the two files.
 import assert from 'node:assert/strict'
 import { existsSync, globSync } from 'node:fs'
 import { dirname, join } from 'node:path'
@@ -23,7 +23,7 @@ import { rooms, writers } from './testing/rooms.ts'
  */
 const ground = ['src/wire', 'src/problems.ts', 'src/kit']
 
-/** For each part of the code, the other parts that it may import. A part that is not listed may import nothing. */
+/** For each part of the code, which other parts it may import. A part that is not listed may import nothing. */
 const reaches: Record<string, readonly string[]> = {
   bin: ['src/cli', 'src/up', 'src/control', 'src/gate', 'src/runner', 'src/ssh-gateway', ...ground],
   'src/cli': ['client/src', 'src/up', 'src/doctor', 'src/runner', ...ground],
@@ -111,8 +111,8 @@ suite('what each part of the code may import, and which database tables it may w
       'src/runner/copying/copier.ts: AgentRefused of agent/agent.ts',
       'src/runner/copying/copier.ts: unpackRecord of agent/agent.ts',
       'src/runner/copying/sandbox-source.ts: AgentRefused of agent/agent.ts',
-      // `agentAt` makes a client for all calls to an agent. The types in machine/machine.ts and building/workplace.ts omit the
-      // client's sessions, terminals and tunnels.
+      // The client from `agentAt` can do everything, but the types in machine/machine.ts and building/workplace.ts hide its
+      // sessions, terminals and tunnels from the rest of the runner.
       'src/runner/main.ts: agentAt of agent/agent.ts',
       'src/runner/verbs/entrypoint.ts: startEntrypoint of agent/entrypoint.ts',
       'src/runner/verbs/trust.ts: AgentRefused of agent/agent.ts',
@@ -182,7 +182,8 @@ suite('what each part of the code may import, and which database tables it may w
     assert.deepEqual([...known].sort(), Object.keys(writers).sort())
     assert.deepEqual(
       writing.filter(({ table }) => table === '${').map(({ file }) => file),
-      // If `table` is `${`, a variable in the SQL names the table. The callers of `history.ts` give the table's name.
+      // `table` is `${` where a variable in the SQL names the table. Only `history.ts` may do that; its callers pass the table's
+      // name.
       ['src/control/storage/history.ts'],
     )
     const foreign = writing.filter(({ file, table }) => table !== '${' && writers[table] !== roomOf(file))

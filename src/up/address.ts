@@ -40,8 +40,8 @@ export const checkHost = (option: string, host: string): void => {
 }
 
 /**
- * Returns where control and the gate listen for other machines, which reach this machine at `address`. Throws an error for the
- * operator if `address` is not one host.
+ * Returns on which addresses control and the gate listen for other machines. `address`: the host name or IP address at which other
+ * machines reach this one. Throws an error for the operator if it is invalid or stands for all addresses.
  */
 export const hostsAddressesOf = (address: string, port: number): HostsAddresses => {
   checkHost('--hosts', address)
@@ -51,7 +51,7 @@ export const hostsAddressesOf = (address: string, port: number): HostsAddresses 
   return { control: `${bracketed(address)}:${port + 3}`, gate: peersAddressOf(address, port) }
 }
 
-/** Returns where a gate listens for gates of other machines. */
+/** Returns the address, as `host:port`, on which a gate listens for gates of other machines. */
 export const peersAddressOf = (address: string, port: number): string => `${bracketed(address)}:${port + 4}`
 
 /** The URLs for clients if a reverse proxy receives their calls to control and to the gate. */
@@ -63,14 +63,15 @@ const findOrigin = (text: string): string | undefined => {
 }
 
 /**
- * Reads the URLs of a reverse proxy from the settings. Returns `undefined` if neither is set, and an error text if they are wrong.
+ * Reads a reverse proxy's URLs of control and the gate from the settings. Returns `undefined` if neither is set, and an error text
+ * if they are wrong.
  */
 export const readPublicUrls = (env: NodeJS.ProcessEnv): PublicUrls | string | undefined => {
   const names = ['ALCOVE_PUBLIC_URL', 'ALCOVE_PROXY_URL'] as const
   const told = names.map((name) => env[name] || undefined)
   if (told.every((text) => text === undefined)) return undefined
-  // With only one of the two URLs, clients would reach control and gate by different addresses, one with TLS and one
-  // without.
+  // With only one of the two URLs, clients would reach one program through the reverse proxy with TLS, and the other directly
+  // without TLS.
   if (told.includes(undefined)) return `${names.join(' and ')} are set together, or neither`
   const [publicUrl, publicProxyUrl] = told.map((text) => findOrigin(text ?? ''))
   if (publicUrl !== undefined && publicProxyUrl !== undefined) return { publicUrl, publicProxyUrl }

@@ -31,7 +31,7 @@ suite('a log of limited size', () => {
     assert.equal(readFileSync(`${path}.1`, 'utf8'), 'first\nsecond\nthird\n')
   })
 
-  test('if a program’s new log file cannot be opened, the log goes on in the old file, and is rotated later', () => {
+  test('if a program’s new log file cannot be opened, the log goes on in the old file, and rotates later', () => {
     const gone = join(directory, 'gone')
     mkdirSync(gone)
     const path = join(gone, 'a.log')

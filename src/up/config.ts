@@ -33,7 +33,7 @@ export type UpConfig = {
   logLevel: string
   /** Maximum number of warm sandboxes for each snapshot. */
   mostWarm: number
-  /** Three factors: how many times a host's CPU, memory and disk may be given to sandboxes. Control reads the text. */
+  /** Three factors, as the text that control reads: how many times a host's CPU, memory and disk may be given to sandboxes. */
   overcommit: string
   path: string
 }
@@ -82,12 +82,14 @@ const controlSettingNames = [
 ] as const
 const webhookProviders = ['embedded', 'svix', 'none']
 export const defaultMostWarm = 8
-/** How many times a host's CPU, memory and disk may be given out. The factors are high, because idle sandboxes use little. */
+/**
+ * How many times a host's CPU, memory and disk may be given to sandboxes. The factors are high, because idle sandboxes use little.
+ */
 export const defaultOvercommit = '64,8,8'
 
 const levels = ['trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent']
 
-/** Reads the settings of `up`. Throws one error for the operator that lists all wrong ones. */
+/** Reads the settings of `up`. If settings are wrong, throws one error for the operator that lists them all. */
 export const readUpConfig = (env: NodeJS.ProcessEnv): UpConfig => {
   const complaints: string[] = []
   const databaseUrl = env['DATABASE_URL'] || undefined
@@ -202,8 +204,8 @@ const whatIsWrongWithAuth = (path: string): string | undefined => {
 export const listUnknownSettings = (env: NodeJS.ProcessEnv): string[] => {
   // `readUpConfig` does not read ALCOVE_RUNNER_KEY, because only a runner that joins another server uses it.
   const read = new Set(['ALCOVE_RUNNER_KEY'])
-  // Call `readUpConfig` with an empty environment that records each name that `readUpConfig` reads. Without values
-  // there are no errors.
+  // Call `readUpConfig` with an empty environment that records each name that the function reads. Without values, no setting is
+  // wrong.
   readUpConfig(new Proxy({}, { get: (_, name) => void read.add(String(name)) }))
   return Object.keys(env).filter((name) => name.startsWith('ALCOVE_') && !read.has(name))
 }

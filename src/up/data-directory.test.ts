@@ -115,7 +115,7 @@ suite('the data directory', { skip: needsRoot }, () => {
     assert.equal(findDataDirectory(others), undefined)
   })
 
-  test('an empty directory is accepted as a data directory, even with `lost+found` or `images`', () => {
+  test('an empty directory, or one with only `lost+found` and `images`, is accepted as a data directory', () => {
     const disk = nested('disk', 'lost+found', 'images')
     assert.equal(findDataDirectory(disk), undefined)
     forget(disk)

@@ -35,8 +35,8 @@ import { checkOwner, checkPlace } from './ownership.ts'
 export const defaultDataDirectory = '/var/lib/alcove'
 
 /**
- * The sockets of all runners of this host, including runners that have joined other servers. Nothing else may be in this directory,
- * because every gate sees all of it.
+ * Directory of the sockets of all runners of this host, including runners that have joined other servers. It must contain nothing
+ * else, because every gate sees the whole directory.
  */
 export const runnerSockets = '/run/alcove/runners'
 
@@ -64,15 +64,11 @@ export const dataDirectoryAt = (directory: string) => {
 }
 
 /**
- * Directories that Alcove makes in a data directory. The mark file is not among them. Neither is `images`, which belongs to the
- * operator.
+ * Directories that Alcove makes in a data directory. The directory `images` is not in the list, because it belongs to the operator.
  */
 export const ownNames = ['secrets', 'host', 'postgres', 'runner', 'archive', 'log', 'run'] as const
 
-/**
- * Names that a new data directory may contain before the first start, because a file system or the operator has put
- * them there.
- */
+/** Directories that a new data directory may contain before the first start: a file system or the operator makes them. */
 const namesBefore: readonly string[] = ['lost+found', 'images']
 
 export const markOf = (path: string) => join(path, 'alcove-data')
@@ -100,8 +96,8 @@ export const markAsOurs = (path: string): void => {
 const isDirectory = (path: string) => statSync(path, { throwIfNoEntry: false })?.isDirectory() === true
 
 /**
- * Whether an old version of Alcove, which wrote no mark file, made this directory. The old version made these paths first, even on
- * a host without control.
+ * Whether this data directory was made by an old version of Alcove, which wrote no mark file. That version always made these paths
+ * first, even on a host without control.
  */
 const isOfOlderVersion = (path: string) =>
   isThere(join(path, 'run', 'up.lock')) &&
@@ -110,7 +106,8 @@ const isOfOlderVersion = (path: string) =>
 const isOurs = (path: string) => isThere(markOf(path)) || isOfOlderVersion(path)
 
 /**
- * Returns the paths in a data directory, or undefined if it is not Alcove's. Throws an error for the user if only root can tell.
+ * Returns the paths in a data directory, or undefined if `directory` is not Alcove's. Throws an error for the user if only root can
+ * find out.
  */
 export const findDataDirectory = (directory: string): DataDirectory | undefined =>
   isOurs(directory) ? dataDirectoryAt(directory) : undefined
@@ -131,14 +128,14 @@ const makeWithParents = (path: string): void => {
 const makeDirectory = (path: string, mode: number, owner?: { uid: number; gid: number }) => {
   makeWithParents(path)
   if (!owner) checkOwner(path)
-  // Set the mode explicitly: mkdir reduces it by the umask, and a directory that existed before may have another mode.
+  // mkdir reduces a mode by the umask, and an older directory may have a different mode. So set the mode explicitly.
   chmodSync(path, mode)
   if (owner) chownSync(path, owner.uid, owner.gid)
 }
 
 /**
- * Marks a directory as Alcove's. Throws an error for the operator if it is unmarked and not empty, or if another user could replace
- * it.
+ * Marks a directory as Alcove's. Throws an error for the operator if the directory is unmarked and not empty, or if another user
+ * could replace it.
  */
 const takeDirectory = (path: string) => {
   checkPlace(path)
@@ -207,8 +204,8 @@ export const newServiceKey = () => randomBytes(32).toString('hex')
 export const newEncryptionKey = () => randomBytes(32).toString('base64')
 
 /**
- * Reads earlier encryption keys, with which older data can still be read. To replace the key, an operator moves it from
- * `encryption.key` to a line of `encryption.older.keys` and restarts the server.
+ * Reads earlier encryption keys, with which older data can still be read. To replace the current key, an operator moves it from the
+ * file `encryption.key` to a line of the file `encryption.older.keys` and restarts the server.
  */
 export const readOlderEncryptionKeys = (data: DataDirectory): string => {
   const path = join(data.secrets, 'encryption.older.keys')
@@ -219,8 +216,8 @@ export const readOlderEncryptionKeys = (data: DataDirectory): string => {
 export const newApiKey = () => `dtn_${randomBytes(32).toString('hex')}`
 
 /**
- * Finds the admin key for the commands of this machine. Undefined before the first `up`. Throws an error for the user if only root
- * may read it.
+ * Finds the server's admin key for the commands of this machine. Undefined before the first `up`. Throws an error for the user if
+ * only root may read the key.
  */
 export const findAdminKey = (data: DataDirectory): string | undefined => {
   try {

@@ -1,4 +1,4 @@
-// Turns the error of a full or read-only disk into one sentence without a stack trace, for the operator.
+// Turns an error caused by a full or read-only disk into one sentence without a stack trace, for the operator.
 import { resolve } from 'node:path'
 import { Complaint } from './complaint.ts'
 
@@ -9,8 +9,8 @@ const reasons: Readonly<Record<string, string>> = {
 }
 
 /**
- * Runs `work`. If the disk is full, over its quota or read-only, throws an error for the operator. It names the path that failed,
- * or else `directory`.
+ * Runs `work`. If a disk is full, over its quota or read-only, throws an error for the operator. The error names the path that
+ * could not be written, or `directory` if the path is unknown.
  */
 export const orDiskComplaint = async <T>(directory: string, work: () => Promise<T>): Promise<T> => {
   try {

@@ -9,7 +9,7 @@ export type Display = {
   endProgress: () => void
 }
 
-/** If `up` has no terminal, it prints the running step again after this many milliseconds. */
+/** Without a terminal, `up` prints the current step and its progress again after this many milliseconds. */
 const tellAgainMs = 30_000
 
 type Output = { write: (text: string) => unknown; isTTY?: boolean }
@@ -19,7 +19,7 @@ type Output = { write: (text: string) => unknown; isTTY?: boolean }
  * goes to standard error.
  */
 export const createDisplay = (output: Output & NodeJS.WritableStream = process.stderr): Display => {
-  // Writing fails if the disk is full or the pipe is closed. This must not end `up`.
+  // Writing output fails if the disk is full or the pipe is closed. Such a failure must not end `up`.
   for (const stream of new Set<NodeJS.WritableStream>([output, process.stdout])) stream.on('error', () => {})
   let bar: SingleBar | undefined
   let told: { step: string; percent: number } | undefined

@@ -1,4 +1,4 @@
-// Gets the link that `alcove up` prints at its first start. With it the first administrator can sign in once, without a
+// Gets the link that `alcove up` prints at its first start. With this link, the first administrator can sign in once, without a
 // password.
 
 const answerMs = 10_000

@@ -6,7 +6,7 @@ import { suite, test } from 'node:test'
 import { takeOverFormerNames } from './former-names.ts'
 
 suite('files of a version whose gate was called proxy', () => {
-  test('after an upgrade, log files of the former `proxy` get the name `gate`, and its cache is removed', (t) => {
+  test('after an upgrade, log files of `proxy` are renamed to `gate`, and the cache of `proxy` is removed', (t) => {
     const root = mkdtempSync(join(tmpdir(), 'alcove-former-'))
     t.after(() => rmSync(root, { recursive: true, force: true }))
     const [log, cache] = [join(root, 'log'), join(root, 'cache')]

@@ -3,10 +3,7 @@ import { readdirSync, readFileSync, readlinkSync } from 'node:fs'
 
 export type Holder = { pid: number; command: string }
 
-/**
- * Calls `ask`, which reads a file of a process in /proc. Returns undefined if it fails, because the process has just
- * ended.
- */
+/** Calls `ask`, which reads a file of a process in /proc. Returns undefined if `ask` fails because the process has just ended. */
 const orNothing = <T>(ask: () => T): T | undefined => {
   try {
     return ask()
@@ -23,7 +20,7 @@ const pids = (): number[] =>
 const commandOf = (pid: number): string => {
   const line = orNothing(() => readFileSync(`/proc/${pid}/cmdline`, 'utf8')) ?? ''
   const words = line.split('\0').join(' ').trim() || (orNothing(() => readFileSync(`/proc/${pid}/comm`, 'utf8')) ?? '?')
-  // The command line is untrusted. Unprintable characters could control the operator's terminal.
+  // The command line of a process is untrusted: unprintable characters in it could control the operator's terminal.
   return words
     .trim()
     .replace(/[^\x20-\x7e]/g, '?')

@@ -21,8 +21,8 @@ import { onceAskedToStop, takeDataDirectory } from './taking.ts'
 type JoinOptions = NetworkJoinOptions & { join: string }
 
 /**
- * Runs a joined runner until it was asked to stop and has stopped. Throws an error for the operator if it cannot join, or if the
- * server refuses it later.
+ * Joins a server and keeps the runner running until `alcove` is asked to stop. Throws an error for the operator if the runner
+ * cannot join, or if the server refuses it later.
  */
 export const joinServer = (options: JoinOptions, config: UpConfig): Promise<void> =>
   orDiskComplaint(options.data, () => runJoined(options, config))

@@ -23,8 +23,8 @@ suite('a runner that has joined', { skip: process.getuid?.() === 0 ? false : 'ne
   })
 
   /**
-   * Returns what `alcove status` shows after the process of `keepJoined` has ended. Here, that process is the test itself. So the
-   * state file gets a pid that no process has.
+   * Returns what `alcove status` shows after the process of `keepJoined` has ended. Because this process is the test itself, the
+   * function first writes a pid that no process has into the state file.
    */
   const statusLater = async () => {
     const left = findUpState(data.stateFile)
@@ -35,7 +35,7 @@ suite('a runner that has joined', { skip: process.getuid?.() === 0 ? false : 'ne
 
   /**
    * Starts the joined runner. `refuse`: once the runner serves, the server refuses the runner's key. `stop`: once the runner
-   * serves, it is asked to stop.
+   * serves, `keepJoined` is asked to stop.
    */
   const start = (then: { refuse?: true; stop?: true }) => {
     const said: string[] = []
@@ -109,7 +109,7 @@ suite('a runner that has joined', { skip: process.getuid?.() === 0 ? false : 'ne
     unlinkSync(`${data.stateFile}.new`)
   })
 
-  test('a joined runner that is asked to stop ends without an error; `alcove status` shows no reason for it', async () => {
+  test('a joined runner that is asked to stop ends without an error, and `alcove status` shows no error', async () => {
     const { ended, isThere } = start({ stop: true })
     await ended
     assert.equal(isThere(), false)

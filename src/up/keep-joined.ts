@@ -1,4 +1,4 @@
-// Keeps the programs of a joined host running, as `up` does with those of a server.
+// Keeps the programs of a joined host running, as `up` does with the programs of a server.
 import { join } from 'node:path'
 import { identityOf } from '#src/kit/process-identity.ts'
 import { commandFor } from './command-for.ts'
@@ -21,7 +21,7 @@ const graceMs = 4000
 
 /**
  * Keeps the programs of a joined host running until somebody stops this process. Throws an error for the operator if the server
- * refuses the runner. In both cases, the sandboxes keep running.
+ * refuses the runner. In both cases, the host's sandboxes keep running.
  */
 export const keepJoined = async ({ data, controlUrl, runner, programs, display, stopAsked }: JoinedParts) => {
   const refused = Promise.withResolvers<never>()
@@ -50,7 +50,7 @@ export const keepJoined = async ({ data, controlUrl, runner, programs, display, 
     }
   }
   const all = programs.map((program) => new Supervised(program, onChange))
-  // Write the state file before any program is started. If this fails, no program may start.
+  // Write the state file before any program is started. If the file cannot be written, no program may start.
   writeUpState(data.stateFile, current())
   for (const each of all) each.begin()
   try {

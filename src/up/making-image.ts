@@ -1,4 +1,4 @@
-// Stores the progress of the first build of the default image, which the terminal of `up` and `alcove status` show.
+// Stores the progress of the first build of the default image. The terminal of `up` and `alcove status` show this progress.
 import type { Progress } from '#src/wire/runner-link.ts'
 
 export class MakingImage {

@@ -22,7 +22,7 @@ export const startNodeProgram = async ({ name, command, env, log, onProgress, on
     cwd: '/',
     env,
     stdio: ['ignore', 'pipe', 'pipe', 'ipc'],
-    // With a process session of its own, the program does not get Ctrl-C from a terminal. `up` stops the programs in the right
+    // In a process session of its own, the program gets no Ctrl-C from a terminal, so `up` can stop the programs in the right
     // order.
     detached: true,
   })

@@ -1,4 +1,4 @@
-// Checks who can replace a data directory or its files. Root trusts them, so no other user may replace them.
+// Checks who can replace a data directory or its files. Programs of root trust these files, so no other user may replace them.
 import { existsSync, realpathSync, statSync } from 'node:fs'
 import { dirname } from 'node:path'
 import { Complaint } from './complaint.ts'
@@ -11,7 +11,9 @@ const parentsOf = (path: string): string[] => {
   return parent === path ? [] : [parent, ...parentsOf(parent)]
 }
 
-/** Whether other users may replace files in a directory. In a sticky directory such as /tmp, they may replace only their own. */
+/**
+ * Whether other users may replace files in a directory. In a sticky directory such as /tmp, users may replace only their own files.
+ */
 const mayOthersReplaceIn = (directory: string): boolean => {
   const { mode, gid } = statSync(directory)
   return (mode & 0o1000) === 0 && ((mode & 0o002) !== 0 || ((mode & 0o020) !== 0 && gid !== 0))
@@ -28,7 +30,7 @@ export const checkOwner = (path: string): void => {
 }
 
 /**
- * Throws an error for the operator if another user could replace the directory. For a missing directory, checks its nearest
+ * Throws an error for the operator if another user could replace the directory. If the directory is missing, checks its nearest
  * existing parent.
  */
 export const checkPlace = (directory: string): void => {

@@ -24,7 +24,7 @@ type Secrets = {
   encryptionKey: string
   sshGatewayKey: string
   sshHostKey: { privateKey: string; publicKey: string }
-  /** Earlier encryption keys, with commas between them. Empty if the operator has never replaced the key. */
+  /** Earlier encryption keys, with commas between them. Empty if the operator has never replaced the encryption key. */
   olderEncryptionKeys: string
 }
 
@@ -46,7 +46,7 @@ type ProgramParts = {
  */
 const endWithUp = ['setpriv', '--pdeathsig', 'TERM']
 
-/** Returns the certificate files that the settings for telemetry name, because the program must see them. */
+/** Returns the certificate files that the settings for telemetry name. A program that sends telemetry must see these files. */
 const telemetryFiles = ({ telemetry }: UpConfig): Shown[] =>
   Object.entries(telemetry)
     .filter(([name, path]) => /_(CERTIFICATE|CLIENT_KEY)$/.test(name) && isAbsolute(path) && existsSync(path))
@@ -72,7 +72,7 @@ const unprivileged = (
     endsWith: 'SIGTERM',
   })
 
-/** Returns the directory of the database's socket, which control must see. Returns none for a database on the network. */
+/** Returns the directory of the database's socket, which control must see. Returns an empty list for a database on the network. */
 const databaseSocket = (url: string): Shown[] => {
   const directory = new URL(url).searchParams.get('host') ?? ''
   return isAbsolute(directory) ? [{ from: directory }] : []
@@ -81,8 +81,8 @@ const databaseSocket = (url: string): Shown[] => {
 const logOf = ({ data }: Pick<ProgramParts, 'data'>, name: string) => new BoundedLog(join(data.log, `${name}.log`))
 
 /**
- * Returns the directory for a program's compiled code, which halves the time of the next start. Each user has its own, so that no
- * program runs code that another user could change.
+ * Returns the directory for a program's compiled code, which halves the time of the next start. Only the program's user can write
+ * to it, so that no program runs code that another user could change.
  */
 const codeCacheOf = ({ config }: Pick<ProgramParts, 'config'>, name: string, uid: number): string => {
   const shared = join(config.cacheDirectory, 'code')
@@ -288,8 +288,8 @@ export const runnerProgram = (parts: RunnerProgramParts): Program => {
 }
 
 /**
- * Describes the program PostgreSQL. `onUrl` is called each time that PostgreSQL begins to serve. The URL is the same
- * after each restart.
+ * Describes the program PostgreSQL. `onUrl` is called with the database's URL each time that PostgreSQL begins to serve. The URL is
+ * always the same.
  */
 export const postgresProgram = (
   { data, config }: Pick<ProgramParts, 'data' | 'config'>,

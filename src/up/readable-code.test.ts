@@ -19,7 +19,7 @@ suite('the check that programs can read the code', () => {
     writeFileSync(join(clone, file), '')
   }
 
-  test('if only its owner can read a file of the code, `up` refuses to start and names a command that helps', () => {
+  test('if only the owner of a code file can read it, `up` refuses to start and names a command that helps', () => {
     execFileSync('chmod', ['-R', 'go-rwx', clone])
     let command = ''
     assert.throws(

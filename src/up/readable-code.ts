@@ -1,5 +1,5 @@
-// Checks that programs without privileges can read Alcove's own code. After a clone or an update under umask 077 they cannot, and
-// their own errors would not say why.
+// Checks that programs without privileges can read Alcove's code. After a clone or an update under umask 077 they cannot, and the
+// errors of these programs would not say why.
 import { readdirSync, statSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { Complaint } from './complaint.ts'

@@ -23,7 +23,7 @@ suite('the ids of sandboxes in /etc/subuid', () => {
     assert.equal(text(), 'ann:100000:65536\n')
   })
 
-  test('no ids for sandboxes are reserved if /etc/subuid has some of them already, or is missing or locked', () => {
+  test('ids for sandboxes stay unreserved if /etc/subuid already lists some of them, is missing or is locked', () => {
     write('ann:100000:65536\nbob:165536:65536\n')
     reserveIds([file])
     releaseIds([file])

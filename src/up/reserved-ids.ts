@@ -1,5 +1,5 @@
-// Reserves the ids of sandboxes' disks in /etc/subuid and /etc/subgid, so that `useradd` gives them to nobody. The lock file is the
-// one of `useradd`.
+// Reserves the ids of sandboxes' disks in /etc/subuid and /etc/subgid, so that `useradd` gives them to nobody. Uses the lock files
+// that `useradd` uses.
 import { chmodSync, existsSync, readFileSync, renameSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { diskIds } from '#src/kit/sandbox-ids.ts'
 
@@ -13,13 +13,13 @@ export const overlapsDiskIds = (line: string): boolean => {
 }
 
 const changing = (file: string, change: (lines: readonly string[]) => readonly string[]): void => {
-  // If the file does not exist, no program allocates ids from it, so there is nothing to reserve.
+  // If /etc/subuid or /etc/subgid does not exist, no program allocates ids from it, so there is nothing to reserve.
   if (!existsSync(file)) return
   const lock = `${file}.lock`
   try {
     writeFileSync(lock, `${process.pid}`, { flag: 'wx', mode: 0o600 })
   } catch {
-    return // Another program, such as `useradd`, has locked the file. The next start of `up` tries again to reserve the ids.
+    return // Another program, such as `useradd`, has locked `file`. The next start of `up` tries again.
   }
   try {
     const before = readFileSync(file, 'utf8')
@@ -36,7 +36,8 @@ const changing = (file: string, change: (lines: readonly string[]) => readonly s
 }
 
 /**
- * Reserves the ids of sandboxes' disks. A file that already gives some of them away stays unchanged, and `doctor` reports its line.
+ * Reserves the ids of sandboxes' disks. A file that already gives some of these ids to a user stays unchanged, and `doctor` reports
+ * the line.
  */
 export const reserveIds = (places: readonly string[] = files): void => {
   for (const file of places) changing(file, (lines) => (lines.some(overlapsDiskIds) ? lines : [...lines, ours]))

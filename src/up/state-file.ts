@@ -1,5 +1,5 @@
-// `<data>/run/up.json`: the process that serves this data directory, and the states of its programs. Only `up` writes it, by a
-// rename, so no reader sees half of it. It is valid only while that `up` runs.
+// `<data>/run/up.json`: the process of `up` for this data directory, and the states of its programs. Only `up` writes the file, by
+// a rename, so no reader sees half of it. The file is valid only while this `up` runs.
 import { readFileSync, renameSync, writeFileSync } from 'node:fs'
 import { isAlive, type ProcessIdentity } from '#src/kit/process-identity.ts'
 import type { Progress } from '#src/wire/runner-link.ts'
@@ -8,7 +8,7 @@ export type ProgramState = ProcessIdentity & {
   name: string
   /** State of the program. `refused`: the program runs, but control does not accept its key. */
   state: 'starting' | 'ready' | 'refused' | 'waiting'
-  /** When the program entered its state, as ISO 8601. */
+  /** When the program entered its current state, as ISO 8601. */
   since: string
   restarts: number
   /** Why the program ended when it last ended. Absent: the program has not ended yet. */
@@ -63,7 +63,7 @@ export const findRunningUp = (path: string): UpState | undefined => {
 }
 
 /**
- * True if `alcove runner --join` has written the state. This runner's server then uses another data directory, which
- * also contains the admin key.
+ * True if `alcove runner --join` has written the state. The server that the runner has joined uses a different data directory,
+ * where the admin key is.
  */
 export const isJoinedRunner = ({ programs }: UpState): boolean => !programs.some(({ name }) => name === 'control')

@@ -111,7 +111,7 @@ suite('a program that `up` keeps running', () => {
     assert.equal(third.lastEnd, 'no such program')
   })
 
-  test('the delay before a restart grows if the program fails early, and not if it has served for a while', () => {
+  test('the delay before a restart grows if the program ends early, but not if it has served for a while', () => {
     const delays = (served: number[]) => {
       let delay = 0
       return served.map((ms) => {
@@ -120,7 +120,8 @@ suite('a program that `up` keeps running', () => {
       })
     }
     assert.deepEqual(delays(Array(8).fill(0)), [100, 200, 400, 800, 1600, 3200, 5000, 5000])
-    // First list: how many ms the program serves after each start. Second list: the delay in ms before each next start.
+    // The argument of `delays`: how many ms the program serves after each start. The expected result: the delay in ms before each
+    // next start.
     assert.deepEqual(delays([4000, 2500, 800, 4000, 900, 1900, 3900, 8000]), [100, 100, 200, 100, 200, 400, 800, 100])
     assert.deepEqual(delays([...Array(7).fill(0), 49_000, 50_000]).slice(-2), [5000, 100])
   })
@@ -145,7 +146,7 @@ suite('a program that `up` keeps running', () => {
     )
   })
 
-  test('`up` can stop a program whose start still waits for something', async () => {
+  test('`up` can stop a program whose start has not finished', async () => {
     const program = new Supervised({ name: 'waiting', start: () => new Promise<Running>(() => {}) }, () => {}, quick)
     program.begin()
     const keepAlive = setInterval(() => {}, 1000)

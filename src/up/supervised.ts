@@ -6,7 +6,7 @@ import type { ProgramState } from './state-file.ts'
 /** A single run of a program, from its start to its end. */
 export type Running = {
   pid: number
-  /** Resolves when the program reports that it serves. If the program ends before that, this promise never settles. */
+  /** Resolves when the program reports that it serves. If the program ends before such a report, this promise never settles. */
   ready: Promise<void>
   /** Resolves with the reason when the program has ended. Never rejects. */
   ended: Promise<string>
@@ -19,7 +19,7 @@ type Backoff = { firstMs: number; maxMs: number }
 
 export const patience: Backoff = { firstMs: 100, maxMs: 5000 }
 
-/** The factor of `delayAfter`: a program that has served ten times as long as the delay before its start counts as healthy. */
+/** A factor that `delayAfter` uses: a program that has served ten times as long as the delay before its start counts as healthy. */
 const isWellAfter = 10
 
 /**
@@ -81,7 +81,7 @@ export class Supervised {
     this.#stopping.abort()
     this.#running?.stop()
     const kill = setTimeout(() => this.#kill(), graceMs)
-    // Wait no longer than this, because the loop may not end: a start that waits for something has no process to kill.
+    // Wait at most `graceMs` plus 500 ms. The loop may not end, because a start that still waits has no process to kill.
     await Promise.race([this.#loop, pause(graceMs + 500, undefined, { ref: false })])
     clearTimeout(kill)
   }
@@ -90,7 +90,7 @@ export class Supervised {
     try {
       if (this.#running) process.kill(this.#running.pid, 'SIGKILL')
     } catch {
-      // The process has ended just before SIGKILL was sent, which is no error.
+      // The process ended just before SIGKILL could be sent, which is no error.
     }
   }
 

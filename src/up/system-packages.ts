@@ -1,5 +1,5 @@
-// Installs the system packages that Alcove needs and the host lacks. If this fails, throws an error for the operator that lists
-// them and what needs them.
+// Installs the system packages that Alcove needs and the host lacks. If the install fails, throws an error for the operator that
+// lists the packages and what needs them.
 import { spawnSync } from 'node:child_process'
 import { existsSync, readdirSync } from 'node:fs'
 import { missingCommands, type RequiredPackage, requiredPackages } from '#src/doctor/packages.ts'
@@ -7,7 +7,7 @@ import { Complaint } from './complaint.ts'
 
 type SystemPackage = { name: string; why: string }
 
-/** The functions with which this file reads and changes the host. Tests pass their own, which change nothing. */
+/** The functions with which this file reads and changes the host. Tests pass their own functions, which change nothing. */
 export type PackageHost = {
   isDebian: boolean
   missing: () => readonly SystemPackage[]
@@ -40,8 +40,8 @@ const table = (packages: readonly SystemPackage[]) => {
 }
 
 /**
- * Installs the missing packages and prints their names. If this is impossible, throws an error for the operator (a
- * Complaint) that lists them.
+ * Installs the missing packages and prints their names. If an install is impossible, throws an error for the operator (a Complaint)
+ * that lists the packages.
  */
 export const ensurePackages = (
   say: (line: string) => void,

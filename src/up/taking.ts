@@ -10,7 +10,7 @@ import { findRunningUp } from './state-file.ts'
 export const codeDirectory = resolve(import.meta.dirname, '../..')
 
 export const takeDataDirectory = (data: DataDirectory) => {
-  // Nobody disposes of the lock, because this process must hold the lock until it ends.
+  // The lock is never disposed of, because this process must hold the lock until the process ends.
   if (tryLock(data.lockFile)) return
   const holder = findRunningUp(data.stateFile)
   const who = holder ? `by process ${holder.pid}, at ${holder.url}` : 'by another process that is just starting'

@@ -1,5 +1,5 @@
-// Finds and removes what an ended server has left outside of its data directory, recognized by its instance name. The kernel says
-// what exists, because files of the server may be wrong.
+// Finds and removes what an ended server has left outside of its data directory. The server's instance name identifies these
+// things. The kernel says what exists, because files of the server may be wrong.
 import { spawnSync } from 'node:child_process'
 import { existsSync, readdirSync, readFileSync, rmdirSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
@@ -14,7 +14,7 @@ type Kind = {
   what: string
   list: (data: DataDirectory) => string[]
   remove: (data: DataDirectory, name: string) => void
-  /** Finds the processes that use this loop device and so keep it from removal. Only the kind `loop device` has this function. */
+  /** Finds the processes that use a loop device, so that it cannot be removed. Only the kind `loop device` has this function. */
   holders?: (name: string) => Holder[]
 }
 
@@ -66,7 +66,7 @@ const cgroupsOf = (data: DataDirectory, pid: string): string[] =>
 const programs = (data: DataDirectory): ProcessIdentity[] =>
   (findUpState(data.stateFile)?.programs ?? []).filter((program) => isAlive(program))
 
-/** Unfreezes a cgroup, because cgroup v1 does not kill a process while it is frozen. */
+/** Unfreezes a cgroup, because cgroup v1 does not kill a frozen process. */
 export const thaw = (cgroup: string): void => {
   const files = [
     ['freezer.state', 'THAWED'],
@@ -134,7 +134,7 @@ const removeCgroup = (path: string) => {
     try {
       rmdirSync(below)
     } catch {
-      // A cgroup stays busy for some milliseconds after its last process has ended. The caller calls this function again.
+      // A cgroup stays busy for some milliseconds after its last process has ended. The caller of this function tries again.
     }
   }
 }
@@ -161,7 +161,10 @@ const agentSockets: Kind = {
   remove: (_, path) => rmSync(path, { recursive: true, force: true }),
 }
 
-/** Processes that had open files in a file system when it was unmounted lazily. The file system stays busy until they end. */
+/**
+ * Processes that had open files in a file system when it was unmounted lazily. The file system stays busy until these processes
+ * end.
+ */
 const openFiles: Holder[] = []
 
 const unmount = (path: string) => {
@@ -271,14 +274,14 @@ const heldForMs = 3000
 const secretNames = ['secrets', 'host', 'postgres', 'log'] as const
 
 /**
- * Removes directories with credentials or data of users. Returns a line for each that remains. `alcove purge` does this early,
- * because its later steps may fail.
+ * Removes directories with credentials or data of users. Returns a line for each directory that remains. `alcove purge` calls this
+ * function early, because later steps may fail.
  */
 export const removeSecrets = (data: DataDirectory): Promise<string[]> => removeNames(data, secretNames)
 
 /**
- * Removes these names from the data directory. A name with a mount at or below it stays, because the mounted data may belong to
- * another program.
+ * Removes the named files and directories from the data directory. A directory with a mount at or below it stays, because the
+ * mounted data may belong to another program.
  */
 const removeNames = async (data: DataDirectory, names: readonly string[]): Promise<string[]> => {
   const left: string[] = []

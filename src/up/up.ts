@@ -151,7 +151,10 @@ type HouseParts = {
   firstKey: string
 }
 
-/** After this many ends of a program that has never served, `up` stops. The program's log says more than another start would. */
+/**
+ * If a program ends this many times before it has served once, `up` stops. The program's log then says more than a further start
+ * would.
+ */
 const triesBeforeFirstReady = 5
 
 const startPrograms = ({ data, config, options, display, addresses, dashboard, firstKey }: HouseParts): House => {
@@ -222,14 +225,14 @@ const startPrograms = ({ data, config, options, display, addresses, dashboard, f
   })
   const write = upStateWriter(data.stateFile, display.say)
   const save = () => write(current())
-  // Write the state file before any program is started. If this fails, no program may start.
+  // Write the state file before any program is started. If the file cannot be written, no program may start.
   writeUpState(data.stateFile, current())
   for (const program of all) program.begin()
 
   const stop = async () => {
     const ends = [own?.renewal[Symbol.asyncDispose](), ...workers.map((program) => program.stop(graceMs))]
-    // PostgreSQL stops last, so that control can finish its writes. If the other programs take too long, PostgreSQL stops before
-    // they have ended. So PostgreSQL still has time for a clean stop.
+    // PostgreSQL stops last, so that control can finish its writes. But if the other programs take too long, PostgreSQL no longer
+    // waits for their end, so that it still has time for a clean stop.
     await Promise.race([Promise.all(ends), pause(graceMs - 1000, undefined, { ref: false })])
     await Promise.all([...ends, postgres?.stop(1500)])
     if (all.every((program) => program.state.pid === 0)) rmSync(data.stateFile, { force: true })

@@ -1,5 +1,5 @@
-// Before the gate forwards a call, it asks control whether the call is allowed (`POST /proxy/access`, with its service key). For an
-// expected call, control answers before the gate asks.
+// Before the gate forwards a call, it asks control whether the call is allowed (`POST /proxy/access`, with the gate's service key).
+// For a call that control expects, control answers before the gate asks.
 import { hash } from 'node:crypto'
 import type { GateOfHost } from './hosts.ts'
 
@@ -11,13 +11,13 @@ export type Credential =
   | { kind: 'bearer'; token: string; organizationId?: string }
   /** A sandbox's preview token. `kind`: whether the call had it in a header, in the query or in a cookie. */
   | { kind: 'preview-header' | 'preview-query' | 'preview-cookie'; token: string }
-  /** An SSH token. It opens only the paths below `/ssh/` of the toolbox, and nothing else opens those (ssh.ts). */
+  /** An SSH token. It opens only the paths below `/ssh/` of the toolbox, and no other credential opens these paths (ssh.ts). */
   | { kind: 'ssh'; token: string }
   /** A file URL signed with the sandbox's signing key. */
   | { kind: 'file-signature'; method: string; path: string; expires: string; signature: string }
 
 export type AccessQuestion = {
-  /** Id or name of the sandbox. For a preview, the token of a signed URL is possible too. */
+  /** Id or name of the sandbox. For a preview, the token of a signed URL may stand here instead. */
   sandboxIdOrName: string
   credentials: Credential[]
   /**
@@ -29,7 +29,8 @@ export type AccessQuestion = {
   countsAsActivity: boolean
   /**
    * True if the gate asks again about an open call that control allowed before. The call outlives its signed URL, unless the URL is
-   * revoked. It ends when its key or token expires: some identity providers do not report that a person has lost access.
+   * revoked. The call ends when its key or token expires, because some identity providers do not report that a person has lost
+   * access.
    */
   wasLetIn?: boolean
 }
@@ -55,7 +56,7 @@ export type Access = {
   silentSince?: string
   isStarted: boolean
   state: string
-  /** The gate waits until the runner reports this generation or a later one. Absent: it does not wait. */
+  /** The gate waits until the runner reports this generation or a later one. Absent: the gate does not wait. */
   leastGeneration?: number
   openedBy: OpenedBy
   /** True if the bearer token is a credential of this server, so that the gate must not forward it into the sandbox. */
@@ -63,8 +64,8 @@ export type Access = {
   /** True if visitors with a browser get a warning page before the preview. */
   warnsVisitors: boolean
   /**
-   * The name in the header `Host` for the server inside the sandbox. Many development servers refuse all names except `localhost`.
-   * The preview's port is added. Absent: the header has the preview's own host name.
+   * The host name in the header `Host` that the server inside the sandbox gets; the gate adds the port. Many development servers
+   * refuse all names except `localhost`. Absent: the header has the preview's own host name.
    */
   hostInside?: 'localhost'
 }
@@ -87,11 +88,11 @@ export type VariableChange = {
 
 /** The body of `POST /proxy/env`, with which a gate asks control to change the variables of a sandbox. */
 export type VariableQuestion = VariableChange & {
-  /** The ticket of the call that changes the environment variables. It must allow any toolbox call. */
+  /** The ticket of the call that changes the environment variables. It must be a ticket that allows all toolbox calls. */
   ticket: string
   /**
-   * Variables from the image and the server. Control must store the removal of one of these; a caller's own variable is simply
-   * deleted.
+   * Variables from the image and the server. If one of these is removed, control must store that; a variable that a caller has set
+   * is simply deleted.
    */
   inherited: Record<string, string>
 }

@@ -6,7 +6,7 @@
 export const contextBucket = 'alcove-contexts'
 export const contextRegion = 'us-east-1'
 
-/** The hash by which clients name a context, in hex. SDKs use the MD5 of its files, but no hash is verified. */
+/** The hash by which clients name a context, in hex. SDKs use the MD5 of the context's files, but the server verifies no hash. */
 export const contextHash = /^[0-9a-f]{32,64}$/
 
 /** Maximum number of parts of one upload. Part numbers begin at 1. */
@@ -14,7 +14,10 @@ export const mostParts = 1000
 
 export type UploadQuestion = { accessKey: string; sessionToken: string }
 
-/** The body of control's answer 200 to valid credentials of an upload. Expired ones get a 410, unknown or revoked ones a 401. */
+/**
+ * The body of control's answer 200 to valid credentials of an upload. Expired credentials get a 410, unknown or revoked credentials
+ * a 401.
+ */
 export type UploadAccess = {
   /** The only organization whose contexts the upload's credentials may read and write. */
   organizationId: string
@@ -23,8 +26,8 @@ export type UploadAccess = {
   /** The address of the runner that stores the uploads: `unix:/path` or `http://host:port`. */
   runnerAddress: string
   /**
-   * Id of the gate on the same machine as this runner. Absent: the gate on control's machine. A gate on another machine uses the
-   * runner there instead, because all runners use one store.
+   * Id of the gate on the machine of the runner at `runnerAddress`. Absent: the gate on control's machine. Any other gate stores
+   * uploads with a runner of its own machine, because all runners use one store.
    */
   gateId?: string
 }
@@ -32,10 +35,7 @@ export type UploadAccess = {
 /** A completely uploaded context, as a runner lists it. */
 export type StoredContext = { hash: string; bytes: number; etag: string; storedAt: string }
 
-/**
- * The contexts that control still needs for making images. The runner may remove all others that belong to
- * `organizationId`.
- */
+/** The contexts that control still needs for making images. The runner may remove all other contexts of `organizationId`. */
 export type ContextsInUse = {
   /** The organization whose contexts the message is about. Absent: it is about the contexts of all organizations. */
   organizationId?: string

@@ -1,5 +1,4 @@
-// Facts about the files of the dashboard. `up`, which builds the dashboard, and control, which serves it, both need
-// them.
+// Facts about the files of the dashboard. They are used by `up`, which builds the dashboard, and control, which serves it.
 import { extname } from 'node:path'
 
 /** The content type for each file extension that a build may contain. Files with other extensions are not served. */

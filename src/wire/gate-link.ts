@@ -18,7 +18,7 @@ export type SandboxHere = {
   status: 'started' | 'paused' | 'stopped' | 'archived' | 'error'
   /** The socket on which the sandbox's agent listens. */
   socketPath: string
-  /** Settings from the sandbox's image, if the runner knows them. Present only for started and paused sandboxes. */
+  /** Settings from the sandbox's image, if the runner knows these settings. Present only for started and paused sandboxes. */
   config?: { env: Record<string, string>; workdir: string }
 }
 
@@ -61,8 +61,8 @@ export const GateNewsSchema = Type.Union([
 ])
 
 /**
- * `count`: processes that the kernel has killed for lack of memory. `spans`: time spans, in ms since 1970, in each of which at
- * least one was killed.
+ * `count`: how many processes the kernel has killed for lack of memory. `spans`: time spans, in ms since 1970, in each of which at
+ * least one process was killed.
  */
 export type MemoryKillsHere = { count: number; spans: readonly { after: number; until: number }[] }
 
@@ -124,7 +124,7 @@ export type GateRequest = Static<typeof GateRequest>
  */
 export type GateAnswer = { value: unknown } | { refused: { code: string; message: string } }
 
-/** Maximum bytes of a request, and of each frame of its body. A runner may hold so much for each connection. */
+/** Maximum bytes of a request, and of each frame of its body. A runner may hold this many bytes for each connection. */
 export const requestBytes = 256 * 1024
 /** Maximum bytes of a runner's answer. The longest answer is of type `Compiled`: JavaScript from a caller's TypeScript. */
 export const answerBytes = 160 * 1024 * 1024

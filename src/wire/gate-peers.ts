@@ -1,14 +1,13 @@
 // A gate passes a call to another machine's gate as HTTP over TLS with certificates on both sides (hosts.ts). A toolbox call keeps
 // its path below `/toolbox/{sandboxId}`. `GET /port/{sandboxId}/{port}` with an upgrade becomes a plain connection to a port in the
-// sandbox. The called gate checks only the ticket, without control.
+// sandbox. The called gate checks only the ticket and does not ask control.
 
 /** The headers that a gate adds to a call. Callers cannot set them. */
 export const peerHeaders = {
   /** Control's ticket for the call (ticket.ts). */
   ticket: 'alcove-ticket',
   /**
-   * `yes` if control has said that the sandbox is started. The called gate then waits briefly for its runner to report
-   * the sandbox.
+   * `yes` if control has said that the sandbox is started. The called gate then waits briefly until its runner reports the sandbox.
    */
   isStarted: 'alcove-started',
   /**

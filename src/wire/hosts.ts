@@ -1,5 +1,5 @@
-// How a machine joins a server over the network. It exchanges its token once for two certificates of the server's own authority,
-// for its runner and its gate. Both sides of all later TLS connections show one.
+// How a machine joins a server over the network. It exchanges a token once for two certificates of the server's own authority, one
+// for its runner and one for its gate. On later TLS connections, both sides show a certificate of this authority.
 
 /** The domain of the names in certificates of hosts. No DNS server knows these names. */
 const domain = 'hosts.alcove.internal'
@@ -23,8 +23,8 @@ export const readHostName = (name: string): { program: HostProgram; runnerId: st
 }
 
 /**
- * Reads from a token the SHA-256 of the authority's certificate (DER) as base64url. Undefined: its server lets no machine join over
- * the network.
+ * Reads from a token of a runner the SHA-256 of the authority's certificate (DER) as base64url. Undefined: the token's server lets
+ * no machine join over the network.
  */
 export const authorityHashIn = (token: string): string | undefined =>
   /^alr_[0-9a-f]+\.([A-Za-z0-9_-]{43})$/.exec(token)?.[1]
@@ -46,12 +46,15 @@ export type HostCertificates = {
   renewAfterSeconds: number
 }
 
-/** Id of the gates on the machine of the server. No runner of another machine may have this id. */
+/** Id of every gate on the machine of the server. No runner of another machine may have this id. */
 export const localGateId = 'local'
 
-/** The gate through which clients reach the sandboxes of a runner. The runner sends it to control in its message `hello`. */
+/**
+ * The gate through which clients reach the sandboxes of a runner. The runner tells control in its message `hello` which gate this
+ * is.
+ */
 export type GateOfHost = {
-  /** Id of the runner of the gate's machine. The gate's certificate has this id in its name. */
+  /** Id of the runner on the gate's machine. The name in the gate's certificate contains this id. */
   id: string
   /** `host:port` at which the gate listens for other gates. Absent: the gate does not listen for other gates. */
   address?: string

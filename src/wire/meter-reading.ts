@@ -3,7 +3,7 @@
 /** Use and limits of one sandbox at one moment. Memory and disk are in bytes. */
 export type MeterReading = {
   cpuCount: number
-  /** Percentage of the processors that the sandbox may use: 100 means all of them. */
+  /** CPU use in percent of the processors that the sandbox may use: 100 means that it uses all of them fully. */
   cpuUsedPct: number
   memTotal: number
   /** Memory of the sandbox without the file cache. The kernel cannot take this memory back for other uses. */
@@ -11,7 +11,7 @@ export type MeterReading = {
   /** Memory of the sandbox's file cache. The kernel can take this memory back for other uses. */
   memCache: number
   diskTotal: number
-  /** Disk space in use. Absent if the host does not measure it. */
+  /** Disk space in use. Absent if the host does not measure disk space. */
   diskUsed?: number
 }
 

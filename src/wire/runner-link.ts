@@ -12,11 +12,14 @@ export type Target = 'started' | 'stopped' | 'paused' | 'archived' | 'destroyed'
 
 export type NetworkPolicy = {
   blockAll: boolean
-  /** IPv4 CIDRs to which the sandbox may connect. `null`: no list. Without any list, it may connect to every public address. */
+  /**
+   * IPv4 CIDRs to which the sandbox may connect. `null`: no such list. If `domains` is missing too, the sandbox may connect to
+   * every public address.
+   */
   allowList: readonly string[] | null
   /**
-   * Domain names (lower-case ASCII) to which the sandbox may connect, in addition to `allowList`. `*.` at the start means all names
-   * below. Absent or `null`: no list.
+   * Domain names (lower-case ASCII) to which the sandbox may connect, in addition to `allowList`. `*.a.test` means all names below
+   * `a.test`. Absent or `null`: no list.
    */
   domains?: readonly string[] | null
   /** True if the sandbox has secrets: its connections to port 443 go through the proxy of src/egress. */
@@ -28,7 +31,7 @@ export const volumeDrivers = ['disk', 'directory'] as const
 
 export type VolumeDriver = (typeof volumeDrivers)[number]
 
-/** A mount of a volume in a sandbox. `subpath`: only this directory of the volume is mounted. */
+/** A mount of a volume in a sandbox. If `subpath` is present, only this directory of the volume is mounted. */
 export type VolumeMount = { volumeId: string; mountPath: string; subpath?: string }
 
 /** Maximum number of volumes of one sandbox. */
@@ -39,8 +42,8 @@ export type AssignedVolume = VolumeMount & {
   /** Size limit of the volume. The driver `disk` enforces it; the driver `directory` does not. */
   sizeGiB: number
   /**
-   * True if no sandbox with this volume has run yet. Only then may the runner create its files. Otherwise missing files are lost,
-   * which is an error.
+   * True if no sandbox with this volume has run yet. Only then may the runner create the volume's directory. Otherwise a missing
+   * directory means lost files, which is an error.
    */
   isNew?: boolean
 }
@@ -56,11 +59,11 @@ export type Assignment = {
   name: string
   generation: number
   target: Target
-  /** The signal that the processes get when the sandbox is stopped. If it is SIGTERM, SIGKILL follows after 10 s. */
+  /** The signal that the sandbox's processes get when the sandbox is stopped. After SIGTERM, SIGKILL follows in 10 s. */
   signal: 'SIGTERM' | 'SIGKILL'
   /** Name of the sandbox's image: a path relative to the runner's pool. */
   image: string
-  /** Name of the snapshot that the sandbox was created from. The sandbox's processes get it as an environment variable. */
+  /** Name of the snapshot that the sandbox was created from. The sandbox's processes get this name as an environment variable. */
   snapshot: string
   user: string
   env: Record<string, string>
@@ -77,14 +80,15 @@ export type Assignment = {
   /** The address to which programs in the sandbox may send telemetry (OpenTelemetry). */
   otelEndpoint?: string
   /**
-   * True if the sandbox has never run. Only then may the runner make its disk. Otherwise a missing disk is lost, which is an error.
+   * True if the sandbox has never run. Only then may the runner make the sandbox's disk. Otherwise a missing disk means lost data,
+   * which is an error.
    */
   isNew?: boolean
   /** True if the sandbox runs, as far as control knows. If it has ended by itself, the runner must not start it again. */
   isRunning?: true
   /** True if the sandbox has no owner yet: it waits in a warm pool to be claimed. */
   isWarm?: true
-  /** True if the sandbox only runs the steps of a Dockerfile. The runner sets this itself, never control. */
+  /** True if the sandbox only runs the lines of a Dockerfile. Only the runner sets this field, never control. */
   isBuild?: true
   /**
    * The certificate (PEM) of the authority for the hosts of secrets, which the sandbox trusts. Absent: the sandbox has no secrets.
@@ -96,10 +100,13 @@ export type Assignment = {
   forkOf?: string
   /**
    * The archive of the sandbox's disk. For the target `archived`, the runner writes this archive. A runner that lacks the disk
-   * restores it from there.
+   * restores the disk from this archive.
    */
   archive?: ArchiveRef
-  /** For the target `stopped`: the runner saves the disk under this id, and keeps the disk. A second attempt has the same id. */
+  /**
+   * For the target `stopped`: the runner copies the disk into the store under this id, and keeps the disk. A second attempt has the
+   * same id.
+   */
   save?: Pick<ArchiveRef, 'id'>
 }
 
@@ -113,7 +120,7 @@ export type ArchiveRef = {
   sha256?: string
 }
 
-/** Why a sandbox is in its state, as separate fields, so that its timeline can show each of them. */
+/** Why a sandbox is in its state, as separate fields, so that the sandbox's timeline can show each field. */
 export type Cause = {
   exitCode?: number
   signal?: string
@@ -149,7 +156,7 @@ export const baseName = /^base-[0-9a-f]{64}$/
 /** The runner has stored a stopped sandbox's disk, as the field `save` of the sandbox's assignment asks. */
 export type SavedDisk = { sandboxId: string; archive: WrittenArchive }
 
-/** The runner could not store a stopped sandbox's disk. It will try again. */
+/** The runner could not store a stopped sandbox's disk. The runner will try again. */
 export type UnsavedDisk = { sandboxId: string; archiveId: string; reason: string }
 
 /** The progress of a long operation, to be shown to people. The message may get lost, so no program depends on it. */
@@ -159,7 +166,10 @@ export type Progress = { step: string; percent: number }
 export type Definition = {
   kind: 'definition'
   dockerfile: string
-  /** The contexts for COPY, in the order of unpacking: later ones overwrite earlier files. Absent: no files. */
+  /**
+   * The contexts for COPY, in the order of unpacking: files of later contexts overwrite files of earlier contexts. Absent: no
+   * files.
+   */
   contexts?: { organizationId: string; hashes: readonly string[] }
   /** Maps each snapshot name in `FROM` or `--from` to its image. Absent: the Dockerfile names no snapshot. */
   snapshots?: Readonly<Record<string, string>>
@@ -173,12 +183,13 @@ export type ImageSource =
   | { kind: 'file'; path: string }
   | Definition
   /**
-   * Copy the current disk of a sandbox of this runner. `isMade`: the runner has reported the copy. If the copy is missing now, it
-   * is not made again.
+   * Copy the current disk of a sandbox of this runner. `isMade`: true if the runner has reported that the copy exists. Such a copy
+   * is not made again if it is missing.
    */
   | { kind: 'sandbox'; sandboxId: string; isMade?: boolean }
   /**
-   * Download a copy of a sandbox's disk. `sha256`: hash of its manifest. `base`: its base image, which the runner must have first.
+   * Download a copy of a sandbox's disk from the store. `sha256`: hash of the copy's manifest. `base`: the base image of the copy,
+   * which the runner must have first.
    */
   | { kind: 'store'; sha256: string; base: string }
 
@@ -193,8 +204,8 @@ export type RegistryLogin = {
 }
 
 /**
- * The desired state of one image on this runner, repeated until the runner reports the result. `GET /runners/images` returns all of
- * them.
+ * The desired state of one image on a runner. Control repeats it until the runner reports the result. `GET /runners/images` returns
+ * all image assignments.
  */
 export type ImageAssignment = {
   /** Name of the image, which is also its directory in the runner's pool. A name is never used for a second image. */
@@ -204,10 +215,13 @@ export type ImageAssignment = {
   source?: ImageSource
   /** Largest size of the unpacked image in GiB. The runner refuses a larger image. */
   maxGiB: number
-  /** The image's owner. The runner limits how many images of one organization it makes at once. Absent: no single organization. */
+  /**
+   * The organization that owns the image. The runner limits how many images of one organization it makes at once. Absent: the image
+   * belongs to no single organization.
+   */
   organizationId?: string
   /**
-   * Accounts with which the runner pulls this image, or the images that its Dockerfile names. Present only if `source`
+   * Accounts with which the runner pulls this image, or the images that the Dockerfile in `source` names. Present only if `source`
    * is present.
    */
   logins?: readonly RegistryLogin[]
@@ -248,18 +262,18 @@ export type ImageReport = {
   /** Digest of a pulled image: `sha256:…`. */
   digest?: string
   sizeBytes?: number
-  /** How many bytes the image's files need: its sandboxes cannot have smaller disks. Absent: unknown. */
+  /** How many bytes the image's files need: sandboxes of this image cannot have smaller disks. Absent: unknown. */
   leastDiskBytes?: number
   config?: ImageConfig
-  /** Present if the runner has put the image into the store: the hash of its manifest. */
+  /** Present if the runner has put the image into the store. `sha256`: the hash of the manifest there. */
   stored?: {
     sha256: string
-    /** The base below the image's disk. The store has this base, too. Absent: every host of the region has the base. */
+    /** The base below the image's disk, which the store also has. Absent: every host of the region has the base. */
     base?: string
   }
 }
 
-/** A volume that the runner should remove. `GET /runners/volumes` lists them. */
+/** A volume that the runner should remove. `GET /runners/volumes` lists all such volumes. */
 export type VolumeAssignment = { volumeId: string; driver: VolumeDriver; target: 'absent' }
 
 export type VolumeReport = { volumeId: string; state: 'absent' }
@@ -281,7 +295,7 @@ export type RunnerCapabilities = {
   sharesStore?: true
 }
 
-/** The trace in which the message was sent (W3C Trace Context). The receiver adds its own telemetry to that trace. */
+/** The trace in which the message was sent (W3C Trace Context). The receiver adds its own telemetry to the trace. */
 type Traced = { traceparent?: string; tracestate?: string }
 
 /**
@@ -313,7 +327,7 @@ export type FromRunner =
   | { type: 'image-log'; image: string; text: string }
   /** The kernel has killed a process in a sandbox that still runs. May get lost: only the sandbox's timeline needs it. */
   | { type: 'mishap'; sandboxId: string; cause: Cause }
-  /** Two messages about saves, which may get lost: the runner repeats `saved` while the assignment has the field `save`. */
+  /** Two messages about saves. Both may get lost: the runner repeats `saved` while the assignment has the field `save`. */
   | ({ type: 'saved' } & SavedDisk)
   | ({ type: 'unsaved' } & UnsavedDisk)
   /** Current resource use of at most 500 sandboxes. The message may get lost, because only people read the numbers. */
@@ -322,13 +336,13 @@ export type FromRunner =
   | { type: 'alive'; imageStorage?: ImageStorage }
 
 /**
- * The code with which control closes the link of a runner whose version does not work with control's. The reason is a sentence with
- * both versions. The runner then ends for good.
+ * The code with which control closes the link of a runner whose version does not work with control's version. The close reason is a
+ * sentence with both versions. The runner then ends for good.
  */
 export const closedForVersion = 4002
 
 /**
- * Messages from control to a runner. `list` tells the runner to fetch four lists again: its sandboxes, images, volumes, secrets.
+ * Messages from control to a runner. `list` tells the runner to fetch its lists of sandboxes, images, volumes and secrets again.
  */
 export type ToRunner =
   | {

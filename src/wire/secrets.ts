@@ -1,5 +1,5 @@
-// Messages with secrets of organizations, from control through the runner to its proxy for secrets (src/egress). No program on this
-// way writes a value to a disk. A sandbox gets only a placeholder.
+// Messages with secrets of organizations, from control through the runner to its proxy for secrets (src/egress). None of these
+// programs writes the value of a secret to the runner's disk. A sandbox gets only a placeholder.
 
 /**
  * The fields of a secret that the proxy for secrets needs to replace the placeholder in a sandbox's request by the
@@ -22,8 +22,8 @@ export type KnownSecret = {
 export type SecretsOfRunner = {
   secrets: readonly (KnownSecret & { id: string; version: number })[]
   /**
-   * `generation`: generation of the sandbox. A runner that already has a sandbox's secrets for a newer generation
-   * ignores this entry.
+   * Which secrets each sandbox uses. A runner that already has a sandbox's secrets for a newer `generation` of the sandbox ignores
+   * the entry.
    */
   sandboxes: readonly { sandboxId: string; generation: number; secretIds: readonly string[] }[]
 }
@@ -45,8 +45,8 @@ export const trustFiles = {
 } as const
 
 /**
- * Environment variables that name a file with certificate authorities. Node.js and Deno add the file to their own authorities. For
- * them, the file has only the organization's authority. Other programs trust only the file, so their file has all authorities.
+ * Environment variables that name a file with certificate authorities. Node.js and Deno add the file's authorities to their own, so
+ * their file has only the organization's authority. Other programs trust only the file, so their file has all authorities.
  */
 export const trustVariables: Readonly<Record<string, string>> = {
   NODE_EXTRA_CA_CERTS: trustFiles.authority,
@@ -62,10 +62,10 @@ export const trustVariables: Readonly<Record<string, string>> = {
 
 /** Maximum number of hosts of one secret. */
 export const mostHosts = 50
-/** Maximum number of characters of a value. Many servers refuse requests whose headers exceed 8 to 16 KiB. */
+/** Maximum number of characters of a secret's value. Many servers refuse requests whose headers exceed 8 to 16 KiB. */
 export const longestValue = 8192
 
-/** Whether one of the hosts, which may begin with `*.`, matches a name in lower case without a final dot. */
+/** Whether one of `hosts`, which may begin with `*.`, matches `name`, a host name in lower case without a final dot. */
 export const isAllowedHost = (hosts: readonly string[], name: string): boolean => {
   const parent = name.slice(name.indexOf('.') + 1)
   return hosts.some(

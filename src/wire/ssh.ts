@@ -1,12 +1,10 @@
-// Messages that the SSH gateway sends to control and to the gate.
-// The gateway asks control about an SSH token with `GET /sandbox/ssh-access/validate`. It opens a WebSocket to the gate for each
-// command and each forwarded port, with the token as bearer token.
-// `/toolbox/{id}/ssh/command`: a command, a shell or a subsystem. The gateway first sends a `CommandStart`. Text messages are then
-// the JSON of `ToCommand` and `FromCommand`, and binary messages carry bytes. Bytes to the command are its input. Bytes from it
-// begin with the number of their stream (`streamNumbers`). The gateway may send `inputWindowBytes` of input; each `credit` of the
-// command allows more.
-// `/toolbox/{id}/ssh/port?port=N`: a connection to a loopback port of the sandbox. Binary messages carry its bytes. The text
-// message `eof` says that its sender will send no more.
+// Messages that the SSH gateway sends to control and to the gate. The gateway asks control about an SSH token with `GET
+// /sandbox/ssh-access/validate`. For each command and each forwarded port, it opens a WebSocket to the gate, with the SSH token as
+// bearer token. `/toolbox/{id}/ssh/command`: a command, a shell or a subsystem. The gateway first sends a `CommandStart`. Text
+// messages are then the JSON of `ToCommand` and `FromCommand`, and binary messages carry bytes. Bytes to the command are its input.
+// Bytes from it begin with the number of their stream (`streamNumbers`). The gateway may send `inputWindowBytes` of input; each
+// `credit` of the command allows more. `/toolbox/{id}/ssh/port?port=N`: a connection to a loopback port of the sandbox. Binary
+// messages carry its bytes. The text message `eof` says that its sender will send no more.
 
 /** The form of an SSH token. It needs no escaping as a user name, in a URL or in a shell. */
 export const sshToken = /^ssh_[a-z0-9]{32}$/
@@ -14,7 +12,7 @@ export const sshToken = /^ssh_[a-z0-9]{32}$/
 /** Number of random characters in an SSH token. Together they contain 165 random bits. */
 export const sshTokenLetters = 32
 
-/** Toolbox paths, with their query, that need an SSH token and that no other credential opens. An SSH token opens no others. */
+/** Toolbox paths, with their query, that only an SSH token opens. An SSH token opens no other paths. */
 export const sshPath = /^\/ssh\/(?:command|port)(?:\?|$)/
 
 export type TerminalSize = { cols: number; rows: number }
@@ -41,7 +39,7 @@ export type FromCommand =
 
 export const streamNumbers = { stdout: 1, stderr: 2 } as const
 
-/** Maximum bytes of input sent but not yet accepted, for a command and for each direction of a port's connection. */
+/** Maximum bytes that are sent but not yet accepted: input of a command, or data in one direction of a port's connection. */
 export const inputWindowBytes = 256 * 1024
 
 /** Maximum number of environment variables of one command. */

@@ -22,7 +22,10 @@ const Ticket = Type.Object(
   {
     sandboxId: Id,
     organizationId: Id,
-    /** Where the sandbox's runner listens on its machine. Absent: no runner, or an address that is too long for a ticket. */
+    /**
+     * Address at which the sandbox's runner listens on its machine. Absent: there is no runner, or its address is too long for a
+     * ticket.
+     */
     runnerAddress: Type.Optional(Type.String({ minLength: 1, maxLength: 256 })),
     /** The gate of the sandbox's host. No other gate may accept the call. Absent: a gate of the server's machine. */
     gateId: Type.Optional(Id),
@@ -40,8 +43,8 @@ export type Ticket = Static<typeof Ticket>
 export type TicketKey = { id: string; publicKey: string }
 
 /**
- * The answer of `GET /proxy/ticket-keys`: the keys that are valid now. A gate that gets this answer forgets all other
- * keys.
+ * The answer of `GET /proxy/ticket-keys`: the keys that are valid now. A gate that gets this answer forgets all keys that are not
+ * in it.
  */
 export type TicketKeys = { keys: TicketKey[] }
 

@@ -1,5 +1,5 @@
-// Signs in as a browser does: stores cookies, follows one redirect at a time, and fills in forms. Calls to control's public URL go
-// to the address of the test's control.
+// Signs in as a browser does: stores cookies, follows one redirect at a time, and fills in forms. Requests to control's public URL
+// go to the address at which the test's control listens.
 import { Agent, fetch } from 'undici'
 import { testSettings } from './test-settings.ts'
 
@@ -15,7 +15,7 @@ export type Browser = {
 
 const publicUrl = testSettings.publicUrl
 
-/** Opens a browser. `address` is the loopback address from which it connects. */
+/** Opens a simulated browser. `address` is the loopback address from which the browser connects. */
 export const openBrowser = (base: string, address = '127.0.0.1'): Browser => {
   const dispatcher = new Agent({ localAddress: address, pipelining: 0 })
   const cookies = new Map<string, string>()
@@ -73,7 +73,7 @@ export const openBrowser = (base: string, address = '127.0.0.1'): Browser => {
   }
 }
 
-/** Returns the action of the page's form, and the values that its fields have already. */
+/** Returns the `action` of the page's form, and the values that the page gives to the form's fields. */
 export const formOf = ({ html }: Page): { action: string; fields: Record<string, string> } => {
   const [, action] = /<form[^>]*action="([^"]+)"/.exec(html) ?? []
   if (action === undefined) throw new Error(`there is no form: ${html}`)

@@ -1,4 +1,4 @@
-// Starts the real control with a real database for tests. A test calls it as one of several persons.
+// Starts the real control with a real database for tests. A test calls control as one of several persons.
 //   await using app = await startControl()
 //   const reply = await app.as('member').get('/sandbox/box')
 //   assert.deepEqual([reply.status, reply.body.name], [200, 'box'])
@@ -49,7 +49,10 @@ export type TestControl = AsyncDisposable & {
   clock: TestClock
   /** Makes calls with the API key of a person in people.ts. The paths of the calls begin after `/api`. */
   as: (who: Who) => Client
-  /** Makes calls as a person of people.ts who is signed in with a token. With `null`, the calls name no organization. */
+  /**
+   * Makes calls as a person of people.ts who is signed in with a token. If `organizationId` is `null`, the calls name no
+   * organization.
+   */
   asUser: (who: Person, organizationId?: string | null) => Client
   /** Makes calls as a new person who is signed in with a token that has these claims. */
   asNewcomer: (claims: Claims, organizationId?: string) => Client
@@ -59,7 +62,7 @@ export type TestControl = AsyncDisposable & {
   with: (token: string) => Client
   /** Advances the clock, and the last heartbeats of runners with open links, so that control does not consider them silent. */
   pass: (time: Time) => Promise<void>
-  /** Runs the periodic sweeps once. In a test they never run on their own. */
+  /** Runs the periodic sweeps once. In tests, sweeps run only when this function is called. */
   sweep: () => Promise<void>
   /**
    * Makes control listen on a loopback port too, for WebSockets and for clients that need a URL. Returns

@@ -1,4 +1,5 @@
-// Tests a race deterministically: stops an operation at a chosen point, runs a second operation, and lets the first one continue.
+// Tests a race deterministically: stops an operation at a chosen point, runs a second operation, and lets the first operation
+// continue.
 import type { Transaction } from '#src/control/storage/database.ts'
 import type { TestControl } from './harness.ts'
 
@@ -6,8 +7,8 @@ const longestMs = 10_000
 
 type Before = ({ reading: string } | { writing: string }) & {
   /**
-   * A text that only the SQL of the tested operation contains. Without this text, the SQL of a periodic task might be taken for the
-   * operation's.
+   * A text that only the SQL of the tested operation contains. Without this text, the SQL of a periodic task might be taken for
+   * that of the operation.
    */
   statement?: string
 }
@@ -22,8 +23,8 @@ export const inBetween = async <T>(
   act: () => Promise<T>,
   meanwhile: (transaction: Transaction) => Promise<unknown>,
 ): Promise<T> => {
-  // `act` waits for this transaction's lock. So return its promise in an object, because the transaction would await a bare
-  // promise.
+  // `act` ends only after this transaction has released its lock. A transaction waits for a promise that it returns, and so would
+  // never end. Return the promise inside an object instead.
   const { acting } = await database.transaction(async (transaction) => {
     const isRead = 'reading' in before
     const table = isRead ? before.reading : before.writing

@@ -21,16 +21,17 @@ export type TestIssuer = AsyncDisposable & {
   /** The issuer's name in its tokens, which is also its address. */
   url: string
   /**
-   * Returns a signed token for the audience `alcove`, valid for an hour. `claims` replace default claims; `undefined` removes one.
+   * Returns a signed token for the audience `alcove`, valid for an hour. `claims` replace default claims; the value `undefined`
+   * removes a claim.
    */
   token: (claims: Claims, options?: TokenOptions) => Promise<string>
   /** Makes the issuer sign with new keys from now on, and publish only the new keys. */
   rotate: () => void
-  /** Makes `listener` answer all requests instead of the issuer. A call without `listener` ends this. */
+  /** Makes `listener` answer all requests instead of the issuer. After a call without `listener`, the issuer answers again. */
   misbehave: (listener?: RequestListener) => void
   /** The paths of all requests that the issuer has received so far. */
   asked: string[]
-  /** Returns the public part of the issuer's signing key. */
+  /** Returns the public key that belongs to the issuer's signing key. */
   publicJwk: (algorithm?: TokenOptions['algorithm']) => Promise<JWK>
 }
 

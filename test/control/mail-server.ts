@@ -6,13 +6,16 @@ import { createInterface } from 'node:readline'
 export type ReceivedMail = {
   from: string
   to: string[]
-  /** Header and text of the mail. Lacks the dots that the sender adds to lines that begin with a dot (RFC 5321 §4.5.2). */
+  /**
+   * Header and text of the mail. The extra dot that a sender puts before a line that begins with a dot is removed (RFC 5321
+   * §4.5.2).
+   */
   raw: string
 }
 
 /**
- * What happens to the next mail. A number: refused with this code. `hang up`: the connection is closed after the whole mail,
- * without an answer.
+ * What the server does with later mail. `take`: accepts it. A number: refuses it with this code. `hang up`: receives the whole mail
+ * and closes the connection without an answer.
  */
 export type Manners = 'take' | 'hang up' | number
 

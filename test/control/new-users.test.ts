@@ -1,5 +1,5 @@
-// Two organizations and three new people use control only by HTTP, from the first sign-in to the removal of the last key. At every
-// step, each person sees only their own data.
+// Three new people in two organizations use control only by HTTP, from the first sign-in to the removal of the last key. At every
+// step, nobody sees the data of an organization of others.
 import assert from 'node:assert/strict'
 import { suite, test } from 'node:test'
 import { type Client, startControl } from './harness.ts'
@@ -26,7 +26,7 @@ suite('the first steps of new users', { timeout: 120_000 }, () => {
     await using _runner = await connectRunner(app)
     const [ada, bob, cleo] = [person('Ada'), person('Bob'), person('Cleo')]
 
-    // Control does not know these people until they sign in with a token. It then makes a personal organization for each of
+    // Control does not know these people until they sign in with a token. Control then makes a personal organization for each of
     // them.
     for (const newcomer of [ada, bob, cleo]) {
       const me = await answered(200, app.asNewcomer(newcomer).get('/users/me'))
@@ -47,7 +47,7 @@ suite('the first steps of new users', { timeout: 120_000 }, () => {
     await answered(404, bobInGlobex.get(`/organizations/${acme}`))
     await answered(403, app.asNewcomer(bob, acme).get('/sandbox'))
 
-    // Ada invites Cleo with a role of Acme. The address has capital letters, as people often write it.
+    // Ada makes a role in Acme and invites Cleo with it. The email address has capital letters, as people often write it.
     const builder = { name: 'Builder', description: 'Makes sandboxes, reads the log.' }
     const role = await answered(
       201,

@@ -4,8 +4,8 @@ import type { Database, Sql } from '#src/control/storage/database.ts'
 export type Share = { organizationId: string; count: number }
 
 /**
- * Inserts sandboxes like those of a server that has run for three months. The started sandboxes were used most recently. So a query
- * for stopped sandboxes must skip many rows. Some states and labels are rare, and each sandbox has a label of its own.
+ * Inserts sandboxes like those of a server that has run for three months. Started sandboxes have the latest times of use, so a
+ * query for stopped sandboxes must skip many rows. Some states and labels are rare, and each sandbox has a label of its own.
  */
 export const populate = async (database: Database, shares: readonly Share[], now: Date): Promise<void> => {
   await database.transaction(async (sql) => {

@@ -1,4 +1,4 @@
-// Two control processes with one database. After a call to one revokes a credential, the other must refuse it too.
+// Two control processes use one database. After a call to one process revokes a credential, the other process must refuse it too.
 import assert from 'node:assert/strict'
 import { after, before, suite, test } from 'node:test'
 import { setTimeout as delay } from 'node:timers/promises'

@@ -54,7 +54,7 @@ suite('an upgrade of two control processes, one after the other', () => {
       const use = async (client: number) => {
         for (let turn = 0; !isOver; turn += 1) {
           const name = `volume-${client}-${turn}`
-          // The answer is 409 if an earlier try made the volume, but its answer was lost.
+          // The answer is 409 if an earlier try made the volume, but the answer to that try was lost.
           const status = await call('POST', '/volumes', { name })
           assert.ok(status === 200 || status === 201 || status === 409, String(status))
           made.push(name)

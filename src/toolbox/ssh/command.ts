@@ -1,4 +1,4 @@
-// Passes bytes, signals and terminal sizes between a socket of the SSH gateway and a command.
+// Passes bytes, signals and terminal sizes between the SSH gateway's WebSocket and a command in a sandbox.
 import { constants } from 'node:os'
 import { type Static, Type } from 'typebox'
 import { Compile } from 'typebox/compile'
@@ -76,9 +76,7 @@ class Conversation {
   readonly #started = Promise.withResolvers<CommandStart>()
   #running: Running | undefined
   #isStarted = false
-  /**
-   * Number of input bytes that the command has not read. The SSH gateway sends more only when the command has read earlier input.
-   */
+  /** Number of input bytes that the command has not read. The SSH gateway must keep this number below `inputWindowBytes`. */
   #unacknowledged = 0
 
   constructor(socket: WebSocket, sandbox: ToolboxSandbox) {
@@ -159,8 +157,8 @@ class Conversation {
 }
 
 /**
- * Serves one command. Sends no pings: the SSH gateway answers none while its client does not read, perhaps for an hour, and the
- * command must wait for that client.
+ * Runs the command of one SSH session. Sends no pings, because the SSH gateway would not answer while the user's SSH client reads
+ * no output. The client may do so for an hour, and the command must wait.
  */
 export const serveCommand = async (socket: WebSocket, sandbox: ToolboxSandbox): Promise<void> => {
   const conversation = new Conversation(socket, sandbox)

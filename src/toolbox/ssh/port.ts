@@ -9,7 +9,7 @@ import type { ToolboxSandbox } from '../sandbox.ts'
 
 const dialSeconds = 10
 
-/** Connects to the port. Throws a Problem if nothing listens there. */
+/** Connects to a port in the sandbox. Throws a Problem if nothing listens on the port. */
 export const dialPort = async ({ agent }: ToolboxSandbox, port: number): Promise<Duplex> => {
   using deadline = deadlineOf(undefined, { seconds: dialSeconds })
   const dialling = agent.dial(port)
@@ -28,7 +28,10 @@ export const dialPort = async ({ agent }: ToolboxSandbox, port: number): Promise
   }
 }
 
-/** Copies the bytes in both directions. Sends no pings: the SSH gateway answers none while its client does not read. */
+/**
+ * Copies bytes in both directions. Sends no pings, because the SSH gateway would not answer while the user's SSH client does not
+ * read.
+ */
 export const servePort = async (socket: WebSocket, connection: Duplex): Promise<void> => {
   socket.on('message', (data, isBinary) => {
     if (!isBinary) return void connection.end()

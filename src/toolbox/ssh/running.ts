@@ -8,7 +8,7 @@ export interface Running {
   outputs(): AsyncIterable<Output>
   /** How the command ended. Resolves after `outputs` was read to its end. */
   readonly end: Promise<End>
-  /** Adds input. `onGone` is called when the memory of `data` may be reused. */
+  /** Sends `data` to the command as input. `onGone` is called when the memory of `data` may be reused. */
   write(data: Buffer, onGone: () => void): void
   endInput(): void
   signal(signal: number): void

@@ -13,7 +13,9 @@ import { startTerminal } from './terminal.ts'
 /** Without LANG, shells treat typed text as ASCII. */
 const base = { LANG: 'C.UTF-8' }
 
-/** Returns a shell script that becomes the user's shell, or bash or sh if that shell is unusable. `how`: the shell's arguments. */
+/**
+ * Returns a script that runs the user's shell, or bash or sh if the user's shell is unusable. `how`: the arguments of the shell.
+ */
 const asShell = (how: string) => `case "$SHELL" in
 ''|*/nologin|*/false) s= ;;
 *) s=$SHELL ;;

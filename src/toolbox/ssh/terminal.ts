@@ -53,7 +53,7 @@ class Terminal implements Running {
     this.#jobs.input(this.#id, data).then(onGone, onGone)
   }
 
-  /** Does nothing. The only end of input in a terminal is a typed ^D, which programs may read as a character. */
+  /** Does nothing. In a terminal, only a typed ^D ends the input, and it comes as a character of the input. */
   endInput(): void {}
 
   signal(signal: number): void {
@@ -67,7 +67,7 @@ class Terminal implements Running {
   hangUp(): void {
     this.#gone.abort()
     this.signal(constants.signals.SIGHUP)
-    // Continue the process: a stopped process reacts to SIGHUP only after it continues.
+    // Send SIGCONT too: a stopped process reacts to SIGHUP only after it continues.
     this.signal(constants.signals.SIGCONT)
   }
 }

@@ -22,7 +22,7 @@ export type Reply = { status: number; body: any }
 export type Toolbox = AsyncDisposable & {
   native: NativeAgent
   assignment: Assignment
-  /** A new directory that is deleted with the toolbox. */
+  /** A new temporary directory. It is deleted when the toolbox is disposed of. */
   directory: string
   held: SandboxHere
   get: (path: string, headers?: OutgoingHttpHeaders) => Promise<Reply>
@@ -32,7 +32,7 @@ export type Toolbox = AsyncDisposable & {
   url: (path: string) => string
   /** Opens a WebSocket; the test follows its events. */
   socket: (path: string, subprotocols?: string[]) => WebSocket
-  /** Starts a call that the test may break off. */
+  /** Starts a request and returns it, so that the test can break it off. */
   call: (path: string, body: unknown, headers?: OutgoingHttpHeaders) => ClientRequest
 }
 
@@ -70,7 +70,7 @@ export const startToolbox = async (changes: Partial<Assignment> = {}, options: O
   }
   const settle = async (outgoing: ClientRequest): Promise<Reply> => {
     const [answer] = await once(outgoing, 'response')
-    // The answer may come before the whole body was sent. Errors of sending the remaining bytes are ignored then.
+    // The answer may come before the request's whole body was sent. Ignore errors of sending the remaining bytes.
     outgoing.on('error', () => undefined)
     let text = ''
     for await (const piece of answer.setEncoding('utf8')) text += piece

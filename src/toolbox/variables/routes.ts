@@ -6,7 +6,10 @@ import { route } from '../sandbox.ts'
 
 const longestValue = 1024 * 1024
 
-/** Name of a variable to remove. Any name is allowed, because images may have variables with names that no call can set. */
+/**
+ * Name of a variable to remove. Any name is allowed, because an image may have a variable with a name that `POST /env` would refuse
+ * to set.
+ */
 const Name = Type.String({ minLength: 1, maxLength: 65_536 })
 
 const UpdateEnvRequest = Type.Object({

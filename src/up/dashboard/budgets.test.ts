@@ -47,7 +47,7 @@ suite('the sizes of the dashboard', { skip: needsRoot }, () => {
     ['terminal', 'src/pages/sandbox/terminal/emulator.ts', 125],
     ['editor', 'src/pages/sandbox/files/editor.ts', 190],
   ] as const)
-    test(`to show the ${what} after the list of sandboxes, a browser downloads at most another ${most} kB`, () => {
+    test(`a browser with the list of sandboxes downloads at most ${most} kB more to show the ${what}`, () => {
       const size = kilobytesOf(filesOf(source).difference(listOfSandboxes()))
       assert.ok(size <= most, `${size} kB`)
     })

@@ -37,7 +37,7 @@ suite('the build of the dashboard', { skip: needsRoot }, () => {
   const ensure = () => ensureDashboard(place(), (line) => void said.push(line))
   const left = () => readdirSync(join(scratch, 'cache', 'dashboard')).filter((name) => name !== '.lock')
 
-  test('the first start of a server builds the dashboard; later starts do only if its sources have changed', async () => {
+  test('a server’s first start builds the dashboard; later starts build it only after changes in its sources', async () => {
     assert.equal(await ensure(), undefined)
     const { directory } = place()
     const page = readFileSync(join(directory, 'index.html'), 'utf8')

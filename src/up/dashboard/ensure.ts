@@ -1,5 +1,5 @@
-// Builds the pages of the dashboard at the first start of a version of Alcove, into a directory of the cache. If the build fails,
-// the server starts without them.
+// Builds the pages of the dashboard into a directory of the cache when a version of Alcove first starts. If the build fails, the
+// server starts without the pages.
 import { hash } from 'node:crypto'
 import {
   chmodSync,
@@ -25,9 +25,9 @@ const code = resolve(import.meta.dirname, '../../..')
 
 /** A build takes a few seconds. After this time, in ms, it counts as hanging and is ended. */
 const longestBuildMs = 120_000
-/** Builds of other versions are removed if no server has started with them for this long, in ms. */
+/** A build of another version of Alcove is removed if no server has started with this build for so many ms. */
 const keptMs = 30 * 24 * 60 * 60 * 1000
-/** The start of the directory name of an unfinished build. */
+/** The name of an unfinished build's directory begins with this text. */
 const unfinished = '.coming-'
 const lockName = '.lock'
 
@@ -55,19 +55,19 @@ const nameOf = (source: string): string => {
 }
 
 export type DashboardPlace = {
-  /** The directory of the sources. */
+  /** The directory of the dashboard's sources. */
   source: string
-  /** The directory of all builds, which every user may read. It may be missing if the pages came with the code. */
+  /** The directory of all builds, which every user may read. It may be missing if the built pages came with Alcove's code. */
   all: string
   /** The directory of the pages that are built from `source`. It appears when the build is complete. */
   directory: string
-  /** True if the pages came with the code, as in a container image of Alcove. Nothing is built then. */
+  /** True if the built pages came with Alcove's code, as in a container image of Alcove. They are not built here. */
   isPackaged?: true
 }
 
 const hasPages = (source: string): boolean => existsSync(join(source, 'index.html'))
 
-/** Returns the directory in which the build is, or will be. `source` is the directory of the pages' sources. */
+/** Returns the directories of the dashboard's sources and of the build, which may not exist yet. */
 export const findDashboardPlace = (cacheDirectory: string, source = join(code, 'dashboard')): DashboardPlace => {
   const all = join(cacheDirectory, 'dashboard')
   const packaged = join(source, 'pages')
@@ -108,7 +108,7 @@ const takeOver = (directory: string): void => {
   }
 }
 
-/** Removes unfinished builds that were killed, and builds that no server has used for a long time. */
+/** Removes the files of builds that were killed, and finished builds that no server has used for a long time. */
 const tidy = ({ all, directory }: DashboardPlace): void => {
   for (const name of readdirSync(all)) {
     const path = join(all, name)
@@ -151,8 +151,8 @@ const leaveReason = (directory: string, sentence: string | undefined): void => {
 }
 
 /**
- * Builds the pages, unless they exist. Two servers may call this at the same time. If the build fails, returns a sentence that says
- * why.
+ * Builds the pages, unless they exist. Two servers may call this function at the same time. If the build fails, returns a sentence
+ * that says why.
  */
 export const ensureDashboard = async (
   place: DashboardPlace,
@@ -162,7 +162,7 @@ export const ensureDashboard = async (
   if (place.isPackaged) return undefined
   try {
     const now = new Date()
-    // Set the time stamp of the directory to now. It shows when a server last used this build.
+    // The time stamp of the directory shows when a server last used this build.
     if (existsSync(directory)) utimesSync(directory, now, now)
     else await build(place, say)
     leaveReason(directory, undefined)

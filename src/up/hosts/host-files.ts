@@ -19,8 +19,8 @@ export type JoinedServer = { url: string; runnerId: string; regionId: string; to
 const groups: Record<HostProgram, number> = { runner: 0, gate: users.gate }
 
 /**
- * Replaces a file. A power failure during the call leaves the old or the complete new content. After the call, a power failure
- * cannot undo the replacement.
+ * Replaces a file. A power failure during the call leaves the old content or the complete new content. A later power failure cannot
+ * undo the replacement.
  */
 const replaceFile = (path: string, text: string, group: number): void => {
   const draft = `${path}.new`
@@ -73,15 +73,12 @@ export class HostFiles {
       const put = (name: string, text: string) =>
         replaceFile(join(this.directoryOf(program), name), text, groups[program])
       put('authority.pem', authority)
-      // Programs check only this file to find out whether there are new files, so it is written last.
+      // Programs check only certificate.pem to find out whether there are new files, so it is written last.
       put('certificate.pem', certificates[program])
     }
   }
 
-  /**
-   * When the first of this host's two certificates (the runner's and the gate's) expires. Undefined: a certificate is
-   * missing.
-   */
+  /** When the first of this host's two certificates, the runner's and the gate's, expires. Undefined if one is missing. */
   get endsAt(): Date | undefined {
     const ends = hostPrograms.map((program) => {
       const path = join(this.directoryOf(program), 'certificate.pem')
@@ -96,7 +93,10 @@ export class HostFiles {
     return existsSync(path) ? (JSON.parse(readFileSync(path, 'utf8')) as JoinedServer) : undefined
   }
 
-  /** Saves the server that this host has joined, as the last step. Without this file, the next start joins again. */
+  /**
+   * Saves to host.json, as the last step of a join, which server this host has joined. Without host.json, the next start joins
+   * again.
+   */
   noteJoined(server: JoinedServer): void {
     replaceFile(join(this.#directory, 'host.json'), `${JSON.stringify(server, null, 2)}\n`, 0)
   }

@@ -166,7 +166,7 @@ suite('renewal of a host’s certificates', () => {
     return { renewal, said, done: done.promise }
   }
 
-  test('a host without certificates asks the server until it gets some, and prints only once why it has none', async () => {
+  test('a host without certificates repeats its request until it gets some, and prints the reason only once', async () => {
     const steps = [...Array<string>(4).fill('control does not answer'), 86_400]
     const { renewal, said, done } = start(steps, [undefined])
     await done

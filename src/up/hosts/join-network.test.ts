@@ -83,7 +83,7 @@ suite('joining a server over the network', { skip: needsRoot }, () => {
 
   const refusal = (pattern: RegExp) => (error: unknown) => error instanceof Complaint && pattern.test(error.message)
 
-  test('a host joins with a token at its first start; later starts check that the server knows the host', async (context) => {
+  test('a host joins with a token at its first start; at later starts it asks whether the server knows it', async (context) => {
     const control = await startControl(context)
     const host = makeHost(context)
     const { runnerId, regionId } = await host.join(control.url, tokenOf('0a'))

@@ -1,5 +1,5 @@
-// `alcove runner --join https://…`: makes this machine, with a runner and a gate, a host of a server elsewhere. The first start
-// exchanges a token for certificates. Later starts need no token.
+// `alcove runner --join https://…`: makes this machine, with a runner and a gate, a host of a server on another machine. The first
+// start exchanges a token for certificates. Later starts need no token.
 import { createHash } from 'node:crypto'
 import { createSocket } from 'node:dgram'
 import { lookup } from 'node:dns/promises'
@@ -100,7 +100,7 @@ const readPublicUrl = (text: string | undefined): string | undefined => {
   throw new Complaint(`--public-url ${text} must be http:// or https:// and a name, such as https://host2.example.com`)
 }
 
-/** Throws if no archive store is set for this host: its sandboxes could then not move to other machines. */
+/** Throws if no archive store is set for this host, because sandboxes move to other machines through the store. */
 const checkStore = ({ archive }: UpConfig, say: Display['say']): void => {
   const address = archive['ALCOVE_ARCHIVE_STORE']
   if (address === undefined) {
@@ -148,7 +148,10 @@ export const joinedServer = async (
   return server
 }
 
-/** Checks the connection to the server before the token is sent. Returns the certificate of the server's authority. */
+/**
+ * Checks before the token is sent that the server is the one that the token names. Returns the certificate of the server's
+ * authority.
+ */
 const checkWay = async (url: URL, token: string): Promise<string> => {
   const hash = authorityHashIn(token)
   if (hash === undefined) {
@@ -174,8 +177,8 @@ const credentialOf = (url: URL, files: HostFiles) =>
   credentialFor(url, { key: '', certificatesDirectory: files.directoryOf('runner'), controlName: controlHostName })
 
 /**
- * Asks the server, at a later start, whether it still knows this host. The host starts even without an answer, because sandboxes
- * run without the server.
+ * Asks the server, at each start after the join, whether it still knows this host. The host starts even without an answer, because
+ * sandboxes run without the server.
  */
 const greet = async (url: URL, { runnerId }: JoinedServer, files: HostFiles, say: Display['say']): Promise<void> => {
   const endsAt = files.endsAt

@@ -14,7 +14,7 @@ type Parts = {
   say: (line: string) => void
 }
 
-/** Requests the certificates as soon as control serves, and keeps renewing them. */
+/** Requests the certificates of this machine as soon as control answers, and keeps renewing them. */
 export const keepOwnCertificates = ({ data, controlUrl, runnerKey, controlServes, say }: Parts) => {
   const files = new HostFiles(data)
   const credential = { headers: { authorization: `Bearer ${runnerKey}` } }

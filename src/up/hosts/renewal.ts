@@ -8,7 +8,7 @@ type RenewalParts = {
   /** Time at which the current certificates expire. Undefined: there are none. */
   endsAt: () => Date | undefined
   say: (line: string) => void
-  /** Delays between two attempts after a failure, in milliseconds. */
+  /** After failures: the first and the longest delay before the next attempt, in milliseconds. */
   retryMs?: { first: number; longest: number }
 }
 
@@ -28,13 +28,13 @@ export class Renewal implements AsyncDisposable {
 
   constructor(parts: RenewalParts) {
     this.#parts = parts
-    // Without this handler, the disposal of this object could end the process by an unhandled rejection.
+    // If nobody waits for the certificates, the disposal rejects this promise. Without a handler, that would end the process.
     this.#has.promise.catch(() => {})
     if (parts.endsAt() !== undefined) this.#has.resolve()
     this.#loop = this.#keepRenewing()
   }
 
-  /** Resolves when there are certificates. Rejects if this object is disposed of before that. */
+  /** Resolves when there are certificates. Rejects if this object is disposed of earlier. */
   get hasCertificates(): Promise<void> {
     return this.#has.promise
   }

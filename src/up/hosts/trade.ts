@@ -34,7 +34,10 @@ export class Refused extends Complaint {
 
 type Body = { message?: unknown } & Partial<HostCertificates>
 
-/** Sends one request to control. Throws an error for the operator if control does not answer, and Refused if it refuses. */
+/**
+ * Sends one request to control. Throws an error for the operator if control does not answer, and `Refused` if control refuses the
+ * request.
+ */
 export const askControl = async (
   url: URL,
   credential: Credential,
