@@ -2,7 +2,7 @@
 // short command. So commands of one sandbox that end while a question is pending share the next one.
 import type { GateRequest, MemoryKillsHere } from '#src/wire/gate-link.ts'
 
-/** Maximum time, in milliseconds, that a question waits for the runner's answer. */
+/** Maximum time, in milliseconds, that the gate waits for the runner's answer. */
 const longestMs = 1000
 
 /** Asks the runner how many processes of a sandbox were killed for lack of memory; implemented by `RunnerLink`. */
@@ -23,7 +23,7 @@ export class MemoryKillQuestions {
   }
 
   /**
-   * The question to the runner is sent after `find` is called, never before. So the answer includes a kill that has just happened.
+   * Returns the runner's answer to a question that is sent after the call of `find`. So it includes a kill that has just happened.
    */
   find(sandboxId: string): Promise<MemoryKillsHere> {
     const asked = this.#bySandbox.get(sandboxId)

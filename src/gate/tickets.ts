@@ -14,7 +14,7 @@ import {
   ticketSkewMs,
 } from '#src/wire/ticket.ts'
 
-/** What a caller wants to do with a ticket: call the toolbox of a sandbox, or connect to one of its ports. */
+/** What a caller wants to do with a ticket: call the toolbox of a sandbox, or connect to a port of the sandbox. */
 export type Need = { sandboxId: string } & ({ method: string; path: string } | { port: number })
 
 const keptTickets = 4096

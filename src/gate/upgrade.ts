@@ -51,7 +51,7 @@ export const join = (one: Duplex, other: Duplex) => {
   }
 }
 
-/** Writes latin1, the encoding in which HTTP/1.1 header values arrived; UTF-8 would change them. */
+/** Writes a head in latin1, the encoding in which HTTP/1.1 header values arrived; UTF-8 would change them. */
 const sendHead = (socket: Duplex, ...head: Parameters<typeof headOf>) => socket.write(headOf(...head), 'latin1')
 
 /**

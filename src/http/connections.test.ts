@@ -231,7 +231,7 @@ suite('limits of the connections of a server', () => {
     await gone
   })
 
-  test('an idle connection with a credential is evicted only after all connections without one', async () => {
+  test('an idle connection with a credential is evicted only after all connections without a credential', async () => {
     await using server = await start({ most: 6, mostUnknownOfOne: 2 })
     const agent = new Agent({ keepAlive: true, maxSockets: 1 })
     try {
@@ -243,7 +243,7 @@ suite('limits of the connections of a server', () => {
     }
   })
 
-  test('if idle connections with a credential fill the server, a new one evicts the longest idle connection', async () => {
+  test('if idle connections with a credential fill the server, a new connection evicts the longest idle one', async () => {
     await using server = await start({ most: 3 })
     const known: Socket[] = []
     for (let index = 0; index < 3; index++) {

@@ -200,7 +200,7 @@ export class Connections {
     let largest: Share = { known: new Set(), visiting: new Set() }
     for (const share of this.#shares.values()) if (sizeOf(share) > sizeOf(largest)) largest = share
     const own = this.#shares.get(owner)
-    // The owner with the most connections loses one if the new call's owner has at least two fewer.
+    // The owner with the most connections loses one if the new call's owner has at least two connections fewer.
     if (sizeOf(largest) > sizeOf(own) + 1) return first(largest.visiting) ?? first(largest.known)
     // Otherwise, no connection of another owner is closed. A new call with a credential may still close a connection of its own
     // owner that has no credential.

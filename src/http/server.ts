@@ -172,7 +172,7 @@ export const createServer = async <Context extends object, Needs extends string>
 
   const { websocketServer } = server
   websocketServer.on('connection', answerPings)
-  // The library `ws` has one `maxPayload` for all sockets. Directly after the event `headers`, it copies the value to the new
+  // The library `ws` has one `maxPayload` for all sockets. Directly after the event `headers`, `ws` copies the value to the new
   // socket. So set the value for this socket here.
   websocketServer.on('headers', (_headers, request: IncomingMessage) => {
     websocketServer.options.maxPayload = messageBytes.get(request) ?? socketMessageBytes
@@ -218,7 +218,7 @@ export const createServer = async <Context extends object, Needs extends string>
       inCall(request, () => log[logLevelOf(problem)](said, 'request failed'))
     }
     if (leaves(problem, request, reply)) return
-    // Fastify would close the connection, because the body was not read, but answer.ts reads and discards it. After a
+    // Fastify would close the connection, because the body was not read. But answer.ts reads and discards the body. After a
     // `timeout`, the client has stopped sending the body, so the connection must close.
     if (problem.code !== 'timeout') reply.removeHeader('connection')
     const seconds = retryAfterSeconds[problem.code]

@@ -41,8 +41,8 @@ const serving = async (bounds: Omit<Parameters<typeof boundUnread>[1], 'ownerOf'
 }
 
 /**
- * Reads an answer until it or its connection ends, and returns the number of bytes. Waits for `pauseMs` after each 1.5 MiB,
- * at most sixteen times.
+ * Reads an answer until the answer or its connection ends, and returns the number of bytes. Waits for `pauseMs` after each 1.5
+ * MiB, at most sixteen times.
  */
 const read = async (socket: Socket, pauseMs = 0): Promise<number> => {
   let bytes = 0

@@ -1,4 +1,4 @@
-// A budget: an amount, for example of bytes, that several owners share. It can limit what each owner holds, and what all
+// A budget: an amount, for example of bytes, that several owners share. It can limit what each owner holds, and what all owners
 // hold together.
 
 type Limits = {

@@ -14,7 +14,7 @@ const logOf = (level = 'info') => {
 }
 
 suite('the limit of log lines of one cause', () => {
-  test('a program writes at most 30 log lines of one cause a minute, and one line that counts the suppressed', () => {
+  test('a program writes at most 30 log lines of a cause a minute, and then one line that counts the others', () => {
     const { log, lines, endMinute } = logOf()
     const fail = (n: number) => new Error(`no answer from 10.0.0.${n}`)
     for (let n = 0; n < 20; n += 1) log.child({ reqId: n }).warn({ err: fail(n), sandboxId: n }, 'could not be asked')

@@ -122,7 +122,7 @@ print(tries(socket.AF_UNIX), tries(socket.AF_INET), tries(socket.AF_INET6), trie
     assert.deepEqual(made('none'), [no, no, no, no, no, no])
   })
 
-  test('a confined program without hasProcesses can start threads, but no processes, and send no signals', () => {
+  test('without hasProcesses, a confined program can neither start processes nor send signals; threads work', () => {
     const alone = `
 import os, threading, signal, errno
 thread = threading.Thread(target=lambda: print('thread')); thread.start(); thread.join()

@@ -6,8 +6,8 @@ import { resolve } from 'node:path'
 const confine = resolve(import.meta.dirname, '../../native/build/confine')
 
 /**
- * Uids of the host that nothing else uses. Each program has a uid of its own, so that none can send signals to another one
- * or trace it.
+ * Uids of the host that nothing else uses. Each program has a uid of its own, so that no program can send signals to another
+ * program or trace it.
  */
 export const users = {
   postgres: 61001,

@@ -1,4 +1,4 @@
-// A connection that reads into the same buffer again and again. New memory for each 64 KiB, as in Node, costs more than
+// A connection that reads into the same buffer again and again. Node takes new memory for each 64 KiB, which costs more than
 // forwarding these bytes.
 import type { ServerResponse } from 'node:http'
 import { type NetConnectOpts, Socket, type SocketConstructorOpts } from 'node:net'
@@ -14,7 +14,10 @@ export type Take = (bytes: Buffer) => boolean
 
 /** Maximum size of the buffer in bytes. It is larger than the default buffer of a unix socket. */
 const mostBytes = 256 * 1024
-/** Most bytes that a listener of stream events gets at a time. Parsing a hostile server's bytes must not block the thread. */
+/**
+ * Maximum number of bytes that a listener of stream events gets at a time. Parsing a hostile server's bytes must not block the
+ * thread.
+ */
 const mostParsedBytes = 64 * 1024
 
 type Done = (error?: Error | null) => void

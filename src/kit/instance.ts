@@ -3,7 +3,7 @@
 import { createHash } from 'node:crypto'
 import { realpathSync } from 'node:fs'
 
-/** Returns six lower-case hex characters, equal for every spelling of the path. The directory must exist. */
+/** Returns the instance's name: six lower-case hex characters, equal for every spelling of the path. The directory must exist. */
 export const instanceOf = (dataDirectory: string): string =>
   createHash('sha256').update(realpathSync(dataDirectory)).digest('hex').slice(0, 6)
 

@@ -7,8 +7,8 @@ const timeoutMs = 10 * 60_000
 const patienceMs = 100
 
 /**
- * Removes the tree. Does nothing if the path does not exist. `tries`: number of attempts. A process that is ending may still
- * use files in the tree.
+ * Removes the tree. Does nothing if the path does not exist. `tries`: number of attempts; more than one if a process that is
+ * ending may still use files in the tree.
  */
 export const removeTree = async (path: string, { tries = 1 }: { tries?: number } = {}): Promise<void> => {
   for (let tried = 1; ; tried++) {

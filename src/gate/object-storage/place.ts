@@ -6,14 +6,14 @@ export type Place = { query: ReadonlyMap<string, string>; key: { organizationId:
 
 const path = new RegExp(`^/${contextBucket}(?:/(.*))?$`)
 
-/** Whether the URL belongs to the object storage. */
+/** Whether a call of this URL is for the object storage. */
 export const isObjectStorage = (url: string): boolean => path.test(url.split('?', 1)[0] as string)
 
 export const readPlace = (url: string): Place => {
   const [before = '', after = ''] = url.split(/\?(.*)/s)
   const parameters = [...new URLSearchParams(after)]
   const query = new Map(parameters)
-  // Refuse duplicate parameters: the signature check and the call itself might read different values.
+  // Refuse duplicate parameters: the signature check and the call itself might read different values of one parameter.
   if (query.size !== parameters.length) throw new S3Refusal('InvalidRequest', 'A parameter is there twice.')
   const [, rest = ''] = path.exec(before) ?? []
   if (rest === '') return { query, key: undefined }

@@ -17,8 +17,8 @@ export type SignedCall = {
 }
 
 /**
- * Values with which the signatures of a body's chunks are checked. `signature`: the signature of the call. The signature of the
- * first chunk is computed from it.
+ * Values with which the signatures of a body's chunks are checked. `signature`: the signature of the call, from which the
+ * signature of the first chunk is computed.
  */
 export type SigningKey = { key: Buffer; scope: string; datetime: string; signature: string }
 

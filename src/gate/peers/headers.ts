@@ -9,8 +9,8 @@ export const ofPlace = ({ ticket, isStarted, leastGeneration }: Entering): strin
 ]
 
 /**
- * Reads the headers of another gate about a sandbox. The runner's address is not in these headers, because another gate could name
- * any socket of this machine. The address comes from the ticket.
+ * Reads what another gate says in headers about a sandbox. The headers do not contain the runner's address, because the other gate
+ * could name any socket of this machine. The address comes from the ticket.
  */
 export const readPlace = (headers: IncomingHttpHeaders, sandboxId: string): Entering => {
   const least = Number(headers[peerHeaders.leastGeneration])

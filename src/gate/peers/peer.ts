@@ -1,5 +1,5 @@
-// Calls the gate of another machine. While calls are open, this gate regularly asks the other one whether it is alive: a
-// machine without power closes no connection.
+// Calls the gate of another machine. While calls are open, this gate regularly asks the other one whether it is alive: a machine
+// that has lost its power closes no connection.
 import type { ClientRequest, IncomingMessage } from 'node:http'
 import { Agent, request } from 'node:https'
 import type { Duplex } from 'node:stream'
@@ -101,7 +101,10 @@ export class Peer implements Disposable {
     return this.#open.size === 0
   }
 
-  /** Creates a request to the other gate. The caller must end it. Throws a Problem if too many calls to that gate are open. */
+  /**
+   * Creates a request to the other gate. The caller must end the request. Throws a Problem if too many calls to that gate are
+   * open.
+   */
   request(outgoing: Outgoing): ClientRequest {
     if (this.#open.size >= this.#bounds.mostCalls) {
       throw new Problem('unavailable', 'The host of this sandbox has too many open calls; try again.')
@@ -171,8 +174,8 @@ export class Peer implements Disposable {
   }
 
   /**
-   * Returns the error that a caller gets if the other gate cannot be used. Logs the reason only once, until it changes or
-   * the gate answers again.
+   * Returns the error that a caller gets if the other gate cannot be used. Logs the reason only once, until the reason changes or
+   * the other gate answers again.
    */
   readonly failure = (cause: unknown): Problem => {
     if (cause instanceof Problem) return cause
@@ -186,7 +189,7 @@ export class Peer implements Disposable {
     return new Problem('unavailable', sentence)
   }
 
-  /** Throws if the answer says that the other gate refuses our certificate. */
+  /** Throws if an answer of the other gate says that it refuses our certificate. */
   check({ headers }: IncomingMessage): void {
     const why = headers[refusedHeader]
     if (why !== undefined) throw new PeerRefuses(`its gate refuses the certificate of this gate (${String(why)})`)

@@ -137,7 +137,7 @@ suite('calls that a gate passes on to the gate of the sandbox’s host', () => {
     assert.equal(await closed.promise, 4321)
   })
 
-  test('a preview through two gates gets the answer, or an error if the server or the sandbox does not run', async () => {
+  test('a preview call through two gates gets an answer, or an error if the server or sandbox does not run', async () => {
     await using two = await startTwo()
     assert.deepEqual(await preview(two.near), { status: 200, text: 'hello from inside' })
     assert.deepEqual(two.far.dialled, ['box-id:3000'])

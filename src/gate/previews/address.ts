@@ -128,7 +128,7 @@ export const readPreviewAddress = (
 }
 
 /**
- * Returns the path and query that the browser should show. It begins with exactly one slash, because a browser reads
+ * Returns the path and query that the browser should show. The path begins with exactly one slash, because a browser reads
  * `//name` as another host.
  */
 export const visibleUrl = ({ prefix, path, query }: PreviewAddress): string =>

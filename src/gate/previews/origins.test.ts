@@ -94,7 +94,7 @@ suite('a preview’s origin belongs to one sandbox', () => {
 suite('Alcove’s cookies in previews', () => {
   const page = '/?DAYTONA_SANDBOX_AUTH_KEY=t0ken-of-box'
 
-  test('over TLS, browsers send a preview cookie only to its host, even in a frame of another site', async () => {
+  test('over TLS, browsers send a preview cookie only to that preview’s host, even in another site’s frame', async () => {
     await using sides = await startSides()
     openedBy(sides, 'preview-query')
     const { headers } = await visit(sides, { path: page, headers: { ...browser, ...https } })
@@ -112,7 +112,7 @@ suite('Alcove’s cookies in previews', () => {
     assert.equal(sides.seen[0]?.headers.cookie, 'theirs=1')
   })
 
-  test('the API’s cookies are not passed to a preview on the same host, because cookies ignore ports', async () => {
+  test('a preview on the API’s host does not get the API’s cookies, although browsers send them to all ports', async () => {
     await using sides = await startSides()
     const ours = ['alcove-sso', '__Host-alcove-sso', 'alcove_session', 'alcove_session.sig', 'alcove_webhooks']
     const cookie = `${ours.map((name) => `${name}=secret`).join('; ')}; alcove=theirs`

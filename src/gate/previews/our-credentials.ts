@@ -1,5 +1,6 @@
-// Finds texts of a call that contain a credential of this server: plain, in another letter case, percent-encoded, or in
-// Base64. Such texts never go into a sandbox. A caller that disguises a credential on purpose could give it away anyway.
+// Finds texts of a call that contain a credential of this server: plain, in another letter case, percent-encoded, or in Base64.
+// Such texts never go into a sandbox. A caller that disguises a credential on purpose is not stopped: this caller could also give
+// the credential away.
 import type { IncomingMessage } from 'node:http'
 import type { Access, Credential } from '#src/wire/access.ts'
 import { decodedFully } from '../query.ts'
@@ -51,8 +52,8 @@ export const openQuery = (query: string, carriesOurs: CarriesOurs): string => {
 }
 
 /**
- * Returns the address of a page, or only its origin if the address contains a credential. Undefined if the origin contains
- * one too.
+ * Returns the address of a page, or only its origin if the address contains a credential. Undefined if the origin contains a
+ * credential too.
  */
 export const openReferer = (referer: string | undefined, carriesOurs: CarriesOurs): string | undefined => {
   if (referer === undefined) return undefined

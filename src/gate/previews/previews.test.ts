@@ -212,7 +212,7 @@ suite('access to previews', () => {
 suite('the preview token in a query', () => {
   const path = '/page?a=1&DAYTONA_SANDBOX_AUTH_KEY=t0ken&b=%20'
 
-  test('a person with a token in the query is redirected to the address without it, and gets a cookie', async () => {
+  test('a person with a token in the query gets a cookie, and is redirected to the address without the token', async () => {
     await using sides = await startSides()
     openedBy(sides, 'preview-query')
     const { status, headers } = await visit(sides, { path, headers: browser })

@@ -69,7 +69,7 @@ export const showPreview = async (inside: Pick<Inside, 'request'>, show: Show): 
   const isSecure = protocolOf(request) === 'https'
   const { sandboxId, openedBy, warnsVisitors } = access
   const { queryToken, prefix, path, query } = address
-  // A cookie replaces the token, so that a person's history, bookmarks and referrers do not have it.
+  // A cookie replaces the token in the address, so that a person's history, bookmarks and referrers do not have it.
   const ownCookies =
     openedBy === 'preview-query' && queryToken !== undefined
       ? [authCookie(address, sandboxId, queryToken, isSecure)]

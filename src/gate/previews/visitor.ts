@@ -40,8 +40,8 @@ export const isFramedElsewhere = (request: IncomingMessage): boolean =>
   isFramed(request) && request.headers['sec-fetch-site'] === 'cross-site' && protocolOf(request) === 'https'
 
 /**
- * Whether the browser makes the request because the visitor follows a link. The page with the link may be of any site,
- * because it cannot read the answer. Without `Sec-Fetch-Site`, every request without `Origin` counts.
+ * Whether the browser makes the request because the visitor follows a link. The page with the link may be of any site, because
+ * that page cannot read the answer. Without `Sec-Fetch-Site`, every request without `Origin` counts.
  */
 const isLink = ({ method, headers }: IncomingMessage): boolean =>
   headers.origin === undefined &&

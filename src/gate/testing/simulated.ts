@@ -72,7 +72,7 @@ const listen = async (server: Server, at: number) => {
   await once(server, 'listening')
 }
 
-/** Starts a gate, and simulates what it talks to. `signer` signs the tickets; several gates of one server can share one. */
+/** Starts a gate, and simulates what it talks to. `signer` signs the tickets; several gates of one server can share one signer. */
 export const startSides = async (
   bounds: GateBounds = {},
   { signer = newSigner(), ...config }: Partial<GateConfig> & { signer?: Signer } = {},

@@ -1,4 +1,5 @@
-// Finds texts, lists and maps without a maximum in request schemas. The server could not limit the memory for them.
+// Finds texts, lists and maps without a maximum in request schemas. Without a maximum, the server could not limit the memory for
+// such values.
 import type { TSchema } from 'typebox'
 import type { Route } from '../route.ts'
 

@@ -40,7 +40,9 @@ const exceptionOf = ({ err }: Line): Record<string, string> => {
   return Object.fromEntries(told.flatMap(([name, value]) => (typeof value === 'string' ? [[name, value]] : [])))
 }
 
-/** Returns a function that passes log lines to OpenTelemetry, without those with `isPrivate`, which must stay on this machine. */
+/**
+ * Returns a function that passes log lines to OpenTelemetry, without lines that have `isPrivate`, which must stay on this machine.
+ */
 export const takeLinesInto =
   (logger: Logger) =>
   (text: string): void => {

@@ -57,7 +57,7 @@ suite('settings of telemetry', () => {
     })
   }
 
-  test('a warning about a telemetry setting does not show its value, which may contain a password', () => {
+  test('a warning about a telemetry setting does not show the value, which may contain a password', () => {
     const { warnings } = read({ OTEL_EXPORTER_OTLP_ENDPOINT: 'ftp://user:secret@collector' })
     assert.ok(warnings.length > 0)
     assert.doesNotMatch(warnings.join(), /secret/)

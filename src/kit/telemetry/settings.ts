@@ -1,5 +1,6 @@
 // The environment variables of OpenTelemetry that our programs read themselves. OpenTelemetry's exporters read others, such as
-// those for headers and certificates. A wrong value has no effect and causes a warning, because the specification says so.
+// those for headers and certificates. A wrong value has no effect and causes a warning, because OpenTelemetry's specification says
+// so.
 
 export const signals = ['traces', 'metrics', 'logs'] as const
 export type Signal = (typeof signals)[number]

@@ -1,5 +1,5 @@
-// A timer of a second or more runs only when the test advances the time. Streams and libraries need their shorter timers, which
-// run as usual.
+// For tests: a timer of a second or more runs only when the test advances the time. Shorter timers, which streams and libraries
+// need, run as usual.
 import { mock } from 'node:test'
 
 const longMs = 1000

@@ -28,7 +28,10 @@ export const storeBase = async ({ store, content, rootfs }: StoreParts): Promise
   await packDisk({ store, image, archiveId: archiveIdOfBase, disk: { rootfs }, expected: content.sha256 })
 }
 
-/** Whether this is the manifest of the base image. The archive is then complete: its manifest is written last, removed first. */
+/**
+ * Whether this is the manifest of the base image. The archive is then complete, because a manifest is written last and removed
+ * first.
+ */
 const isOf = (manifest: Buffer, content: BaseContent): boolean => {
   try {
     return readManifest(manifest, { image: nameOfContent(content) }, archiveIdOfBase).sha256 === content.sha256

@@ -1,7 +1,10 @@
 // Makes the keys of objects in the object store. Each sandbox and each image has a prefix of its own. So two organizations have
 // objects in common only if they use the same image.
 const safe = /^[A-Za-z0-9][A-Za-z0-9_-]{0,127}$/
-/** Form of an image's name. It must not begin with a dot: in a directory, the name `..` would lead out of `images`. */
+/**
+ * Form of an image's name. It must not begin with a dot: in a directory store, the name `..` would lead out of the directory
+ * `images`.
+ */
 const safeImage = /^[A-Za-z0-9][A-Za-z0-9._-]{0,127}$/
 
 /** Whose files an archive contains: those of a sandbox's disk, or those of an image. */

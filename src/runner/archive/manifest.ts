@@ -23,7 +23,10 @@ export type Manifest = Owner & {
 }
 
 const format = 1
-/** Limits of a manifest. `maxChunks` is enough for a disk of 1 TiB. `maxStoredBytes`: compression makes some chunks longer. */
+/**
+ * Limits of a manifest. `maxChunks` is enough for a disk of 1 TiB. `maxStoredBytes` is more than a chunk has, because compression
+ * makes some chunks longer.
+ */
 export const maxChunks = 400_000
 export const maxStoredBytes = maxChunkBytes + 64 * 1024
 export const maxManifestBytes = 48 * 1024 * 1024

@@ -27,7 +27,7 @@ export type Archive = WrittenArchive
 type PackParts = Owner & {
   store: ObjectStore
   archiveId: string
-  /** The disk to pack: that of a stopped or frozen sandbox, or that of an image. Nothing may write to it meanwhile. */
+  /** The disk to pack: that of a stopped or frozen sandbox, or that of an image. Nothing may write to the disk meanwhile. */
   disk: Packable
   base?: BaseIdentity | undefined
   /** Hash that the tar stream must have. Otherwise packing fails and no archive is made. */
@@ -39,7 +39,10 @@ type PackParts = Owner & {
   chunksAtOnce?: number
   /** Chunks that earlier archives have stored and verified. They are neither stored again nor read back. */
   kept?: KeptChunks
-  /** Called after each stored chunk. `bytes`: how much of the disk's tar stream is stored. `storedBytes`: its compressed size. */
+  /**
+   * Called after each stored chunk. `bytes`: how much of the disk's tar stream is stored. `storedBytes`: the compressed size of
+   * that part.
+   */
   onProgress?: (safe: { bytes: number; storedBytes: number }) => void
   signal?: AbortSignal
 }
@@ -47,7 +50,7 @@ type PackParts = Owner & {
 export const packDisk = async (parts: PackParts): Promise<Archive> => {
   const { store, archiveId, disk, base, expected, chunksAtOnce = 3, kept, onProgress, signal } = parts
   const owner = ownerOf(parts)
-  // Throws before any work if one of the ids cannot be a part of a key.
+  // This call throws, before any work, if one of the ids cannot be a part of a key.
   manifestKey(owner, archiveId)
   const whole = createHash('sha256')
   const chunks: Chunk[] = []

@@ -24,7 +24,7 @@ export const removeArchives = async ({ store, keep, signal, ...parts }: RemovePa
   for (const place of places) await removeBelow(store, place, needed, signal)
 }
 
-/** Returns the keys of all objects of the archive `keep`. Throws if its manifest cannot be read. */
+/** Returns the keys of all objects of the archive `keep`. Throws if the archive's manifest cannot be read. */
 const keysOf = async (store: ObjectStore, owner: Owner, keep: string, signal: AbortSignal | undefined) => {
   const key = manifestKey(owner, keep)
   const content = await store.get(key, maxManifestBytes, signal)

@@ -1,4 +1,4 @@
-// Tests a store in a directory and a real S3 server, which checks signatures. Then tests stores that fail.
+// Tests a store in a directory, and a store on a real S3 server, which checks signatures. Then tests stores that fail.
 import assert from 'node:assert/strict'
 import { readdirSync, statSync, utimesSync, writeFileSync } from 'node:fs'
 import { createServer } from 'node:http'

@@ -52,7 +52,7 @@ suite('ADD of a git repository', { skip }, () => {
     git('checkout', '--quiet', '-b', 'nested')
     writeFileSync(join(work, '.gitmodules'), '[submodule "x"]\n\tpath = x\n\turl = https://127.0.0.1:1/x.git\n')
     commit('nested')
-    // Seven levels of directories, each with ten entries for the one below: eight git objects describe ten million files.
+    // Seven levels of directories, each with ten entries for the level below: eight git objects describe ten million files.
     let object = git('hash-object', '-w', 'run.sh')
     for (let level = 0; level < 7; level++) {
       const kind = level === 0 ? '100644 blob' : '040000 tree'
@@ -60,7 +60,7 @@ suite('ADD of a git repository', { skip }, () => {
       object = execFileSync('git', ['-C', work, 'mktree'], { input, encoding: 'utf8' }).trim()
     }
     git('branch', 'bomb', git('commit-tree', object, '-m', 'bomb'))
-    // Ten levels of directories, each with ten entries for the one below: ten billion directories without a file.
+    // Ten levels of directories, each with ten entries for the level below: ten billion directories without a file.
     object = git('hash-object', '-w', '-t', 'tree', '/dev/null')
     for (let level = 0; level < 10; level++) {
       const input = Array.from({ length: 10 }, (_, at) => `040000 tree ${object}\t${at}\n`).join('')

@@ -52,7 +52,7 @@ export type BroughtImages = {
   /** Makes `list` return a built image. The image's disk must already be a template with the name `image`. */
   complete(image: string, config: ContainerConfig): Promise<void>
   remove(image: string): Promise<void>
-  /** Names of base images. This host has hashed their files, and has perhaps put them into the object store. */
+  /** Names of the base images whose files this host has hashed, and perhaps put into the object store. */
   bases?(): string[]
 }
 
@@ -276,8 +276,8 @@ export class AllImages {
   }
 
   /**
-   * Reads the template of one image again. Other images' templates may change meanwhile, so reading them too would store old
-   * entries.
+   * Reads the template of one image again. Reading all templates would store old entries, because other templates may change
+   * meanwhile.
    */
   async #look(image: string): Promise<Template | undefined> {
     this.#configs.clear()

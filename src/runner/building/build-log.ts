@@ -53,7 +53,7 @@ export class BuildLog implements Disposable {
     this.#waiting = ''
   }
 
-  /** Sends what was not sent yet and, if the log was too long, its end. */
+  /** Sends what was not sent yet and, if the log was too long, the end of the log. */
   [Symbol.dispose]() {
     this.#shortenEnd()
     const gap = this.#leftOut === 0 ? '' : `\n[log truncated: ${this.#leftOut} characters were left out here]\n`

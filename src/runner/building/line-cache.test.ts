@@ -198,7 +198,7 @@ suite('a line of a Dockerfile that has not changed', { skip }, () => {
     assert.notEqual(changed.output, first.output)
   })
 
-  test('if all lines of a build stage are cached, none of them runs, even below another stage', async () => {
+  test('if all lines of a stage are cached, none of them runs, even if another stage is built on that stage', async () => {
     const stages = (...last: string[]) => [
       `FROM ${from} AS one`,
       stamp('/a'),

@@ -32,7 +32,10 @@ export type Looked = {
   keys: (string | undefined)[]
   /** Cache key of the disk on which the first line of the stage runs. */
   firstKey: string | undefined
-  /** Cache key of the last cached line of this stage. Without one: the `keptKey` of the stage on which it is built. */
+  /**
+   * Cache key of the last cached line of this stage. If no line of this stage is cached: the `keptKey` of the stage on which it is
+   * built.
+   */
   keptKey: string | undefined
   /** Number of the stage's lines that need not run, because the disk after them is cached. */
   kept: number
@@ -73,7 +76,7 @@ export class Survey {
     this.#onKept = onKept
   }
 
-  /** Returns what is known about a stage. Must be called only after `look` has resolved for it. */
+  /** Returns what is known about a stage. Must be called only after `look` has resolved for that stage. */
   get(index: number): Looked {
     return this.#looked.get(index) as Looked
   }
@@ -167,7 +170,7 @@ export class Survey {
 
   /**
    * If FROM names a stage, returns the cache key of that stage's last cached line. If that stage has no lines, looks at the stage
-   * below it. Call this only after the build has run the named stage.
+   * on which that stage is built. Call this only after the build has run the named stage.
    */
   keptKeyBefore({ stage: { from } }: Looked): string | undefined {
     if (from === 'scratch' || !('stage' in from)) return undefined

@@ -48,7 +48,7 @@ export interface Cgroup {
   remove(): Promise<void>
 }
 
-/** Thrown if a memory limit cannot be lowered because the sandbox uses more memory than that. */
+/** Thrown if a memory limit cannot be lowered because the sandbox uses more memory than the new limit. */
 export class MemoryInUse extends Error {
   override readonly name = 'MemoryInUse'
   readonly usedBytes: number

@@ -92,8 +92,8 @@ export const hasCpusets = (layout: CgroupLayout): boolean =>
     : /\bcpuset\b/.test(readFileSync(join(layout.root, 'cgroup.controllers'), 'utf8'))
 
 /**
- * Returns the cgroup mounts that crun must not see. If the host has cgroup v1 and v2, this is the v2 mount. With both, crun would
- * fail.
+ * Returns the cgroup mounts that crun must not see. If the host has cgroup v1 and v2, this is the v2 mount. If crun saw both
+ * versions, it would fail.
  */
 export const mountsToHide = (layout: CgroupLayout): string[] =>
   layout.version === 1 && layout.unified !== undefined ? [layout.unified] : []

@@ -1,4 +1,4 @@
-// The runner's HTTP requests to control: its reports, and its lists of sandboxes, images, volumes, secrets and contexts.
+// The runner's HTTP requests to control: it sends reports, and fetches lists of sandboxes, images, volumes, secrets and contexts.
 import { type Dispatcher, Pool } from 'undici'
 import { type Credential, connectorFor } from '#src/kit/credential.ts'
 import type { Logger } from '#src/kit/log.ts'

@@ -1,5 +1,5 @@
 // The runner's end of the link, a WebSocket to control. Without a connection, the runner sends reports over HTTP, and gets new
-// assignments when it fetches its lists (listing.ts).
+// assignments when it fetches control's lists (listing.ts).
 import type { Credential } from '#src/kit/credential.ts'
 import { LastingSocket, type LastingSocketParts } from '#src/kit/lasting-socket.ts'
 import type { Logger } from '#src/kit/log.ts'

@@ -1,5 +1,5 @@
 // Delivers reports about sandboxes to control: over the link, or over HTTP if the link is down or lost. Repeats a report if
-// control's list shows that it is missing.
+// control's list shows that the report is missing.
 import type { Logger } from '#src/kit/log.ts'
 import { FairQueue } from '#src/kit/queue.ts'
 import type { Report } from '#src/wire/runner-link.ts'

@@ -316,7 +316,7 @@ suite('the files that ADD unpacks', () => {
       assert.ok(bomb.length < 10_000, program)
       await assert.rejects(unpack(bomb), failing('too-large'), program)
     }
-    // An archive with a dictionary that is larger than the memory limit of the program that decompresses.
+    // The archive `greedy` has a dictionary that is larger than the memory limit of the program that decompresses it.
     const greedy = execFileSync('xz', ['-c', '--lzma2=dict=512MiB'], { input: tar })
     await assert.rejects(unpack(greedy), failing('corrupted'))
     const wide = execFileSync('zstd', ['-c', '--ultra', '--long=31', '-22'], { input: tar })

@@ -59,7 +59,8 @@ export class Patterns {
     if (this.#patterns.length === 0) return false
     const names = path.split('/')
     let isLeftOut = false
-    // While the path is included, only patterns that exclude are compared. While it is excluded, only exceptions are.
+    // While the path is included, only patterns that exclude are compared. While the path is excluded, only exceptions are
+    // compared.
     for (const { parts, isException } of this.#patterns)
       if (isLeftOut === isException && matches(parts, names)) isLeftOut = !isException
     return isLeftOut

@@ -133,7 +133,8 @@ export const select = async (
   tree: Tree,
   { sources, destination, mode, unpacks, excludes = [], keepsParents = false, isOwned = false }: CopyRequest,
   /**
-   * Whether the destination is a directory: it is one already in the image that is being built, or the line has several sources.
+   * Whether the destination is a directory: it already is a directory in the image that is being built, or the line has several
+   * sources.
    */
   isDirectory: boolean,
   signal: AbortSignal,
@@ -171,8 +172,8 @@ export const select = async (
         const at = below(path, name)
         const own = inside === '' ? name : `${inside}/${name}`
         const isLeftOut = leftOut.leaveOut(own)
-        // An excluded directory is examined anyway if a pattern begins with `!`, because that pattern may include something in
-        // it.
+        // An excluded directory is examined anyway if a pattern begins with `!`, because that pattern may include a file in the
+        // directory.
         if (isLeftOut && !(child.kind === 'directory' && leftOut.hasExceptions)) continue
         if (child.kind === 'directory') todo.push([child, at, own])
         else if (child.kind === 'link') links.push({ type: 'link', path: at, target: child.target, ...ownerOf(child) })

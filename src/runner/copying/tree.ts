@@ -85,7 +85,7 @@ export class Tree {
       throw new ImageFailed('too-many-files', `There are more than ${mostEntries} files and directories.`)
   }
 
-  /** Returns the directory at this path. Makes it if it is missing, or in place of a file or link. */
+  /** Returns the directory at this path. If a part of the path is missing, or is a file or link, puts a directory in its place. */
   #directoryAt(parts: readonly string[]): DirectoryNode {
     let node = this.root
     for (const part of parts) {

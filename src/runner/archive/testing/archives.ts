@@ -12,7 +12,7 @@ export const fails = (why: Why, message: RegExp) => (error: unknown) => {
   return true
 }
 
-/** Returns an object with the methods of a store. A test can then replace some of them. Stored objects are not copied. */
+/** Returns an object with the methods of a store. A test can then replace some of these methods. Stored objects are not copied. */
 export const bound = (store: ObjectStore): ObjectStore => ({
   put: store.put.bind(store),
   get: store.get.bind(store),
