@@ -5,7 +5,9 @@ import type { RunnerLinks } from './runner-links.ts'
 import type { ChangeFeed } from './sandboxes/record/changes.ts'
 
 export type RunningOptions = {
-  /** Maximum seconds for which a create, fork or resize waits for the runner. Then control answers with the present state. */
+  /**
+   * Maximum seconds for which a create, fork or resize waits for the runner. Then control answers with the sandbox's present state.
+   */
   createWaitSeconds: number
   /**
    * Maximum milliseconds for which a call that pauses or resumes a sandbox waits for the runner. A runner usually needs
@@ -13,8 +15,8 @@ export type RunningOptions = {
    */
   momentMilliseconds: number
   /**
-   * How many times the CPUs, memory and disk of a runner may be assigned. Above 1 is possible because idle sandboxes
-   * use little.
+   * How many times the CPUs, memory and disk of a runner may be assigned. A number above 1 is possible because idle sandboxes use
+   * little.
    */
   overcommit: { cpu: number; memory: number; disk: number }
   /**

@@ -1,5 +1,5 @@
 // Turns the filters of the sandbox listings into SQL conditions for which PostgreSQL can use indexes. Numbers outside the
-// database's range become the nearest number. Times outside its range are refused.
+// database's range become the nearest number. Times outside the database's range are refused.
 
 import type { Piece, Sql } from '#src/control/storage/database.ts'
 import { Problem } from '#src/problems.ts'
@@ -25,8 +25,8 @@ const time = (text: string): Date => {
 const likeText = (text: string) => text.toLowerCase().replace(/[\\%_]/g, '\\$&')
 
 /**
- * These functions return null for a filter that the caller left out: `$1 is null or …` is then true. So the SQL text
- * stays the same, and few queries need to be cached.
+ * These functions return null for a filter that the caller left out: `$1 is null or …` is then true. So the SQL text is the same
+ * with and without the filter, and few queries need to be cached.
  */
 const texts = (list: readonly string[] | undefined): string[] | null => (list?.length ? [...list] : null)
 const at = (text: string | undefined): Date | null => (text === undefined ? null : time(text))
@@ -123,7 +123,7 @@ const between = (column: string, from: number | Date | null, to: number | Date |
   sql`
   ${from === null ? sql`` : sql`and ${sql(column)} >= ${from}`} ${to === null ? sql`` : sql`and ${sql(column)} <= ${to}`}`
 
-/** In a listing by last activity, up to this many states become one subquery each. For more, a single subquery is faster. */
+/** In a listing by last activity, up to this many states become one subquery each. For more states, a single subquery is faster. */
 const fewStates = 4
 
 /**

@@ -1,6 +1,6 @@
-// All columns of the table `sandboxes`. Each row says how replies show the column, where its value comes from, and whether a fork
-// or a removed sandbox keeps it. Types, replies, forks and claims follow from this list. `columns.test.ts` tries every row on a
-// real sandbox.
+// All columns of the table `sandboxes`. Each entry of this list says how replies show the column, where its value comes from, and
+// whether a fork or a removed sandbox keeps it. Types, replies, forks and claims follow from this list. `columns.test.ts` tries
+// every entry on a real sandbox.
 
 import Type, { type Static, type TSchema } from 'typebox'
 import { BuildInfo } from '#src/control/build-info.ts'
@@ -51,7 +51,10 @@ type Described = {
   /** `kept`: a warm sandbox keeps its value at a claim. Absent: the claim writes the caller's value. */
   claim?: 'kept'
   isJson?: true
-  /** The field of API replies that shows the column. `lists`: lists and single records have it. `records`: only single records. */
+  /**
+   * The field of API replies that shows the column. `lists`: lists and single records have the field. `records`: only single
+   * records.
+   */
   shown?: { in: 'lists' | 'records'; name: string; shape: TSchema }
   /** Present if the body of a create can set the column. `otherwise`: the value if the body lacks the field. */
   asked?: { shape: TSchema; otherwise: unknown }

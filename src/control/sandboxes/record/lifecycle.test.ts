@@ -127,7 +127,7 @@ suite('the states of a sandbox', () => {
     assert.equal(new Set(pairs).size, pairs.length)
   })
 
-  test('every move except a claim passes through a state with a time limit, and ends in one without', () => {
+  test('every move except a claim passes through a state with a time limit, and ends in a state without', () => {
     for (const [on, from] of moves) {
       const move = findMove(on, from)
       assert.ok(move)

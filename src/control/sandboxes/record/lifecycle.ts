@@ -182,8 +182,8 @@ export const statesHoldingDisk = statesWhere((row) => row.holdsDisk)
 export const statesUnderWay = statesWhere((row) => !row.settled)
 
 /**
- * The moves that keep a stopped sandbox stopped: resize and snapshot. The quota counts no CPU and memory for them, but both are
- * reserved on the runner.
+ * The moves that keep a stopped sandbox stopped: resize and snapshot. During such a move, the quota counts no CPU and memory, but
+ * both are reserved on the runner.
  */
 const restingMoves: (readonly [through: SandboxState, desired: DesiredState])[] = moves
   .filter(([, from, , to]) => from === to && !stateRows[to].holdsCompute)

@@ -1,6 +1,6 @@
 // Saves: copies of stopped disks in the archive store, in regions with `savesStopped` (docs/adr/0043-saved-at-stop.md). A save uses
 // the columns of an archive, but the disk stays on its host. `save_state` shows whether the save is up to date. The trigger
-// `forget_save` clears it when the sandbox should run or pause.
+// `forget_save` clears `save_state` when the sandbox should run or pause.
 import type { Sql } from '#src/control/storage/database.ts'
 import type { SavedDisk } from '#src/wire/runner-link.ts'
 import type { SandboxRow } from './sandbox.ts'

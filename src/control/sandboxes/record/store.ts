@@ -46,8 +46,8 @@ export const nameTaken = (name: string | undefined, cause: unknown): Problem =>
   new Problem('already_exists', `There is a sandbox named "${name}" already.`, { cause })
 
 /**
- * Finds a sandbox of this organization that is neither destroyed nor an unclaimed warm one. A text like an id is never
- * taken for a name. Otherwise somebody could name a sandbox like a deleted one's id, and get its calls.
+ * Finds a sandbox of this organization that is neither destroyed nor an unclaimed warm one. A text that looks like an id is never
+ * treated as a name. Otherwise somebody could name a sandbox like the id of a deleted sandbox, and get its calls.
  */
 export const findSandbox = async (
   sql: Sql,

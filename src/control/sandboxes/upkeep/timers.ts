@@ -1,5 +1,5 @@
 // The timers of sandboxes. `due_at`: the earliest time at which a timer may be due. `dueTimer` decides which timer it is. All
-// timers are in the database, so the next sweep makes up for a missed one.
+// timers are in the database, so the next sweep makes up for a missed sweep.
 
 import { isRegionAway, silentBefore } from '#src/control/runners/leases.ts'
 import type { RunningParts } from '#src/control/running.ts'

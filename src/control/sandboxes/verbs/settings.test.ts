@@ -86,7 +86,7 @@ suite('settings of a sandbox that a caller may change', () => {
       assert.equal((await app.as('viewer').put('/sandbox/box/labels', { labels: {} })).status, 403)
     }))
 
-  test('PUT /sandbox/:sandboxIdOrName/labels sends the runner the language of a changed label, or `python` for an invalid language', () =>
+  test('PUT /sandbox/:sandboxIdOrName/labels sends the runner the new `code-run` language in the labels, or `python` for an invalid language', () =>
     withBox(async (app, _id, runner) => {
       const set = (language: string) =>
         app.as('member').put('/sandbox/box/labels', { labels: { 'code-toolbox-language': language } })
