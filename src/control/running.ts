@@ -1,4 +1,5 @@
-// What modules of control need while control runs: its `Parts`, the links to runners, the feed of sandbox changes, and its options.
+// What modules of control need while control runs: `Parts`, the links to runners, the feed of sandbox changes, and
+// `RunningOptions`.
 import type { Callers } from '#src/control/auth/callers.ts'
 import type { Parts } from './parts.ts'
 import type { RunnerLinks } from './runner-links.ts'
@@ -30,10 +31,7 @@ export type RunningOptions = {
   eventPingSeconds: number
   /** Seconds within which a Socket.IO client must answer a ping. */
   eventPongSeconds: number
-  /**
-   * Maximum number of warm sandboxes per snapshot and region. Their actual number depends on how many sandboxes callers
-   * create.
-   */
+  /** Maximum number of warm sandboxes per snapshot and region. The actual number depends on how many sandboxes callers create. */
   mostWarm: number
 }
 

@@ -17,11 +17,11 @@ import type { Destination } from './original-destination.ts'
 export type ConnectionParts = {
   /** Returns the current secrets of the sandbox. */
   secrets: () => readonly KnownSecret[]
-  /** Resolves when the proxy for secrets has received the sandbox's secrets, or has waited for them too long. */
+  /** Resolves when the proxy for secrets has received the sandbox's secrets, or has waited too long for the secrets. */
   known: () => Promise<void>
   destination: Destination
   /**
-   * Adds a sentence to the sandbox's timeline, unless one about this problem was added recently. `about`: kind of problem,
+   * Adds a sentence to the sandbox's timeline, unless a sentence about this problem was added recently. `about`: kind of problem,
    * and host.
    */
   trouble: (about: string, sentence: string) => void
@@ -50,7 +50,7 @@ const mostContexts = 1000
 const contexts = new Map<string, SecureContext>()
 
 /**
- * Returns the TLS settings with which the proxy presents a secret's certificate. Caches them, because making them takes a
+ * Returns the TLS settings with which the proxy presents a secret's certificate. Caches the settings, because making them takes a
  * millisecond.
  */
 const contextOf = ({ certificate, privateKey }: KnownSecret): SecureContext => {

@@ -1,5 +1,5 @@
-// Tests the proxy for secrets with a hostile program and a hostile server. The proxy must keep running, and send secrets
-// only to their hosts. An uncaught exception fails these tests, because it would end the proxy of all sandboxes.
+// Tests the proxy for secrets with a hostile program and a hostile server. The proxy must keep running, and send secrets only to
+// their hosts. An uncaught exception fails these tests, because such an exception would end the proxy, which all sandboxes use.
 import assert from 'node:assert/strict'
 import { once } from 'node:events'
 import { createServer as createHttps } from 'node:https'

@@ -16,7 +16,7 @@ const { functions } = dlopen(null, {
 })
 const getsockopt = functions['getsockopt'] as (...given: unknown[]) => number
 
-/** Returns where a redirected connection was going. Undefined if it was not redirected, or has ended. */
+/** Returns where a redirected connection was going. Undefined if the connection was not redirected, or has ended. */
 export const originalDestinationOf = (socket: Socket): Destination | undefined => {
   const fd = (socket as unknown as { _handle?: { fd?: number } })._handle?.fd
   if (fd === undefined || fd < 0) return undefined

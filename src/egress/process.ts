@@ -1,6 +1,5 @@
-// The proxy that puts secrets into requests. The runner starts it, without privileges, with the first sandbox that has
-// secrets. The proxy recognizes a sandbox by its source address: the firewall lets no sandbox use the address of another
-// one.
+// The proxy that puts secrets into requests. The runner starts this proxy, without privileges, with the first sandbox that has
+// secrets. The proxy recognizes a sandbox by its source address: the firewall lets no sandbox use the address of another sandbox.
 import { type AddressInfo, createServer, type Socket } from 'node:net'
 import type { FromEgress, KnownSecret, ToEgress } from '#src/wire/secrets.ts'
 import { serveConnection } from './connection.ts'
@@ -62,7 +61,8 @@ const take = (socket: Socket) => {
   const secrets = () => (sandbox.secrets === 'awaited' ? [] : sandbox.secrets)
   const known = async () => {
     await untilKnown(sandbox)
-    // The secrets did not arrive in time. Without them, the server would refuse the request, and the user could not know why.
+    // The secrets did not arrive in time. Without the secrets, the server would refuse the request, and the user could not know
+    // why.
     if (sandbox.secrets === 'awaited') socket.resetAndDestroy()
   }
   const trouble = (about: string, sentence: string) => noteTrouble(address, sandbox, about, sentence)

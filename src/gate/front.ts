@@ -1,6 +1,6 @@
-// The gate's HTTP server. It reads only the heads of calls, and the bodies of uploads (object-storage/). Other bodies go to the
-// toolbox in this process, or pass unchanged into sandboxes or to other gates. Control checks every call before a byte of the call
-// reaches the toolbox or a sandbox.
+// The gate's HTTP server. The server reads only the heads of calls, and the bodies of uploads (object-storage/). Other bodies go to
+// the toolbox in this process, or pass unchanged into sandboxes or to other gates. Control checks every call before a byte of the
+// call reaches the toolbox or a sandbox.
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
 import type { Duplex } from 'node:stream'
 import { answersWithin, hasBody } from '#src/http/answer.ts'

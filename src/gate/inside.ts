@@ -15,7 +15,7 @@ import { withFewInterim } from './interim.ts'
  */
 const mostConnections = 512
 /**
- * Timeout in milliseconds for connecting to a port in a sandbox. It is long, because a busy sandbox may accept a
+ * Timeout in milliseconds for connecting to a port in a sandbox. The timeout is long, because a busy sandbox may accept a
  * connection late.
  */
 const dialMs = 20_000
@@ -49,7 +49,7 @@ export class Inside {
 
   /**
    * Creates an HTTP request to a server in a sandbox. The caller must end the request. Every request has its own connection: many
-   * servers serve one at a time, and a connection that is kept open would block all others.
+   * servers serve one connection at a time, and a connection that is kept open would block all others.
    */
   request(entering: Entering, port: number, { method, path, headers }: Outgoing): ClientRequest {
     const outgoing = request({

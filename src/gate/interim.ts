@@ -5,7 +5,7 @@ import type { ClientRequest } from 'node:http'
 /** Maximum number of 1xx answers per call. */
 const mostInterim = 64
 
-/** Makes the request fail if it gets more 1xx answers than any honest server sends. */
+/** Makes the request fail if the request gets more 1xx answers than any honest server sends. */
 export const withFewInterim = (outgoing: ClientRequest): ClientRequest => {
   let interim = 0
   return outgoing.on('information', () => {

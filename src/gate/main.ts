@@ -65,7 +65,7 @@ export const startGate = async (
     credential,
     name: 'control',
     log,
-    // Fetches the ticket keys before the first call. If this fails, the first call fetches them.
+    // Fetches the ticket keys before the first call. If the fetch fails, the first call fetches the keys.
     onOpen: () => void tickets.renewKeys().catch(() => {}),
     onText: (text) => {
       const heard = access.hear(text)

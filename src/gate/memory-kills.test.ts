@@ -5,7 +5,7 @@ import { MemoryKillQuestions } from './memory-kills.ts'
 
 const killsOf = (count: number): MemoryKillsHere => ({ count, spans: [] })
 
-/** Starts a simulated runner. Each question waits until the test answers it, or until the question's timeout. */
+/** Starts a simulated runner. Each question waits until the test answers the question, or until the question's timeout. */
 const startRunner = () => {
   const questions: { sandboxId: string; answer: (kills: MemoryKillsHere) => void }[] = []
   const ask = (request: unknown, _body: unknown, signal?: AbortSignal) =>

@@ -1,4 +1,4 @@
-// What control sends to a runner about secrets: the values that its sandboxes may use, and which sandbox may use which
+// What control sends to a runner about secrets: the values that the runner's sandboxes may use, and which sandbox may use which
 // value.
 
 import type { SecretsOfRunner } from '#src/wire/secrets.ts'

@@ -12,7 +12,7 @@ const lookEveryMs = 250
 /** The name under which runners keep the built-in image of the server. */
 const defaultImage = 'default'
 /**
- * Maximum number of creates that wait until their snapshot is made, per organization and in total. Others are refused
+ * Maximum number of creates that wait until their snapshot is made, per organization and in total. Further creates are refused
  * immediately.
  */
 const waiters = new Budget({ each: 32, all: 256 })

@@ -78,7 +78,7 @@ export const snapshotMoves = [
   ['give-up', 'pending', 'error'],
   ['give-up', 'pulling', 'error'],
   ['give-up', 'snapshotting', 'error'],
-  // No runner has the image any more. Control has told runners to pull or build it again.
+  // No runner has the image any more. Control has told runners to pull or build the image again.
   ['lose', 'active', 'pulling'],
   // The only runner with the image was removed for good. Any runner can build, so `building` has no row here.
   ['lose-runner', 'pending', 'error'],
@@ -138,8 +138,8 @@ export const snapshotStateRows: Record<SnapshotState, StateRow> = {
   pulling: { isInMaking: true, keepsImage: true },
   snapshotting: { isInMaking: true, keepsImage: true },
   active: { isInMaking: false, keepsImage: true },
-  // Runners may remove an inactive snapshot's image if it came from a registry or a file. Runners keep the image while another
-  // snapshot with the image is active (`change.ts`).
+  // Runners may remove an inactive snapshot's image if the image came from a registry or a file. Runners keep the image while
+  // another snapshot with the image is active (`change.ts`).
   inactive: { isInMaking: false, keepsImage: true },
   error: { isInMaking: false, keepsImage: false },
   build_failed: { isInMaking: false, keepsImage: false },

@@ -50,7 +50,7 @@ export const failSnapshots = async (transaction: Transaction, image: string, rea
   await moveSnapshots(transaction, 'fail', transaction`image = ${image}`, { now, reason })
 }
 
-/** Applies a report of progress to the snapshots of an image, so that they are not treated as stuck. */
+/** Applies a report of progress to the snapshots of an image, so that these snapshots are not treated as stuck. */
 export const noteProgress = async (sql: Sql, image: string, now: Date): Promise<void> => {
   await moveSnapshots(sql, 'progress', sql`image = ${image}`, { now })
 }

@@ -11,8 +11,7 @@ const sizes = [
 ] as const
 
 /**
- * Inserts a snapshot of the organization `ours`. The tests give it the name of a general snapshot that has another
- * size.
+ * Inserts a snapshot of the organization `ours`. The tests give the snapshot the name of a general snapshot that has another size.
  */
 const addOwn = ({ database: { sql } }: TestControl, name: string) => sql`
   insert into snapshots (organization_id, name, state, image, cpu, memory_gib, disk_gib)

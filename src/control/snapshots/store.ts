@@ -1,5 +1,5 @@
-// Reads snapshots. An organization sees its own snapshots and the general ones. If both have the same name, it sees
-// only its own.
+// Reads snapshots. An organization sees its own snapshots and the general snapshots. If two of these have the same name, the
+// organization sees only its own.
 import { isIdLike } from '#src/control/id-like.ts'
 import type { Progress } from '#src/wire/runner-link.ts'
 import type { Piece, Sql } from '../storage/database.ts'

@@ -66,7 +66,7 @@ type Change = {
   now: Date
   /** Why the snapshot failed. Absent if it did not fail. */
   reason?: string
-  /** Values from the image. null keeps the snapshot's present value. A snapshot that has an entrypoint keeps it. */
+  /** Values from the image. null keeps the snapshot's present value. A snapshot that has an entrypoint keeps its entrypoint. */
   image?: { sizeGiB: number | null; user?: string | null; entrypoint?: string[] | null }
 }
 

@@ -33,7 +33,7 @@ const asBody = (body: oidc.FetchBody): string | Uint8Array | undefined => {
 }
 
 /**
- * Makes the `fetch` of openid-client. It sends every request through `outbound`, the client for URLs that come from
+ * Makes the `fetch` of openid-client. This `fetch` sends every request through `outbound`, the client for URLs that come from
  * users.
  */
 const fetchBy =
@@ -59,7 +59,7 @@ const fetchBy =
   }
 
 const authenticationOf = ({ token_endpoint_auth_methods_supported: methods }: Discovered, secret: string) =>
-  // If a provider does not list its authentication methods, it supports `client_secret_basic` (RFC 8414 §2).
+  // If a provider does not list its authentication methods, the provider supports `client_secret_basic` (RFC 8414 §2).
   methods === undefined || methods.includes('client_secret_basic')
     ? oidc.ClientSecretBasic(secret)
     : oidc.ClientSecretPost(secret)
@@ -73,8 +73,7 @@ const configure = async ({ outbound: ofAll, encryption }: ProviderParts, provide
   configuration[oidc.customFetch] = fetchBy(outbound)
   // Makes openid-client check the signatures of tokens, although tokens come over TLS.
   oidc.enableNonRepudiationChecks(configuration)
-  // Lets openid-client use plain HTTP. `outbound` still refuses it, except inside the networks that the operator has
-  // named.
+  // Lets openid-client use plain HTTP. `outbound` still refuses plain HTTP, except inside the networks that the operator has named.
   oidc.allowInsecureRequests(configuration)
   return configuration
 }

@@ -1,5 +1,5 @@
-// The endpoints `/auth/sso`, and those for SSO links that wait for confirmation. All rules are in sign-in.ts, steps.ts
-// and links.ts.
+// The endpoints `/auth/sso`, and the endpoints for SSO links that wait for confirmation. All rules are in sign-in.ts, steps.ts and
+// links.ts.
 
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import Type from 'typebox'

@@ -3,7 +3,7 @@ import Type from 'typebox'
 import { DateTime, orNull, PathText } from '#src/http/shapes.ts'
 
 export const BeginQuery = Type.Object({
-  /** Id of one of the organization's enabled identity providers. Default: the oldest enabled one. */
+  /** Id of one of the organization's enabled identity providers. Default: the oldest enabled provider. */
   identityProviderId: Type.Optional(Type.String({ maxLength: 255 })),
 })
 

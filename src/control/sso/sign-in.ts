@@ -28,7 +28,7 @@ export type Session = {
 
 export const callbackPath = '/auth/sso/callback'
 
-/** The callback URI. It must be registered at the identity provider exactly like this. */
+/** The callback URI. The URI must be registered at the identity provider exactly like this. */
 const redirectUriOf = ({ settings }: Pick<Parts, 'settings'>) => `${settings.publicUrl}/api${callbackPath}`
 
 /**

@@ -16,9 +16,9 @@ type AttemptKey = { stateHash: string; browserHash: string }
 const mostAttempts = 20_000
 
 /**
- * Inserts an attempt to sign in, and deletes expired ones. Above `mostAttempts`, deletes the oldest attempts of the
- * client addresses (IPv6: /48 networks) that have the most. Deletes five percent more than necessary, because counting
- * by address is slow and should not be repeated soon.
+ * Inserts an attempt to sign in, and deletes expired attempts. Above `mostAttempts`, deletes the oldest attempts of the client
+ * addresses (IPv6: /48 networks) that have the most attempts. Deletes five percent more than necessary, because counting by address
+ * is slow and should not be repeated soon.
  */
 export const insertAttempt = async (
   sql: Sql,
@@ -46,8 +46,8 @@ export const insertAttempt = async (
 }
 
 /**
- * Deletes and returns an attempt to sign in, so that it works only once. `undefined` if it has expired, or if another
- * browser began it.
+ * Deletes and returns an attempt to sign in, so that the attempt works only once. `undefined` if the attempt has expired, or if
+ * another browser began it.
  */
 export const takeAttempt = async (
   sql: Sql,

@@ -23,9 +23,9 @@ type Asking = {
 
 export type Database = Asking & {
   /**
-   * A second pool, where PostgreSQL plans each query only once per connection, for all values. Use it for queries that
-   * find rows by a key, because planning them takes longer than running them. In the pool `sql`, PostgreSQL plans for
-   * the actual values, at least the first five times per connection.
+   * A second pool, where PostgreSQL plans each query only once per connection, for all values. Use this pool for queries that find
+   * rows by a key, because planning them takes longer than running them. In the pool `sql`, PostgreSQL plans for the actual values,
+   * at least the first five times per connection.
    */
   keyed: Asking
   listen: Listener['listen']

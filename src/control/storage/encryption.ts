@@ -1,10 +1,10 @@
 // Encrypts small secrets that control must read again, such as the password of an external service. The key is never in the
 // database. Secrets that are only compared are stored as hashes.
 //
-//   v1.<which key>.<base64url of nonce, ciphertext, tag> (AES-256-GCM)
+// v1.<which key>.<base64url of nonce, ciphertext, tag> (AES-256-GCM)
 //
 // Each secret is bound to its purpose, such as `otel-config:<organizationId>`: a secret that is copied into another row cannot be
-// read. All known keys decrypt; only the first one encrypts (see `isCurrent`).
+// read. All known keys decrypt; only the first key encrypts (see `isCurrent`).
 import { createCipheriv, createDecipheriv, createHash, createHmac, randomBytes } from 'node:crypto'
 
 export type Encryption = {

@@ -31,7 +31,7 @@ type PeersParts<News> = {
 export class Peers<News extends object> {
   readonly #parts: PeersParts<News>
   readonly #self = randomUUID()
-  /** For every other control process: when its last message arrived here. */
+  /** For every other control process: when its last message arrived in this process. */
   readonly #heardAt = new Map<string, number>()
   #untold: string[] = []
   #isTelling = false

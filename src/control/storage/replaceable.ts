@@ -32,7 +32,7 @@ export const openReplaceable = <P extends Pool>(
     return pool
   }
   let current = openNext()
-  // The target of this JavaScript `Proxy` is never called. It is a function so that the `Proxy` can be called like a
+  // The target of this JavaScript `Proxy` is never called. The target is a function so that the `Proxy` can be called like a
   // function.
   const sql = new Proxy((() => {}) as unknown as P, {
     apply: (_target, _self, args) => Reflect.apply(current as unknown as () => unknown, undefined, args),

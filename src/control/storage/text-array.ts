@@ -1,6 +1,6 @@
-// Reads and writes PostgreSQL's type `text[]` in its text format (manual §8.15.6). The driver's own support is off: it
-// queries all array types on every new connection, and an error of that query could end the program. Our tables have
-// only arrays of text.
+// Reads and writes PostgreSQL's type `text[]` in its text format (manual §8.15.6). The driver's own support is off, because that
+// support queries all array types on every new connection, and an error of that query could end the program. Our tables have only
+// arrays of text.
 
 /**
  * Writes an array as text, for example `{"a","b \"c\""}`. Every item is quoted, so that no item is read as NULL or

@@ -21,8 +21,7 @@ import {
 } from './store.ts'
 
 /**
- * Returns whether a token's claims are newer than the stored ones and differ from them. Claims of an older token change
- * nothing.
+ * Returns whether a token's claims are newer than the stored claims and differ from them. Claims of an older token change nothing.
  */
 const isNews = ({ saidAt, email, emailVerified, name }: Claims, known: Identity): boolean =>
   saidAt !== undefined &&

@@ -69,8 +69,8 @@ export const insertUser = async (sql: Sql, user: NewUser): Promise<User | undefi
 }
 
 /**
- * Takes an e-mail address from its user if only single sign-on has verified the address. While that user had it, the real owner
- * could not become a user. The old user can still sign in, and gets an address that nobody can have (RFC 2606 §2).
+ * Takes an e-mail address from its user if only single sign-on has verified the address. While that user had the address, the real
+ * owner could not become a user. The old user can still sign in, and gets an address that nobody can have (RFC 2606 §2).
  */
 export const freeAddress = async (sql: Sql, email: string, ownerId: string | undefined): Promise<void> => {
   await sql`
@@ -82,7 +82,7 @@ export const freeAddress = async (sql: Sql, email: string, ownerId: string | und
 /**
  * Updates the name and e-mail address of `user` from `claims`. The claims come from the user's identity with the column
  * `is_source`. If another user has the new address, `user` keeps the old address. If an operator or single sign-on has verified the
- * address, it stays verified until it changes.
+ * address, the address stays verified until it changes.
  */
 export const updateFromIdentity = async (sql: Sql, user: User, claims: Claims): Promise<User> => {
   const { name, email = user.email, emailVerified } = claims

@@ -3,7 +3,8 @@ import { Problem } from '#src/problems.ts'
 import type { VolumeMount } from '#src/wire/runner-link.ts'
 
 /**
- * Paths at which no volume may be mounted, because Alcove mounts them itself, or programs in every sandbox need them.
+ * Paths at which no volume may be mounted, because Alcove itself mounts something there, or because programs in every sandbox need
+ * them.
  */
 const reserved = ['/proc', '/sys', '/dev', '/boot', '/etc', '/bin', '/sbin', '/lib', '/lib64']
 
@@ -42,8 +43,8 @@ const readSubpath = (given: string): string => {
 type GivenMount = { volumeId: string; mountPath: string; subpath?: string | null | undefined }
 
 /**
- * Checks the mounts of a new sandbox. No mount may lie inside another one: another sandbox with the outer volume could
- * replace the inner directory by a symbolic link, and so choose where the inner volume is mounted.
+ * Checks the mounts of a new sandbox. No mount may lie inside another mount: another sandbox with the outer volume could replace
+ * the inner directory by a symbolic link, and so choose where the inner volume is mounted.
  */
 export const readMounts = (given: readonly GivenMount[]): VolumeMount[] => {
   const mounts = given.map(({ volumeId, mountPath, subpath }): VolumeMount => {

@@ -10,8 +10,7 @@ export { holdVolumesOn } from './store.ts'
 type Runner = { id: string; regionId: string }
 
 /**
- * Maximum number of volumes in one reply that lists the volumes to remove. The runner reads the list again until it is
- * empty.
+ * Maximum number of volumes in one reply that lists the volumes to remove. The runner reads the list again until the list is empty.
  */
 const mostListed = 1000
 

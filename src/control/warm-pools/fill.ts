@@ -1,7 +1,7 @@
-// Keeps warm pools at their size: creates missing sandboxes, and deletes surplus ones.
+// Keeps warm pools at their size: creates missing sandboxes, and deletes surplus sandboxes.
 //
-// Filling has the lowest priority: it waits while callers wait for their own sandboxes. If a create of a caller needs the
-// room of unclaimed warm sandboxes, these are destroyed.
+// Filling has the lowest priority: it waits while callers wait for their own sandboxes. If a create of a caller needs the room of
+// unclaimed warm sandboxes, these warm sandboxes are destroyed.
 
 import { randomUUID } from 'node:crypto'
 import { newSecret } from '#src/control/auth/secret.ts'
@@ -70,7 +70,7 @@ const make = async (transaction: Transaction, { options, clock }: RunningParts, 
     snapshot: pool.snapshot,
     image: pool.image,
     os_user: pool.os_user,
-    // The create that claims the sandbox sets the entrypoint, so none is set here.
+    // The create that claims the sandbox sets the entrypoint, so no entrypoint is set here.
     entrypoint: null,
     cpu: pool.cpu,
     memory_gib: pool.memory_gib,

@@ -1,4 +1,4 @@
-// The request and reply schemas of `/warm-pools`. They match the types of Daytona's client.
+// The request and reply schemas of `/warm-pools`. The schemas match the types of Daytona's client.
 import Type, { type Static } from 'typebox'
 import { DateTime, orNull, PathText } from '#src/http/shapes.ts'
 

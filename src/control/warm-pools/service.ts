@@ -31,7 +31,9 @@ const asView = (pool: WarmPool) => ({
 export const viewWarmPools = async ({ database }: RunningParts, { organization }: Actor) =>
   (await listPools(database.sql, organization.id)).map(asView)
 
-/** Finds the region and snapshot of a pool. Throws if the organization cannot create a sandbox from them. */
+/**
+ * Finds the region and snapshot of a pool. Throws if the organization cannot create a sandbox from this snapshot in this region.
+ */
 const getPlace = async ({ database }: RunningParts, { organization }: Actor, idOrName: string, regionId: string) => {
   const { sql } = database
   const [snapshot, region] = await Promise.all([

@@ -165,8 +165,8 @@ suite('a warm pool', () => {
       returning id`
     await pool(app, 1, 'next')
     await fill(app)
-    // `inBetween` stops the create at the query for a warm sandbox, after the snapshot was read. It finds the query by the text
-    // `statement`, which no other query contains.
+    // `inBetween` stops the create at the query for a warm sandbox, after the snapshot was read. `inBetween` finds the query by the
+    // text `statement`, which no other query contains.
     const { id, snapshot } = await inBetween(
       app,
       { reading: 'warm_pools', statement: 'for no key update of sandboxes skip locked' },

@@ -10,7 +10,7 @@ import type { WebhookProvider } from './provider.ts'
 import { signedHeaders } from './signature.ts'
 
 /**
- * Timeout of one attempt to deliver. It must be well below `leaseSeconds` (queue.ts), after which another process may send
+ * Timeout of one attempt to deliver. The timeout must be well below `leaseSeconds` (queue.ts), after which another process may send
  * the delivery.
  */
 const timeoutMilliseconds = 15_000

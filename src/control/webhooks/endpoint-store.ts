@@ -50,7 +50,7 @@ export const findEndpoint = async (sql: Sql, organizationId: string, id: string)
   return row && readEndpoint(row)
 }
 
-/** Finds an endpoint of any organization. The sender of webhooks uses this, because it sends for all organizations. */
+/** Finds an endpoint of any organization. The sender of webhooks, which sends for all organizations, uses this function. */
 export const findEndpointById = async (sql: Sql, id: string): Promise<Endpoint | undefined> => {
   const [row] = await sql`select * from webhook_endpoints where id = ${id}`
   return row && readEndpoint(row)

@@ -1,4 +1,4 @@
-// A webhook provider sends webhooks to endpoints. It is either control itself (embedded.ts) or a server with the API of
+// A webhook provider sends webhooks to endpoints. The provider is either control itself (embedded.ts) or a server with the API of
 // Svix (svix.ts).
 import type { Delivery, Outcome } from './delivery.ts'
 import type { ProviderKind } from './queue.ts'
@@ -28,6 +28,6 @@ export type WebhookProvider = {
    * `applicationId`: the id that `initialize` has returned.
    */
   hasEndpoints: (applicationId: string, organizationId: string) => Promise<boolean>
-  /** Makes one attempt to deliver a message. If the receiver fails, nothing is thrown: the outcome says so. */
+  /** Makes one attempt to deliver a message. If the receiver fails, nothing is thrown: the returned outcome says so. */
   attempt: (delivery: Delivery) => Promise<Outcome>
 }

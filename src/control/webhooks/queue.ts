@@ -89,8 +89,8 @@ export type Claim = {
 }
 
 /**
- * Takes due deliveries from the queue. For `leaseSeconds`, no other process sends them. Endpoints and organizations come in
- * random order.
+ * Takes due deliveries from the queue. For `leaseSeconds`, no other process sends these deliveries. Endpoints and organizations
+ * come in random order.
  */
 export const claim = async (
   sql: Sql,
@@ -232,7 +232,7 @@ export const messagesChannel = 'webhook_messages'
 const daysKept = 7
 const endedKeptPerEndpoint = 10_000
 const rowsAtOnce = 5000
-/** Maximum number of messages in the database. They need about 0.5 GB, or a few GB if labels and reasons are long. */
+/** Maximum number of messages in the database. The messages need about 0.5 GB, or a few GB if labels and reasons are long. */
 const mostMessages = 1_000_000
 /** An endpoint with more waiting deliveries is disabled, because it slows down the queue, which all endpoints share. */
 export const mostWaiting = 10_000

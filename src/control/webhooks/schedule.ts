@@ -23,7 +23,10 @@ export const waitAfter = (attempts: number, random: () => number = Math.random):
   return wait === undefined ? undefined : wait * (1 + random() / 10)
 }
 
-/** An endpoint is disabled if the last attempt of a message fails, and everything sent to it has failed for this many seconds. */
+/**
+ * An endpoint is disabled if the last attempt of a message fails, and everything sent to the endpoint has failed for this many
+ * seconds.
+ */
 export const deadAfterSeconds = 24 * hours
 
 /** Seconds until the next attempt to set up webhooks for an organization. The attempts go on until one succeeds. */

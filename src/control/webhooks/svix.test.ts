@@ -1,4 +1,4 @@
-// Tests against a server that follows the public description of the Svix API (https://api.svix.com/docs). Like Svix, it
+// Tests against a server that follows the public description of the Svix API (https://api.svix.com/docs). Like Svix, this server
 // refuses unknown body fields, forbidden characters in ids, and unknown queries.
 import assert from 'node:assert/strict'
 import { once } from 'node:events'

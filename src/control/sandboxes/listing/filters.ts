@@ -60,8 +60,8 @@ type Among = (sql: Sql) => Piece
 export const present: Among = (sql) => sql`state <> 'destroyed'`
 
 /**
- * SQL condition for sandboxes that an operator evicted after `since`: destroyed to free their resources
- * (verbs/evict.ts). Listings of destroyed sandboxes show them.
+ * SQL condition for sandboxes that an operator evicted after `since`: destroyed to free their resources (verbs/evict.ts). Listings
+ * of destroyed sandboxes show these sandboxes.
  */
 export const evicted =
   (since: Date): Among =>

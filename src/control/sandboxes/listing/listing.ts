@@ -83,7 +83,7 @@ type Question = {
   limit: number
 }
 
-/** The columns that filters use. Each index for sorting contains all of them. */
+/** The columns that filters use. Each index for sorting contains all these columns. */
 const indexed = [
   ...['id', 'name', 'state', 'desired_state', 'snapshot', 'region_id', 'sandbox_class', 'organization_id', 'public'],
   ...['recoverable', 'warm_pool_id', 'cpu', 'memory_gib', 'disk_gib', 'created_at', 'last_activity_at'],
@@ -154,7 +154,7 @@ const ways = (sql: Sql, question: Question): (() => Piece)[] => {
   const { labels, column, limit } = question
   const conditions = () => sql`${question.conditions(sql)} ${question.beginning(sql)}`
   // `offset 0` makes PostgreSQL find all matches before it sorts them. A search in sort order would be useless: the function `look`
-  // has already made one, and found too few matches.
+  // has already made such a search, and found too few matches.
   const found = (more: Piece) => sql`select id, ${sql(column)} from sandboxes where ${conditions()} ${more} offset 0`
   const order = () => orderOf(sql, question)
   const picked = (more: Piece) => sql`select id from (${found(more)}) sandboxes order by ${order()} limit ${limit}`
@@ -184,7 +184,7 @@ const costOfLook = 0.07
 
 /**
  * The function `pick` estimates how many sandboxes it must read. If the estimate is at most this constant, `pick` reads
- * immediately. It does not call the function `costOf` first, because the call would take as long as the read.
+ * immediately. `pick` does not call the function `costOf` first, because the call would take as long as the read.
  */
 const hopefulLook = 6000
 

@@ -124,8 +124,8 @@ suite('GET /sandbox with thousands of sandboxes', () => {
       const stays = await sql<{ id: string }[]>`
         select id from sandboxes where state <> 'destroyed' and warm_pool_id is null and hashtext(id) % 3 = 0`
       const found = await walk(app, `sort=${sort}`, async (page) => {
-        // Changes the sort key of some sandboxes, and deletes others. Neither happens to sandboxes with `hashtext(id) % 3 = 0`.
-        // Each of these must be listed exactly once.
+        // Changes the sort key of some sandboxes, and deletes others. Sandboxes with `hashtext(id) % 3 = 0` do not change, so each
+        // of them must be listed exactly once.
         await sql`
           update sandboxes set ${column} = ${now}::timestamptz - (page.n - 50) * interval '1 day', version = version + 1
           from (select ${page * 7}::int as n) page
@@ -133,7 +133,7 @@ suite('GET /sandbox with thousands of sandboxes', () => {
         await sql`
           update sandboxes set state = 'destroyed', desired_state = 'destroyed'
           where hashtext(id) % 3 <> 0 and abs(hashtext(id)) % 53 = ${page}`
-        // Changes other columns of the sandboxes that must be listed exactly once. Their sort key stays.
+        // Changes other columns of the sandboxes that must be listed exactly once. The sort key of these sandboxes stays.
         await sql`
           update sandboxes set version = version + 1, labels = '{}', public = not public, state_changed_at = ${now}
           where hashtext(id) % 3 = 0 and abs(hashtext(id)) % 5 = ${page % 5}`

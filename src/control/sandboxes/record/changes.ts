@@ -50,7 +50,7 @@ export class ChangeFeed {
     this.#log = log
   }
 
-  /** Connects to the other control processes: each process announces its changes to all others. */
+  /** Connects to the other control processes: each process announces its changes to all other processes. */
   async join(database: Pick<Database, 'sql' | 'listen'>): Promise<void> {
     const onNews = (news: Change | Renewal | Mishap) => {
       if ('eventId' in news) return void this.#emitter.emit('mishap', news)
@@ -144,8 +144,8 @@ export class ChangeFeed {
   }
 
   /**
-   * Waits until the runner has applied the current generation, until the row changes, or for `timeoutMs`. Returns the
-   * row if this process changed it.
+   * Waits until the runner has applied the current generation, until the row changes, or for `timeoutMs`. Returns the row if this
+   * process changed the row.
    */
   async taken(sandbox: SandboxRow, timeoutMs: number): Promise<SandboxRow | undefined> {
     const event = takenBy(sandbox.runner_id ?? '', sandbox.id, sandbox.generation)

@@ -33,7 +33,7 @@ const samples: Record<string, string> = {
   'timestamp with time zone': `'2030-01-01'`,
 }
 
-/** Sample values of JSON columns with lists. Their entries need real fields, which a create and a start read. */
+/** Sample values of JSON columns with lists. The entries of these lists need real fields, which a create and a start read. */
 const lists: Partial<Record<ColumnName, string>> = {
   volumes: `'[{"volumeId": "sample", "mountPath": "/sample"}]'`,
   secrets: `'[{"variable": "SAMPLE", "secretId": "sample", "placeholder": "sample"}]'`,

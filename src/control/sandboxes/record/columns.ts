@@ -46,7 +46,7 @@ type Described = {
   begins: 'given' | 'may be given' | 'default'
   /** `copied`: a fork gets the value of its parent. `own`: a fork gets a new value. */
   fork: 'copied' | 'own'
-  /** Whether the value stays after the runner has removed the sandbox. `shed`: the trigger `shed_when_gone` empties it. */
+  /** Whether the value stays after the runner has removed the sandbox. `shed`: the trigger `shed_when_gone` empties the column. */
   gone: 'stays' | 'shed'
   /** `kept`: a warm sandbox keeps its value at a claim. Absent: the claim writes the caller's value. */
   claim?: 'kept'
@@ -73,7 +73,7 @@ const column =
 const copied = { begins: 'given', fork: 'copied', gone: 'stays' } as const
 /** A column that a create writes. A fork gets its own value, not its parent's. */
 const own = { begins: 'given', fork: 'own', gone: 'stays' } as const
-/** A column that has the database's default in a new row. Later changes of the sandbox write it. */
+/** A column that has the database's default in a new row. Later changes of the sandbox write the column. */
 const later = { begins: 'default', fork: 'own', gone: 'stays' } as const
 
 const inLists = <const N extends string, S extends TSchema>(name: N, shape: S) =>
@@ -126,8 +126,8 @@ export const columns = {
   auto_pause_interval: column<number>()({ ...copied, shown: inLists('autoPauseInterval', Whole) }),
   auto_archive_interval: column<number>()({ ...copied, shown: inLists('autoArchiveInterval', Whole) }),
   auto_delete_interval: column<number>()({ ...copied, shown: inLists('autoDeleteInterval', Whole) }),
-  // The time at which the sandbox's time to live ends. A fork gets its parent's value, or an earlier one if the region's limit
-  // requires it (verbs/fork.ts).
+  // The time at which the sandbox's time to live ends. A fork gets its parent's value, or an earlier time because of the region's
+  // limit (verbs/fork.ts).
   auto_destroy_at: column<Date | null>()({ ...own, shown: inLists('autoDestroyAt', Type.Optional(DateTime)) }),
   created_at: column<Date>()({ ...own, shown: inLists('createdAt', DateTime) }),
   updated_at: column<Date>()({ ...later, shown: inLists('updatedAt', DateTime) }),
@@ -183,7 +183,7 @@ export const columns = {
     isJson: true,
     shown: inRecords('secrets', Type.Optional(Type.Array(SandboxSecret))),
   }),
-  /** The CA certificate by which the sandbox trusts the runner's proxy for secrets. Null if it has never had a secret. */
+  /** The CA certificate by which the sandbox trusts the runner's proxy for secrets. Null if the sandbox has never had a secret. */
   secret_authority: column<string | null>()({ ...copied, begins: 'may be given', gone: 'shed' }),
   /** Telemetry endpoint that the sandbox's creator gave. */
   otel_endpoint_override: column<string | null>()({
@@ -196,7 +196,7 @@ export const columns = {
   otel_endpoint: column<string | null>()({ ...copied, begins: 'may be given' }),
   snapshot_id: column<string>()(copied),
   image: column<string>()(copied),
-  /** The entrypoint: the command that runs at each start. Null if the image has none. */
+  /** The entrypoint: the command that runs at each start. Null if the image has no entrypoint. */
   entrypoint: column<string[] | null>()({ ...copied, gone: 'shed' }),
   version: column<number>()({ ...own, claim: 'kept' }),
   generation: column<number>()({ ...own, claim: 'kept' }),
@@ -219,8 +219,8 @@ export const columns = {
   archive_bytes: column<number | null>()(later),
   archive_stored_bytes: column<number | null>()(later),
   /**
-   * The base image below the archived disk, if a runner may have to fetch it from the store. Null: every host of the
-   * region has it.
+   * The base image below the archived disk, if a runner may have to fetch it from the store. Null: every host of the region has
+   * that image.
    */
   archive_base: column<string | null>()(later),
   archived_at: column<Date | null>()(later),
@@ -231,8 +231,8 @@ export const columns = {
   save_state: column<'wanted' | 'saved' | null>()(later),
   archive_not_before: column<Date | null>()(later),
   /**
-   * For a sandbox that ran when control began to empty its runner. `restart`: control must start it again.
-   * `restarting`: control has requested that start. `refused`: the runner could not archive it.
+   * For a sandbox that ran when control began to empty its runner. `restart`: control must start the sandbox again. `restarting`:
+   * control has requested that start. `refused`: the runner could not archive the sandbox.
    */
   emptying: column<'restart' | 'restarting' | 'refused' | null>()(later),
   parent_id: column<string | null>()({ ...own, begins: 'may be given' }),

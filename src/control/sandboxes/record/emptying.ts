@@ -21,7 +21,7 @@ const canMove = (sql: Sql, now: Date): Piece => sql`
   state in ('started', 'stopped', 'paused') and desired_state = state and emptying is null and not ${isBound(sql)}
     and (archive_not_before is null or archive_not_before <= ${now})`
 
-/** Lists some sandboxes that can move away from the runner `runnerId`. Stopped and paused ones come first. */
+/** Lists some sandboxes that can move away from the runner `runnerId`. Stopped and paused sandboxes come first. */
 export const listToMove = (sql: Sql, runnerId: string, now: Date): Promise<SandboxRow[]> =>
   sql<SandboxRow[]>`
     select * from sandboxes where runner_id = ${runnerId} and ${canMove(sql, now)}
@@ -48,7 +48,7 @@ export const listEmptying = (sql: Sql, now: Date): Promise<SandboxRow[]> => {
 }
 
 /**
- * Called when a caller archives a sandbox. If control archives it only to start it elsewhere, cancels that start and
+ * Called when a caller archives a sandbox. If control archives the sandbox only to start it elsewhere, cancels that start and
  * returns the row. Otherwise returns undefined.
  */
 export const stayArchived = async (sql: Sql, id: string, now: Date): Promise<SandboxRow | undefined> => {

@@ -1,6 +1,6 @@
 // Leftovers: old disks that a lost runner may still have of sandboxes that can start elsewhere. When the runner is back, control
 // orders the runner to destroy these disks, with a newer generation. A sandbox is never placed on a runner that has a leftover of
-// it.
+// that sandbox.
 import type { Piece, Sql, Transaction } from '#src/control/storage/database.ts'
 import type { SandboxRow } from './sandbox.ts'
 

@@ -146,7 +146,7 @@ suite('the states of a sandbox', () => {
 
   test('a runner’s report can complete each move of a sandbox, and a report of `error` ends each move', () => {
     for (const [, , through, to] of moves) {
-      // In these two states a sandbox has no runner, so no runner reports about it. Reports about its image end these
+      // In these two states a sandbox has no runner, so no runner reports about the sandbox. Reports about its image end these
       // states.
       if (through === 'pending_build' || through === 'building_snapshot') continue
       // Two moves end without a report about the sandbox. A report about the image ends `snapshotting`. A claim without a resize

@@ -287,7 +287,7 @@ export const settlements: Record<SandboxState, Settlement> = {
   // the sandbox stops or is lost.
   snapshotting: { stopped: 'stopped', ...lost },
   destroying: { destroyed: 'destroyed', error: 'error' },
-  // A running or paused sandbox can end by itself, because its first process died or the host was restarted. Then it is
+  // A running or paused sandbox can end by itself, because its first process died or the host was restarted. Then the sandbox is
   // `stopped`.
   started: { stopped: 'stopped', ...lost },
   paused: { stopped: 'stopped', ...lost },
@@ -305,8 +305,8 @@ export const settlements: Record<SandboxState, Settlement> = {
 }
 
 /**
- * States in which the runner can still refuse a resize. If a resize takes too long, the sandbox gets the state `error`. Its
- * recovery then passes through `starting` or `stopping`.
+ * States in which the runner can still refuse a resize. If a resize takes too long, the sandbox gets the state `error`. The
+ * recovery of the sandbox then passes through `starting` or `stopping`.
  */
 export const statesOfResize: SandboxState[] = ['resizing', 'error', 'starting', 'stopping']
 

@@ -19,7 +19,7 @@ type RequestedNetwork = {
 
 const mostItems = 10
 
-/** Refuses a list of only commas and spaces. It would mean "no list", which opens the whole Internet. */
+/** Refuses a list of only commas and spaces. Such a list would mean "no list", which opens the whole Internet. */
 const itemsOf = (field: string, given: string | null | undefined): string[] => {
   const items = (given ?? '')
     .split(',')
@@ -57,12 +57,11 @@ export const checkAllowList = (given: string | null | undefined): string[] | nul
   )
 }
 
-/** Converts a domain to lower-case ASCII (punycode) without a dot at its end. Returns undefined if it is no domain. */
+/** Converts a domain to lower-case ASCII (punycode) without a dot at its end. Returns undefined if the text is no domain. */
 const readDomain = (text: string): string | undefined => {
   const star = text.startsWith('*.') ? '*.' : ''
   const name = text.slice(star.length).replace(/\.$/, '')
-  // Names with these characters are refused, because the URL parser would silently cut off the host name at one of
-  // them.
+  // Names with these characters are refused, because the URL parser would silently cut off the host name at such a character.
   if (/[%/\\?#@:[\]]/.test(name)) return undefined
   const ascii = domainToASCII(name)
   const isName = ascii.length <= 253 - star.length && isDomainName(ascii) && !isIPv4(ascii)

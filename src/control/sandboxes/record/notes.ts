@@ -119,7 +119,7 @@ const hasSecret = (sql: Sql, organizationId: string, secretId: string): Piece =>
 export const listWithSecret = (sql: Sql, organizationId: string, secretId: string): Promise<SandboxRow[]> =>
   sql<SandboxRow[]>`select * from sandboxes where ${hasSecret(sql, organizationId, secretId)}`
 
-/** Lists the sandboxes that have secrets and that run on this runner, or are to run there. */
+/** Lists the sandboxes that have secrets and that run, or are to run, on this runner. */
 export const listWithSecretsOn = (sql: Sql, runnerId: string): Promise<SandboxRow[]> =>
   sql<SandboxRow[]>`
     select * from sandboxes

@@ -171,7 +171,7 @@ const archiveOf = (row: SandboxRow): ArchiveRef | undefined => {
   return row.desired_state === 'archived' || row.desired_state === 'destroyed' ? { id: row.archive_id } : undefined
 }
 
-/** Returns the save that the runner must make of the stopped disk. Returns undefined if control requests none. */
+/** Returns the save that the runner must make of the stopped disk. Returns undefined if control requests no save. */
 const saveOf = ({ save_state, archive_id, state, desired_state }: SandboxRow): Assignment['save'] =>
   save_state === 'wanted' && state === 'stopped' && desired_state === 'stopped' && archive_id !== null
     ? { id: archive_id }

@@ -51,8 +51,8 @@ export const SandboxSecrets = Type.Object({ secrets: AskedSecrets })
 export type SandboxSecrets = Static<typeof SandboxSecrets>
 
 /**
- * The body of a create. It includes unsupported fields of Daytona's API, which `verbs/create-body.ts` refuses with a
- * message. The validator silently drops all other fields.
+ * The body of a create. The body includes unsupported fields of Daytona's API, which `verbs/create-body.ts` refuses with a message.
+ * The validator silently drops all other fields.
  */
 export const CreateSandbox = Type.Object({
   ...askedShapes,
@@ -212,8 +212,8 @@ export const ForRunnerQuery = Type.Object({
   // A page begins after this id. Pages keep replies short for a runner with many sandboxes. Daytona's API has no `after`.
   after: Type.Optional(Type.String({ maxLength: 255 })),
   limit: Type.Optional(Type.Integer({ minimum: 1, maximum: 500 })),
-  // With `envOnce`, an answer has a sandbox's variables `env` only once, and not again in `assignment`, because they may be large.
-  // Daytona's API has no `envOnce`.
+  // With `envOnce`, an answer has a sandbox's variables `env` only once, and not again in `assignment`, because the variables may
+  // be large. Daytona's API has no `envOnce`.
   envOnce: Type.Boolean({ default: false }),
 })
 

@@ -81,7 +81,7 @@ export const findSandboxById = async (sql: Sql, id: string): Promise<SandboxRow 
   return row
 }
 
-/** Reads and locks a sandbox. No other transaction can write it before `transaction` ends. */
+/** Reads and locks a sandbox. No other transaction can write the sandbox's row before `transaction` ends. */
 export const lockSandbox = async (transaction: Transaction, id: string): Promise<SandboxRow> => {
   const [row] = await transaction<SandboxRow[]>`
     select * from sandboxes where id = ${id} and state <> 'destroyed' for no key update`
@@ -105,8 +105,8 @@ const event = (sql: Sql, from: SandboxState | null, change: StateChange, now: Da
   select * from written`
 
 /**
- * Marks JSON columns for the driver. Otherwise the driver would not write JSON. For an array, it would write a text array of
- * PostgreSQL.
+ * Marks JSON columns for the driver. Otherwise the driver would not write JSON. For an array, the driver would write a text array
+ * of PostgreSQL.
  */
 const asWritten = <T extends Partial<ColumnValues>>(sql: Sql, values: T): T => {
   const written = { ...values }

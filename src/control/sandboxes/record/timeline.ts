@@ -1,5 +1,5 @@
-// The timeline of a sandbox: each change of its state, with time, actor and reason. Its organization can read the timeline for some
-// days after the sandbox is destroyed.
+// The timeline of a sandbox: each change of its state, with time, actor and reason. The sandbox's organization can read the
+// timeline for some days after the sandbox is destroyed.
 
 import { readCursor, writeCursor } from '#src/control/cursor.ts'
 import type { Parts } from '#src/control/parts.ts'
@@ -14,7 +14,7 @@ import type { SandboxEvent, TimelineQuery } from './schemas.ts'
 import { type By, findSandbox } from './store.ts'
 
 const daysKept = 30
-/** Maximum number of events in the database. They use about 4 GB with their indexes. */
+/** Maximum number of events in the database. The events use about 4 GB with their indexes. */
 const mostRows = 10_000_000
 
 type EventRow = {

@@ -1,5 +1,5 @@
-// Tests which API calls are activity of a sandbox (docs/reference/activity.md). test/sandboxes/activity.test.ts tests
-// toolboxes, previews and open connections, because the gate reports them.
+// Tests which API calls are activity of a sandbox (docs/reference/activity.md). test/sandboxes/activity.test.ts tests toolboxes,
+// previews and open connections, because the gate reports their use.
 import assert from 'node:assert/strict'
 import { suite, test } from 'node:test'
 import { startControl, type TestControl } from '#test/control/harness.ts'

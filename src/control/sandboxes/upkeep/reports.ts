@@ -174,7 +174,7 @@ const getReported = async (
   throw new Problem('conflict', `This speaks of generation ${generation}; the sandbox is at ${row.generation}.`)
 }
 
-/** Returns whether the change may be committed before it is on disk. If a crash loses it, the runner repeats its report. */
+/** Returns whether the change may be committed before it is on disk. If a crash loses the change, the runner repeats its report. */
 const isToldAgain = ({ to, set }: StateChange) => (to === 'started' || to === 'paused') && set?.generation === undefined
 
 /**

@@ -1,4 +1,4 @@
-// Gives up the sandboxes of a removed runner. A sandbox whose deletion was requested becomes `destroyed`. Any other becomes
+// Gives up the sandboxes of a removed runner. A sandbox whose deletion was requested becomes `destroyed`. Any other sandbox becomes
 // `archived` if the store has a copy of its disk, otherwise `error`.
 
 import type { RunningParts } from '#src/control/running.ts'

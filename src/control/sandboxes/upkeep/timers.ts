@@ -1,4 +1,4 @@
-// The timers of sandboxes. `due_at`: the earliest time at which a timer may be due. `dueTimer` decides which timer it is. All
+// The timers of sandboxes. `due_at`: the earliest time at which a timer may be due. `dueTimer` decides which timer is due. All
 // timers are in the database, so the next sweep makes up for a missed sweep.
 
 import { isRegionAway, silentBefore } from '#src/control/runners/leases.ts'
@@ -160,8 +160,8 @@ const dueRow = async (database: Database, id: string, now: Date): Promise<Sandbo
 }
 
 /**
- * Lists due sandboxes, the most overdue first. Idle timers and automatic archives wait while the runner is silent.
- * Archives also wait while the runner makes `mostArchiving` of them.
+ * Lists due sandboxes, the most overdue first. Idle timers and automatic archives wait while the runner is silent. Archives also
+ * wait while the runner makes `mostArchiving` archives.
  */
 const listDue = (sql: Sql, parts: RunningParts, now: Date): Promise<{ id: string }[]> => sql<{ id: string }[]>`
   with due as (

@@ -47,9 +47,9 @@ export const checkMayWait = async (transaction: Transaction, organizationId: str
 type WaitingSandbox = Pick<SandboxRow, 'id' | 'organization_id' | 'image' | 'cpu' | 'memory_gib' | 'disk_gib'>
 
 /**
- * Places waiting sandboxes whose image is on a runner and whose image config is known. `image`, `sandboxId`: only the
- * sandboxes of this image, or this sandbox. A sandbox keeps waiting if no runner has room, or if its organization is at
- * its quota or suspended. Organizations take turns, so that one with many sandboxes does not delay the others.
+ * Places waiting sandboxes whose image is on a runner and whose image config is known. `image`, `sandboxId`: only the sandboxes of
+ * this image, or this sandbox. A sandbox keeps waiting if no runner has room, or if its organization is at its quota or suspended.
+ * Organizations take turns, so that an organization with many sandboxes does not delay the others.
  */
 export const placeWaiting = async (
   parts: RunningParts,
@@ -156,7 +156,7 @@ export const failWaiting = async (
 }
 
 /**
- * Stores the progress of an image in the rows of the sandboxes that wait for it. While there is progress, they are not
+ * Stores the progress of an image in the rows of the sandboxes that wait for it. While there is progress, these sandboxes are not
  * treated as stuck.
  */
 export const showWaiting = async (

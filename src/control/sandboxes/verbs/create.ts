@@ -85,7 +85,7 @@ type Plan = {
   size: Size
   ttlMinutes: number
   quota: Quota
-  /** The volumes that the sandbox will mount, with their rows locked. Undefined: it mounts none. */
+  /** The volumes that the sandbox will mount, with their rows locked. Undefined: the sandbox mounts no volumes. */
   mounts: HeldMounts | undefined
   secrets: HeldSecrets
 }
@@ -162,7 +162,7 @@ const plan = async (
   }
 }
 
-/** `from`: the state before a claim, if the sandbox was a warm one; otherwise null. */
+/** `from`: the state before a claim, if the sandbox was warm; otherwise null. */
 type CreatedSandbox = { row: SandboxRow; from: SandboxRow['state'] | null }
 
 /** Returns the columns about the source of the sandbox's files. */

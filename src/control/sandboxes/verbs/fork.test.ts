@@ -153,7 +153,7 @@ suite('the tree of forks', () => {
     await untilState(app, chain[2]!, 'destroyed')
     assert.equal((await app.as('viewer').get('/sandbox/n3/parent')).status, 404)
     assert.deepEqual(await idsOf(app, 'n3/ancestors'), chain.slice(0, 2))
-    // If the row of a destroyed ancestor is deleted, `ancestors` leaves it out, without an error.
+    // If the row of a destroyed ancestor is deleted, `ancestors` leaves the ancestor out, without an error.
     await app.database.sql`delete from sandboxes where id = ${chain[2]!}`
     assert.deepEqual(await idsOf(app, 'n3/ancestors'), chain.slice(0, 2))
     assert.equal((await app.as('stranger').get('/sandbox/n3/ancestors')).status, 404)

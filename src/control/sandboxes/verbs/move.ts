@@ -20,10 +20,7 @@ export type Occasion = {
 type MoveOptions = Occasion & {
   /** Returns columns that the move writes together with the state. */
   set?: (sandbox: SandboxRow) => Partial<SandboxRow>
-  /**
-   * Runs in the move's transaction before the write. It may refuse the move, write related rows, and return more
-   * columns.
-   */
+  /** Runs in the move's transaction before the write. `check` may refuse the move, write related rows, and return more columns. */
   check?: (transaction: Transaction, sandbox: SandboxRow) => Promise<Partial<SandboxRow>>
   /**
    * Returns whether `check` must run. Default: always. A move that needs neither a check nor more quota is written

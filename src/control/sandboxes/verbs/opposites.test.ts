@@ -1,4 +1,5 @@
-// A hundred callers request opposite verbs of one sandbox at once. Each gets an answer, every move ends, and a delete still works.
+// A hundred callers request opposite verbs of one sandbox at once. Each caller gets an answer, every move ends, and a delete still
+// works.
 import assert from 'node:assert/strict'
 import { suite, test } from 'node:test'
 import { startControl } from '#test/control/harness.ts'

@@ -29,7 +29,7 @@ export const recoverSandbox = async (
   }
   return await moveSandbox(parts, sandbox, skipStart ? 'recover-stopped' : 'recover', {
     by: { kind: 'user', id: actor.user.id },
-    // The size before a resize that took too long. It is kept, because the runner may still refuse the resize.
+    // The size before a resize that took too long. The old size is kept, because the runner may still refuse the resize.
     set: ({ resize_from }) => ({ resize_from }),
     // After a failed restore, control chooses a runner again: the failure may have been the fault of the first runner.
     check: async (transaction, found) => ({

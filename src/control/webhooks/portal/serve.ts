@@ -89,8 +89,8 @@ export const servePortal = async (server: FastifyInstance, parts: WebhookParts):
   }
 
   /**
-   * `action`: the API call that makes the same change, for the audit log. `run` makes the change. It returns a function
-   * that sends the reply after the audit row is written.
+   * `action`: the API call that makes the same change, for the audit log. `run` makes the change, and returns a function that sends
+   * the reply after the audit row is written.
    */
   const forms: { path: string; action: string; run: (form: Form) => Promise<() => FastifyReply> }[] = [
     {
