@@ -1,4 +1,4 @@
-// Runs one verb at a time for each sandbox. A slow verb can be aborted for a later one. A new verb aborts the sandbox's background
+// Runs one verb at a time for each sandbox. A slow verb can be aborted for a later verb. A new verb aborts the sandbox's background
 // work, such as a save.
 import { oneAtATime } from './one-at-a-time.ts'
 

@@ -4,7 +4,7 @@ import type { Clock } from '#src/kit/clock.ts'
 
 const mostWrong = 20
 const windowMs = 60_000
-/** Maximum number of networks that are counted. Beyond it, the network whose last wrong token is oldest is forgotten. */
+/** Maximum number of networks that are counted. Above this number, the network whose last wrong token is oldest is forgotten. */
 const mostNetworks = 10_000
 
 export class Attempts {

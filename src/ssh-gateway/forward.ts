@@ -9,7 +9,7 @@ import type { Peer } from './peer.ts'
 export const isLoopback = (host: string): boolean =>
   host === 'localhost' || host === '::1' || /^127(?:\.\d{1,3}){3}$/.test(host)
 
-/** Maximum number of bytes that wait for the gate. Above it, nothing more is read from the client. */
+/** Maximum number of bytes that wait for the gate. Above this number, nothing more is read from the client. */
 const aheadBytes = 256 * 1024
 
 export class Forward {

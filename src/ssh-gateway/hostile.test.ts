@@ -27,7 +27,7 @@ const protocolOf = ({ client }: TestClient) => (client as unknown as { _protocol
 const socketOf = ({ client }: TestClient) => (client as unknown as { _sock: Socket })._sock
 const numberOf = (channel: ClientChannel) => (channel as unknown as { outgoing: { id: number } }).outgoing.id
 
-/** Connects from another loopback address, so as not to use up the limit of the honest clients' address. */
+/** Connects from a different address than the honest clients, so as not to use up the limit of their address. */
 const stranger = (): Socket =>
   connect({ host: '127.0.0.1', port: gateway.port, localAddress: '127.0.0.2' }).on('error', () => undefined)
 

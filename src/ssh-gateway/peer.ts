@@ -3,7 +3,9 @@
 import type { Socket } from 'node:net'
 import type { Connection, ServerChannel } from 'ssh2'
 
-/** Maximum number of bytes that wait for the client. Above it, the gateway neither writes to the client nor reads from it. */
+/**
+ * Maximum number of bytes that wait for the client. Above this number, the gateway neither writes to the client nor reads from it.
+ */
 const mostUnsent = 1024 * 1024
 /**
  * Maximum number of bytes that a channel buffers until a sandbox reads them. `ssh2` lets an honest client send 2 MiB while 2 MiB
@@ -39,7 +41,7 @@ export class Peer {
     client.on('handshake', () => {
       this.#exchanges += 1
       if (this.#exchanges > mostExchanges) this.cut()
-      // `ssh2` sends its buffered bytes only after this event. So check the buffers in the next turn of the event loop.
+      // `ssh2` sends its buffered bytes only after the event `handshake`. So check the buffers in the next turn of the event loop.
       setImmediate(() => this.#check())
     })
     const timer = setInterval(() => {

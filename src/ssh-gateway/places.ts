@@ -34,7 +34,7 @@ export class Places {
     this.#strangersOf = new Budget({ each: mostStrangersOfOne })
   }
 
-  /** Counts a new connection. Returns undefined if there are too many; the caller must then close it. */
+  /** Counts a new connection. Returns undefined if there are too many connections; the caller must then close the new one. */
   take(connection: Closing, address: string): Place | undefined {
     const network = networkOf(address)
     if (!this.#strangersOf.take(network)) return undefined

@@ -10,7 +10,10 @@ import { renderMeminfo } from './meminfo.ts'
 
 type Shown = { memoryGiB: number; cpus: readonly number[]; hostCpuinfo: string }
 
-/** Name and content of each file. oci/config.ts mounts them over `/proc/meminfo`, `/proc/cpuinfo` and `/sys/…/online`. */
+/**
+ * Name and content of each file that a sandbox sees. oci/config.ts mounts the files over `/proc/meminfo`, `/proc/cpuinfo` and
+ * `/sys/…/online`.
+ */
 const textsOf = ({ memoryGiB, cpus, hostCpuinfo }: Shown, use: MemoryUse) => ({
   meminfo: renderMeminfo(memoryGiB, use),
   cpuinfo: renderCpuinfo(hostCpuinfo, cpus),
@@ -39,7 +42,7 @@ export const makeShownFiles = (directory: string, shown: Shown): void => {
     writeFileSync(join(directory, name), text, { mode: 0o444 })
 }
 
-/** Overwrites a file, then cuts it to its new length: a reader must never find it empty. A missing file is no error. */
+/** Overwrites a file, then cuts it to the new length, so that a reader never finds it empty. A missing file is no error. */
 const rewrite = (path: string, text: string) => {
   let file: number
   try {

@@ -26,7 +26,7 @@ export const renderMeminfo = (memoryGiB: number, use: MemoryUse): string => {
     ['Inactive(file)', use.inactiveFile],
     ['Unevictable', use.unevictable],
     ['Mlocked', 0],
-    // A sandbox has no swap, because its limit applies to memory and swap together.
+    // A sandbox has no swap, because its memory limit counts memory and swap together.
     ['SwapTotal', 0],
     ['SwapFree', 0],
     ['Dirty', use.dirty],

@@ -3,7 +3,7 @@ import { suite, test } from 'node:test'
 import type { Cgroup } from '../cgroup/cgroup.ts'
 import { Refresher } from './refresh.ts'
 
-/** Makes a fake cgroup whose memory cannot be read. The fake counts how often its number of killed processes is read. */
+/** Makes a fake cgroup whose memory cannot be read. The fake counts how often the number of killed processes is read. */
 const fakeCgroup = () => {
   const fake = { kills: 3, reads: 0 }
   const cgroup = {

@@ -45,8 +45,8 @@ export class Refresher {
   }
 
   /**
-   * Adds a sandbox, or updates the limits of a known one. An update reads no counters, so that a resume is fast. Kills and refused
-   * processes before the addition are not reported, because an earlier runner has reported them.
+   * Adds a sandbox, or updates the limits of a known sandbox. An update reads no counters, so that a resume is fast. Kills and
+   * refused processes before the addition are not reported, because an earlier runner has reported them.
    */
   add(sandboxId: string, refreshed: Refreshed) {
     const known = this.#entries.get(sandboxId)

@@ -1,4 +1,4 @@
-// Makes programs in a sandbox see its own processors and memory instead of the host's.
+// Makes programs in a sandbox see the sandbox's own processors and memory instead of the host's.
 
 import { hostCpus, parseCpuList, writeCpuList } from '#src/runner/cgroup/cpus.ts'
 import { cgroupOf, type Machine } from '#src/runner/machine/machine.ts'

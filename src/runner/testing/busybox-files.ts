@@ -3,7 +3,7 @@ import { existsSync, readFileSync } from 'node:fs'
 import type { TarEntry } from '../images/testing/oci-image.ts'
 
 const missing = ['/usr/bin/skopeo', '/usr/bin/umoci', '/bin/busybox'].find((path) => !existsSync(path))
-/** Reason to skip tests that need an image with busybox, or false if this machine can run them. */
+/** Reason to skip tests that need an image with busybox, or false if this machine can run such tests. */
 export const needsBusybox = missing === undefined ? false : `needs ${missing}`
 
 const applets = [

@@ -1,4 +1,4 @@
-// For tests: brings a pool in an image file into the state in which a power cut would leave it.
+// For tests: brings a pool in an image file into the state in which a power cut would leave the pool.
 import { execFileSync } from 'node:child_process'
 import { renameSync } from 'node:fs'
 import { join } from 'node:path'

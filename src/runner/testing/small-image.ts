@@ -1,4 +1,4 @@
-// For tests: an image of a few programs of this machine, so that tests need not download or build one.
+// For tests: an image of a few programs of this machine, so that tests need not download or build an image.
 import { execFileSync } from 'node:child_process'
 import { copyFileSync, cpSync, existsSync, lchownSync, mkdirSync, readdirSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'

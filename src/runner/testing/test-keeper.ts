@@ -40,7 +40,7 @@ export const startKeeper = (parts: Partial<KeeperParts> = {}) => {
   }
 }
 
-/** Returns a promise `passed`, and a function `open` that resolves it. A test uses them to make a verb wait. */
+/** Returns a promise `passed`, and a function `open` that resolves it. A test makes a verb wait for `passed`. */
 export const gate = () => {
   const { promise, resolve } = Promise.withResolvers<void>()
   return { passed: promise, open: resolve }

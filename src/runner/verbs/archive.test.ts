@@ -130,7 +130,7 @@ suite('archive and restore', { skip: needsRoot }, () => {
     await said(assignment, fill)
     await box.host.archive(archived(assignment))
     const there = brought(archived(assignment))
-    // After the destroy this host has nothing of the sandbox left, so it can play the part of another runner.
+    // After the destroy this host has nothing of the sandbox left, so the host can play the part of another runner.
     await box.host.destroy(assignment.sandboxId)
     assert.equal(box.host.get(assignment.sandboxId), undefined)
     await box.host.start(there)

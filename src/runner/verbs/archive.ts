@@ -60,8 +60,8 @@ export const checkCanReturn = async ({ pool }: Machine, { sandboxId, diskGiB }: 
 }
 
 /**
- * Maximum number of directories in an archived disk. With more, a restore takes minutes, because tar compares each directory with
- * all earlier ones.
+ * Maximum number of directories in an archived disk. With more directories, a restore takes minutes, because tar compares each
+ * directory with all earlier ones.
  */
 const mostDirectories = 250_000
 
@@ -87,8 +87,8 @@ export const finishArchiving = async (machine: Machine, sandboxId: string, keep:
 }
 
 /**
- * Removes a sandbox's older archives, and the chunks that only they need. If the store fails, they stay until the next save,
- * archive or delete.
+ * Removes a sandbox's older archives, and the chunks that only these archives need. If the store fails, both stay until the next
+ * save, archive or delete.
  */
 export const removeOlder = async (
   { archiveStore: store, log }: Machine,

@@ -26,7 +26,7 @@ export const startEntrypoint = async (parts: Parts, assignment: Assignment): Pro
     await startInside({ assignment: { ...assignment, env }, agent }, entrypoint, config?.workdir)
   }
   const starting = start().catch((err: unknown) => log.info({ err, sandboxId }, 'its entrypoint could not be run'))
-  // The agent has received the request even if it has not answered, and starts the entrypoint as soon as it can.
+  // Even if the agent has not answered, it has received the request. It starts the entrypoint as soon as it can.
   if (!(await settlesWithin(starting, answersWithinMs)))
     log.info({ sandboxId }, 'its entrypoint does not start in time')
 }

@@ -1,5 +1,5 @@
-// Runs a command in a warm sandbox before the claim, so that the owner's first command is fast. The first command is slow: it reads
-// the shell and /etc/passwd from the disk, and the agent forks for the first time.
+// Runs a command in a warm sandbox before the claim, so that the owner's first command is fast. The first command is slow: the
+// shell and /etc/passwd are read from the disk, and the agent forks for the first time.
 
 import { settlesWithin } from '#src/kit/settles-within.ts'
 import type { Machine } from '#src/runner/machine/machine.ts'

@@ -10,7 +10,7 @@ export const makeTemplate = async (
   template: string,
   sandboxId: string,
   held: Adopted | undefined,
-  /** Base image to record in place of the disk's own. Both must have the same files. */
+  /** Base image to record in place of the disk's own. Both base images must have the same files. */
   otherBase?: string,
 ): Promise<void> => {
   const { pool } = machine

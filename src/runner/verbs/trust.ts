@@ -1,6 +1,6 @@
 // Makes the programs in a sandbox trust its organization's certificate authority, which the proxy for secrets uses. The agent
-// writes the files as root of the sandbox. If that fails, the sandbox starts anyway, but its programs refuse the proxy's
-// certificates.
+// writes the files as root of the sandbox. If the agent cannot do so, the sandbox starts anyway, but its programs refuse the
+// proxy's certificates.
 import { rootCertificates } from 'node:tls'
 import { settlesWithin } from '#src/kit/settles-within.ts'
 import type { Machine } from '#src/runner/machine/machine.ts'

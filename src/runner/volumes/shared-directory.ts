@@ -62,7 +62,8 @@ export class SharedDirectory {
     await shared.#checkMounted()
     if (!(await succeeds(['test', '-d', path]))) throw new VolumeUnavailable(`There is no directory ${path}.`)
     const own = join(path, ownName)
-    // Files in a volume may be readable for every user. Mode 700 above them keeps users of the host away.
+    // Files in a volume may be readable for every user. Mode 700 of Alcove's directory keeps users of the host away from these
+    // files.
     if (!(await succeeds(['test', '-d', own]))) await succeeds(['mkdir', '--', own])
     if (!(await succeeds(['chmod', '700', '--', own]))) throw new VolumeUnavailable(`${own} cannot be made.`)
     return shared

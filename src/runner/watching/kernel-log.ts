@@ -9,7 +9,7 @@ const ticksPerSecond = 100
 
 /**
  * Returns how the process ended, if the log shows it. Lines have the form `[12345.678901] text`, the oldest first. A process can
- * choose its name, but 15 characters are too few to forge a line.
+ * choose its name, but a name has at most 15 characters, too few to forge a line.
  */
 export const findKernelWord = (log: string, { pid, startTime }: Init): KernelWord | undefined => {
   const killed = new RegExp(`(?:^|: )Killed process ${pid} \\(`)

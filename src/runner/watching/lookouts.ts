@@ -21,9 +21,12 @@ type Listeners = {
   /** Called repeatedly as long as a sandbox fills kernel memory to which no limit applies. */
   onTooMuch: (sandboxId: string, evidence: Evidence) => void
   holdStill: ExperimentParts['holdStill']
-  /** Called if processes were killed because memory ran out. If it returns false, it is called again later. */
+  /** Called if processes were killed because memory ran out. If this function returns false, it is called again later. */
   onKills: (sandboxId: string, kills: number) => boolean
-  /** Called if the limit of processes was reached and new processes were refused. If it returns false, it is called again later. */
+  /**
+   * Called if the limit of processes was reached and new processes were refused. If this function returns false, it is called again
+   * later.
+   */
   onRefusals: (sandboxId: string, refusals: number) => boolean
 }
 

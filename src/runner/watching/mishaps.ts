@@ -1,5 +1,5 @@
 // Reports one kind of mishap, such as processes killed for want of memory. The first mishap of a sandbox is reported immediately.
-// Further ones within ten minutes get one report, so that they do not fill the timeline. A failed report is repeated.
+// Further mishaps within ten minutes get one report together, so that they do not fill the timeline. A failed report is repeated.
 const quietMs = 10 * 60_000
 const againMs = 2_000
 
