@@ -25,7 +25,7 @@ export type ToolboxContext = {
   /** Reads how much processor, memory and disk the sandbox uses now; undefined if the sandbox has ended. */
   measure: () => Promise<MeterReading | undefined>
   compiler: Compiler
-  /** Changes the variables of processes that start later. Resolves when every process that starts from then on has them. */
+  /** Changes the variables of processes that start later. Resolves when every process that starts from then on gets the change. */
   changeVariables: (change: VariableChange) => Promise<void>
   /** Timeout in seconds of a `process/execute` call that sends no timeout and does not come from an SDK; 0: none. */
   executeTimeoutSeconds: number

@@ -70,7 +70,7 @@ const sandboxOf = ({ id, assignment, socketPath, config }: SandboxHere): Toolbox
   // Variables of the sandbox override those of the image.
   const known = { id, assignment: { ...assignment, env: { ...config.env, ...assignment.env } } }
   const directory = posix.resolve('/', config.workdir)
-  // An image without a working directory reports `/`. Commands then start in the home, not in `/`.
+  // An image without a working directory reports `/`. Commands then start in the user's home, not in `/`.
   return directory === '/'
     ? { ...known, agent }
     : { ...known, agent: agentIn(agent, directory), workDirectory: directory }

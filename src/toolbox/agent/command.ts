@@ -16,7 +16,7 @@ export type CommandSpec = {
   stdin?: Uint8Array
   /** Leaves the standard input open, so that `write` can add bytes. */
   keepInput?: boolean
-  /** A single pipe for standard output and standard error keeps them in order. All output is then `stdout`. */
+  /** Uses one pipe for standard output and standard error, so that their order is kept. All output is then `stdout`. */
   mergeOutput: boolean
 }
 export type Output = { stream: 'stdout' | 'stderr'; data: Buffer }
@@ -46,7 +46,7 @@ export interface RunningCommand extends AsyncIterable<Output> {
   readonly exit: Promise<Exit>
   /** Settles when the memory of the input may be freed: all bytes were sent, or the connection was closed. */
   readonly inputGone: Promise<void>
-  /** Number of input bytes that are not sent to the agent yet. The caller must limit it. */
+  /** Number of input bytes that are not sent to the agent yet. The caller must limit this number. */
   readonly unsentBytes: number
   /**
    * Adds bytes to an input that `keepInput` leaves open. If the command has ended, the bytes are dropped. `onGone` is called when

@@ -74,7 +74,7 @@ const counted = <T extends Socket>(socketPath: string, connectTo: () => T): T =>
   return connectTo().once('close', () => open.give(socketPath))
 }
 
-/** Returns a socket that is still connecting. What is written to it is sent when it is connected. */
+/** Returns a socket that is still connecting. Bytes that are written to the socket are sent when it is connected. */
 const openFresh = (socketPath: string): Socket =>
   counted(socketPath, () => heedless(connect({ path: socketPath, allowHalfOpen: true })))
 

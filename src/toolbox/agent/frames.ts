@@ -98,8 +98,8 @@ export const encodeRequest = (kind: number, body: Uint8Array): Buffer[] => {
 }
 
 /**
- * Cuts a byte stream into frames. `push` copies its chunk, so the caller can reuse that memory immediately. Each payload has its
- * own memory.
+ * Cuts a byte stream into frames. `push` copies its chunk, so the caller can reuse the chunk's memory immediately. Each payload has
+ * its own memory.
  */
 export class FrameDecoder {
   readonly #header = Buffer.alloc(headerBytes)
@@ -198,7 +198,7 @@ export class FieldWriter {
 /** Largest time that a `Date` holds, in ms before or after 1970 (ECMA-262, "Time Values"). */
 const farthestTime = 8.64e15
 
-/** Reads the fields of an answer; throws `BadFrame` if one is missing. */
+/** Reads the fields of an answer; throws `BadFrame` if a field is missing. */
 export class FieldReader {
   #at = 0
   readonly #payload: Buffer

@@ -10,7 +10,7 @@ export type JobSpec = Pick<CommandSpec, 'argv' | 'env' | 'cwd' | 'user'> & {
   id: string
   /** Maximum number of output bytes that are stored: 4 KiB to 256 MiB, on the sandbox's disk. */
   ringBytes: number
-  /** Size of the controlling terminal that the job gets instead of pipes. All its output is then `stdout`. */
+  /** Size of the controlling terminal that the job gets instead of pipes. All output of the job is then `stdout`. */
   terminal?: { cols: number; rows: number }
   /** Leaves the job's input open for calls of `input`. Default: the input is empty. A terminal's input is always open. */
   keepInput?: boolean
@@ -57,7 +57,7 @@ export type AttachOptions = {
   signal?: AbortSignal
 }
 
-/** Jobs of one sandbox. A call for a missing job, or one in the wrong state, throws `AgentRefused` with stage `job`. */
+/** Jobs of one sandbox. A call for a job that is missing or in the wrong state throws `AgentRefused` with stage `job`. */
 export interface Jobs {
   /** Starts a job. Throws `StartFailed` like `exec`, or `AgentRefused` (job, EEXIST) if the id is in use. */
   spawn(spec: JobSpec): Promise<{ pid: number }>

@@ -5,7 +5,9 @@ import type { Socket } from 'node:net'
 type Bounds = {
   /** Maximum number of connections opened ahead to one agent. Default: 2. */
   each?: number
-  /** Maximum number of connections opened ahead to all agents. Above it, the oldest are closed. Default: 256. */
+  /**
+   * Maximum number of connections opened ahead to all agents. Above this number, the oldest connections are closed. Default: 256.
+   */
   all?: number
   idleMs?: number
 }

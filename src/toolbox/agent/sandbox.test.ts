@@ -118,7 +118,7 @@ suite('the agent as PID 1 of a sandbox', { skip: needsRoot }, () => {
     const fill = 'dd if=/dev/urandom of=/root/fill bs=1M count=3000 2> /dev/null'
     const filling = await run('filling', `${write(24 * MiB)}; ${fill}; ${write(24 * MiB)}`)
     assert.deepEqual([filling.exitCode, filling.kept + filling.lost, filling.wrong], [0, 48 * MiB, 0])
-    // Read the output again: the call above followed it live, and so also got output that did not fit on the full disk.
+    // Read the output again: the call above followed the output live, and so also got parts that did not fit on the full disk.
     const filled = await attached('filling')
     assert.deepEqual([filled.exitCode, filled.kept + filled.lost, filled.wrong], [0, 48 * MiB, 0])
     assert.ok(filled.lost > 48 * MiB - ringBytes, `${filled.lost} bytes were lost`)

@@ -21,7 +21,8 @@ const named = '\n//# sourceURL=[stdin]'
 const mayBeModule = /\b(?:import|export|await)\b/
 
 /**
- * Matches top-level `await` at the beginning of a line. A script could also call a function named await there, but hardly any does.
+ * Matches top-level `await` at the beginning of a line. A script could also call a function named await there, but hardly any
+ * script does.
  */
 const awaitsAtTop = /^(?:(?:const|let|var)\s[^=\n]*=\s*)?await\b/m
 

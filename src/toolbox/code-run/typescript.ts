@@ -1,5 +1,5 @@
 // Compiles TypeScript to CommonJS, or to an ES module if it has top-level `await`. An image may have no compiler, so the runner
-// starts one outside the sandbox, without privileges (src/runner/gate-link/compiler.ts).
+// starts a compiler outside the sandbox, without privileges (src/runner/gate-link/compiler.ts).
 import { Budget } from '#src/kit/budget.ts'
 import { FairQueue } from '#src/kit/queue.ts'
 import { Problem } from '#src/problems.ts'
@@ -35,8 +35,8 @@ const needsModule = /Top-level await is currently not supported with the "cjs" o
 const tooMuch = 'The TypeScript compiler gave up: the code is too large or too deeply nested.\n'
 
 /**
- * Compiles code. If the code has errors, returns them in `complaint`. They become the output of the run. Throws the reason of the
- * deadline's signal if the signal is aborted.
+ * Compiles code. If the code has errors, returns them in `complaint`. These errors become the output of the run. Throws the reason
+ * of the deadline's signal if the signal is aborted.
  */
 export const transpile = async (
   { compile }: Compiler,

@@ -25,7 +25,7 @@ const sources = {
   accessibility: `${base}${read('accessibility')}`,
 }
 
-/** Makes Python read its program from standard input, so that lists of processes do not show it. */
+/** Makes Python read its program from standard input, so that lists of processes do not show the program. */
 const bootstrap = [
   'import json,sys',
   'q=json.load(sys.stdin)',
@@ -114,7 +114,7 @@ export type Asked<S extends TSchema> = {
   seconds?: number
 }
 
-/** Runs the call. Throws a Problem: 408 if it takes too long, 422 if a program is missing or the answer is malformed. */
+/** Runs the call. Throws a Problem: 408 if the call takes too long, 422 if a program is missing or the answer is malformed. */
 export const ask = async <S extends TSchema>(
   { sandbox, reply }: { sandbox: ToolboxSandbox; reply: FastifyReply },
   { of, call, given = {}, answer, seconds = standardSeconds }: Asked<S>,

@@ -53,7 +53,7 @@ const Nothing = Type.Null()
 const Text = Type.String()
 const Flag = Type.Boolean()
 
-/** Time limit in seconds of calls that start or end the desktop. They wait for several programs. */
+/** Time limit in seconds of calls that start or end the desktop. Such calls wait for several programs. */
 const longSeconds = 90
 /** Maximum total time of the pauses between the characters of a text, in seconds. */
 const typingSeconds = 60

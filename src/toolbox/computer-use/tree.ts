@@ -5,7 +5,9 @@ import type { TreeNode, TreeRows } from './schemas.ts'
 /** Maximum number of levels of an accessibility tree. A correct program in the sandbox returns fewer levels. */
 const deepest = 100
 
-/** Makes an accessibility tree. Throws a 422 if it is too deep, or if a row precedes its parent: such rows could form a cycle. */
+/**
+ * Makes an accessibility tree. Throws a 422 if the tree is too deep, or if a row precedes its parent: such rows could form a cycle.
+ */
 export const treeOf = ({ rows, truncated }: TreeRows): { root?: TreeNode; truncated: boolean } => {
   const nodes: TreeNode[] = []
   const depths: number[] = []

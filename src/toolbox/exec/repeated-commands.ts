@@ -1,5 +1,5 @@
 // A caller that lost the answer to its command may send the command again, and the command must not run twice. The gate therefore
-// stores answers by idempotency key for up to 10 minutes. A restart of the gate loses them, but also ends the commands.
+// stores answers by idempotency key for up to 10 minutes. A restart of the gate loses the answers, but also ends the commands.
 import { createHash } from 'node:crypto'
 import { otherBody } from '#src/http/idempotency-key.ts'
 import { Problem } from '#src/problems.ts'

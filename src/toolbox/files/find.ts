@@ -21,8 +21,8 @@ const options = ['-F', '-n', '-H', '-I', '--null', '--no-messages', '--devices=s
 const isKnownBy = ['grep', ...options, '-e', 'x', '--', '/dev/null']
 
 /**
- * A script for BusyBox's `grep`, which does not separate file names from lines, and does not skip binary files. It searches file by
- * file. `$1`: the text; the other arguments: the files.
+ * A script for BusyBox's `grep`, which does not separate file names from lines, and does not skip binary files. The script searches
+ * file by file. `$1`: the text; the other arguments: the files.
  */
 const slowly = `p=$1
 shift
@@ -76,7 +76,7 @@ export const find = async (
   const where = isDirectory ? ['-r', '--', '.'] : ['--', operand(path)]
   const argv = ['grep', ...options, '-e', pattern, ...where]
   let exitCode = await runTool(sandbox, deadline, { ...cwd, argv, take })
-  // `grep` exits with 2 for unknown options, but also if it could not read a file. So test whether this is GNU grep.
+  // `grep` exits with 2 for unknown options, but also if it could not read a file. So test whether the image has GNU grep.
   const mayBeOther = exitCode !== undefined && exitCode > 1 && matches.length === 0
   if (mayBeOther && (await runTool(sandbox, deadline, { argv: isKnownBy })) !== 1) {
     const script = ['sh', '-c', slowly, 'sh', pattern]

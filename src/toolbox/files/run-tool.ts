@@ -11,7 +11,7 @@ type Tool = {
   argv: readonly string[]
   /** Working directory of the tool. A relative path starts at the sandbox's work directory. */
   cwd?: string
-  /** Receives the standard output piece by piece. If it returns `false`, the tool is ended. */
+  /** Receives the standard output piece by piece. If this function returns `false`, the tool is ended. */
   take?: (data: Buffer) => boolean
   /** Receives the standard error piece by piece. */
   complain?: (data: Buffer) => void

@@ -1,5 +1,5 @@
-// Translates failures of git into Problems. Git reports most failures only as text, which only this file parses. All calls run
-// under LC_ALL=C, and tests cause the messages with a real git.
+// Translates failures of git into Problems. Git reports most failures only as text, and only this module parses that text. All
+// calls run under LC_ALL=C, and tests cause the messages with a real git.
 import { Problem, type ProblemCode } from '#src/problems.ts'
 
 /** Patterns of git's messages, and their meaning. The first pattern that matches decides. */

@@ -6,7 +6,7 @@ import type { AddRemoteRequest, RemoteList } from './schemas.ts'
 
 const remoteKey = /^remote\.(.+)\.url$/s
 
-/** Lists remotes as they were configured, with the first URL of each. */
+/** Lists remotes as they were configured, with the first URL of each remote. */
 export const listRemotes = async (git: Git): Promise<RemoteList> => {
   const answer = await git.ask(['config', '--local', '-z', '--get-regexp', '^remote\\..*\\.url$'])
   // Exit code 1 means that the repository has no remote.

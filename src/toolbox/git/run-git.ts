@@ -25,7 +25,10 @@ const mostRecords = 250_000
 const graceMs = 5_000
 
 export type GitOptions = {
-  /** Settings (`name=value`) for this call, which override all configuration files. All processes in the sandbox can see them. */
+  /**
+   * Settings (`name=value`) for this call, which override all configuration files. All processes in the sandbox can see these
+   * settings.
+   */
   settings?: readonly string[]
   env?: Record<string, string>
   stdin?: string

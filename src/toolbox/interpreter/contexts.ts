@@ -1,5 +1,5 @@
-// The contexts of a sandbox. Each is a job of the agent with its metadata, so contexts and their variables survive a restart of the
-// gate.
+// The contexts of a sandbox. Each context is a job of the agent, with metadata, so contexts and their variables survive a restart
+// of the gate.
 import { randomUUID } from 'node:crypto'
 import { readFileSync } from 'node:fs'
 import { Problem } from '#src/problems.ts'
@@ -27,8 +27,8 @@ const prefix = 'python.'
 const second = '~'
 const program = readFileSync(new URL('./worker.py', import.meta.url), 'utf8')
 /**
- * The variable that passes the program to Python. If the program were an argument, `pkill -f` with any word of it would end every
- * context.
+ * The variable that passes the program to Python. If the program were an argument, `pkill -f` with any word of the program would
+ * end every context.
  */
 const programVariable = '_ALCOVE_PROGRAM'
 const evalProgram = `import os;exec(os.environ.pop('${programVariable}'))`
@@ -54,7 +54,7 @@ const viewOf = ({ id, cwd, createdAt, job }: Context): InterpreterContext => {
   return { id, cwd, createdAt, active: job.state === 'running', language: 'python' }
 }
 
-/** Lists the jobs of contexts. A context has two jobs while it restarts, and also if that restart was interrupted. */
+/** Lists the jobs of contexts. A context has two jobs while it restarts, and also after an interrupted restart. */
 const listJobs = async ({ agent }: ToolboxSandbox): Promise<Context[]> => {
   const jobs = await agent.jobs.list().catch((error) => {
     throw asTold(error)

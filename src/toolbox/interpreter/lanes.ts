@@ -1,5 +1,5 @@
-// A context runs one execution at a time. A lane is its queue. Lanes need no storage: a restart of the gate closes the sockets of
-// all callers anyway.
+// A context runs one execution at a time. A lane is the context's queue. Lanes need no storage: a restart of the gate closes the
+// sockets of all callers anyway.
 import { Budget } from '#src/kit/budget.ts'
 import { FairQueue } from '#src/kit/queue.ts'
 import type { ToolboxSandbox } from '../sandbox.ts'

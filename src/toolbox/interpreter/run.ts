@@ -173,7 +173,7 @@ const outwait = async (jobs: Jobs, context: Context): Promise<void> => {
   }
 }
 
-/** Waits until the worker is free. Returns true if it had to wait: the worker may have ended meanwhile. */
+/** Waits until the worker is free. Returns true if the worker was busy at first: it may have ended meanwhile. */
 export const outwaitOthers = async (jobs: Jobs, context: Context): Promise<boolean> => {
   const hasWaited = await isBusy(jobs, context)
   if (hasWaited) await outwait(jobs, context)

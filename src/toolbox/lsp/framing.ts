@@ -4,7 +4,7 @@ import { findTooMuch } from '#src/http/json-text.ts'
 /** Maximum size of one message, in bytes. A list of 10,000 completions has about 2 MiB. */
 export const messageBytes = 4 * 1024 * 1024
 const headerBytes = 4096
-/** Maximum number of values in one message. Parsing blocks this process, longer for more values. */
+/** Maximum number of values in one message. Parsing blocks this process: the more values, the longer. */
 const mostValues = 200_000
 
 /** Thrown if the server broke the protocol or a limit. The message completes a sentence that begins with "The language server". */

@@ -1,5 +1,5 @@
-// A language server is a command of the agent whose input stays open. It ends with its connection, and so with the sandbox or the
-// gate. If it breaks a limit, it is ended, and its open calls get 4xx.
+// A language server is a command of the agent whose input stays open. The server ends with its connection, and so with the sandbox
+// or the gate. A server that breaks a limit is ended, and its open calls get 4xx.
 import { Budget } from '#src/kit/budget.ts'
 import { Problem } from '#src/problems.ts'
 import { type CommandSpec, type RunningCommand, StartFailed } from '../agent/agent.ts'
@@ -87,7 +87,7 @@ export class LanguageServer {
     this.#follow().catch((error: unknown) => this.#end(error))
   }
 
-  /** Starts the program of a language server in the sandbox. Throws `StartFailed` if it cannot be started. */
+  /** Starts the program of a language server in the sandbox. Throws `StartFailed` if the program cannot be started. */
   static async run(
     { agent, assignment }: Pick<ToolboxSandbox, 'agent' | 'assignment'>,
     spec: Pick<CommandSpec, 'argv' | 'env' | 'cwd'>,

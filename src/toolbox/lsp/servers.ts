@@ -1,4 +1,5 @@
-// The language servers of all sandboxes: at most one per language and project. They end with the gate, and callers start new ones.
+// The language servers of all sandboxes: at most one per language and project. The servers end with the gate, and callers then
+// start new ones.
 import { Budget } from '#src/kit/budget.ts'
 import { Problem } from '#src/problems.ts'
 import { StartFailed } from '../agent/agent.ts'

@@ -116,8 +116,8 @@ class Client {
   }
 
   /**
-   * Returns true if output was lost because this client reads too slowly. The other cause is a full disk, on which the agent could
-   * not store output.
+   * Returns true if output was lost because this client reads too slowly. False if it was lost because the disk was full, so that
+   * the agent could not store it.
    */
   async #isTooSlow({ offset, lostBytes }: JobEvent & { type: 'truncated' }): Promise<boolean> {
     const now = (await this.#sandbox.agent.jobs.list()).find(({ id }) => id === this.#pty.job.id)

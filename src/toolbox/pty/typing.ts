@@ -5,7 +5,7 @@ import { bytesOf, closeWith } from '#src/http/socket.ts'
 import { Budget } from '#src/kit/budget.ts'
 import { isRefused, type Jobs } from '../agent/agent.ts'
 
-/** Maximum buffered input of a client, in bytes. Above it the socket is paused. */
+/** Maximum buffered input of a client, in bytes. Above this size, the socket is paused. */
 const aheadBytes = 1024 * 1024
 /** Memory in bytes that a frame takes besides its contents. It matters for many frames of one byte. */
 const frameBytes = 256

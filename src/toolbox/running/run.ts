@@ -26,7 +26,7 @@ const asTold = (error: unknown): unknown => {
   if (!(error instanceof AgentRefused)) return new Problem('sandbox_silent', undefined, { cause: error })
   if (error.stage === 'busy') return new Problem('rate_limited', 'This sandbox runs as many commands as it can.')
   if (error.stage === 'ending') return notStarted('The sandbox is stopping.')
-  // The sandbox could not start a process, for example at its process limit. Treat that like a program that cannot start.
+  // The sandbox could not start a process, for example at its process limit. Report this like a program that cannot start.
   return new StartFailed('exec', error.errno)
 }
 

@@ -10,7 +10,7 @@ import { keptOutputBytes } from '../agent/kept-output.ts'
 import { asTold } from './refusals.ts'
 import type { Logs } from './schemas.ts'
 
-/** The markers in a log. The bytes after a marker are output of its stream, up to the next marker. */
+/** The markers in a log. The bytes after a marker, up to the next marker, are output of the marker's stream. */
 export const markers = { stdout: Buffer.of(1, 1, 1), stderr: Buffer.of(2, 2, 2) } as const
 
 type OutputEvent = Exclude<CommandEvent, { type: 'exit' }>
@@ -127,7 +127,8 @@ const frameBytes = 32 * 1024
 
 /**
  * Sends a piece of output as messages, each after the marker of its stream. Returns true if everything was sent immediately;
- * otherwise calls `done` later. To avoid a copy, the marker overwrites bytes before the output, which are unused or already sent.
+ * otherwise calls `done` later. To avoid a copy, the marker overwrites the bytes before the output; these are unused or already
+ * sent.
  */
 const sendPiece = (socket: WebSocket, piece: Piece, done: () => void): boolean => {
   if (piece.type === 'truncated') {

@@ -44,7 +44,7 @@ const asWanted = async (
   return isMarked ? logs.output : logs
 }
 
-/** Maximum size of a body: a command may have 1 MiB, and JSON may need six bytes for each byte of it. */
+/** Maximum size of a body: a command may have 1 MiB, and JSON may need six bytes for each byte of the command. */
 const bodyLimit = longestText
 
 export const sessionRoutes = [
