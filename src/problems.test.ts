@@ -46,7 +46,7 @@ suite('The words by which programs recognize an error', () => {
     })
   }
 
-  test('an error’s message contains the words that clients search for, even with a special sentence', () => {
+  test('an error with a sentence of its own still contains the words that clients search for', () => {
     for (const code of Object.keys(problems) as ProblemCode[]) {
       for (const sentence of [undefined, 'Something else.', 'Something else']) {
         const { message } = new Problem(code, sentence)

@@ -158,7 +158,10 @@ export class Problem extends Error {
   }
 }
 
-/** Returns the error for a sandbox that the caller cannot find. It must not show whether another organization has the sandbox. */
+/**
+ * Returns the error for a sandbox that the caller cannot find. The error must not show whether another organization has the
+ * sandbox.
+ */
 export const noSandbox = (idOrName: string, options: { cause?: unknown } = {}): Problem =>
   new Problem(
     'not_found',

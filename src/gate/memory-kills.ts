@@ -23,7 +23,8 @@ export class MemoryKillQuestions {
   }
 
   /**
-   * Returns the runner's answer to a question that is sent after the call of `find`. So it includes a kill that has just happened.
+   * Returns the runner's answer to a question that is sent after the call of `find`. So the answer includes a kill that has just
+   * happened.
    */
   find(sandboxId: string): Promise<MemoryKillsHere> {
     const asked = this.#bySandbox.get(sandboxId)

@@ -22,7 +22,7 @@ export type Answering = {
 const notForToolboxes = new Set(['authorization', 'cookie'])
 const ofSdks = new Set([sdkVersionHeader, sdkSourceHeader])
 
-/** Whether the gate passes a header of a caller on to the toolbox. It passes on no credentials. */
+/** Whether the gate passes a header of a caller on to the toolbox. The gate passes on no credentials. */
 export const isForToolbox = (name: string): boolean =>
   !isOfPeers(name) &&
   !notForToolboxes.has(name) &&

@@ -12,8 +12,8 @@ type Service = {
   version: string
   description: string
   /**
-   * The URL to which all paths are relative. It may be relative to the document's URL. Each `{name}` in it must be a key of
-   * `serverVariables`.
+   * The URL to which all paths are relative. It may be relative to the document's URL. Each `{name}` in `serverUrl` must be a key
+   * of `serverVariables`.
    */
   serverUrl: string
   serverVariables?: Record<string, { default: string; description: string }>

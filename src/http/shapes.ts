@@ -11,7 +11,10 @@ export const longestInPath = 1024
 /** A parameter in a path. Any text is valid, because an unknown id must be answered with 404 and not with 400. */
 export const PathText = Type.String({ maxLength: longestInPath })
 
-/** Maximum size in bytes of a body with a command, with code or with the text of a file. Each text in it has this limit too. */
+/**
+ * Maximum size in bytes of a body with a command, with code or with the text of a file. Each text in such a body has this limit
+ * too.
+ */
 export const longestText = 8 * 1024 * 1024
 export const LongText = Type.String({ maxLength: longestText })
 

@@ -1,5 +1,5 @@
-// The short name of a server, computed from its data directory. It is in every name that a server makes for the whole host,
-// because a host may have several servers.
+// The short name of a server, computed from its data directory. The short name is in every name that a server makes for the whole
+// host, because a host may have several servers.
 import { createHash } from 'node:crypto'
 import { realpathSync } from 'node:fs'
 

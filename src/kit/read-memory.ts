@@ -1,5 +1,5 @@
-// The read buffer of one connection. It grows if the consumer is fast. A common budget for large buffers limits the memory of
-// many slow consumers.
+// The read buffer of one connection. The buffer grows if the consumer is fast. A common budget for large buffers limits the memory
+// of many slow consumers.
 
 /** Free bytes before each piece of data. The consumer may write a header there, to send both without copying. */
 const headroomBytes = 16

@@ -1,4 +1,4 @@
-// The embedded PostgreSQL, which `up` runs as a child process. It never runs as root. Clients can reach it only by a unix
+// The embedded PostgreSQL, which `up` runs as a child process. PostgreSQL never runs as root. Clients can reach it only by a unix
 // socket and with a password.
 import { spawn } from 'node:child_process'
 import { randomBytes } from 'node:crypto'

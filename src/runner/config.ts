@@ -46,7 +46,6 @@ export type RunnerConfig = {
   meterSeconds: number
   /** Speed limit of each sandbox's disk in MiB per second, which applies to reads and to writes separately. 0: no limit. */
   diskMebibytesPerSecond: number
-  /** Whether sandboxes have sudo. */
   offersSudo: boolean
   /** Directory for volumes, which the operator has mounted on every host. Absent: new volumes are on this host's disk. */
   volumesDirectory: string | undefined

@@ -163,7 +163,7 @@ suite('the pages from which a preview cookie is accepted', () => {
     return sides.asked.at(-1)!.credentials.length === 1
   }
 
-  test('a preview cookie is not accepted from an origin that only resembles the preview’s', async () => {
+  test('a preview cookie is not accepted from an origin that only resembles the preview’s origin', async () => {
     await using sides = await startSides()
     for (const origin of [
       'http://box-id.proxy.test:4601',

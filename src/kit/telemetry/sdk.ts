@@ -69,7 +69,7 @@ const openLines = (settings: TelemetrySettings, exporter: Exporters['logs'], res
   })
 }
 
-/** Logs messages of OpenTelemetry's packages. Those at the start are about settings. Later ones are about failed exports. */
+/** Logs messages of OpenTelemetry's packages. Messages at the start are about settings. Later messages are about failed exports. */
 const hearPackages = (log: Logger) => {
   const say = { warn: (text: string) => log.warn(text), later: (text: string) => log.debug(text) }
   let word: keyof typeof say = 'warn'

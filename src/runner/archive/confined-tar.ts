@@ -4,7 +4,7 @@
 // - tar's root directory contains only the host's programs, read-only, and one disk, on which no device can be opened;
 // - tar has only the capabilities for making files, cannot gain others, and has no network; a system call filter forbids
 //   mounting, starting processes and touching other processes;
-// - tar ends when the runner ends. It is process 1 of its own namespace, so its output is reproducible: tar writes its process
+// - tar ends when the runner ends. tar is process 1 of its own namespace, so its output is reproducible: tar writes its process
 //   id into headers of sparse files.
 import { filterProgram } from '#src/kit/confined.ts'
 

@@ -1,7 +1,7 @@
 // Brings the images of this runner to the state that control wants, and reports the result.
 //
 // Each assignment describes the wanted state, so missed or repeated messages do no harm. After a failure, an assignment of one
-// image starts a new attempt (`take`). A list of all assignments starts none: the keeper only reports the failure again
+// image starts a new attempt (`take`). A list of all assignments starts no attempt: the keeper only reports the failure again
 // (`takeAll`). If control wants an image removed, the keeper waits until nothing uses the image.
 import type { Logger } from '#src/kit/log.ts'
 import { FairQueue } from '#src/kit/queue.ts'

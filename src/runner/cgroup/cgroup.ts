@@ -237,7 +237,7 @@ class CgroupV2 implements Cgroup {
     if (stat === undefined) return undefined
     const counters = parseCounters(stat)
     const of = (name: string) => counters.get(name) ?? 0
-    // Linux before 5.18 does not report `kernel`, which is the sum of all kernel memory. Its parts are added instead.
+    // Linux before 5.18 does not report `kernel`, which is the sum of all kernel memory. The parts of this sum are added instead.
     const kernel = counters.get('kernel') ?? of('slab') + of('kernel_stack') + of('pagetables') + of('percpu')
     return kernel + of('sock')
   }

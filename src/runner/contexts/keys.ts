@@ -1,4 +1,4 @@
-// Makes the keys of the objects of a context. They begin with the organization's own prefix, so organizations share no object.
+// Makes the keys of the objects of a context. The keys begin with the organization's own prefix, so organizations share no object.
 import { contextHash } from '#src/wire/contexts.ts'
 
 const organization = /^[A-Za-z0-9][A-Za-z0-9_-]{0,127}$/
@@ -21,9 +21,14 @@ export const prefixOf = (name: ContextName): string => {
   return `${root}${name.organizationId}/${name.hash}/`
 }
 
-/** Returns the key of a context's table, which lists its chunks. It is written last, so a context with a table is complete. */
+/**
+ * Returns the key of a context's table, which lists its chunks. The table is written last, so a context with a table is complete.
+ */
 export const tableKey = (name: ContextName) => `${prefixOf(name)}context.json`
-/** Returns the key of a context's marker, which is written first. Its time shows whether an incomplete context was abandoned. */
+/**
+ * Returns the key of a context's marker, which is written first. The marker's time shows whether an incomplete context was
+ * abandoned.
+ */
 export const begunKey = (name: ContextName) => `${prefixOf(name)}begun.json`
 export const chunksOf = (name: ContextName) => `${prefixOf(name)}chunks/`
 

@@ -1,4 +1,4 @@
-// The table lists the chunks of a context, or of a part of an upload. It is validated like input of a caller.
+// The table lists the chunks of a context, or of a part of an upload. The table is validated like input of a caller.
 import Type from 'typebox'
 import { Compile } from 'typebox/compile'
 import { maxChunkBytes } from '../archive/chunk-borders.ts'

@@ -72,7 +72,6 @@ export class Link implements Disposable {
         this.#parts.onVersionRefused?.(reason)
         return false
       },
-      // A heartbeat shows control that this runner is alive.
       onBeat: () => this.say({ type: 'alive', ...(imageStorage ? { imageStorage: imageStorage() } : {}) }),
       ...(reconnectMs === undefined ? {} : { reconnectMs }),
     })
