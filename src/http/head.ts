@@ -2,7 +2,10 @@
 // could get around a check.
 import type { IncomingMessage } from 'node:http'
 
-/** Headers with the destination or the credential of a call. If one is repeated, Node uses the first value without an error. */
+/**
+ * Headers with the destination or the credential of a call. If such a header is repeated, Node uses the first value without an
+ * error.
+ */
 const onlyOnce = new Set(['host', 'authorization'])
 
 /**

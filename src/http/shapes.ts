@@ -4,7 +4,7 @@ import Type, { type TSchema } from 'typebox'
 export const DateTime = Type.String({ format: 'date-time', maxLength: 64 })
 
 /**
- * Maximum number of characters of a parameter in a path. For a longer one, the router answers 404 before this limit is
+ * Maximum number of characters of a parameter in a path. For a longer parameter, the router answers 404 before this limit is
  * checked.
  */
 export const longestInPath = 1024

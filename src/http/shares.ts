@@ -2,7 +2,7 @@
 // are removed.
 
 export class Shares<Key> {
-  /** The things in memory that count for owners, such as answers that callers have not read yet. The oldest comes first. */
+  /** The entries that count for owners, such as answers that callers have not read yet. The oldest entry comes first. */
   readonly #held = new Map<Key, { owner: string; bytes: number }>()
   readonly #mostBytes: number
   #total = 0

@@ -198,7 +198,7 @@ const findTelling = (complaints: readonly Complaint[]): Complaint[] => {
 }
 
 /**
- * Checks one part of a request. Returns it without unknown fields and with defaults filled in. If it is wrong, throws
+ * Checks one part of a request. Returns the part without unknown fields and with defaults filled in. If the part is wrong, throws
  * `bad_request` with one sentence about several errors, because Daytona's public SDK shows only one text.
  */
 export const readPart = (schema: TSchema, part: Part, given: unknown): unknown => {

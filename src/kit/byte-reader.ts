@@ -51,7 +51,7 @@ export class ByteReader {
   }
 
   /**
-   * Adds the listeners, once. A stream emits `readable` for each new listener, so adding one at each attempt would make an
+   * Adds the listeners, once. A stream emits `readable` for each new listener, so adding listeners at each attempt would make an
    * endless loop.
    */
   #listen() {

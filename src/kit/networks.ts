@@ -60,7 +60,7 @@ export const isWithin = (networks: Networks, address: string): boolean =>
 export const noNetworks: Networks = new BlockList()
 export const everyNetwork: Networks = { check: () => true }
 
-/** Reads addresses and CIDRs, separated by commas. Returns `undefined` if one of them is neither. */
+/** Reads addresses and CIDRs, separated by commas. Returns `undefined` if an item is neither. */
 export const readNetworks = (given: string): Networks | undefined => {
   const list = new BlockList()
   for (const item of given.split(',').map((text) => text.trim())) {

@@ -4,7 +4,7 @@ import { Socket } from 'node:net'
 import type { Readable, Writable } from 'node:stream'
 import { Inflow, writeThrough } from './inflow.ts'
 
-/** Minimum size of a buffer that is freed immediately. A smaller one usually shares its memory with other buffers. */
+/** Minimum size of a buffer that is freed immediately. A smaller buffer usually shares its memory with other buffers. */
 const leastBytes = 4096
 
 /** Frees the memory of bytes that nobody uses any more, unless other buffers share it. The array is then empty. */

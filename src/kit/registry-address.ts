@@ -1,7 +1,7 @@
 // Reads addresses of registries, and chooses an organization's account for an image. Control and the runner share this file, so
 // that they choose the same account.
 
-/** Host names of Docker Hub. Image names use the first one. */
+/** Host names of Docker Hub. Image names use the first name. */
 const dockerHub = ['docker.io', 'index.docker.io', 'registry-1.docker.io', 'registry.hub.docker.com', 'hub.docker.com']
 
 const hostShape = /^(?:[a-z\d](?:[a-z\d-]*[a-z\d])?)(?:\.[a-z\d](?:[a-z\d-]*[a-z\d])?)*(?::[1-9]\d{0,4})?$/

@@ -11,8 +11,8 @@ const shape = /^[a-zA-Z0-9.-]+(?::\d{1,5})?=[a-zA-Z0-9.-]+(?::\d{1,5})?(?:\/[a-z
 export const mirrorsMeaning = 'mirrors of registries, such as docker.io=mirror.corp:5000/hub, separated by commas'
 
 /**
- * Parses mirrors of image registries, such as `docker.io=mirror.corp:5000/hub`. Returns `undefined` if one of them has
- * the wrong form.
+ * Parses mirrors of image registries, such as `docker.io=mirror.corp:5000/hub`. Returns `undefined` if a mirror has the wrong
+ * form.
  */
 export const readMirrors = (names: readonly string[]): Mirror[] | undefined => {
   if (!names.every((name) => shape.test(name))) return undefined

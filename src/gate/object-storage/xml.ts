@@ -6,7 +6,7 @@ import { S3Refusal } from './refusal.ts'
 const head = '<?xml version="1.0" encoding="UTF-8"?>\n'
 const namespace = 'xmlns="http://s3.amazonaws.com/doc/2006-03-01/"'
 
-/** Escapes text for XML, and drops all characters except printable ASCII, because XML does not allow some of the others. */
+/** Escapes text for XML, and drops all characters except printable ASCII, because XML does not allow some other characters. */
 const text = (value: string) => escaped(value.replace(/[^\x20-\x7e]/g, ''))
 const tag = (name: string, value: string | number | boolean) => `<${name}>${text(String(value))}</${name}>`
 

@@ -26,7 +26,7 @@ type PeersParts = {
 /** Maximum number of gates that this gate remembers. If there are more, it forgets gates without an open call. */
 const keptPeers = 1024
 
-/** Headers of the caller that are not copied: the connection between the two gates has its own values for them. */
+/** Headers of the caller that are not copied: the connection between the two gates has its own values for these headers. */
 const rewritten = new Set(['host', 'expect', 'content-length'])
 
 /** If the host of a sandbox cannot be reached, adds the time of the host's last heartbeat to the error for the caller. */

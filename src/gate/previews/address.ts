@@ -76,7 +76,7 @@ export const isPageOf = (url: string, host: string): boolean => {
 export const isPageOfPreview = (url: string): boolean =>
   URL.canParse(url) && /^\d{1,5}-[^.]+\./.test(new URL(url).hostname)
 
-/** Whether the request is for a preview. True also if no such preview can exist, for example because of its port. */
+/** Whether the request is for a preview. True also if no such preview can exist, for example because of the port. */
 export const isForPreview = (url: string, hostHeader: string | undefined, ownHost: string): boolean =>
   url.startsWith('/preview/') || labelOf((hostHeader ?? '').toLowerCase(), ownHost) !== undefined
 

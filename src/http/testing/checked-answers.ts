@@ -16,7 +16,7 @@ type Validator = ReturnType<typeof ajv.compile>
 
 const validators = new WeakMap<TSchema, Validator>()
 
-/** Compiled validators by the schema's text: each start of control makes new schema objects, and compiling one takes 12 ms. */
+/** Compiled validators by the schema's text: each start of control makes new schema objects, and compiling a schema takes 12 ms. */
 const validatorsByText = new Map<string, Validator>()
 
 const validatorOf = (schema: TSchema) => {

@@ -38,7 +38,7 @@ export const keepChunk = async (
   return { ...chunk, storedBytes: stored.length }
 }
 
-/** Returns undefined if the stored chunk is damaged, so that it is written again. Throws any other error. */
+/** Returns undefined if the stored chunk is damaged, so that the chunk is written again. Throws any other error. */
 const unlessDamaged = (error: unknown): undefined => {
   if (!(error instanceof ArchiveFailed) || error.why !== 'damaged') throw error
 }

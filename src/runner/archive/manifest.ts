@@ -61,7 +61,10 @@ const parse = (content: Buffer): unknown => {
   }
 }
 
-/** Parses a manifest. Throws `ArchiveFailed` if it is damaged, belongs to another archive or has an unknown format version. */
+/**
+ * Parses a manifest. Throws `ArchiveFailed` if the manifest is damaged, belongs to another archive or has an unknown format
+ * version.
+ */
 export const readManifest = (content: Buffer, owner: Owner, archiveId: string): Manifest => {
   const damaged = (what: string) => new ArchiveFailed('damaged', `The archive's table of contents ${what}.`)
   const found = parse(content)

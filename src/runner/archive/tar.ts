@@ -21,11 +21,14 @@ export type DiskParts = { upper: string; etc: string }
 /** A directory that can be packed: a disk, or the files of a base image. */
 export type Packable = DiskParts | { rootfs: string }
 
-/** Limit of tar's address space. tar remembers each file with several hard links, and a hostile disk may have millions of them. */
+/**
+ * Limit of tar's address space. tar remembers each file with several hard links, and a hostile disk may have millions of such
+ * files.
+ */
 const tarBytes = 1024 ** 3
 /** Options: tar reads and writes records of 64 KiB, and reads the last record to its end. */
 const records = ['--blocking-factor=128', '--read-full-records']
-/** tar restores only attributes that a sandbox or its overlay can set. Only root of the host may set others. */
+/** tar restores only attributes that a sandbox or its overlay can set. Only root of the host may set other attributes. */
 const attributes = ['user.*', 'security.capability', 'trusted.overlay.*'].map((names) => `--xattrs-include=${names}`)
 const everything = ['--numeric-owner', '--xattrs', ...attributes, '--acls', '--warning=none']
 const stderrLimit = 16 * 1024

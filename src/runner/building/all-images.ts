@@ -178,7 +178,7 @@ export class AllImages {
     return this.find(image) ?? {}
   }
 
-  /** Whether this runner has the base image that `source` needs. Only a snapshot in the object store needs one. */
+  /** Whether this runner has the base image that `source` needs. Only a snapshot in the object store needs a base image. */
   hasBaseOf(source: ImageSource): boolean {
     return source.kind !== 'store' || this.#brought.rootfsOf(this.#brought.newest(source.base)) !== undefined
   }

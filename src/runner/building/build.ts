@@ -208,7 +208,10 @@ export class Build {
     if (isKept) looked.keptKey = key
   }
 
-  /** Makes the image from the last stage's disk. From another stage's disk, makes a template if a later stage is built on it. */
+  /**
+   * Makes the image from the last stage's disk. From another stage's disk, makes a template if a later stage is built on that
+   * stage.
+   */
   async #keepDisk({ stage }: Looked, place: Workplace): Promise<void> {
     const { image, plan } = this.#request
     if (stage === plan.stages.at(-1)) {

@@ -23,7 +23,7 @@ const withoutNetwork = { blockAll: true, allowList: null }
 type WorkplaceParts = {
   host: BuildHost
   agentAt: (socketPath: string) => BuildAgent
-  /** The image from which the sandbox's disk is made, or the template of another stage of the Dockerfile. */
+  /** The image, or the template of another stage of the Dockerfile, from which the sandbox's disk is made. */
   from: string
   /** The id of the build's sandbox is a hash of this key, so no two build sandboxes at a time may have the same key. */
   key: string

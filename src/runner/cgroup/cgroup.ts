@@ -26,7 +26,10 @@ export interface Cgroup {
    * sets no limit.
    */
   limit(compute: Compute): Promise<void>
-  /** Returns the processors for the cgroup in the kernel's list format, such as `0-3,8`. Undefined if it may run on all. */
+  /**
+   * Returns the processors for the cgroup in the kernel's list format, such as `0-3,8`. Undefined if the cgroup may run on all
+   * processors.
+   */
   cpus(): Promise<string | undefined>
   useCpus(list: string): Promise<void>
   /** Returns how many of the cgroup's processes were killed when memory ran out in the cgroup, in all sandboxes, or on the host. */
@@ -456,8 +459,8 @@ export const listCgroups = async (layout: CgroupLayout, path: string): Promise<s
 }
 
 /**
- * Returns whether the kernel can limit socket buffers separately from other memory. In cgroup v2 they count as memory of the
- * cgroup.
+ * Returns whether the kernel can limit socket buffers separately from other memory. In cgroup v2, socket buffers count as memory
+ * of the cgroup.
  */
 export const limitsSockets = (layout: CgroupLayout): boolean =>
   layout.version === 1 && existsSync(join(layout.roots.memory, 'memory.kmem.tcp.limit_in_bytes'))

@@ -24,7 +24,8 @@ export const cpuLimit = ({ cpu }: Compute) => ({
 export const memoryLimitBytes = ({ memoryGiB }: Compute) => Math.round(memoryGiB * GiB)
 
 /**
- * Returns the limit of a sandbox's socket buffers in bytes. Used only with cgroup v1, which counts them separately from memory.
+ * Returns the limit of a sandbox's socket buffers in bytes. Used only with cgroup v1, which counts socket buffers separately from
+ * memory.
  */
 export const socketLimitBytes = (compute: Compute) => Math.round(memoryLimitBytes(compute) / 8)
 

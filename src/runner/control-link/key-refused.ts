@@ -1,5 +1,5 @@
-// Detects that control no longer accepts this runner's key. A single 401 may come from a control that is being replaced,
-// or from another server at that address.
+// Detects that control no longer accepts this runner's key. A single 401 may come from a control that is being replaced, or from
+// another server at control's address.
 
 /** The key counts as refused if control has answered only with 401 for this many milliseconds. */
 export const refusedAfterMs = 60_000

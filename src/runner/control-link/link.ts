@@ -26,7 +26,9 @@ import {
 type LinkParts = {
   controlUrl: URL
   credential: Credential
-  /** Returns the message that describes this runner, the first one on every connection. `sayHello` sends it after a change. */
+  /**
+   * Returns the first message on every connection, which describes this runner. `sayHello` sends the message again after a change.
+   */
   hello: () => Extract<FromRunner, { type: 'hello' }>
   /** Returns the disk space of images, which each heartbeat reports. */
   imageStorage?: () => ImageStorage

@@ -97,7 +97,7 @@ export class ContextSource implements CopySource {
     const read: Buffer[] = []
     for await (const { pieces } of this.contents(wanted)) for await (const piece of pieces) read.push(piece)
     // Latin-1 makes one character of each byte. Names in a tar are decoded in the same way, so that patterns of `.dockerignore`
-    // match them.
+    // match these names.
     return Buffer.concat(read).toString('latin1')
   }
 }

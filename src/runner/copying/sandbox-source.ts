@@ -17,7 +17,7 @@ const notOfTheImage = new Set([
 const mostLinks = 40
 /** Maximum number of directory levels that the agent lists in one call. */
 const deepest = 64
-/** Number of files that are opened ahead, while an earlier one is copied. Many small files would otherwise take long. */
+/** Number of files that are opened ahead, while an earlier file is copied. Many small files would otherwise take long. */
 const ahead = 16
 
 type SandboxSourceParts = { files: Files; place: string; signal: AbortSignal }
@@ -98,7 +98,8 @@ export class SandboxSource implements CopySource {
     const turns = new EventLoopTurns(this.#signal)
     const todo = [start.length === 0 ? '' : `/${start.join('/')}`]
     for (let directory = todo.pop(); directory !== undefined; directory = todo.pop()) {
-      // The root and `/etc` are listed one level at a time, because all paths that must not be copied are directly in them.
+      // The root and `/etc` are listed one level at a time, because all paths that must not be copied are directly in these
+      // directories.
       const depth = directory === '' || directory === '/etc' ? 1 : deepest
       for await (const entry of this.#files.list(Buffer.from(directory || '/', 'latin1'), depth)) {
         await turns.next()
