@@ -54,7 +54,7 @@ suite('the sandboxes of a host', { skip: needsRoot }, () => {
     assert.equal(after.output, `kept\n192.0.2.1 friend\n${before.output}`)
   })
 
-  test('a second start, stop or destroy of a sandbox does no harm, even at the same time as the first', async () => {
+  test('a repeated start, stop or destroy of a sandbox changes nothing, even while the first still runs', async () => {
     const assignment = box.assignment()
     const { sandboxId } = assignment
     await Promise.all([box.host.start(assignment), box.host.start(assignment)])
@@ -88,7 +88,7 @@ suite('the sandboxes of a host', { skip: needsRoot }, () => {
       await delay(afterMs)
       keeper.take({ ...assignment, generation: 2, target: 'destroyed' })
       const said = await promise
-      // If the start was faster than the delete, the first report is about the start.
+      // If the start ended before the delete came, the first report is about the start.
       if (said === 'destroyed') assert.deepEqual(await box.tracesOf(assignment.sandboxId), [], `after ${afterMs} ms`)
       await box.host.destroy(assignment.sandboxId)
     }
@@ -138,7 +138,7 @@ suite('the sandboxes of a host', { skip: needsRoot }, () => {
     const { sandboxId } = assignment
     await box.host.stop({ ...assignment, target: 'stopped', generation: 2 })
     const starting = box.host.start({ ...assignment, isNew: false, generation: 3 }).catch(() => {})
-    // Wait until the first process of the sandbox exists. Then stop it, so that it never answers.
+    // Wait until the sandbox has processes. Then stop these processes, so that the sandbox never answers.
     const cgroup = box.cgroupOf(sandboxId)
     for (let pids: number[] = []; pids.length === 0; await new Promise(setImmediate)) {
       pids = await cgroup.pids().catch(() => [])
@@ -178,7 +178,7 @@ suite('the sandboxes of a host', { skip: needsRoot }, () => {
     const began = performance.now()
     await box.host.stop({ ...assignment, signal: 'SIGKILL' })
     await polite
-    // The first stop alone would wait 10 seconds. If less time has passed, the forced stop has ended the processes.
+    // The first stop alone would wait 10 seconds. If less than 9 seconds have passed, the forced stop has ended the processes.
     assert.ok(performance.now() - began < 9_000)
     assert.equal(box.host.get(sandboxId)?.status, 'stopped')
   })

@@ -45,7 +45,7 @@ suite('decompressing hostile data', () => {
       )
     })
 
-    test(`${kind}: decompression refuses damaged and truncated data, and passes on an error of the source`, async () => {
+    test(`${kind}: decompression refuses damaged and truncated data, and throws an error of its input stream`, async () => {
       const packed = packers[kind](text)
       await assert.rejects(whole(inflate(of(Buffer.from('no such thing at all')), kind)), Damaged)
       await assert.rejects(whole(inflate(of(packed.subarray(0, packed.length - 12)), kind)), Damaged)

@@ -11,16 +11,16 @@ type Compression = 'gzip' | 'zstd' | 'bzip2' | 'xz'
 
 const commands = {
   gzip: ['gzip', '-dcq'],
-  // The data says how much memory `zstd` needs, so a hostile file could ask for much. The limit is the default of `zstd`.
+  // The data says how much memory `zstd` needs, so a hostile file could request very much. This limit is the default of `zstd`.
   zstd: ['zstd', '-dcq', '--memory=128MB'],
   bzip2: ['bzip2', '-dcq'],
-  // `xz` may use as much memory as `zstd` above. That is enough: data from `xz -9` needs 65 MiB.
+  // `xz` may use as much memory as `zstd`. This limit is enough: data from `xz -9` needs 65 MiB.
   xz: ['xz', '-dcq', '--memlimit-decompress=128MiB'],
 } as const satisfies Record<Compression, readonly string[]>
 
 const limits = { memory: 1024 ** 3, cpu: 2 * 3600, files: 16, filesize: 0 }
 
-/** Whether the exit code means success. gzip exits with 2 if other bytes follow the data, which are ignored. */
+/** Whether the exit code means success. gzip ignores bytes after the compressed data, but then exits with 2. */
 const isFine = (compression: Compression, code: number | null) => code === 0 || (compression === 'gzip' && code === 2)
 
 export class Damaged extends Error {
@@ -36,7 +36,8 @@ const commandOf = (compression: Compression): string[] => {
 }
 
 /**
- * Decompresses the stream `packed`, and throws the stream's errors. Throws `Damaged` if the data is damaged or in another format.
+ * Decompresses the stream `packed`, and throws the stream's errors. Throws `Damaged` if the data is damaged or not in the format
+ * `compression`.
  */
 export async function* inflate(packed: AsyncIterable<Buffer>, compression: Compression): AsyncGenerator<Buffer> {
   const [program = '', ...args] = commandOf(compression)
@@ -45,7 +46,7 @@ export async function* inflate(packed: AsyncIterable<Buffer>, compression: Compr
   ended.catch(() => {})
   let cause: unknown
   const fed = pipeline(Readable.from(packed), child.stdin).catch((error: NodeJS.ErrnoException) => {
-    // The child has stopped reading, because it needs no more data or has failed. Its exit code shows which.
+    // The child has stopped reading, because it needs no more data or has failed. Its exit code shows which is true.
     if (error.code === 'EPIPE' || error.code === 'ERR_STREAM_PREMATURE_CLOSE') return
     cause = error
     child.kill('SIGKILL')

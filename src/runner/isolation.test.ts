@@ -233,7 +233,7 @@ suite('the isolation of a sandbox', { skip: needsRoot }, () => {
   })
 
   test('a sandbox cannot see the host’s devices and kernel settings', async () => {
-    // This machine may lack some of these directories. A sandbox then cannot see them either, so the test passes.
+    // This machine may lack some of these directories. A sandbox then cannot see these directories either, so the test passes.
     const hidden = ['class/dmi', 'devices/virtual/dmi', 'firmware', 'class/net', 'class/block', 'block', 'fs/btrfs']
     hidden.push('devices/virtual/net', 'devices/virtual/block')
     const look = `ls -d ${hidden.map((path) => `/sys/${path}/*`).join(' ')} 2>/dev/null`
@@ -257,7 +257,7 @@ suite('the isolation of a sandbox', { skip: needsRoot }, () => {
     assert.equal((await box.run(id, `ls -d ${paths.join(' ')} 2>/dev/null`)).output, '')
   })
 
-  test('a sandbox cannot change the mode of the host’s /dev/null, and its number of terminals is limited', async () => {
+  test('a sandbox cannot change the mode of the host’s /dev/null; the number of its terminals is limited', async () => {
     const { uid, mode } = statSync('/dev/null')
     assert.ok(uid < uidBase, `it is of ${uid}`)
     assert.equal(mode & 0o777, 0o666)
@@ -276,7 +276,7 @@ suite('the isolation of a sandbox', { skip: needsRoot }, () => {
     assert.equal((await box.run(id, 'ls /proc/self/fd')).output, '0\n1\n2\n3')
   })
 
-  test('root in a sandbox cannot write to any file of PID 1 in /proc, whatever path it uses', async () => {
+  test('root in a sandbox cannot write to any file of PID 1 in /proc, by whatever path', async () => {
     const files = 'oom_score_adj oom_adj autogroup comm coredump_filter clear_refs timerslack_ns sched mem loginuid'
     const ways = ['/proc/1', '/proc/1/task/1', '/proc/self/root/proc/1', '/proc/self/cwd/proc/1']
     for (const way of ways) {
@@ -295,7 +295,7 @@ suite('the isolation of a sandbox', { skip: needsRoot }, () => {
     assert.ok(Math.min(...others) > score(box.pidOf(id)), `PID 1 has ${score(box.pidOf(id))}, others ${others}`)
   })
 
-  test('a sandbox can neither change the agent’s program nor list the directory of the program', async () => {
+  test('a sandbox can neither change the agent’s program file nor list the directory of this file', async () => {
     const agent = '/dev/.alcove/agent'
     assert.notEqual((await box.run(id, `echo x > ${agent}`)).exitCode, 0)
     assert.equal((await box.run(id, 'ls -A /.alcove')).exitCode, 2)
@@ -307,7 +307,7 @@ suite('the isolation of a sandbox', { skip: needsRoot }, () => {
       assert.ok(shared(path) > pidsLimit({ memoryGiB: 1 }) * 128, `${path} is ${shared(path)}`)
     assert.ok(shared('kernel/pty/max') > terminals * 1000)
     assert.ok(shared('fs/epoll/max_user_watches') >= 1e9)
-    // This limit is a number of pages of 4 KiB. 0 means that there is no limit.
+    // This limit is a number of pages of 4 KiB. 0: no limit.
     assert.ok(shared('fs/pipe-user-pages-soft') >= 2 ** 24 || shared('fs/pipe-user-pages-soft') === 0)
   })
 
@@ -320,7 +320,7 @@ suite('the isolation of a sandbox', { skip: needsRoot }, () => {
     assert.deepEqual([reserveBytes(4 * 2 ** 30), reserveBytes(64 * 2 ** 30)], [429_496_729, 2 ** 31])
   })
 
-  test('if a process uses up a sandbox’s memory, it is killed; the sandbox and the host keep running', async () => {
+  test('a process that uses up a sandbox’s memory is killed; the sandbox and the host keep running', async () => {
     const bomb = await box.run(id, 'tail /dev/zero')
     assert.equal(bomb.exitCode, 137)
     assert.equal((await box.run(id, 'echo alive')).output, 'alive')
@@ -349,7 +349,7 @@ suite('the isolation of a sandbox', { skip: needsRoot }, () => {
     assert.match(wrote.output, /quota exceeded|No space left/)
     const beside = await box.run(id, 'dd if=/dev/zero of=/home/daytona/big bs=1M count=100')
     assert.equal(beside.exitCode, 0, beside.output)
-    // A sandbox with a full disk can be stopped and started again, and removing files gives it space.
+    // A sandbox with a full disk can be stopped and started again, and has space again after files were removed.
     await box.host.stop(assignment)
     await box.host.start(assignment)
     const room = await box.run(full, 'rm /home/daytona/big && echo x > /home/daytona/small')

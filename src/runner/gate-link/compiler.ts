@@ -16,7 +16,7 @@ const options =
   )
 
 /**
- * Format of the JavaScript. `files` is like `cjs`, but dynamic imports become calls of `require`. Only `require` can load
+ * Format of the compiled JavaScript. `files` is like `cjs`, but dynamic imports become calls of `require`: only `require` can load
  * TypeScript files of the sandbox.
  */
 export type Format = 'cjs' | 'esm' | 'files'

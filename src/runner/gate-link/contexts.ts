@@ -1,5 +1,5 @@
-// Answers requests of a gate about contexts. The gate has checked who the caller is. It sends an end mark after an upload that
-// has the length and the hash that the caller has signed. An upload without this mark is not stored.
+// Answers requests of a gate about contexts. The gate has checked who the caller is. The gate sends an end mark after an upload
+// that has the length and the hash that the caller has signed. An upload without this mark is not stored.
 import { Problem } from '#src/problems.ts'
 import type { GateRequest } from '#src/wire/gate-link.ts'
 import { ArchiveFailed } from '../archive/failed.ts'
@@ -26,7 +26,7 @@ const askOf = (contexts: ContextStore, request: GateRequest, body: Body): Promis
   }
 }
 
-/** Answers one request about contexts. If the object store fails, the caller does not learn where it is. */
+/** Answers one request about contexts. If the object store fails, the error does not tell the caller where the store is. */
 export const askContexts = async (contexts: ContextStore, request: GateRequest, body: Body): Promise<unknown> => {
   try {
     return await askOf(contexts, request, body)

@@ -1,5 +1,5 @@
-// Serves a unix socket for work that the gate requests from the runner, which is root (wire/gate-link.ts). Only root and the
-// gate's group can open it. This process never interprets what callers upload.
+// Serves a unix socket for work that the gate requests from the runner, which is root (wire/gate-link.ts). Only root and the gate's
+// group can open the socket. This process never interprets what callers upload.
 import { once } from 'node:events'
 import { chmod, chown, rm } from 'node:fs/promises'
 import { createServer, type Socket } from 'node:net'
@@ -26,15 +26,15 @@ type GateParts = WatchParts & {
 /** Maximum number of connections at a time. One gate needs fewer, because it queues its requests. */
 const mostConnections = 1024
 /**
- * Time limits in milliseconds for receiving a request (`requestMs`), and for receiving code to compile (`sourceMs`). A gate sends
- * either without pauses.
+ * Time limits in milliseconds for receiving a request (`requestMs`), and for receiving a caller's TypeScript program (`sourceMs`).
+ * A gate sends each without pauses.
  */
 const requestMs = 5000
 const sourceMs = 10_000
 const sourceBytes = 1024 * 1024
 /**
- * Maximum number of TypeScript compilations at a time. Each may use half a GiB. A gate requests at most two at a time, but there
- * may be several gates.
+ * Maximum number of TypeScript compilations at a time. Each may use half a GiB of memory. A gate requests at most two at a time,
+ * but there may be several gates.
  */
 const compilers = new FairQueue({ atOnce: 8 })
 

@@ -1,4 +1,4 @@
-// Makes a program that runs in sandboxes. It removes the types from TypeScript files that a caller's code imports. The program is
+// Makes a program that runs in sandboxes and removes the types from TypeScript files that a caller's code imports. The program is
 // the npm package sucrase, bundled at the first request.
 import { createRequire } from 'node:module'
 import { fileURLToPath } from 'node:url'

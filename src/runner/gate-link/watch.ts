@@ -50,7 +50,9 @@ export const tellGate = async (parts: WatchParts, socket: Socket): Promise<void>
   socket.once('close', () => wake())
   let isWhole = false
   const tell = (news: GateNews) => sendFrame(socket, jsonFrameOf(news))
-  /** Returns the message about one sandbox. Undefined if its base image cannot be read now. The others are still reported. */
+  /**
+   * Returns the message about one sandbox. Undefined if its base image cannot be read now. The other sandboxes are still reported.
+   */
   const newsOf = async (sandboxId: string): Promise<GateNews | undefined> => {
     const held = host.get(sandboxId)
     try {
@@ -74,7 +76,8 @@ export const tellGate = async (parts: WatchParts, socket: Socket): Promise<void>
       await new Promise<void>((resolve) => {
         wake = resolve
       })
-      // Lets the report to control be sent before this message to the gate, because callers of the API wait for control.
+      // Lets the runner send its report to control before the next messages to the gate, because callers of the API wait for
+      // control.
       await new Promise(setImmediate)
     }
   } finally {

@@ -1,10 +1,13 @@
-// Finds the mirror and the release that apt uses on this host, for the default image. Only the distribution's own archives count.
+// Finds the mirror and the release that apt uses on this host, for the default image. Ignores package archives of other vendors.
 import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 
 type Distribution = { id: string; codename: string }
 
-/** `suite`: release, such as `bookworm`. `lines`: for `sources.list`, one per archive, with the components that the image needs. */
+/**
+ * `suite`: release, such as `bookworm`. `lines`: for `sources.list`, one per package archive, with the components that the image
+ * needs.
+ */
 export type AptSources = { suite: string; lines: readonly string[] }
 
 const keyrings = /^\/usr\/share\/keyrings\/(debian|ubuntu)-archive-keyring\.(gpg|asc|pgp)$/

@@ -51,7 +51,7 @@ suite('images of registries, handled as Docker handles them', { skip: cannotRun 
     await bring(library, 'one', from(room.registry.put('x:1', index, image, attestation)))
     assert.equal(read(library, 'one', 'a'), 'a')
     assert.ok(!room.registry.asked.some((path) => path.endsWith(attestation.digest)))
-    // The index names no platform. The configuration of the image names it.
+    // This index names no platform. Only the configuration of the image names the platform.
     const bare = makeIndex([{ image }])
     await bring(library, 'bare', from(room.registry.put('x:3', bare, image)))
     assert.equal(rootfs(library, 'bare'), rootfs(library, 'one'))

@@ -1,4 +1,5 @@
-// Tests images without what the default image has: only one static program, and no users, bash, home directory or `/etc`.
+// Tests images that lack most of the default image: they have one static program or none, and no users, bash, home directory or
+// `/etc`.
 import assert from 'node:assert/strict'
 import { execFileSync } from 'node:child_process'
 import { existsSync, readFileSync } from 'node:fs'
@@ -31,7 +32,7 @@ const mayUseRawSockets = Buffer.from(Uint32Array.of(0x02000001, 1 << 13, 0, 0, 0
 
 const publicNetwork = () => Promise.reject(new Error('nothing here is on the Internet'))
 
-suite('a sandbox of an image that contains only busybox', { skip: needs }, () => {
+suite('sandboxes of images that contain only busybox, or not even a shell', { skip: needs }, () => {
   let host: TestHost
 
   const bring = async (image: string, entries: readonly TarEntry[], config: Record<string, unknown> = {}) => {
@@ -117,7 +118,7 @@ suite('a sandbox of an image that contains only busybox', { skip: needs }, () =>
     await assert.rejects(run(assignment, 'id', 'app:unknown'), { message: /"app:unknown" does not exist in this/ })
   })
 
-  test('a sandbox of an empty image starts; its commands fail with the error that bash and sh are missing', async () => {
+  test('a sandbox of an image without a shell starts; its commands fail, and the error names bash and sh', async () => {
     await bring('empty', [{ path: 'nothing', content: '' }])
     const assignment = await host.started({ image: 'empty', user: 'root' })
     assert.deepEqual(await run(assignment, 'true', 'root'), {

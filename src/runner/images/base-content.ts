@@ -1,4 +1,5 @@
-// Reads and writes `content.json` beside the files of an image: their hash, and a random number for their name in the object store.
+// Reads and writes `content.json` beside the files of an image: the files' hash, and a random number for their name in the object
+// store.
 import { readFileSync } from 'node:fs'
 import { rename, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
@@ -18,8 +19,8 @@ export type BaseTravel = {
   /** Packs a directory as a tar stream, and returns the hash of the stream. */
   hash: (rootfs: string) => Promise<string>
   /**
-   * Stores an image's files in the object store, unless they are there. Undefined if the object store is on this host's disk,
-   * which may be lost with the host.
+   * Stores an image's files in the object store, unless they are there. Undefined if the object store is on this host's disk: it
+   * could then be lost with the host.
    */
   keep: ((content: BaseContent, rootfs: string) => Promise<void>) | undefined
   bring: (request: BringBase) => Promise<void>
@@ -40,7 +41,9 @@ export const writeContent = async ({ directory, tree }: BasePlace, content: Base
   await rename(`${path}.new`, path)
 }
 
-/** Reads the hash of this tree's files and the salt from `content.json`. Undefined if the files have not been hashed. */
+/**
+ * Reads two values from `content.json`: the hash of this tree's files, and the salt. Undefined if the files have not been hashed.
+ */
 export const readContentIn = ({ directory, tree }: BasePlace): BaseContent | undefined => {
   try {
     const stored = JSON.parse(readFileSync(join(directory, contentName), 'utf8')) as { tree?: unknown }

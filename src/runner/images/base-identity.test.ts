@@ -13,7 +13,7 @@ suite('the identity of a base image', () => {
       assert.deepEqual(readIdentity(JSON.parse(JSON.stringify(identity))), identity)
   })
 
-  test('a base image’s identity, written by another host, is refused if one of its fields is invalid', () => {
+  test('if another host wrote a base image’s identity with an invalid field, the identity is refused', () => {
     const wrong: unknown[] = [
       ...[undefined, null, 'text', [], {}],
       { ...built, content: undefined },

@@ -1,5 +1,5 @@
-// Identifies the files of a base image, so that a disk is used only with the files from which it was made (docs/adr/0046).
-// Another host may have written an identity, so every field is checked.
+// Identifies the files of a base image, so that a disk is used only with the files from which it was made (docs/adr/0046). Another
+// host may have written an identity, so every field of an identity is checked.
 import { createHash } from 'node:crypto'
 import { type ImageConfig, imageConfigBounds } from '#src/wire/runner-link.ts'
 
@@ -14,7 +14,10 @@ export type BaseIdentity = {
   digest?: string
   /** Name of the tree of the image's layers (trees.ts). A host with this tree need not fetch the files. */
   tree?: string
-  /** The files of the image in the object store. Absent with `digest`, because hosts then pull the files from the registry. */
+  /**
+   * Hash and salt, which name the image's files in the object store. Absent with `digest`, because hosts then pull from the
+   * registry.
+   */
   content?: BaseContent
   config: ImageConfig
   /** User ids that the image needs and that are too large for the usual user id map of a sandbox (oci/ids.ts). */
@@ -24,7 +27,7 @@ export type BaseIdentity = {
 const hash = /^[0-9a-f]{64}$/
 const digestShape = /^sha256:[0-9a-f]{64}$/
 const saltShape = /^[0-9a-f]{32}$/
-/** Maximum number of user ids in `largeIds`. If another host's identity has more, this host refuses the identity. */
+/** Maximum number of user ids in `largeIds`. If an identity from another host has more, this host refuses the identity. */
 const mostLargeIds = 1000
 /** The largest user id of Linux. The next number, 2^32 - 1, means "no user". */
 const largestId = 2 ** 32 - 2
@@ -69,7 +72,7 @@ const readConfig = (value: unknown): ImageConfig | undefined => {
   return length > characters ? undefined : { entrypoint, env: env as Record<string, string>, user, workdir }
 }
 
-/** Checks the identity of a base image, which another host may have written. Returns undefined if a field is invalid. */
+/** Checks an identity, which another host may have written. Returns undefined if a field is invalid. */
 export const readIdentity = (value: unknown): BaseIdentity | undefined => {
   if (!isObject(value)) return undefined
   const { digest, tree, largeIds } = value

@@ -23,7 +23,7 @@ type Parts = {
 
 type Transfer = { signal: AbortSignal; onProgress: (progress: Progress) => void }
 
-/** Milliseconds for which an unused base image stays. A restore needs its base image before any disk refers to the image. */
+/** Milliseconds for which an unused base image stays: a restore needs its base image before any disk refers to the image. */
 const unusedForMs = 3_600_000
 
 const isLayered = (tree: string) => /^[0-9a-f]{64}$/.test(tree)
@@ -54,7 +54,8 @@ export class Bases {
   }
 
   /**
-   * Returns what identifies an image's files. Stores them first if other hosts may need them. Undefined if the image is not here.
+   * Returns the identity of an image's files. Stores the files first if other hosts may need them. Undefined if the image is not
+   * here.
    */
   async identityOf(image: string): Promise<BaseIdentity | undefined> {
     const { library, generations, travel } = this.#parts
@@ -66,7 +67,7 @@ export class Bases {
     if (tree === undefined || config === undefined) return undefined
     const said = { config, largeIds: library.largeIdsOf(image) }
     // All hosts of the region pull an image by the same digest, so the digest identifies the image. A built image has only the
-    // digest of its FROM, which may differ on another host.
+    // digest of the image in its FROM line. The same build may differ on another host.
     if (record?.digest !== undefined && !record.isBuilt) return { digest: record.digest, ...said }
     const place = { tree, directory: library.directoryOf(tree) }
     const content = await this.#contentOf(travel, place)
@@ -76,8 +77,8 @@ export class Bases {
   }
 
   /**
-   * Calls `use` with the name of an image here that has the files of the base image. Fetches it first if there is none. Throws
-   * `ImageFailed` if that fails.
+   * Calls `use` with the name of an image here that has the files of the base image. Fetches an image first if none has them.
+   * Throws `ImageFailed` if the fetching fails.
    */
   async with<T>(identity: BaseIdentity, transfer: Transfer, use: (image: string) => Promise<T>): Promise<T> {
     const { library, onChange } = this.#parts

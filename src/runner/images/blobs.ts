@@ -1,5 +1,5 @@
-// Stores downloaded layers by origin and digest. They are only a cache. A layer gets its final name after its digest was
-// verified and root owns it.
+// Stores downloaded layers by origin and digest, only as a cache. A layer gets its final name after its digest was verified and
+// root owns the file.
 import { createHash, randomUUID } from 'node:crypto'
 import { constants, existsSync, renameSync } from 'node:fs'
 import { chmod, chown, copyFile, link, lstat, mkdir, realpath, rename, rm, utimes } from 'node:fs/promises'
@@ -55,8 +55,8 @@ export class Blobs {
   }
 
   /**
-   * Removes unwanted layers, and then the least recently used ones until the rest has at most `mostBytes`. Held layers stay.
-   * Returns the total bytes of the remaining layers.
+   * Removes unwanted layers, and then the least recently used ones until the remaining layers have at most `mostBytes`. Held layers
+   * stay. Returns the total bytes that remain.
    */
   async sweep(
     isWanted: (stored: Stored) => boolean,
@@ -129,7 +129,7 @@ export class BlobsOfOrigin {
     }
   }
 
-  /** Returns the given layers that are not stored here. Removes a file with a wrong length, as after a power cut. */
+  /** Returns the given layers that are not stored here. Removes a stored file with a wrong length, which a power cut may leave. */
   async missing<Layer extends { digest: string; size: number }>(layers: readonly Layer[]): Promise<Layer[]> {
     const isHere = layers.map(async ({ digest, size }) => {
       const stats = await lstat(this.#path(digest)).catch(() => undefined)
@@ -145,12 +145,14 @@ export class BlobsOfOrigin {
     await ignoring(['ENOENT'], rename(other.#path(digest), this.#path(digest)))
   }
 
-  /** Adds a layer of `other`, as a hard link. No error if `other` does not have it, or if it is here already. */
+  /** Adds a layer of `other`, as a hard link. No error if `other` does not have the layer, or if this origin has it already. */
   async linkFrom(other: BlobsOfOrigin, digest: string): Promise<void> {
     await ignoring(['ENOENT', 'EEXIST'], link(other.#path(digest), this.#path(digest)))
   }
 
-  /** Copies the file for this digest from `from`. A program may still be writing it. A copy with another digest is removed. */
+  /**
+   * Copies the file for this digest from `from`. A program may still be writing the file. A copy with a wrong digest is removed.
+   */
   async takeCopy(digest: string, from: string): Promise<void> {
     const path = join(from, nameOf(digest))
     if (!(await lstat(path).catch(() => undefined))?.isFile()) return
@@ -164,7 +166,7 @@ export class BlobsOfOrigin {
     }
   }
 
-  /** Moves the file for this digest from `from`, after its writer has ended. Throws if it does not match the digest. */
+  /** Moves the file for this digest from `from`, after its writer has ended. Throws if the file does not match the digest. */
   async take(digest: string, from: string): Promise<void> {
     const kept = this.#path(digest)
     if ((await lstat(kept).catch(() => undefined)) !== undefined) return

@@ -97,8 +97,8 @@ suite('a build of the default image', { skip: needs }, () => {
     const [socket] = await asked
     try {
       await runCommand(['umount', pool])
-      // The build must release the loop device long before the build ends. Other programs of the host may use the device for a
-      // moment, so wait.
+      // The build must release the loop device long before the build ends. Other programs of the host may use the device briefly,
+      // so wait until it is free.
       while (!isOver && (await runCommand(['losetup', '--noheadings', '--associated', file])) !== '') await delay(20)
       assert.equal(isOver, false)
     } finally {

@@ -28,13 +28,13 @@ type BuildParts = {
   /** Called with a sentence if an optional part of the image could not be built. The build succeeds anyway. */
   onLack: (lack: string) => void
   timeoutMs: number
-  /** Runs the build with low priority, so that it does not slow down sandboxes. */
+  /** Runs the build with low priority, so that the build does not slow down sandboxes. */
   isInBackground?: boolean
 }
 
 /**
- * Runs the build in a mount namespace without the pools of runners: a pool that is mounted there could not be removed. The file
- * system of the build's own directory stays mounted.
+ * Runs the build in a mount namespace without the pools of runners. While a build has a pool mounted, the pool could not be
+ * removed. The file system of the build's own directory stays mounted.
  */
 const withoutPools = `findmnt --noheadings --raw --types btrfs --output SOURCE,TARGET | while read -r device target; do
   at=$(printf %b "$target")
@@ -52,7 +52,7 @@ const indexOfHost = async (): Promise<Record<string, string>> => {
   return url === undefined ? {} : { PIP_INDEX_URL: url }
 }
 
-/** Returns the proxy that apt uses on this host, as environment variables, so that it gets into no file of the image. */
+/** Returns the proxy that apt uses on this host, as environment variables, so that the proxy gets into no file of the image. */
 const proxyEnvironment = async (): Promise<Record<string, string>> => {
   const ask = (scheme: string) =>
     runCommand(['apt-config', 'dump', '--format', '%v', `Acquire::${scheme}::Proxy`]).catch(() => '')
@@ -80,7 +80,7 @@ export const buildImage = async ({
   timeoutMs,
   isInBackground = false,
 }: BuildParts): Promise<void> => {
-  // After a build was killed, its programs may still write for a moment, so the removal is retried.
+  // Programs of a killed build may still write for a moment, so the removal of its files is retried.
   for (const left of leftOfBuild(workDir)) await rm(left, { recursive: true, force: true, maxRetries: 10 })
   await mkdir(workDir, { recursive: true, mode: 0o755 })
   const niceness = isInBackground ? ['nice', '-n', '10'] : []
@@ -99,7 +99,9 @@ export const buildImage = async ({
   const packer = spawn('zstd', ['--quiet', '--force', '-3', '-T0', '-o', target], { stdio: ['pipe', 'ignore', 'pipe'] })
   const unpacker = spawn('tar', unpackingInto(root), { stdio: ['pipe', 'ignore', 'pipe'] })
 
-  /** True when the image's files are complete. mmdebstrap is then killed: removing its own copy of them would take seconds. */
+  /**
+   * True when the image's files are complete. mmdebstrap is then killed, because its removal of its own copy would take seconds.
+   */
   let isComplete = false
   let isPacked = false
   const lastLines: string[] = []
@@ -149,7 +151,7 @@ export const buildImage = async ({
   }
 }
 
-/** Resolves when the program has read all input or has ended. Its exit code shows whether it succeeded. */
+/** Resolves when the program has read all input or has ended. The program's exit code shows whether it succeeded. */
 const untilTaken = (stdin: Writable) =>
   finished(stdin).catch((error: NodeJS.ErrnoException) => {
     if (error.code !== 'ERR_STREAM_PREMATURE_CLOSE') throw error

@@ -4,7 +4,7 @@ import { createDownloadLines } from './download-lines.ts'
 
 const MiB = 1024 ** 2
 
-suite('the lines about a download in a build log', () => {
+suite('lines of a build log about an image download', () => {
   test('a build log gets one line for each tenth of a download, with bytes and layers', () => {
     const lineAt = createDownloadLines({ layers: 5, bytes: 310 * MiB })
     assert.equal(lineAt(30 * MiB, 0), undefined)
@@ -13,7 +13,7 @@ suite('the lines about a download in a build log', () => {
     assert.equal(lineAt(10 * MiB, 2), undefined)
   })
 
-  test('the download progress in a build log never exceeds the total, even if more bytes are written', () => {
+  test('the download progress in a build log never exceeds the total, even if more bytes arrive', () => {
     const lineAt = createDownloadLines({ layers: 2, bytes: MiB })
     assert.equal(lineAt(3 * MiB, 4), 'downloaded 1 MiB of 1 MiB, 2 of 2 layers complete')
   })

@@ -23,7 +23,7 @@ const places = { public: '203.0.113.5', lan: '192.168.77.7', metadata: '169.254.
 
 if (!isPrivateHost) {
   test(
-    'in a private network namespace, downloads of images reach only addresses that Alcove allows',
+    'image downloads reach only addresses that Alcove allows (tested in a network namespace without Internet)',
     { skip: needsRoot },
     () => runOnPrivateHost(import.meta.filename),
   )
@@ -68,7 +68,7 @@ if (!isPrivateHost) {
     ) => {
       const used: string[] = []
       const library = new Library({
-        // Each library needs a directory of its own, because a starting library removes what it finds there.
+        // Each library needs a directory of its own, because a library removes other files from its directory when it starts.
         poolDir: join(scratch, randomUUID()),
         filesDir: undefined,
         registries: {

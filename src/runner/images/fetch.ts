@@ -1,4 +1,4 @@
-// Fetches an image: resolves its name to a digest, then downloads the layers that this host does not have.
+// Fetches an image of a registry: resolves its name to a digest, then downloads the layers that this host does not have.
 import { createHash } from 'node:crypto'
 import { chown, lstat, mkdir, realpath } from 'node:fs/promises'
 import { join, sep } from 'node:path'
@@ -18,8 +18,8 @@ export type Resolved = {
   /** Digest to which the name refers now: of a manifest, or of an index that lists a manifest for each platform. */
   digest: string
   /**
-   * Reference, with digest, of the image for this host's platform. If the name refers to an index, the field `digest` is the digest
-   * of the index.
+   * Reference of the image for this host's platform, with the image's own digest. It differs from `digest` if the name refers to an
+   * index.
    */
   image: Reference
   manifest: Manifest
@@ -110,7 +110,7 @@ export const fetchFromRegistry = async (
     skopeo.download(image, work.directory, { ...askingFor(work, fetching), timeoutMs }),
   )
   const { config, ...fetched } = await adopt(blobs, work, fetching)
-  // The configuration has the hashes of the unpacked layers. If its digest is right, umoci can verify all layers.
+  // The configuration has the hashes of the unpacked layers. If the configuration's digest is right, umoci can verify all layers.
   if (config.digest !== manifest.config.digest) throw notWhatItsDigestSays(image)
   return fetched
 }
@@ -156,14 +156,14 @@ export const fetchFromFile = async (
   }
 }
 
-/** Returns the real path of an image file. Throws if it is not inside `directory`, where the operator puts image files. */
+/** Returns the real path of an image file. Throws if the path is not inside `directory`, where the operator puts image files. */
 export const fileWithin = async (directory: string | undefined, path: string): Promise<string> => {
   if (directory === undefined)
     throw new ImageFailed('refused', 'This runner takes no images from files; its operator may set ALCOVE_IMAGES_DIR.')
   const root = await realpath(directory).catch(() => undefined)
   const found =
     root === undefined || path.includes('\0') ? undefined : await realpath(join(root, path)).catch(() => undefined)
-  // A file outside of the directory gets the same error as a missing file, so that callers learn nothing about it.
+  // A file outside of the directory gets the same error as a missing file, so that callers do not learn whether that file exists.
   if (root === undefined || found === undefined || !found.startsWith(root + sep))
     throw new ImageFailed('not-found', `There is no "${path.slice(0, 255)}" in the runner's directory for images.`)
   return found
@@ -197,7 +197,10 @@ const askingFor = ({ directory, names }: Work, { scratch, mostBytes, limits, sig
   },
 })
 
-/** Sizes of the files that this download has written. A file with several hard links is a layer that was stored before. */
+/**
+ * Sizes of the files that this download has written. Leaves out files with several hard links: they are layers that were stored
+ * before.
+ */
 const newSizesIn = async (directory: string): Promise<number[]> => {
   const names = await namesBelow(directory).catch(() => [])
   const sizes = names.map(async (name) => {
@@ -207,7 +210,7 @@ const newSizesIn = async (directory: string): Promise<number[]> => {
   return (await Promise.all(sizes)).flat()
 }
 
-/** Verifies the files that the download has written, and moves its layers to the stored layers (blobs.ts). */
+/** Verifies the files that a download has written, and moves the downloaded layers to the stored layers (blobs.ts). */
 const adopt = async (
   blobs: BlobsOfOrigin,
   { directory }: Work,

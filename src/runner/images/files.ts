@@ -70,7 +70,7 @@ export const checkRoom = async (directory: string, { keepFreeBytes }: { keepFree
     throw new ImageFailed('no-room', 'The disk that the runner keeps images on is full.')
 }
 
-/** Returns the number of inodes in use on a file system. 0 if the file system does not count them. */
+/** Returns the number of inodes in use on a file system. 0 if the file system does not count inodes. */
 export const inodesUsed = async (directory: string): Promise<number> => {
   const { files, ffree } = await statfs(directory)
   return files - ffree

@@ -150,7 +150,7 @@ suite('generations (versions) of the default image', { skip: needsRoot }, () => 
     assert.equal(await madeIn(store, store.newest('default')), '1')
   })
 
-  test('`defaultAge` returns when the newest default image was built, and if its recipe is the current one', async () => {
+  test('`defaultAge` returns when the newest default image was built, and whether its recipe is up to date', async () => {
     const store = await opened()
     assert.deepEqual(store.defaultAge(), { madeAt: new Date(now), isOfThisRecipe: true })
     const other = { ...recipe, packages: ['more'] }

@@ -1,11 +1,11 @@
-// Versions ("generations") of the default image: `default`, then `default.2`, `default.3`, … New sandboxes use the newest. An older
-// version stays while a disk needs it.
+// Versions ("generations") of the default image: `default`, then `default.2`, `default.3`, … New sandboxes use the newest version.
+// An older version stays while a disk needs that version.
 import { readdirSync, readFileSync, statSync } from 'node:fs'
 import { rename, rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { ImageDescription } from './recipe.ts'
 
-/** Name that control uses for the default image. The first version of the image has this name too. */
+/** Name that control uses for the default image, whatever its version. The first version has this name too. */
 export const builtInImage = 'default'
 
 /** Contents of an image's file `image.json`. */
@@ -24,8 +24,8 @@ export const nextGeneration = (image: string | undefined): string =>
   image === undefined ? builtInImage : `${builtInImage}.${(numberOf(image) ?? 0) + 1}`
 
 /**
- * Minimum time in milliseconds for which a replaced version of the default image stays. A sandbox that is being created may use it
- * before any disk refers to it.
+ * Minimum time in milliseconds for which a replaced version of the default image stays. A sandbox that is being created may use
+ * that version before any disk refers to the version.
  */
 const replacedForMs = 3_600_000
 
@@ -61,7 +61,7 @@ export class Generations {
     }
   }
 
-  /** The newest version of the default image, which new sandboxes use; undefined if there is none. */
+  /** Returns the newest version of the default image, which new sandboxes use. Undefined if this host has no version. */
   current(): string | undefined {
     this.#current ??= this.list().at(-1)
     return this.#current
@@ -108,7 +108,8 @@ export class Generations {
       return now.getTime() - this.madeAt(next).getTime() >= replacedForMs
     })
     for (const image of unneeded) {
-      // Renamed first, so that a half-removed directory never looks complete. After a kill, the next start removes it.
+      // The directory is renamed first, so that a half-removed one never looks complete. After a kill, the next start removes the
+      // rest.
       const going = join(this.#images, `.old-${image}`)
       await rename(join(this.#images, image), going)
       await rm(going, { recursive: true, force: true, maxRetries: 10 })

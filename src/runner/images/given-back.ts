@@ -1,4 +1,4 @@
-// Counts the bytes of image files that were removed since this runner started, separately for each reason of removal.
+// Counts the bytes of image files that this runner has removed since its start, separately for each reason of removal.
 import type { GivenBackReason, ImageKind, ImageStorage } from '#src/wire/image-storage.ts'
 
 export class GivenBack {

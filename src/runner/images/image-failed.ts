@@ -17,7 +17,7 @@ export type ImageFailure =
   | 'build-failed'
   | 'failed'
 
-/** `message` is a sentence for the caller. The output of the failed tool is the `cause`, which only the log gets. */
+/** `message` is a sentence for the caller. `cause` is the output of the failed tool, which only the log gets. */
 export class ImageFailed extends Error {
   override readonly name = 'ImageFailed'
   readonly failure: ImageFailure
@@ -40,8 +40,8 @@ export const failedAt = (place: string, error: unknown): unknown =>
  */
 export class Unreached extends ImageFailed {
   /**
-   * Time (`performance.now()`) before which callers must not get this error. It is the end of a span. The spans follow each other
-   * from `begun`, and each is longer than a request's timeout. So the time does not show why a request failed.
+   * Time (`performance.now()`) before which callers must not get this error. It is `begun` plus a multiple of a span that is longer
+   * than a request's timeout. An immediate refusal and a timeout therefore look equal to callers.
    */
   readonly notBefore: number
 

@@ -43,7 +43,7 @@ export type LibrarySource =
 /** The files and configuration of a made image. The image has no name and no record yet. */
 export type Made = Omit<StoredImage, 'image' | 'config'> & { config: ContainerConfig }
 
-/** The layers of an image. Their files may be on this host already. If they are not, `fetch` downloads the layers. */
+/** The layers of an image. The files that they make may be on this host already. If they are not, `fetch` downloads the layers. */
 type Layers = { origin: string; described: Described; layers: string[]; fetch: () => Promise<Fetched> }
 
 export type Said = { progress: Progress } | { line: string }
@@ -56,12 +56,12 @@ export type Accounts = { organizationId?: string | undefined; logins?: readonly 
  */
 export type Making = { maxBytes: number; signal: AbortSignal; say: (said: Said) => void; accounts?: Accounts }
 
-/** Common origin of all files in the operator's directory: a caller who may use one may use all. */
+/** Common origin of all image files in the operator's directory: a caller who may use one of these files may use all. */
 const originOfFiles = 'files'
 const originOfNothing = 'scratch'
 /**
- * Origin of the base images of restored disks (`bringBelow`). Images of one origin may share trees (their files). No pulled image
- * has this origin, so these base images give no pulled image the right to use a tree.
+ * Origin of the base images of restored disks (`bringBelow`). Only images of one origin may share trees (directories of files). No
+ * pulled image has this origin, so no pulled image may use a tree because of these base images.
  */
 const originOfBases = 'bases'
 
@@ -98,7 +98,7 @@ export class ImageMaker {
   readonly #parts: MakerParts
   readonly #skopeo: Skopeo
   readonly #treeMaker: TreeMaker
-  /** Images are unpacked one after the other. Two at once could fill a disk that has space for one. */
+  /** Images are unpacked one after the other. Two images at once could fill a disk that has space for one image. */
   readonly #unpacking = new FairQueue({ atOnce: 1 })
 
   constructor(parts: MakerParts) {
@@ -108,8 +108,8 @@ export class ImageMaker {
   }
 
   /**
-   * Makes the files of an image. `scratch`: directory for temporary files. `hold` is called with each tree and layer before it is
-   * used.
+   * Makes the files of an image. `scratch`: directory for temporary files. `hold` is called with each tree and layer before the
+   * image uses it.
    */
   async make(source: LibrarySource, making: Making, scratch: string, hold: Hold): Promise<Made> {
     switch (source.kind) {
@@ -221,8 +221,8 @@ export class ImageMaker {
   }
 
   /**
-   * Resolves an image's name to a digest, by the mirrors first and then by the registry. Mirrors are not used if the organization
-   * has credentials for the registry.
+   * Resolves an image's name to a digest: asks the registry's mirrors first, and then the registry. Mirrors are not used if the
+   * organization has credentials for the registry.
    */
   async resolve(reference: Reference, making: Making, scratch: string): Promise<Resolved> {
     const fetching = this.#fetching(scratch, making)
@@ -257,8 +257,8 @@ export class ImageMaker {
   }
 
   /**
-   * Returns the directory of files (`tree`) that these layers make. If it is not on this host yet, fetches and unpacks the
-   * layers.
+   * Returns the directory of files (`tree`) that these layers make. If this host does not have the tree yet, fetches and unpacks
+   * the layers.
    */
   async #unpacked(
     { origin, described: { diffIds, config }, layers, fetch }: Layers,

@@ -1,5 +1,5 @@
-// A btrfs file system on which images share the disk space of common layers (docs/adr/0035). It is a sparse file, made with the
-// first fetched image. A host that does not support it shares no layers, which is logged.
+// A btrfs file system on which images share the disk space of common layers (docs/adr/0035). It is in a sparse file, which is made
+// with the first fetched image. On a host that does not support btrfs, images share no layers, which is logged.
 import { existsSync } from 'node:fs'
 import { join } from 'node:path'
 import type { Logger } from '#src/kit/log.ts'
@@ -22,12 +22,15 @@ export class ImagePool {
     this.#place = join(parts.poolDir, 'image-pool')
   }
 
-  /** Mounts the file system if it exists. Throws if that fails, because images on it would seem to be missing. */
+  /** Mounts the file system if it exists. Throws if the mount fails, because images on the file system would seem to be missing. */
   async openExisting(): Promise<SharingPlace | undefined> {
     return existsSync(this.#image) ? this.open() : undefined
   }
 
-  /** Mounts the file system, and makes it first if it is missing. Resolves with undefined if this host does not support it. */
+  /**
+   * Mounts the file system, and makes it first if it is missing. Resolves with undefined if this host does not support such a file
+   * system.
+   */
   open(): Promise<SharingPlace | undefined> {
     this.#opening ??= this.#open().catch((error: unknown) => {
       this.#opening = undefined

@@ -1,4 +1,5 @@
-// Stores a small record for each image: its configuration and where its files are. Even a power cut leaves no incomplete record.
+// Stores a small record for each image: the image's configuration and where its files are. Even a power cut leaves no incomplete
+// record.
 import { randomBytes } from 'node:crypto'
 import { readdirSync, readFileSync } from 'node:fs'
 import { mkdir, rename, rm, stat, utimes, writeFile } from 'node:fs/promises'
@@ -8,7 +9,7 @@ import { namesBelow } from './files.ts'
 
 export type Brought = {
   image: string
-  /** Digest of a pulled image. It is recorded because the tag may later refer to another image. */
+  /** Digest of a pulled image. The digest is recorded because the tag may later refer to another image. */
   digest?: string
   /** Size of the unpacked files. Images of one origin with the same layers share these files. */
   sizeBytes: number
@@ -20,9 +21,11 @@ export type StoredImage = Brought & {
   organizationId?: string
   /** True while a build that has not ended uses the image, for FROM or for `COPY --from`. */
   isUnfinished?: true
-  /** The image exists only because cached lines of definitions were built on it. Lists of images do not contain it. */
+  /** True if the image exists only because cached lines of definitions were built on it. Lists of images do not contain it. */
   isBelowLines?: true
-  /** The image exists only as the base of disks that came from other hosts (bases.ts). Lists of images do not contain it. */
+  /**
+   * True if the image exists only as the base of disks that came from other hosts (bases.ts). Lists of images do not contain it.
+   */
   isBelowDisks?: true
   /** True if this host has built the image from a definition. */
   isBuilt?: true
@@ -51,14 +54,16 @@ export const asBrought = ({
 }: StoredImage): Brought => brought
 
 export class ImageRecords {
-  /** The directory that contains a subdirectory for each image, named like the image. */
+  /** The directory of all records. For each image, it contains a subdirectory that is named like the image. */
   readonly directory: string
 
   constructor(directory: string) {
     this.directory = directory
   }
 
-  /** Makes the directory. Removes what a killed runner left: half-written records, and base images of unfinished builds. */
+  /**
+   * Makes the directory for records. Removes what a killed runner left: half-written records, and base images of unfinished builds.
+   */
   async open(): Promise<void> {
     await mkdir(this.directory, { recursive: true, mode: 0o711 })
     const isTorn = (name: string) => name.startsWith('.') || this.read(name)?.isUnfinished
@@ -104,7 +109,7 @@ export class ImageRecords {
     }
   }
 
-  /** Replaces the existing record of this name. */
+  /** Replaces the existing record of this image name. */
   async replace(record: StoredImage): Promise<void> {
     const path = join(this.directory, record.image, recordName)
     await writeFile(`${path}.new`, JSON.stringify(record, null, 2), { flush: true })

@@ -8,7 +8,7 @@ import { setTimeout as delay } from 'node:timers/promises'
 import { cannotRun, file, layer, libraryRoom, noise } from './testing/library-room.ts'
 import { makeImage } from './testing/oci-image.ts'
 
-suite('a download that is interrupted', { skip: cannotRun }, () => {
+suite('an image download that is interrupted', { skip: cannotRun }, () => {
   const room = libraryRoom()
   const { open, from, bring, below, parts, read } = room
 

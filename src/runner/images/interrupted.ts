@@ -1,5 +1,5 @@
 // Saves the complete layers of an interrupted download for at most a day. The next download from the same repository needs only the
-// other layers.
+// remaining layers.
 import { readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { Blobs, type BlobsOfOrigin } from './blobs.ts'
@@ -30,7 +30,8 @@ export class Interrupted {
         const { origin, layers } = JSON.parse(await readFile(join(scratch, noteName), 'utf8')) as Download
         const saved = this.#layers.of(origin)
         for (const digest of layers) {
-          // If the runner was killed while it unpacked the image, the object `blobs` has the complete layers.
+          // If the runner was killed while it unpacked the image, the layers are already in `blobs`, and not where skopeo downloads
+          // to.
           await saved.linkFrom(blobs.of(origin), digest)
           // The layer is copied and not moved, because skopeo may still write briefly after the runner was killed.
           await saved.takeCopy(digest, downloadsTo(scratch))

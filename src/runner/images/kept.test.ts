@@ -1,4 +1,5 @@
-// Tests which files and layers of fetched images a host keeps, which images may use them, and when they are removed.
+// Tests which files and layers of fetched images a host keeps, which images may use these files and layers, and when they are
+// removed.
 import assert from 'node:assert/strict'
 import { execFileSync } from 'node:child_process'
 import { existsSync, readdirSync, readFileSync } from 'node:fs'
@@ -24,7 +25,7 @@ const layer = (name: string) => tarOf([{ path: name, content: name }])
 
 /** Opens a registry and a `Library` without images. */
 const openRoom = async () => {
-  // In memory if possible: on disk the test would be slow, because each image is synced.
+  // The directory is in memory if possible: on disk the test would be slow, because each image is synced.
   const directory = await mkdtemp(join(existsSync('/dev/shm') ? '/dev/shm' : tmpdir(), 'alcove-kept-'))
   const registry = await TestRegistry.start()
   const pool = (path: string) => join(directory, 'pool', path)
@@ -88,7 +89,7 @@ suite('which images share files and downloaded layers on a runner', { skip: cann
     assert.deepEqual(library.list(), ['theirs'])
   })
 
-  test('an image is refused if its configuration describes more or fewer layers than it has', async () => {
+  test('an image is refused if its configuration describes more or fewer layers than the image has', async () => {
     await using room = await openRoom()
     const { put, bring, below } = room
     const [all, some] = [['a', 'b'].map(layer), [layer('a')]]
@@ -108,7 +109,7 @@ suite('which images share files and downloaded layers on a runner', { skip: cann
     assert.deepEqual([room.read('one', 'a'), room.read('one', 'b')], ['a', 'b'])
   })
 
-  test('an image’s files that an older version of the runner unpacked are used for no other image', async () => {
+  test('an image’s files that an older version of the runner unpacked are not shared with any other image', async () => {
     await using room = await openRoom()
     const { registry, library, pool, put, bring, below, rootfs } = room
     const image = makeImage({ layers: [layer('a')] })
@@ -132,7 +133,7 @@ suite('which images share files and downloaded layers on a runner', { skip: cann
     assert.equal(rootfs('old'), rootfs('new'))
   })
 
-  test('layers that no image needs are removed even during a download, but not those of the new image', async () => {
+  test('unneeded layers are removed even during a download, but not the layers of the downloading image', async () => {
     await using room = await openRoom()
     const { registry, library, put, bring, below } = room
     const [one, two] = [makeImage({ layers: ['a', 'b'].map(layer) }), makeImage({ layers: ['b', 'c'].map(layer) })]

@@ -1,4 +1,4 @@
-// Finds out whether the default image lacks a program. A build omits an optional program that it cannot download.
+// Finds out whether the default image lacks a program. The build of the image omits an optional program that it cannot download.
 import { existsSync } from 'node:fs'
 import { join } from 'node:path'
 import { Generations } from './generations.ts'

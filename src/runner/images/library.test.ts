@@ -115,7 +115,7 @@ suite('images from registries and files', { skip: cannotRun }, () => {
     assert.equal(below('image-trees').length, 1)
   })
 
-  test('a layer that another image of the same repository has is not downloaded again', async () => {
+  test('a layer that an earlier image of the same repository has is not downloaded again', async () => {
     const common = layer(file('common', noise(200_000)))
     const [one, two] = ['one', 'two'].map((name) => makeImage({ layers: [common, layer(file(name))] }))
     assert.ok(one && two)
@@ -151,7 +151,7 @@ suite('images from registries and files', { skip: cannotRun }, () => {
     assert.deepEqual([below('image-layers'), read(library, 'one', 'a')], [[], 'a'])
   })
 
-  test('downloaded layers are removed if the disk has too little free space for another image', async () => {
+  test('downloaded layers are removed if the disk has too little free space for the next image', async () => {
     const reference = room.registry.put('one:1', makeImage({ layers: [layer(file('a'))] }))
     await bring(open(), 'one', from(reference))
     assert.equal(below('image-layers').length, 1)
@@ -193,7 +193,7 @@ suite('images from registries and files', { skip: cannotRun }, () => {
     const { layers } = library.stored()
     await bring(library, 'two', from(reference))
     assert.deepEqual(library.stored(), { images: sizeBytes, layers })
-    // After a restart, the next library on this directory reports the same sizes as soon as it is open.
+    // A new library on this directory, as after a restart, reports the same sizes as soon as it is open.
     const next = open()
     await next.open()
     assert.deepEqual(next.stored(), { images: sizeBytes, layers })
@@ -250,7 +250,7 @@ suite('images from registries and files', { skip: cannotRun }, () => {
     assert.equal(below('image-trees').length, 1)
   })
 
-  test('a base image of a build is listed only after the build; another pull of it uses the same files', async () => {
+  test('a build’s base image is listed only after the build; a pull of the same image uses the same files', async () => {
     const base = makeImage({
       layers: [layer(file('a'))],
       config: { Cmd: ['sh'], Shell: ['/bash'], OnBuild: ['RUN b'] },
@@ -302,7 +302,7 @@ suite('images from registries and files', { skip: cannotRun }, () => {
     assert.equal(statSync(trees).mode & 0o777, 0o700)
   })
 
-  test('image layers compressed with zstd are verified by their digests, as other layers are', async () => {
+  test('image layers compressed with zstd are verified by their digests, like layers compressed with gzip', async () => {
     const layers = [layer(file('a'), file('big', noise(300_000))), layer(file('b'))]
     const image = makeImage({ layers, layerKind: 'layer.v1.tar+zstd' })
     const library = open()
@@ -356,7 +356,7 @@ suite('images from registries and files', { skip: cannotRun }, () => {
     await fails('cancelled', /cancelled/, cancelled)
   })
 
-  test('if a runner is killed while it downloads or unpacks an image, the next runner removes partial files', async () => {
+  test('if a runner is killed while it downloads or unpacks an image, the next runner removes its files', async () => {
     const big = noise(500_000)
     const image = makeImage({ layers: [layer(...Array.from({ length: 8 }, (_, at) => file(`f${at}`, big)))] })
     const reference = room.registry.put('x:1', image)
@@ -384,7 +384,7 @@ suite('images from registries and files', { skip: cannotRun }, () => {
     assert.equal(read(library, 'one', 'f7'), big)
   })
 
-  test('an image with the longest possible paths can be removed', async () => {
+  test('an image whose files have the longest possible paths can be removed', async () => {
     const deep = `${'d'.repeat(199)}/`.repeat(20)
     const reference = room.registry.put('x:1', makeImage({ layers: [layer(file(`${deep}f`))] }))
     const library = open()

@@ -53,8 +53,8 @@ export type BringRequest = {
   source: LibrarySource
   maxGiB: number
   /**
-   * Large user ids that the definition names, for example with USER (oci/ids.ts). All are ignored if a sandbox's id map has no
-   * space for them.
+   * User ids that the definition names, for example with USER, and that are too large for the usual user id map of a sandbox
+   * (oci/ids.ts). If a sandbox's id map has no space for all of them, all are ignored.
    */
   largeIds?: readonly number[] | undefined
   /** The organization that the image belongs to. The images of one organization together may use only a share of the disk. */
@@ -98,7 +98,7 @@ const withIds = (own: readonly number[], wanted: readonly number[]): Pick<Stored
 
 /**
  * Identifies the credentials of a request. Requests with different credentials share no download, because a registry may hide an
- * image from one of them.
+ * image from some credentials.
  */
 const keyOfAccounts = ({ organizationId, logins = [] }: Accounts): string =>
   logins.length === 0
@@ -114,8 +114,8 @@ const removeScratch = (scratch: string) =>
   rm(scratch, { recursive: true, force: true }).catch(() => removeTree(scratch))
 
 /**
- * Runs `work`, which fetches from a server that a caller has named. Throws the error `Unreached` only at the time in its field
- * `notBefore`. This time does not reveal the cause. `work` takes a place in the queue of images. The delay takes none.
+ * Runs `work`, which fetches from a server that a caller has named. If `work` throws `Unreached`, delays this error until its
+ * `notBefore`, so that the time does not reveal the cause. Only `work` takes a place in the queue of images, not the delay.
  */
 const tellingEvenly = async <T>(signal: AbortSignal, work: () => Promise<T>): Promise<T> => {
   try {
@@ -175,7 +175,7 @@ export class Library {
   async #open() {
     await this.#blobs.open()
     await this.#interrupted.open(this.#scratch, this.#blobs)
-    // After a runner was killed, its programs may still write for a moment, so the removal is retried.
+    // Programs of a killed runner may still write for a moment, so the removal is retried.
     await removeTree(this.#scratch, { tries: 10 })
     await mkdir(this.#scratch, { recursive: true, mode: 0o700 })
     await this.#plainTrees.open()
@@ -214,7 +214,7 @@ export class Library {
     return this.#sweeper.stored
   }
 
-  /** Removes kept layers if the disk fills or they are too old. Call this every few seconds. */
+  /** Removes kept layers if the disk fills or the layers are too old. Must be called every few seconds. */
   relieve(): Promise<void> {
     return this.#sweeper.relieve()
   }
@@ -261,7 +261,7 @@ export class Library {
     return this.#records.all().map(({ tree }) => tree)
   }
 
-  /** Lists the images that are here only as bases of restored disks, and when each was last used. */
+  /** Lists the images that are on this host only as bases of restored disks, and when each was last used. */
   listBelowDisks(): Promise<{ image: string; usedAt: number }[]> {
     const below = this.#records.all().filter(({ isBelowDisks }) => isBelowDisks)
     return Promise.all(below.map(async ({ image }) => ({ image, usedAt: await this.#records.usedAt(image) })))
@@ -272,7 +272,7 @@ export class Library {
   }
 
   /**
-   * Makes a base image for restored disks. Its files are those of `tree`; without `tree` they come from the object store. `list`
+   * Makes a base image for restored disks. The image has the files of `tree`, or without `tree` files from the object store. `list`
    * omits the image.
    */
   async bringBelow(
@@ -302,7 +302,7 @@ export class Library {
     return this.#records.all().flatMap(({ tree }) => builtInBelow(tree) ?? [])
   }
 
-  /** Returns the large user ids that own files of the image or that its definition names (oci/ids.ts). */
+  /** Returns user ids too large for the usual user id map of a sandbox that the image's files or definition use (oci/ids.ts). */
   largeIdsOf(image: string): readonly number[] {
     return this.#records.read(image)?.largeIds ?? []
   }
@@ -325,7 +325,10 @@ export class Library {
     })
   }
 
-  /** Records the files of `source` as `image`, so that they stay if `source` is removed. `list` omits `image`. */
+  /**
+   * Records the files of `source` as a new image for the cached lines that were built on `source`. The files then stay if `source`
+   * is removed. `list` omits the new image.
+   */
   async keepBelowLines(image: string, source: { kind: 'image' | 'built-in'; image: string }): Promise<void> {
     await this.open()
     if (this.#records.read(image) !== undefined) return
@@ -393,8 +396,8 @@ export class Library {
   }
 
   /**
-   * Calls `use` with the file at a URL, then removes the file. A private address is refused, unless the operator has named its host
-   * as a registry.
+   * Calls `use` with the file at a URL, then removes the file. A URL with a private address is refused, unless the operator has
+   * named its host as a registry.
    */
   async withWebFile<T>(request: WebFileRequest, use: (file: WebFile) => Promise<T>): Promise<T> {
     const { url, checksum } = request
@@ -402,8 +405,8 @@ export class Library {
   }
 
   /**
-   * Calls `use` with the files of a git repository, then removes them. A private address is refused, unless the operator has named
-   * its host as a registry.
+   * Calls `use` with the files of a git repository, then removes the files. A private address is refused, unless the operator has
+   * named the repository's host as a registry.
    */
   async withRepository<T>(request: RepositoryRequest, use: (file: RepositoryFile) => Promise<T>): Promise<T> {
     const { repository, checksum } = request
@@ -433,7 +436,7 @@ export class Library {
     }
   }
 
-  /** Removes an image, and its files if no other image uses them. No sandbox may use the image as its base. */
+  /** Removes an image, and its files if no other image uses these files. No sandbox may use the image as its base. */
   async remove(image: string): Promise<void> {
     if (!imageNameShape.test(image)) return
     await this.open()
@@ -458,8 +461,8 @@ export class Library {
           held.push(() => this.#blobs.release(name))
         },
       })
-      // Several callers may wait for this image. Its files and layers are protected from removal until all of them have written
-      // their records.
+      // Several callers may wait for this image. The image's files and layers are protected from removal until all these callers
+      // have written their records.
       this.#trees.hold(made.tree)
       for (const name of keptNamesOf(made)) this.#blobs.hold(name)
       return made
@@ -506,7 +509,10 @@ export class Library {
     return asBrought(this.#records.read(image) as StoredImage)
   }
 
-  /** Called when a definition was built. `image` names its base image and the built image. From then on, `list` has this name. */
+  /**
+   * Called when a definition was built. The built image takes the name `image` of its base image. From then on, `list` contains
+   * this name.
+   */
   async complete(image: string, config: ContainerConfig): Promise<void> {
     const { isUnfinished: _, ...record } = this.#records.read(image) as StoredImage
     await this.#records.replace({ ...record, isBuilt: true, config: imageConfigOf(config) })

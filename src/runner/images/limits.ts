@@ -1,7 +1,10 @@
-// Limits for fetching one image. Settings may change some of them; tests use small limits.
+// Limits for fetching one image. Settings may change some limits; tests use small limits.
 
 export type ImageLimits = {
-  /** Maximum size in bytes of an image, for its compressed layers and for its unpacked files. A request may set a lower limit. */
+  /**
+   * Maximum size in bytes of an image. The limit applies separately to the compressed layers and to the unpacked files. A request
+   * may set a lower limit.
+   */
   largestBytes: number
   mostFiles: number
   /** Maximum number of files per GiB of the image's maximum size. The limit exists because even an empty file takes space. */
@@ -11,8 +14,8 @@ export type ImageLimits = {
   /** Time limit in milliseconds of one download, and of unpacking one image. */
   timeoutMs: number
   /**
-   * Time limit in milliseconds of a small request to a registry. A failure to reach a registry is reported only after this time. So
-   * the time reveals nothing about the network.
+   * Time limit in milliseconds of a small request to a registry. A failure to reach a registry is reported only after this time, so
+   * that the delay reveals nothing about the network.
    */
   answerTimeoutMs: number
   /** Bytes that images must leave free on their disk for other uses of the host. */

@@ -1,5 +1,5 @@
-// Parses the index, manifest and configuration of an image (OCI, Docker schema 2). They come from registries that callers choose,
-// so invalid values are refused.
+// Parses the index, manifest and configuration of an image (OCI, Docker schema 2). Such files come from registries that callers
+// choose, so invalid values are refused.
 import { type ImageConfig, imageConfigBounds } from '#src/wire/runner-link.ts'
 import { ImageFailed } from './image-failed.ts'
 import { digestShape } from './reference.ts'
@@ -90,7 +90,7 @@ const checkKind = (mediaType: unknown) => {
   throw new ImageFailed('unsupported', sentence)
 }
 
-/** Media types of an image's configuration. `application/octet-stream` was written only by an early version of Docker. */
+/** Media types of an image's configuration. Only an early version of Docker wrote `application/octet-stream`. */
 const configKinds = [
   'application/vnd.oci.image.config.v1+json',
   'application/vnd.docker.container.image.v1+json',
@@ -125,7 +125,7 @@ export const parseManifest = (text: string): { manifest: Manifest } | { index: I
   const layers = listOf(fields['layers'], 'its list of layers')
   for (const layer of layers) {
     checkKind(isFields(layer) ? layer['mediaType'] : undefined)
-    // A layer with `urls` is refused: the image's author chooses these addresses, and the layer would be downloaded from there.
+    // A layer with `urls` is refused: the layer would be downloaded from these addresses, which the image's author chooses.
     if (isFields(layer) && layer['urls'] !== undefined)
       throw new ImageFailed('unsupported', 'The image has a layer that lies elsewhere than in its registry.')
   }
@@ -201,7 +201,7 @@ export const parseConfig = (text: string): Described => {
   return described
 }
 
-/** Throws if the configuration is larger than what Linux lets a program have as arguments and environment. */
+/** Throws if the configuration is larger than Linux allows for the arguments and environment of a program. */
 export const checkConfig = (config: ContainerConfig): void => {
   const { entrypoint, cmd, env, user, workdir, shell = [], onbuild = [] } = config
   const { words, wordCharacters, nameCharacters, pathCharacters, characters } = imageConfigBounds

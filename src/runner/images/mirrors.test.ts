@@ -43,7 +43,7 @@ suite('images of a registry with a mirror', { skip: cannotRun }, () => {
     assert.match(first ?? '', new RegExp(`^asking the mirror ${mirror.host}$`))
   })
 
-  test('an image is pulled from its registry if the mirror of the registry does not have it, or fails', async () => {
+  test('an image is pulled from its registry if the registry’s mirror does not have the image, or fails', async () => {
     await using mirror = await TestRegistry.start()
     const reference = room.registry.put('x/y:1', image)
     assert.ok((await bring(mirror, reference)).includes(`it does not have the image; asking ${room.registry.host}`))

@@ -1,4 +1,5 @@
-// Computes the names of an image in the mirrors of its registry. The registry itself is asked only if no mirror has the image.
+// Computes the names of an image in the mirrors of its registry. The registry itself gets a request only if no mirror has the
+// image.
 import type { Mirror } from '#src/kit/registry-mirrors.ts'
 import type { Reference } from './reference.ts'
 

@@ -1,5 +1,5 @@
-// Copies Node and its programs from Alcove's own node_modules into the default image. npm has verified them already, so the build
-// need not download them.
+// Copies Node and its programs from Alcove's own node_modules into the default image. The build need not download these packages,
+// and npm has verified them already.
 import { readFileSync } from 'node:fs'
 import { join, resolve } from 'node:path'
 
@@ -53,8 +53,8 @@ export const nodeSteps: readonly string[] = [
         `chmod +x "$1/usr/local/lib/node_modules/${path}"; ln -s "../lib/node_modules/${path}" "$1/usr/local/bin/${name}"`,
     ),
   ].join('; '),
-  // With this prefix, `npm install --global` installs into the user's home. For root the next line sets `/usr/local`, so root
-  // installs for everybody.
+  // With this prefix, `npm install --global` installs into the user's home. For root, the next line sets the prefix `/usr/local`,
+  // so root installs for all users.
   `printf '%s\\n' 'prefix=\${HOME}/.local' 'update-notifier=false' > "$1/usr/local/etc/npmrc"`,
   'printf "prefix=/usr/local\\n" > "$1/root/.npmrc"',
   // Install the commands `pnpm` and `yarn`. Each downloads its program at its first call.

@@ -70,7 +70,8 @@ suite('private images', { skip: cannotRun, concurrency: false }, () => {
       assert.deepEqual(leaks, [])
       room.registry.onRequest = onRequest
 
-      // The image is on this host now. Still, another pull of the image fails if the registry does not accept its credentials.
+      // The image is on this host now. Still, a second pull of the image fails if the registry does not accept the pull's
+      // credentials.
       await refused(bring(library, 'none', from(reference)), /wants credentials/)
       await refused(bring(library, 'none', from(reference), { organizationId: 'theirs' }), /wants credentials/)
       const wrong = { ...accountOf('theirs', { password: 'wrong' }), onLine }

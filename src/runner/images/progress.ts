@@ -2,8 +2,8 @@
 import type { Progress } from '#src/wire/runner-link.ts'
 
 /**
- * A phase of the build. It begins with a line that contains `says`. `step`: its name for the operator. `from` and `to`: progress in
- * percent. `steps`: how many lines the phase prints for each package.
+ * A phase of the build. `says`: text of the line that mmdebstrap prints when the phase begins. `step`: the phase's name for the
+ * operator. `from` and `to`: progress in percent. `steps`: how many lines the phase prints for each package.
  */
 type Phase = { says: string; step: string; from: number; to: number; steps: number }
 
@@ -17,7 +17,7 @@ const phases: readonly Phase[] = [
   { says: 'creating tarball', step: 'packing', from: 88, to: 95, steps: 0 },
 ]
 
-/** Returns a function that turns a printed line into the progress. Undefined if the line shows none. */
+/** Returns a function that turns a printed line into the progress, or into undefined if the line shows no progress. */
 export const createProgressReader = (): ((line: string) => Progress | undefined) => {
   let phase: Phase | undefined
   let packages = 0

@@ -1,10 +1,10 @@
-// The recipe contains all that determines the default image. Its hash is in the cached image's file name, so a changed recipe never
-// uses an old file.
+// The recipe contains all that determines the default image. The recipe's hash is in the cached image's file name, so an old file
+// is never used for a changed recipe.
 import { createHash } from 'node:crypto'
 import { type AptSources, sourcesOfThisHost } from './apt-sources.ts'
 import { headersFor, type NodePackage, nodePackages, nodeSteps } from './node-packages.ts'
 
-/** Number that is added to each file's user id and group id when the image is made. A sandbox sees the ids without it. */
+/** Number that is added to each file's user id and group id when the image is made. A sandbox sees the ids without this shift. */
 export const ownerShift = 165_536
 
 export type ImageDescription = {
@@ -17,14 +17,18 @@ export type ImageDescription = {
 export type Recipe = {
   sources: AptSources
   packages: readonly string[]
-  /** Files that `steps` copy from Alcove's node_modules. They are listed so that the recipe's hash changes with their content. */
+  /**
+   * Files that `steps` copy from Alcove's node_modules. The files are listed so that the recipe's hash changes with their content.
+   */
   nodePackages: readonly NodePackage[]
   /** Scripts of the build, in the order in which they run. `$1` is the root directory of the image. */
   steps: readonly string[]
   description: ImageDescription
 }
 
-/** The basic Debian packages that the build of the default image installs. The array `packages` contains these and others. */
+/**
+ * The basic Debian packages that the build of the default image installs. The array `packages` contains these packages and more.
+ */
 const basicPackages = [
   'python3',
   'python3-pip',
@@ -42,7 +46,7 @@ const packages = [
   ...basicPackages,
   // `python3-pylsp` is the language server of `createLspServer('python')`.
   ...['python-is-python3', 'python3-dev', 'python3-pylsp', 'python3-numpy', 'python3-pandas', 'python3-matplotlib'],
-  // Matplotlib needs one of two sets of font packages. The other set includes SciPy, Boost and a compiler.
+  // Matplotlib needs this set of font packages or one that includes SciPy, Boost and a compiler.
   ...['python3-munkres', 'python3-defcon', 'python3-unicodedata2'],
   ...[
     'git-lfs',
@@ -141,12 +145,14 @@ export const recipeHash = (recipe: Recipe): string =>
     .digest('hex')
     .slice(0, 16)
 
-/** Path of the tests of Python packages. The image omits them: the tests of NumPy, pandas and SymPy alone are 5,000 files. */
+/**
+ * Path of the tests of Python packages. The image omits these tests: the tests of NumPy, pandas and SymPy alone are 5,000 files.
+ */
 const pythonTests = '/usr/lib/python3/dist-packages/*/tests/*'
 
 /**
- * Keeps Debian's packages from compiling their Python files. Their program `py3compile` would use only one processor, and look for
- * test files that the image omits. `compilePython` compiles all files at the end.
+ * Keeps Debian's packages from compiling their Python files. Debian's `py3compile` would use only one processor, and look for test
+ * files that the image omits. The step `compilePython` compiles all files at the end.
  */
 const compileLater = [
   'chroot "$1" dpkg-divert --local --quiet --rename --divert /usr/bin/py3compile.later --add /usr/bin/py3compile',
@@ -160,7 +166,8 @@ const compileLater = [
 const compilePython = [
   'rm "$1/usr/bin/py3compile" && chroot "$1" dpkg-divert --local --quiet --rename --remove /usr/bin/py3compile',
   `sed -i '\\|^path-exclude=${pythonTests.replaceAll('*', '[*]')}|d' "$1/etc/dpkg/dpkg.cfg.d/99mmdebstrap"`,
-  // Some packages contain files for other versions of Python, which cannot be compiled. Their errors are ignored.
+  // Some packages contain files for other versions of Python, and such files cannot be compiled. Errors of the compilation are
+  // ignored.
   `chroot "$1" sh -c 'find /usr/lib/python3/dist-packages /usr/share/python3 -name "*.py" -print0 | xargs -0 -n 300 -P "$(nproc)" python3 -m compileall -q' >&2 || true`,
 ]
 
@@ -173,7 +180,8 @@ const mmdebstrapOptions = [
   '--verbose',
   ...leftOut.map((name) => `--dpkgopt=path-exclude=/usr/share/${name}/*`),
   '--dpkgopt=path-include=/usr/share/locale/locale.alias',
-  // Nothing is synced to the disk during the build, because a build that a power cut interrupts is discarded as a whole.
+  // Nothing is synced to the disk during the build, because the runner discards all files of a build that a power cut has
+  // interrupted.
   '--dpkgopt=force-unsafe-io',
   `--dpkgopt=path-exclude=${pythonTests}`,
   `--essential-hook=${compileLater}`,

@@ -7,7 +7,7 @@ const digest = `sha256:${'a'.repeat(64)}`
 const whole = (text: string) => formatReference(parseReference(text))
 
 suite('names of images', () => {
-  test('an image name without a registry belongs to Docker Hub, as in Docker', () => {
+  test('an image name without a registry refers to an image of Docker Hub, as in Docker', () => {
     const names = {
       alpine: 'docker.io/library/alpine:latest',
       'alpine:3.20': 'docker.io/library/alpine:3.20',
@@ -37,7 +37,7 @@ suite('names of images', () => {
     for (const name of wrong) assert.throws(() => parseReference(name), ImageFailed, JSON.stringify(name))
   })
 
-  test('a registry on this machine is recognized by localhost and by every loopback address', () => {
+  test('a registry address with localhost or any loopback address is recognized as this machine', () => {
     for (const host of ['localhost', 'LOCALHOST:1', 'x.localhost:1', '127.1:1', '127.0.0.1:5000', '0.0.0.0:1'])
       assert.ok(isThisMachine(parseReference(`${host}/a`)), host)
     for (const host of ['docker.io', 'localhost.example', '10.0.0.1:5000', 'x127.0.0.1'])

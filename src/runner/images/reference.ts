@@ -22,7 +22,7 @@ const refuse = (text: string, why: string): never => {
   throw new ImageFailed('invalid-reference', `"${text.slice(0, longest)}" is not the name of an image: ${why}.`)
 }
 
-/** Splits an image's name into name, tag and digest: at the last `@`, then at a `:` after the last slash. */
+/** Splits an image's full name into name, tag and digest: at the last `@`, then at a `:` after the last slash. */
 const split = (text: string) => {
   const [, beforeDigest = text, digest] = /^([^@]*)@(.*)$/s.exec(text) ?? []
   const [, name = beforeDigest, tag] = /^(.*):([^/]*)$/s.exec(beforeDigest) ?? []

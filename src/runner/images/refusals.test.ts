@@ -15,7 +15,7 @@ suite('image pulls that are refused', { skip: cannotRun }, () => {
   const room = libraryRoom()
   const { open, from, bring, fails, parts } = room
 
-  test('a pull of an image that does not exist fails, and the error says so', async () => {
+  test('a pull of an image that does not exist fails, and the error says that the image does not exist', async () => {
     const reference = `${room.registry.host}/no/such:1`
     await fails(
       'not-found',
@@ -24,7 +24,7 @@ suite('image pulls that are refused', { skip: cannotRun }, () => {
     )
   })
 
-  test('a pull without credentials fails if the registry requires them, and the error says so', async () => {
+  test('a pull without credentials fails if the registry requires some, and the error says so', async () => {
     const reference = room.registry.put('x:1', makeImage({ layers: [] }))
     room.registry.onRequest = (_path, answer) => ({ ...answer, status: 401, body: Buffer.from('{}') })
     await fails('refused', /wants credentials/, bring(open(), 'one', from(reference)))
@@ -48,7 +48,7 @@ suite('image pulls that are refused', { skip: cannotRun }, () => {
     await fails('took-too-long', /within 1 s/, bring(open({ answerTimeoutMs: 1000 }), 'one', from(reference)))
   })
 
-  test('a pull is refused from a registry that the operator has not listed, or at a private address', async () => {
+  test('a pull is refused if the operator has not listed the registry, or if its address is private', async () => {
     const registries = {
       plainRegistries: [room.registry.host],
       authFile: undefined,
@@ -77,7 +77,7 @@ suite('image pulls that are refused', { skip: cannotRun }, () => {
     assert.deepEqual(room.registry.asked, [])
   })
 
-  test('an image is refused if a layer, its configuration or its manifest does not match its digest', async () => {
+  test('an image is refused if its manifest, its configuration or a layer does not match the expected digest', async () => {
     const image = makeImage({ layers: [layer(file('a', noise(5000)))] })
     const other = makeImage({ layers: [layer(file('b'))] })
     room.registry.put('x:1', image, other)
@@ -92,7 +92,7 @@ suite('image pulls that are refused', { skip: cannotRun }, () => {
     }
   })
 
-  test('an image is refused if a layer’s contents do not match the configuration', async () => {
+  test('an image is refused if a layer’s contents do not match the diff id in the image’s configuration', async () => {
     const layers = [layer(file('a')), layer(file('b'))]
     // Each unpacked layer must match the diff id at its own position. Here the diff ids are in reverse order.
     const image = makeImage({ layers, diffIds: layers.map(digestOf).reverse() })
@@ -168,7 +168,7 @@ suite('image pulls that are refused', { skip: cannotRun }, () => {
     const [first, second, third] = sources as [ImageSource, ImageSource, ImageSource]
     const ours = { organizationId: 'ours' }
     await bring(library, 'one', first, ours)
-    // The images `one` and `one-again` have the same files. These count only once for the organization's quota.
+    // The images `one` and `one-again` have the same files. These files count only once for the organization's quota.
     await bring(library, 'one-again', first, ours)
     await assert.rejects(bring(library, 'two', second, ours), (error: unknown) => {
       assert.ok(error instanceof ImageFailed)
@@ -192,7 +192,7 @@ suite('image pulls that are refused', { skip: cannotRun }, () => {
     await assert.rejects(bring(open(), '../one', from('x')), ImageFailed)
   })
 
-  test('a file with an image is refused if it is outside the directory that the operator set for such files', async () => {
+  test('an image file outside of the directory that the operator set for image files is refused', async () => {
     writeLayout(makeImage({ layers: [layer(file('a'))] }), join(room.directory, 'outside'))
     await symlink(join(room.directory, 'outside'), join(room.directory, 'in/link'))
     for (const path of ['../outside', 'link', join(room.directory, 'outside'), '.', '', 'none', 'a\0b', '/etc'])

@@ -1,4 +1,4 @@
-// Files by which the command `alcove` requests a renewal of the default image, and the runner reports its state.
+// Files by which the command `alcove` requests a renewal of the default image, and the runner reports the renewal's state.
 import { randomBytes } from 'node:crypto'
 import { mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
@@ -8,7 +8,9 @@ export type RenewalState = {
   madeAt?: string
   /** The renewal of the default image that is running or, if none is running, the last one. */
   renewal?: {
-    /** Id of the request that started this renewal. Absent: nobody requested it; for example, the image was 30 days old. */
+    /**
+     * Id of the request that started this renewal. Absent: nobody requested the renewal; for example, the image was 30 days old.
+     */
     request?: string
     state: 'running' | 'done' | 'failed'
     /** When this state began: the start of a running renewal, or the end of a finished one. */

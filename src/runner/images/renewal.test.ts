@@ -104,7 +104,7 @@ suite('renewals of the default image', () => {
     assert.deepEqual([renewals.length, files.read().renewal?.state], [2, 'done'])
   })
 
-  test('a request for a renewal renews even a new default image; the status contains the request’s id', async () => {
+  test('a request for a renewal renews even a new default image; the renewal’s state has the request’s id', async () => {
     await start()
     fails = true
     const first = files.request()

@@ -1,5 +1,5 @@
-// Renews the default image every 30 days, when its recipe has changed, and on request. The old image stays in use until the new one
-// is complete.
+// Renews the default image every 30 days, when its recipe has changed, and on request. The old image stays in use until the new
+// image is complete.
 import { type FSWatcher, watch } from 'node:fs'
 import type { Logger } from '#src/kit/log.ts'
 import { repeat } from '#src/kit/repeat.ts'
@@ -56,7 +56,9 @@ export class Renewal {
     void this.look()
   }
 
-  /** Renews the default image if that is requested or due. Then removes older versions of it that nothing uses any more. */
+  /**
+   * Renews the default image if a renewal is requested or due. Then removes older versions of the image that nothing uses any more.
+   */
   look(): Promise<void> {
     this.#mustLook = true
     this.#looking ??= this.#lookWhileAsked().finally(() => {

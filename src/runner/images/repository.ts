@@ -20,7 +20,7 @@ export type Repository = {
   keepsHistory: boolean
 }
 
-/** A tar file with the files of the git repository at the commit `commit`. A program without privileges has written it. */
+/** A tar file with the files of the git repository at the commit `commit`. A program without privileges has written this file. */
 export type RepositoryFile = { file: FileHandle; size: number; commit: string }
 
 const exitNoRef = 41
@@ -34,8 +34,8 @@ const environment = [
   ...['GIT_ALLOW_PROTOCOL=http:https', 'GIT_LFS_SKIP_SMUDGE=1'],
 ]
 
-// Arguments: the repository's address, the ref, the directory, the names that tar omits, and a number. The script refuses a
-// repository with this number of files and directories, or more.
+// Arguments of the script: the repository's address, the ref, the directory, the names that tar omits, and a number. A repository
+// with this number of files and directories, or more, is refused.
 const script = `set -e
 umask 022
 mkdir /work/tree; cd /work/tree
@@ -54,7 +54,7 @@ tar --create --sort=name --format=pax --owner=0 --group=0 --numeric-owner --excl
 
 /** Maximum number of files and directories of a repository. COPY has an equal limit for its files. */
 const mostEntries = 200_000
-/** git and tar may write more bytes than the image may have, by this factor. They write git objects, files and a tar. */
+/** git and tar together may write this many times the image's maximum size: they write git objects, files and a tar. */
 const shareOfJob = 4
 
 /** Maximum number of git objects that a server may send. git needs memory for each object. */
@@ -63,7 +63,7 @@ const mostObjects = 2 * mostEntries
 const tooMany = (what: string, most: number, cause?: unknown) =>
   new ImageFailed('too-many-files', `The repository has ${most} ${what} or more.`, { cause })
 
-/** Throws if git is receiving too many objects. The header of the pack file announces their number (gitformat-pack(5)). */
+/** Throws if git is receiving too many objects. The header of the pack file contains the number of objects (gitformat-pack(5)). */
 const checkObjects = async (place: string) => {
   const directory = join(place, 'tree/.git/objects/pack')
   const names = await readdir(directory).catch(() => [])
@@ -89,7 +89,8 @@ export const fetchRepository = async (
 ): Promise<RepositoryFile> => {
   const { settings, limits, scratch, mostBytes, signal } = fetching
   const url = new URL(address)
-  // Before git runs, curl requests the refs. An unreachable server or error status is reported as for other ADD lines.
+  // Before git runs, curl requests the refs. An unreachable server or an error status is thus reported like that of an ADD with a
+  // URL.
   const asked = join(scratch, 'asked')
   await mkdir(asked)
   const refs = `${address.replace(/\/$/, '')}/info/refs?service=git-upload-pack`

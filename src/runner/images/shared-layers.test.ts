@@ -1,4 +1,4 @@
-// Tests that images share the disk space of equal layers, but only of layers that their own registries have delivered.
+// Tests that images share the disk space of equal layers, but only of layers that the image's own registry has delivered.
 import assert from 'node:assert/strict'
 import { execFileSync, spawn } from 'node:child_process'
 import { randomBytes } from 'node:crypto'
@@ -20,12 +20,12 @@ suite('images that share layers', { skip: cannotRun || (isThere ? false : 'needs
   const treeOf = (library: Library, image: string) => basename(dirname(rootfs(library, image)))
   const layersOfBase = () => ['base', 'installed'].map((name) => layer({ path: name, content: randomBytes(8.5 * MiB) }))
 
-  test('if two images have a common layer, it is unpacked once and takes space on the disk once', async () => {
+  test('a layer that two images have in common is unpacked once and takes space on the disk once', async () => {
     const library = openSharing()
     const [base, installed] = layersOfBase() as [Buffer, Buffer]
     const own = (name: string) => makeImage({ layers: [base, installed, layer(file(name), file('d/.wh.none', ''))] })
     await bring(library, 'one', from(room.registry.put('x:1', own('a'))))
-    // Images and disks are on two file systems, so no two of their files have the same device and inode number.
+    // Images and disks are on two file systems, so no image file has the device and inode number of a disk's file.
     assert.notEqual(statSync(join(room.directory, 'pool/image-pool')).dev, statSync(join(room.directory, 'pool')).dev)
     const afterOne = library.stored().images
     room.registry.asked.length = 0
@@ -53,7 +53,7 @@ suite('images that share layers', { skip: cannotRun || (isThere ? false : 'needs
     await library.close()
   })
 
-  test('a stored layer is used for an image only if the image’s own repository can deliver the layer, too', async () => {
+  test('a stored layer is used for an image only if the image’s own repository also delivers this layer', async () => {
     const library = openSharing()
     const [secret, installed] = layersOfBase() as [Buffer, Buffer]
     const theirs = makeImage({ layers: [secret, installed] })
@@ -66,8 +66,8 @@ suite('images that share layers', { skip: cannotRun || (isThere ? false : 'needs
       path === `/v2/others/blobs/${theirs.layers[0]}` ? { ...answer, status: 404, body: Buffer.from('{}') } : answer
     await assert.rejects(bring(library, 'same', from(reference)))
     room.registry.onRequest = (_path, answer) => answer
-    // The attacker's image has its own first layer. For this layer, the image's configuration lists the diff id of the secret
-    // layer.
+    // The attacker's image `forged` has a first layer of its own. For this layer, the image's configuration lists the diff id of
+    // the layer `secret`.
     for (const layers of [[own], [own, layer(file('more'))]]) {
       const diffIds = [digestOf(secret), ...layers.slice(1).map(digestOf)]
       const forged = room.registry.put('others:forged', makeImage({ layers, diffIds }))
@@ -92,7 +92,7 @@ suite('images that share layers', { skip: cannotRun || (isThere ? false : 'needs
     await library.close()
   })
 
-  test('if a runner is killed while it unpacks layers, the next runner removes partial files and pulls again', async () => {
+  test('if a runner is killed while it unpacks layers, the next runner removes its files and can pull again', async () => {
     const [base, installed] = layersOfBase() as [Buffer, Buffer]
     const reference = room.registry.put('x:1', makeImage({ layers: [base, installed, layer(file('own'))] }))
     const program =
@@ -101,7 +101,7 @@ suite('images that share layers', { skip: cannotRun || (isThere ? false : 'needs
       `import { existsSync, readdirSync } from 'node:fs'\n` +
       `const parts = ${JSON.stringify(parts())}\n` +
       `const library = new Library({ ...parts, sharesLayers: true, log: silentLog() })\n` +
-      // The process kills itself when the tree of the lowest layers is complete. It is then unpacking the next layer.
+      // The process kills itself when the tree of the lowest layers is complete, while it unpacks the next layer.
       `const trees = parts.poolDir + '/image-pool/trees'\n` +
       `setInterval(() => existsSync(trees) && readdirSync(trees).some((name) => name[0] !== '.') && process.kill(process.pid, 'SIGKILL'), 1)\n` +
       `await library.bring({ image: 'one', source: { kind: 'registry', reference: '${reference}' }, maxGiB: 1 })`
@@ -115,7 +115,7 @@ suite('images that share layers', { skip: cannotRun || (isThere ? false : 'needs
     await library.close()
   })
 
-  test('a starting runner mounts the file system of images if that is not mounted', async () => {
+  test('a starting runner mounts the file system of images if it is not mounted', async () => {
     const first = openSharing()
     await bring(first, 'one', from(room.registry.put('x:1', makeImage({ layers: [layer(file('a', 'content'))] }))))
     await first.close()
@@ -143,12 +143,12 @@ suite('images that share layers', { skip: cannotRun || (isThere ? false : 'needs
       await library.close()
     } finally {
       await unmountImagePool(pool)
-      // Lazy, because a copy of the mount in another process keeps the loop device busy.
+      // The unmount is lazy, because a copy of the mount in a different process keeps the loop device busy.
       execFileSync('umount', ['--lazy', pool])
     }
   })
 
-  test('files of images that an older version of the runner pulled stay in place, and new images use them', async () => {
+  test('image files that an older version of the runner pulled stay in place, and new images use these files', async () => {
     const reference = room.registry.put('x:1', makeImage({ layers: [layer(file('a'))] }))
     const older = room.open()
     await bring(older, 'old', from(reference))

@@ -1,4 +1,4 @@
-// Runs work once for all callers that request it at the same time. It is cancelled when all of them have cancelled.
+// Runs work once for all callers that request it at the same time. The work is cancelled when all callers have cancelled.
 import { untilAborted } from '#src/kit/until-aborted.ts'
 
 type Subscriber<Said> = { onSaid: (said: Said) => void; signal?: AbortSignal | undefined }
@@ -42,7 +42,7 @@ export class SharedWork<Said, Result> {
       if (--mine.wantedBy === 0) {
         mine.cancel.abort()
         if (this.#under.get(key) === mine) this.#under.delete(key)
-        // Waits for the end of the cancelled work. A call of `run` with this key meanwhile starts new work.
+        // Waits for the end of the cancelled work. If `run` is called with this key during the wait, it starts new work.
         await mine.result.then(release, () => {})
       }
     }

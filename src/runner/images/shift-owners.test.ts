@@ -40,7 +40,7 @@ suite('shifting the owners in a tar stream', { skip: needsRoot }, () => {
   })
   after(() => rm(directory, { recursive: true, force: true }))
 
-  test('shifting the owners of a tar stream raises each user and group id, and leaves out only devices', async () => {
+  test('shifting the owners in a tar stream raises each user and group id, and leaves out only devices', async () => {
     const target = join(directory, 'unpacked')
     await mkdir(target)
     execFileSync('tar', ['-x', '--numeric-owner', '-p', '-C', target], { input: await shifted(archive, 65_536) })

@@ -10,7 +10,7 @@ const sizeAt = [124, 12] as const
 const checksumAt = [148, 8] as const
 const typeAt = 156
 const deviceTypes = ['3', '4']
-/** Types of extended headers. Their content describes the next entry, and they have no owner of their own. */
+/** Types of extended headers. The content of such a header describes the next entry, and the header itself has no owner. */
 const extendedTypes = ['x', 'g', 'L', 'K']
 
 type Field = readonly [offset: number, length: number]

@@ -1,7 +1,7 @@
 // Runs skopeo, without privileges, to ask registries and to read image archives.
 //
-// Callers choose the registry, and a registry may redirect skopeo to any address. Its network therefore cannot reach the host,
-// private or link-local addresses. It uses the host's network only for registries that the operator has named.
+// Callers choose the registry, and a registry may redirect skopeo to any address. skopeo's network therefore cannot reach the host,
+// private or link-local addresses. skopeo uses the host's network only for registries that the operator has named.
 import { readFile } from 'node:fs/promises'
 import { isIP } from 'node:net'
 import { users } from '#src/kit/confined.ts'
@@ -16,17 +16,17 @@ import { type Job, type Outcome, runJob, type View } from './workshop.ts'
 
 export type RegistrySettings = {
   /**
-   * Registries (host:port) that are contacted without encryption. A registry on this machine can be used only if it is listed
-   * here.
+   * Registries (host:port) that are contacted without encryption. A registry on this machine can be used only if it is in this
+   * list.
    */
   plainRegistries: readonly string[]
   /** A file with credentials, in the format of containers-auth.json(5). */
   authFile: string | undefined
   /** Registries that images may come from. Absent: any. */
   registries?: readonly string[] | undefined
-  /** Registries that are reached through the host's network. They may therefore have private addresses. */
+  /** Registries that are reached through the host's network. These registries may therefore have private addresses. */
   privateRegistries?: readonly string[] | undefined
-  /** Mirrors of registries. They are asked before the registry itself. */
+  /** Mirrors of registries. They get a request before the registry itself. */
   mirrors?: readonly Mirror[] | undefined
   publicNetwork: () => Promise<PublicNetwork>
 }
@@ -81,8 +81,8 @@ export const checkIsPublic = (reference: Reference, settings: RegistrySettings):
 }
 
 /**
- * Prints the manifest, a zero byte and the configuration. If skopeo cannot get the configuration, the caller requests it again to
- * get the error message.
+ * Prints the manifest, a zero byte and the configuration. If skopeo cannot get the configuration, the caller requests the
+ * configuration again to get the error message.
  */
 const inspectTwice = `
 inspect() { skopeo --debug --insecure-policy inspect --raw "$@"; }
@@ -102,7 +102,7 @@ export class Skopeo {
 
   /**
    * Returns the manifest's exact bytes and, if skopeo finds it, the configuration for this platform. The caller must check that
-   * both belong together.
+   * manifest and configuration belong together.
    */
   async manifestAndConfig(reference: Reference, asking: Asking): Promise<{ manifest: Buffer; config?: Buffer }> {
     const argv = ['sh', '-c', inspectTwice, 'sh', ...this.#registryOptions(reference, '', asking), sourceOf(reference)]
@@ -155,8 +155,8 @@ export class Skopeo {
 
   /**
    * Asks the registry, without a password, which server wants the organization's password. Throws if this server must not get the
-   * password (`kit/registry-realm.ts`). Later, a hostile registry may name another server to skopeo. The registry gains nothing by
-   * that, because the registry could ask for the password itself.
+   * password (`kit/registry-realm.ts`). A hostile registry may name a different server when skopeo asks. The registry gains nothing
+   * by that: it could ask for the password itself.
    */
   async checkRealm(reference: Reference, asking: Asking & { login: RegistryLogin }): Promise<void> {
     const { registry } = reference
@@ -190,8 +190,8 @@ export class Skopeo {
   }
 
   /**
-   * Returns skopeo's credentials file (containers-auth.json(5)). If an organization has credentials, the operator's credentials are
-   * not in the file.
+   * Returns skopeo's credentials file (containers-auth.json(5)). If the organization's credentials are used, the file does not
+   * contain the operator's credentials.
    */
   async #credentialsFor({ reference, login, isOpen }: Running): Promise<Job['secret']> {
     const { authFile } = this.#settings
@@ -224,8 +224,8 @@ export class Skopeo {
       largestFileBytes,
       timeoutMs,
       tookTooLong: (stderr) => {
-        // If a registry answers 429, skopeo prints a message, waits and retries by itself. If `stderr` has the message, these waits
-        // caused the timeout.
+        // If a registry answers 429, skopeo prints a message, waits and retries by itself. If `stderr` contains this message, these
+        // waits caused the timeout.
         if (saysToWait.test(stderr)) return mustWait(reference?.registry ?? '')
         if (mayNotTell) return unreached()
         return new ImageFailed('took-too-long', `The image was not there within ${Math.round(timeoutMs / 1000)} s.`)
@@ -263,7 +263,7 @@ const broken: Complaint = [
   (_, host) => `The connection to the registry ${host} broke.`,
 ]
 
-/** What skopeo prints before it waits because the registry has answered 429. It prints that only with `--debug`. */
+/** What skopeo prints before it waits because the registry has answered 429. skopeo prints this message only with `--debug`. */
 const saysToWait = /Too many requests to \S+: sleeping|toomanyrequests|too many requests/i
 
 const mustWait = (host: string, options?: ErrorOptions) =>
@@ -273,7 +273,7 @@ const mustWait = (host: string, options?: ErrorOptions) =>
     options,
   )
 
-/** The sentence for the caller for each known output of skopeo. Its exit code is 1 for every error. */
+/** The sentence for the caller for each known error output of skopeo. skopeo's exit code is 1 for every error. */
 const complaints: readonly Complaint[] = [
   [
     /manifest unknown|name unknown|not known to registry|status 404/,

@@ -139,10 +139,10 @@ suite('the image store of a runner', { skip: needsRoot }, () => {
     assert.equal(built, 1)
   })
 
-  test('if a runner is killed while it unpacks the default image, the next runner unpacks it from the start', async () => {
+  test('if a runner is killed while it unpacks the default image, the next runner unpacks all of it again', async () => {
     await open().ensureDefault()
     await rm(join(directory, 'pool'), { recursive: true })
-    // The real tar is replaced by one that never ends, so that the process hangs while it unpacks.
+    // A program that never ends replaces the real tar, so that the process hangs while it unpacks.
     const program =
       `import { openImageStore } from ${JSON.stringify(import.meta.resolve('./store.ts'))}\n` +
       `import { silentLog } from ${JSON.stringify(import.meta.resolve('#src/kit/log.ts'))}\n` +
@@ -159,7 +159,7 @@ suite('the image store of a runner', { skip: needsRoot }, () => {
     assert.equal(built, 1)
   })
 
-  test('if a cached default image is damaged, it is built again, even while a process uses unpacked files', async () => {
+  test('a damaged cached default image is built again, even while a process uses its unpacked files', async () => {
     await open().ensureDefault()
     await rm(join(directory, 'pool'), { recursive: true })
     await truncate(cached(), 100)

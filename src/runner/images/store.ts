@@ -1,7 +1,7 @@
-// The images of one runner: directories below `<poolDir>/images`.
+// Manages the images of one runner, which are directories below `<poolDir>/images`.
 //
 // An image never changes. It is made under a temporary name and renamed when it is synced, so a power cut leaves no incomplete
-// image. The built-in image is made here; `library.ts` handles fetched images.
+// image. This file makes the built-in image; `library.ts` handles fetched images.
 import { randomBytes } from 'node:crypto'
 import { mkdir, rename, rm, stat, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
@@ -35,8 +35,8 @@ export type ImageStore = {
   /** Makes the built-in image unless it exists. Takes it from the machine's cache, or builds it. */
   ensureDefault(): Promise<void>
   /**
-   * Makes a new version of the built-in image. A cached file is used if it is newer than `notBefore`. The current version stays
-   * in use until the new one is complete.
+   * Makes a new version of the built-in image. Uses the cached image file if it is not older than `notBefore`. The current version
+   * stays in use until the new version is complete.
    */
   renewDefault(notBefore: Date, onProgress: (progress: Progress) => void): Promise<void>
   /** When the newest built-in image was made, and whether it has the current recipe. Undefined if there is no built-in image. */
@@ -58,8 +58,8 @@ export type ImageStore = {
   /** Bytes of the image's files; undefined if unknown. */
   sizeOf(image: string): number | undefined
   /**
-   * Fetches an image. Throws `ImageFailed`, whose message is for the caller. Repeated and concurrent calls for one image fetch
-   * it only once.
+   * Fetches an image. If that fails, throws `ImageFailed`, whose message is for the caller. Repeated and concurrent calls for one
+   * image fetch it only once.
    */
   bring(request: BringRequest): Promise<Brought>
   /** Fetches the base image of a definition. Lists of images do not contain it until `complete` is called. */
@@ -69,16 +69,20 @@ export type ImageStore = {
   resolve: Library['resolve']
   listBelowLines: Library['listBelowLines']
   /**
-   * Adds the image `image` with the files of the image `of`. The files then stay if `of` is removed. Lists of images omit `image`.
+   * Adds the image `image`, which has the files of the image `of`. The files then stay if `of` is removed. Lists of images omit
+   * `image`.
    */
   keepBelowLines(image: string, of: string): Promise<void>
   /** Total bytes of all images' files and of all kept layers, as measured by the last sweep. */
   stored: Library['stored']
-  /** Removes kept layers if the disk fills or they are too old. Call this every few seconds. */
+  /** Removes kept layers if the disk fills or the layers are too old. Must be called every few seconds. */
   relieve: Library['relieve']
-  /** Called when a Dockerfile was built. `image` names its base image and the built image. From then on, `list` has this name. */
+  /**
+   * Called when a definition was built. The built image takes the name `image` of its base image. From then on, `list` contains
+   * this name.
+   */
   complete(image: string, config: ContainerConfig): Promise<void>
-  /** Removes a fetched image. No sandbox may use it as its base. No error if the image does not exist. */
+  /** Removes a fetched image. No sandbox may use the image as its base. No error if the image does not exist. */
   remove(image: string): Promise<void>
 }
 
@@ -89,7 +93,10 @@ export type ImageStoreOptions = {
   onProgress: (progress: Progress) => void
   /** The recipe of the built-in image. Tests pass smaller recipes. Default: the recipe for this host. */
   recipe?: Recipe
-  /** Directory where operators put files that contain an image, such as files that `docker save` writes. Absent: there is none. */
+  /**
+   * Directory where operators put files that contain an image, such as files that `docker save` writes. Absent: there is no such
+   * directory.
+   */
   filesDir?: string | undefined
   /** Registries (host:port) that are contacted without encryption. */
   plainRegistries?: readonly string[]
@@ -171,7 +178,9 @@ export const openImageStore = (options: ImageStoreOptions): ImageStore => {
   }
 
   const sizes = new Map<string, number>()
-  /** Measures the default image in the background. Until then, images that are built on it count its size as 0. */
+  /**
+   * Measures the default image in the background. Until the measurement ends, an image that is built on it counts its size as 0.
+   */
   const measureDefault = async () => {
     try {
       for (const image of generations.list())
@@ -289,8 +298,8 @@ type MakingDefault = {
 const cachedFile = (cacheDir: string, recipe: Recipe) => join(cacheDir, `${builtInImage}-${recipeHash(recipe)}.tar.zst`)
 
 /**
- * Removes files that a killed build of the default image left. If another runner holds the build's lock, removes them when the lock
- * is free, without delaying the caller.
+ * Removes files that a killed build of the default image left. If another runner holds the build's lock, removes the files when the
+ * lock is free, without delaying the caller.
  */
 const removeLeftOfBuild = async ({ cacheDir, log }: ImageStoreOptions, recipe: Recipe) => {
   const cached = cachedFile(cacheDir, recipe)
@@ -359,7 +368,9 @@ const buildInto = async (
   }
 }
 
-/** Empties a directory. After a failed unpacking, its tar may still write there for a moment, so the removal is retried. */
+/**
+ * Empties a directory. After a failed unpacking, tar may still write into the directory for a moment, so the removal is retried.
+ */
 const makeEmpty = async (directory: string) => {
   await rm(directory, { recursive: true, force: true, maxRetries: 10 })
   await mkdir(directory, { recursive: true, mode: 0o755 })

@@ -11,7 +11,7 @@ import type { Trees } from './trees.ts'
 /** Downloaded layers are removed if the host has less free space than `keepFreeBytes` times this factor. */
 const spareForLayers = 4
 /**
- * Interval of regular sweeps. Layers of interrupted downloads are kept for a day, so they need sweeps even if no image changes.
+ * Interval of regular sweeps. Layers of interrupted downloads are kept for a day, so sweeps are needed even if no image changes.
  */
 const sweepEveryMs = 3600_000
 
@@ -63,8 +63,8 @@ export class Sweeper {
   }
 
   /**
-   * Removes layers and trees that no image uses. If a sweep is running, another follows, because the running one may have missed
-   * newly unused files.
+   * Removes layers and trees that no image uses. If a sweep is running, a second sweep follows, because the running sweep may have
+   * missed newly unused files.
    */
   sweep(): Promise<void> {
     this.#mustSweep = true
@@ -79,7 +79,8 @@ export class Sweeper {
         this.#parts.log.error({ err }, 'unused images could not be removed'),
       )
     }
-    // There is no `await` between the last check of `#mustSweep` and this line. So no call of `sweep` in between can be missed.
+    // There is no `await` between the last check of `#mustSweep` and this line. Therefore no call of `sweep` can come in between
+    // and be missed.
     this.#running = undefined
   }
 

@@ -8,9 +8,7 @@ import type { ImageLimits } from './limits.ts'
 import type { Tree, Trees, Unfinished } from './trees.ts'
 import { type Layer, unpackLayers } from './unpack.ts'
 
-/**
- * Layers whose bytes came from the repository `origin`. Images of this repository may therefore use the files of these layers.
- */
+/** Layers whose bytes came from the origin `origin`. Images of this origin may therefore use the files of these layers. */
 type Delivered = { origin: string; layers: readonly Layer[] }
 
 type Making = {
@@ -67,8 +65,8 @@ export class TreeMaker {
   }
 
   /**
-   * Finds the tree of these layers, if images of `origin` may use it. First protects trees from removal (`hold`): this tree, and
-   * all trees of only its lowest layers. These trees need not exist yet, because `hold` gets names.
+   * Finds the tree of these layers, if images of `origin` may use that tree. First protects trees from removal (`hold`): that tree,
+   * and all trees of only its lowest layers. These trees need not exist yet, because `hold` gets only their names.
    */
   find(origin: string, diffIds: readonly string[], hold: (tree: string) => void): Named | undefined {
     const { trees } = this.#parts
@@ -86,7 +84,7 @@ export class TreeMaker {
 
   /**
    * Makes the tree of these layers. If the method `#findLower` finds a tree with the lowest of these layers, copies that tree, and
-   * unpacks only the other layers.
+   * unpacks only the layers above.
    */
   async make({ origin, layers }: Delivered, making: Making): Promise<Named> {
     const { trees, blobs, limits } = this.#parts
@@ -124,7 +122,10 @@ export class TreeMaker {
     return { name, tree }
   }
 
-  /** Finds a tree that images of `origin` may use, made of the lowest of these layers. Prefers the tree with the most layers. */
+  /**
+   * Finds a tree that is made of the lowest of these layers and that images of `origin` may use. Prefers the tree with the most
+   * layers.
+   */
   #findLower({ origin, layers }: Delivered): Named | undefined {
     const { trees } = this.#parts
     const known = this.#layersOf(origin)
@@ -142,7 +143,8 @@ export class TreeMaker {
 
   /**
    * For each image of `origin` on this host, returns the diff ids of its layers. The host has downloaded these layers from
-   * `origin`. A manifest that lists diff ids would prove nothing, because diff ids are not secret.
+   * `origin`. Only this download proves that images of `origin` may use the layers. A list of diff ids proves nothing, because diff
+   * ids are not secret.
    */
   #layersOf(origin: string): (readonly string[])[] {
     const { records, trees } = this.#parts

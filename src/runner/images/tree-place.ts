@@ -2,8 +2,8 @@
 // on btrfs: each tree is a subvolume, and a copy takes almost no time and space.
 //
 // The sharing place must not be on the file system of the sandboxes' disks. A sandbox sees an overlay of a tree and a disk. Files
-// in two subvolumes of one file system can have equal inode numbers. In the sandbox, `cp` would mistake two such files for one and
-// refuse to copy.
+// in two subvolumes of one file system can have equal inode numbers. In the sandbox, `cp` would take two such files for the same
+// file and refuse to copy.
 import { chmod, mkdir, mkdtemp, open, rmdir, stat } from 'node:fs/promises'
 import { join } from 'node:path'
 import { removeTree } from '#src/kit/remove-tree.ts'
@@ -20,7 +20,7 @@ export interface TreePlace {
   copy(from: string, path: string): Promise<void>
   /** Removes a directory. No error if the directory does not exist. */
   remove(path: string): Promise<void>
-  /** Removes a directory and waits until its space is free. This takes longer than `remove`. */
+  /** Removes a directory and waits until its space is free. This method takes longer than `remove`. */
   removeAtOnce(path: string): Promise<void>
   sync(path: string): Promise<void>
   /** Resolves when the directory entries of all trees are written to the disk. */
@@ -103,8 +103,8 @@ export class SharingPlace implements TreePlace {
 
   async remove(path: string) {
     if ((await stat(path).catch(() => undefined)) === undefined) return
-    // The command fails for a plain directory, and for a subvolume that contains subvolumes. `removeTree` can remove both, but
-    // takes longer.
+    // `btrfs subvolume delete` fails for a plain directory, and for a subvolume that contains subvolumes. `removeTree` can remove
+    // both, but takes longer.
     await runCommand(['btrfs', '--quiet', 'subvolume', 'delete', '--commit-after', path], { timeoutMs }).catch(() =>
       removeTree(path, { tries }),
     )
@@ -125,7 +125,7 @@ export class SharingPlace implements TreePlace {
     await directory.sync().finally(() => directory.close())
   }
 
-  /** Returns the inode number of a new file. btrfs does not count inodes, but numbers them in ascending order. */
+  /** Returns the inode number of a new file. btrfs does not count inodes, but gives them ascending numbers. */
   async filesMade(path: string) {
     const probe = await mkdtemp(join(path, 'probe-'))
     const { ino } = await stat(probe)

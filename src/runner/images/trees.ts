@@ -10,18 +10,21 @@ import type { TreePlace } from './tree-place.ts'
 const nameShape = /^[0-9a-f]{64}$/
 
 /**
- * Part of the name of every tree. Increase it to let new images use no older trees. Existing images keep their trees, because
- * sandboxes use them.
+ * Part of the name of every tree. Increase this number if new images must not use older trees. Existing images keep their trees,
+ * because sandboxes use these trees.
  */
 const generation = 3
 
 export type Tree = {
   sizeBytes: number
-  /** Large user ids that own files of the tree (oci/ids.ts). Absent in trees of older versions of the runner. */
+  /**
+   * User ids that own files of the tree and are too large for the usual user id map of a sandbox (oci/ids.ts). Absent in trees of
+   * older versions of the runner.
+   */
   largeIds?: number[]
   /** Digests of the unpacked layers, the lowest layer first. Absent in trees that an older version of the runner has made. */
   diffIds?: readonly string[]
-  /** Digests of the packed layers, in the order of `diffIds`. The runner has verified each of them while unpacking. */
+  /** Digests of the packed layers, in the order of `diffIds`. The runner has verified each digest while unpacking. */
   layers?: readonly string[]
   /** Name of the tree from which this tree was copied, before its own layers were unpacked. */
   below?: string
@@ -38,7 +41,7 @@ export class Trees {
   #sharing: TreePlace | undefined
   /** Names of trees that must not be removed now, each with the number of callers that protect it. */
   readonly #held = new Map<string, number>()
-  /** Cache of the trees' descriptions. They can be cached because a tree never changes. */
+  /** Cache of the trees' descriptions, which never change. */
   readonly #known = new Map<string, Tree>()
 
   constructor(plain: TreePlace) {
@@ -61,7 +64,10 @@ export class Trees {
       .digest('hex')
   }
 
-  /** Returns the name that older versions of the runner gave to the tree of these layers. They made a tree for each origin. */
+  /**
+   * Returns the name that older versions of the runner gave to the tree of these layers. Those versions made a separate tree for
+   * each origin.
+   */
   earlierNameOf(origin: string, diffIds: readonly string[]): string {
     return createHash('sha256')
       .update(JSON.stringify([2, origin, diffIds]))
@@ -84,7 +90,7 @@ export class Trees {
     }
   }
 
-  /** Whether a new tree can begin as a copy of the tree `name`: only where copies share blocks. */
+  /** Whether a new tree can begin as a copy of the tree `name`. True only if that tree is where copies share blocks. */
   canBeCopied(name: string): boolean {
     return this.#sharing !== undefined && existsSync(join(this.#sharing.directory, name))
   }
@@ -122,7 +128,7 @@ export class Trees {
   }
 
   /**
-   * Copies an unfinished tree, with the layers so far, and keeps the copy as the complete tree `name`. Call this only if trees
+   * Copies an unfinished tree, with the layers so far, and keeps the copy as the complete tree `name`. Must be called only if trees
    * share blocks.
    */
   async keepCopy({ directory }: Unfinished, name: string, tree: Tree): Promise<void> {
@@ -139,7 +145,8 @@ export class Trees {
     await writeFile(descriptionOf(directory), JSON.stringify(tree))
     await place.sync(directory)
     await this.#name(directory, name)
-    // Without this, a power cut could leave an image's record without its tree, because records are on another file system.
+    // Without this sync, a power cut could leave an image's record without its tree, because records are on a different file
+    // system.
     await place.syncNames()
     return tree
   }
@@ -161,7 +168,7 @@ export class Trees {
         .filter((name) => nameShape.test(name) && !inUse.has(name))
         .map((name) => ({ directory, name, bytes: this.#ownBytesOf(name) })),
     )
-    // No `await` stands between the check above and this renaming, so no caller can begin to use one of these trees.
+    // No `await` stands between the check above and this renaming, so no caller can begin to use an unused tree in between.
     for (const { directory, name } of unused) {
       this.#known.delete(name)
       renameSync(join(directory, name), join(directory, `.old-${name}-${randomBytes(4).toString('hex')}`))

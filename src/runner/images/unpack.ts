@@ -1,8 +1,8 @@
 // Unpacks layers over a directory that may have the files of lower layers. umoci runs as root of a user namespace, so a hostile
 // layer can make no device and can reach only that directory.
 //
-// umoci verifies that each layer's hash is its diff id. The manifest and the configuration for umoci are made here, so it reads
-// only the given layers.
+// umoci verifies that each layer's hash is its diff id. This file makes the manifest and the configuration for umoci, so umoci
+// reads only the given layers.
 import { createHash } from 'node:crypto'
 import { mkdir, readFile, stat, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
@@ -41,7 +41,7 @@ export type Unpacked = {
 
 const GiB = 1024 ** 3
 const capabilities = ['CAP_CHOWN', 'CAP_DAC_OVERRIDE', 'CAP_FOWNER', 'CAP_FSETID', 'CAP_SETFCAP']
-/** Unpacking may make more files than the image may have, by this factor, because layers may replace files. */
+/** Unpacking may make this many times the image's maximum number of files, because layers may replace files. */
 const replacedFiles = 4
 
 export const unpackLayers = async (blobs: BlobsOfOrigin, unpacking: Unpacking): Promise<Unpacked> => {
@@ -78,7 +78,9 @@ export const unpackLayers = async (blobs: BlobsOfOrigin, unpacking: Unpacking): 
   return { sizeBytes: bytes, largeIds: largeIdsOf(owners) }
 }
 
-/** An image is refused if its files have at least this many owners. Only owners with large ids count (oci/ids.ts). */
+/**
+ * An image is refused if its files have at least this many owners whose ids are too large for the usual user id map (oci/ids.ts).
+ */
 const mostOwners = 10_000
 
 const largeIdsOf = (owners: readonly number[]): number[] => {
@@ -118,7 +120,7 @@ const makeLayout = async (
     return { mediaType: kind(isPacked ? 'layer.v1.tar+gzip' : 'layer.v1.tar'), digest, size }
   }
   // umoci would reset the owner and mode that lower layers have set on the root directory. A first layer that contains only this
-  // directory keeps them.
+  // directory keeps owner and mode.
   const below = presentBytes === undefined ? [] : [await add(await rootOf(rootfs, scratch), kind('layer.v1.tar'))]
   const diffIds = [...below.map(({ digest }) => digest), ...layers.map(({ diffId }) => diffId)]
   const described = { architecture: ownArchitecture, os: 'linux', rootfs: { type: 'layers', diff_ids: diffIds } }

@@ -10,7 +10,7 @@ import { type Job, runJob } from './workshop.ts'
 const cannotRun = needsRoot || (existsSync('/usr/bin/crun') ? false : 'needs crun')
 
 suite('helper programs that the runner starts in namespaces of their own', { skip: cannotRun }, () => {
-  test('root in the namespace of a job on the host is unprivileged outside, and does not own /dev/null', async () => {
+  test('root in the namespace of a job on the host has no rights outside, and does not own /dev/null', async () => {
     const scratch = await mkdtemp(join(tmpdir(), 'alcove-workshop-'))
     const before = statSync('/dev/null').uid
     try {

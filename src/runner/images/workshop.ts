@@ -1,6 +1,6 @@
 // Runs one program of this host on a caller's data, so that a fault in the program cannot harm the host. The program runs in a user
-// namespace without rights on the host. It sees only the host's programs and the given paths. Its time, memory and file sizes are
-// limited. If this process dies, the program is killed.
+// namespace without rights on the host. The program sees only the host's programs and the given paths. Its time, memory and file
+// sizes are limited. If this process dies, the program is killed.
 import { spawn } from 'node:child_process'
 import { randomBytes } from 'node:crypto'
 import { lstatSync } from 'node:fs'
@@ -18,9 +18,9 @@ type Link = { target: string; name: string }
 
 export type Job = {
   argv: readonly string[]
-  /** Directories and files that the job sees besides the programs of this host. All of them must exist. */
+  /** Directories and files that the job sees besides the programs of this host. Each of these paths must exist. */
   views: readonly View[]
-  /** User ids of the job: its id 0 is the host's id `base`, and so on for `count` ids. */
+  /** User ids of the job: id 0 in the job is the host's id `base`, and so on for `count` ids. */
   ids: { base: number; count: number }
   capabilities?: readonly string[]
   /** The network of the job: the host's network, the network of a namespace, or none. */
@@ -52,8 +52,8 @@ const filterAt = '/confine'
 // - the user id that owns the job's secret; empty if the job has none
 // - the number of mounts of the host that the job must not see, and these mounts
 // - the number of views (paths of the host that the job sees), and these paths
-// The script reads the secret from its standard input. It moves the directory to /mnt, because crun enters the directory as the
-// user nobody, who cannot enter the runner's directories. Each job waits for this script, so the script starts few programs.
+// The script reads the secret from its standard input. It moves the made directory to /mnt, because crun enters this directory as
+// the user nobody, who cannot enter the runner's directories. Each job waits for the script, so the script starts few programs.
 const enter = `set -e
 place=$1; owner=$2; shift 2
 n=$1; shift; while [ "$n" -gt 0 ]; do umount -l -- "$1"; shift; n=$((n - 1)); done
@@ -153,8 +153,8 @@ const configOf = (job: Job, views: readonly View[]) => {
 }
 
 /**
- * Collects the output of a program. If it is long, stores only its first part (about `outputLimitBytes`), or only its last 64
- * KiB.
+ * Collects the output of a program. If the output is long, stores only its first part (about `outputLimitBytes`), or only its last
+ * 64 KiB.
  */
 const heard = (from: Readable, keep: 'first' | 'last') => {
   let text = Buffer.alloc(0)
@@ -167,8 +167,8 @@ const heard = (from: Readable, keep: 'first' | 'last') => {
 }
 
 /**
- * Runs the job. Throws if this process had to end it: at its timeout, on abort, or because `watch` threw. `scratch`: a directory
- * that belongs to root.
+ * Runs the job. Throws if this process had to end the job: at its timeout, on abort, or because `watch` threw. `scratch`: a
+ * directory that belongs to root.
  */
 export const runJob = async (scratch: string, job: Job): Promise<Outcome> => {
   const system = systemDirectories()
@@ -197,7 +197,8 @@ const runWatched = (program: string, args: readonly string[], job: Job): Promise
   new Promise((resolve, reject) => {
     const { timeoutMs, tookTooLong, signal, watch, secret } = job
     const env = { PATH: '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin', LC_ALL: 'C.UTF-8' }
-    // Pipes, because crun changes the owner of standard input and output. It would change the host's /dev/null, too.
+    // Standard input and output are pipes, because crun changes their owner. With /dev/null, crun would change the owner of the
+    // host's device.
     const child = spawn(program, args, { env, stdio: 'pipe' })
     child.stdin.on('error', () => {})
     child.stdin.end(secret?.text)

@@ -1,4 +1,4 @@
-// Measures each verb for telemetry: its duration, and a span in the trace of the request that caused it.
+// Measures each verb for telemetry: its duration, and a span in the trace of the request that caused the verb.
 import { duration, span } from '#src/kit/telemetry/telemetry.ts'
 import type { Assignment } from '#src/wire/runner-link.ts'
 

@@ -7,7 +7,7 @@ import { gate, startKeeper } from '#src/runner/testing/test-keeper.ts'
 const minutes = 60_000
 
 suite('keeper: assignments are carried out', () => {
-  test('if a sandbox is archived and not on the host, the runner reports `archived`, and refuses to stop it', async () => {
+  test('if an archived sandbox is not on the host, the runner reports `archived`, and refuses a stop', async () => {
     using kept = startKeeper()
     const archive = { id: 'first', sha256: 'a'.repeat(64) }
     kept.keeper.take(assigned('box', 1, { target: 'archived', archive }))
@@ -68,7 +68,7 @@ suite('keeper: assignments are carried out', () => {
     })
   })
 
-  test('a sandbox that is only in the store stays archived; a destroy removes its archives from the store', async () => {
+  test('a sandbox that is only in the store stays archived; a destroy removes its archives there', async () => {
     using kept = startKeeper()
     const archive = { id: 'a', sha256: 'f'.repeat(64) }
     kept.keeper.take(assigned('box', 4, { target: 'archived', archive }))
@@ -81,7 +81,8 @@ suite('keeper: assignments are carried out', () => {
   test('a sandbox that is deleted during its first start is reported as destroyed only when it is removed', async () => {
     using kept = startKeeper()
     const { passed, open } = gate()
-    // Like a real host, the fake one runs one verb per sandbox at a time, and lists a new sandbox only once it has started.
+    // Like a real host, the fake host runs one verb per sandbox at a time, and lists a new sandbox only when the sandbox has
+    // started.
     kept.host.before = async (verb) => {
       await passed
       while (verb === 'destroy' && kept.host.get('box') === undefined) await new Promise(setImmediate)
@@ -112,7 +113,7 @@ suite('keeper: assignments are carried out', () => {
     })
   })
 
-  test('a runner that gets the same assignment again reports again, but does not carry it out again', async () => {
+  test('a runner that gets the same assignment again repeats its report, but not the verb', async () => {
     using kept = startKeeper()
     kept.keeper.take(assigned('box', 1))
     await kept.reported(1)
@@ -143,7 +144,7 @@ suite('keeper: assignments are carried out', () => {
     assert.equal(kept.host.get('box')?.assignment.network.blockAll, true)
   })
 
-  test('a runner runs one verb per sandbox at a time; of several waiting assignments only the last is done', async () => {
+  test('a runner runs one verb per sandbox at a time; of several waiting assignments, it runs only the last', async () => {
     using kept = startKeeper()
     const { passed, open } = gate()
     kept.host.before = (verb) => (verb === 'start' && kept.host.asked.length === 1 ? passed : undefined)
@@ -224,7 +225,7 @@ suite('keeper: failed verbs', () => {
     assert.deepEqual([kept.host.asked.length, kept.said()], [3, ['box 1 started']])
   })
 
-  test('a verb that fails three times is reported as an error, and tried again only for a newer generation', async () => {
+  test('a verb that fails three times is reported as an error, and is retried only for a newer generation', async () => {
     using kept = startKeeper()
     kept.host.before = () => {
       throw new Error('The disk is full.')
@@ -279,7 +280,7 @@ suite('keeper: failed verbs', () => {
     assert.deepEqual([kept.host.asked.length, kept.said()], [10, ['box 2 destroyed']])
   })
 
-  test('if a destroy is requested during a sandbox’s first start and fails, it is retried until it succeeds', async () => {
+  test('a destroy that is requested during a sandbox’s first start and fails is retried until it succeeds', async () => {
     using kept = startKeeper()
     const { passed, open } = gate()
     kept.host.before = async (verb) => {
@@ -375,7 +376,7 @@ suite('keeper: sandboxes that end by themselves', () => {
     assert.deepEqual([kept.host.asked, kept.said()], [[], ['box 4 stopped']])
   })
 
-  test('a sandbox that ended by itself during its start stays stopped; an interrupted start is repeated', async () => {
+  test('a sandbox that ended by itself during its start stays stopped; a start that was cut off is repeated', async () => {
     using kept = startKeeper()
     kept.host.hold(assigned('ended', 2), 'stopped', { detail: 'Its first process was ended from outside the sandbox.' })
     kept.host.hold(assigned('cut', 2), 'stopped')
@@ -445,7 +446,7 @@ suite('keeper: the list of all sandboxes from control', () => {
     assert.deepEqual(kept.host.asked, [])
   })
 
-  test('a sandbox whose record in control’s list is unreadable is left as it is', async () => {
+  test('a runner does not touch a sandbox whose record in control’s list is unreadable', async () => {
     using kept = startKeeper({ strangerGraceMs: 0 })
     kept.host.hold(assigned('unread', 1), 'started')
     for (let times = 0; times < 2; times += 1) kept.keeper.takeAll([{ sandboxId: 'unread' }], kept.time.now)
@@ -453,7 +454,7 @@ suite('keeper: the list of all sandboxes from control', () => {
     assert.deepEqual([kept.host.asked, kept.said()], [[], []])
   })
 
-  test('a sandbox that was assigned after control’s list was requested is not removed if the list lacks it', async () => {
+  test('a sandbox assigned after the request for control’s list is not removed if the list lacks the sandbox', async () => {
     using kept = startKeeper({ strangerGraceMs: 0 })
     const askedAt = kept.time.now - 1
     kept.keeper.take(assigned('box', 1))

@@ -39,26 +39,26 @@ const progressEveryMs = 1000
 
 type Entry = {
   assignment: Assignment
-  /** The report about the assignment. If it is set, the keeper does nothing more until a newer generation arrives. */
+  /** The report about the assignment. If this report is set, the keeper does nothing more until a newer generation arrives. */
   settled?: Report
   settledAt: number
   takenAt: number
-  /** The verb that is running, or queued for a lane. */
+  /** The verb that is running, or waits in the queue of a lane. */
   verb?: Verb
   progressAt: number
   attempts: number
   retry?: NodeJS.Timeout
   /**
-   * Control's list lacked the sandbox while this runner was starting the sandbox. The sandbox was deleted, or another runner may
-   * start it.
+   * True if control's list lacked the sandbox while this runner was starting it. The sandbox was then deleted, or a different
+   * runner may start it.
    */
   isLeft: boolean
   /**
-   * The runner has queued the start of this fork. So the host may have an unfinished copy of the parent's disk. The host does not
-   * list unfinished forks.
+   * True if the runner has queued the start of this fork. The host may then have an unfinished copy of the parent's disk, although
+   * it does not list unfinished forks.
    */
   mayHaveCopy: boolean
-  /** A newer assignment came before the first start had begun. This host may then have nothing of the sandbox. */
+  /** True if a newer assignment came before the first start had begun. This host may then have nothing of the sandbox. */
   mayBeUnborn: boolean
 }
 
@@ -93,7 +93,8 @@ export class Keeper implements Disposable {
   }
 
   /**
-   * Carries out an assignment from control. Ignores it if an assignment with a newer generation of that sandbox has arrived before.
+   * Carries out an assignment from control. Ignores the assignment if one with a newer generation of the sandbox has arrived
+   * before.
    */
   take(assignment: Assignment): void {
     const entry = this.#entryFor(assignment)
@@ -121,7 +122,7 @@ export class Keeper implements Disposable {
     for (const id of this.#strangers.due(new Set(unlisted.map(({ id }) => id)), this.#now())) this.#remove(id)
   }
 
-  /** Aborts the start of a sandbox that control no longer lists, because another runner may start it. */
+  /** Aborts the start of a sandbox that control no longer lists, because a different runner may start it. */
   #leave(sandboxId: string, entry: Entry) {
     entry.isLeft = true
     this.#host.cutShort(sandboxId)
@@ -163,8 +164,8 @@ export class Keeper implements Disposable {
   }
 
   /**
-   * Reports the state if the host has what is assigned, and otherwise queues a verb. `known`: the state that control's list shows,
-   * which need not be reported again.
+   * Reports the state if the sandbox is already as assigned, and otherwise queues a verb. `known`: the state that control's list
+   * shows, which need not be reported again.
    */
   #reconcile(entry: Entry, known?: SandboxState): void {
     if (this.#isClosed || entry.settled || entry.retry) return
@@ -186,7 +187,8 @@ export class Keeper implements Disposable {
   #reached({ assignment, mayBeUnborn, verb, attempts, mayHaveCopy }: Entry, known?: SandboxState): Outcome | undefined {
     const { sandboxId, target, generation } = assignment
     const held = this.#host.get(sandboxId)
-    // Even if the host does not list the sandbox, parts may exist: an archive, an unfinished copy, or remains of a failed removal.
+    // Even if the host does not list the sandbox, parts of it may exist: an archive, an unfinished copy, or remains of a failed
+    // removal.
     const mayHaveParts = assignment.archive !== undefined || verb !== undefined || attempts > 0 || mayHaveCopy
     if (target === 'destroyed') return held || mayHaveParts ? undefined : { state: 'destroyed' }
     if (!held) {
@@ -197,15 +199,15 @@ export class Keeper implements Disposable {
     }
     const { status, cause, refused, archive } = held
     const isThisGeneration = held.assignment.generation === generation
-    // If control believes that the sandbox runs, the assignment is no request for a start. Exception: a newer assignment, such as a
-    // claim, starts a warm sandbox that has ended, because nobody has used it.
+    // If control believes that the sandbox runs, the assignment requests no start. Exception: a newer assignment, such as a claim,
+    // may start an ended warm sandbox, which nobody has used yet.
     const isChanged = assignment.isRunning && !held.assignment.isWarm
-    // True if the sandbox reached `target` before its end. Otherwise the assignment is a request to start the sandbox anew.
+    // True if the sandbox was already in the state `target`, and ended later. Otherwise the assignment requests a new start.
     const wasReached = isThisGeneration || known === target || isChanged
     // A sandbox that ended by itself stays stopped until somebody requests a start.
     if (runs(target) && wasReached && status === 'stopped' && cause) return ended(cause)
     if (!isThisGeneration) return undefined
-    // The verb has failed, perhaps in an earlier runner. If control knows that, only a newer assignment retries the verb.
+    // A verb has failed, perhaps in an earlier runner. If control knows of the failure, only a newer assignment causes a retry.
     if (status === 'error') return known === 'error' ? { state: 'error' } : undefined
     if (refused !== undefined) return { state: status, refused }
     if (status !== target) return undefined
@@ -215,7 +217,7 @@ export class Keeper implements Disposable {
   async #perform(entry: Entry, verb: Verb): Promise<void> {
     const { assignment } = entry
     const isCurrent = () => entry.assignment.generation === assignment.generation
-    // While the verb was in the queue, the assignment may have been replaced or carried out.
+    // While the verb was in the queue, a newer assignment may have arrived, which may need a different verb.
     const isWanted = verbTo[assignment.target] === verb && !entry.isLeft
     let failure: { error: unknown } | undefined
     if (!this.#isClosed && isWanted) {
@@ -273,7 +275,7 @@ export class Keeper implements Disposable {
     const reason = sentenceOf(error)
     const status = this.#host.get(assignment.sandboxId)?.status
     const recoverable = !(error instanceof NotRecoverable)
-    // A failed pause leaves the sandbox running, and a failed archive leaves its disk. The sandbox is then not an error.
+    // A failed pause leaves the sandbox running, and a failed archive leaves its disk. The state is then not `error`.
     const isWell = (verb === 'pause' && status === 'started') || (verb === 'archive' && status === 'stopped')
     if (recoverable && isWell) return { state: status, refused: reason }
     return { state: 'error', errorReason: reason, recoverable }
@@ -289,7 +291,7 @@ export class Keeper implements Disposable {
 
   #onExit(sandboxId: string, cause: Cause) {
     const entry = this.#entries.get(sandboxId)
-    // A running or queued verb reports its own result. A target without processes needs no report.
+    // A running or queued verb reports its own result. No report is needed if the sandbox should have no processes.
     if (!entry || entry.verb !== undefined || !runs(entry.assignment.target)) return
     this.#settle(entry, ended(cause))
   }
@@ -311,22 +313,19 @@ export class Keeper implements Disposable {
   }
 }
 
-/** Returns whether a sandbox with this target has processes. In a paused sandbox they are frozen. */
+/** Returns whether a sandbox with this target has processes. In a paused sandbox, the processes are frozen. */
 const runs = (target: Target) => target === 'started' || target === 'paused'
 
 /**
- * Returns the state of a sandbox that ended by itself: `stopped`, because its programs may have wanted that. After a signal or a
- * lack of memory, it is `error`.
+ * Returns the state of a sandbox that ended by itself: `error` after a signal or a lack of memory, otherwise `stopped`, because its
+ * programs may have wanted to end.
  */
 const ended = (cause: Cause): Outcome =>
   cause.oomKilled || cause.signal !== undefined
     ? { state: 'error', errorReason: cause.detail ?? 'It was killed.', recoverable: true, cause }
     : { state: 'stopped', cause }
 
-/**
- * Whether the new assignment may interrupt the running verb. An archive may wait long for the store. A stop may wait long for
- * processes.
- */
+/** Whether a new assignment may interrupt the running verb. An archive may wait long for the store, and a stop for processes. */
 const overtakes = ({ verb, assignment: { target, signal } }: Entry) => {
   if (target === 'destroyed') return verb !== 'destroy'
   if (verb === 'archive') return target !== 'archived'

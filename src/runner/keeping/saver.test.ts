@@ -96,7 +96,7 @@ suite('saves of stopped disks', () => {
     await kept.until(() => kept.said.length === 1)
   })
 
-  test('a save that control does not request any more is removed from the queue, or ends without a report', async () => {
+  test('a save that control no longer requests leaves the queue, or if it runs, ends without a report', async () => {
     using kept = startSaver()
     const { passed, open } = gate()
     kept.host.before = () => passed

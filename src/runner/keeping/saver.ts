@@ -1,5 +1,5 @@
 // Saves the disks of stopped sandboxes in the background (docs/adr/0043-saved-at-stop.md). Control requests a save until it has
-// received the report. Therefore the runner need not record on disk which saves it owes.
+// received a report about the save. Therefore the runner need not record on disk which saves it must make.
 import type { Logger } from '#src/kit/log.ts'
 import { FairQueue } from '#src/kit/queue.ts'
 import { idOf, isRead, type ListedSandbox, type UnreadableSandbox } from '#src/runner/control-link/assignment.ts'
@@ -26,7 +26,7 @@ type Wanted = {
   made?: WrittenArchive
 }
 
-/** Maximum number of saves that run at the same time. Each organization has at most one of them. */
+/** Maximum number of saves that run at the same time. At most one of these saves is for the same organization. */
 const atOnce = 2
 
 export class Saver implements Disposable {
@@ -40,8 +40,8 @@ export class Saver implements Disposable {
   }
 
   /**
-   * Reads an assignment from control. Begins the save with the id `save.id`, unless it has begun. Drops every other save of the
-   * sandbox.
+   * Reads an assignment from control. Begins the save with the id `save.id`, unless this save has begun. Drops every save of the
+   * sandbox with a different id.
    */
   take(assignment: Assignment): void {
     const { sandboxId, target, save } = assignment
@@ -53,7 +53,7 @@ export class Saver implements Disposable {
       this.#wanted.set(sandboxId, wanted)
       this.#begin(wanted)
     }
-    // Control requests the save again, so it has not received the report.
+    // Control requests the save again, so control has not received the report.
     else if (known.made !== undefined) this.#parts.onSaved({ sandboxId, archive: known.made })
   }
 
@@ -78,7 +78,7 @@ export class Saver implements Disposable {
       const made = await this.#parts.host.save(assignment)
       if (!isWanted()) return
       if (made === undefined) {
-        // A verb has interrupted the save. If control still wants the save after the verb, its next list requests the save again.
+        // A verb has interrupted the save. If control still wants the save after the verb, control's next list requests it again.
         this.#wanted.delete(sandboxId)
         return
       }

@@ -1,5 +1,5 @@
-// Finds sandboxes on this host that control does not list ("strangers"). A restored database may lack sandboxes, and the operator
-// needs time to notice that. A stranger is therefore removed only after a long time.
+// Finds sandboxes on this host that control does not list ("strangers"). A database that was restored from a backup may lack
+// sandboxes, and the operator needs time to notice. A stranger is therefore removed only after a long time.
 import type { Logger } from '#src/kit/log.ts'
 
 export class Strangers {

@@ -25,7 +25,7 @@ suite('the lanes of verbs on a runner', () => {
     }
   })
 
-  test('a restore does not wait until other sandboxes are archived', async () => {
+  test('the restore of an archived sandbox does not wait for running archives of other sandboxes', async () => {
     using kept = startKeeper()
     const { passed, open } = gate()
     kept.host.before = (verb) => (verb === 'archive' ? passed : undefined)
@@ -76,7 +76,7 @@ suite('the lanes of verbs on a runner', () => {
     assert.ok(kept.host.list().every(({ status }) => status === 'archived'))
   })
 
-  test('a destroy aborts its sandbox’s running verb at once, even if as many destroys as allowed are running', async () => {
+  test('a destroy aborts its sandbox’s running verb at once, even while the destroy waits for a lane', async () => {
     using kept = startKeeper(oneLane)
     const { passed, open } = gate()
     for (const id of ['first', 'second']) kept.host.hold(assigned(id, 1), 'started')
@@ -99,14 +99,14 @@ suite('the lanes of verbs on a runner', () => {
     await kept.reported(1)
     await kept.settled()
     assert.deepEqual([kept.said(), kept.host.asked], [['third 2 started'], ['start first 2', 'start third 2']])
-    // If control assigns the sandbox to this runner again later, the sandbox is started as usual.
+    // If control later assigns the sandbox to this runner again, the runner starts the sandbox as usual.
     kept.keeper.take(assigned('second', 3, { archive }))
     await kept.reported(2)
     assert.equal(kept.said().at(-1), 'second 3 started')
   })
 })
 
-suite('lanes for the copies of disks that forks need', () => {
+suite('lanes for copying a parent’s disk for forks', () => {
   const fork = (id: string, generation = 1) => assigned(id, generation, { isNew: true, forkOf: 'parent' })
 
   test('while 30 forks wait until the disk of their parent can be copied, another sandbox can start', async () => {
@@ -153,7 +153,7 @@ suite('lanes for the copies of disks that forks need', () => {
     assert.deepEqual(kept.said().sort(), ['fork 1 started', 'parent 2 destroyed'])
   })
 
-  test('a fork of a sandbox whose disk is gone fails with an error that says that the disk is gone', async () => {
+  test('a fork of a sandbox whose disk is gone fails, and the error says that the disk is gone', async () => {
     using kept = startKeeper()
     kept.host.before = (verb) => {
       if (verb === 'start') throw new Error('The sandbox that was to be forked is gone.')
@@ -166,7 +166,7 @@ suite('lanes for the copies of disks that forks need', () => {
     )
   })
 
-  test('a fork that is stopped and destroyed before its first start leaves no copy of the disk', async () => {
+  test('a fork that is stopped and destroyed before its first start leaves no copy of the parent’s disk', async () => {
     using kept = startKeeper()
     const { passed, open } = gate()
     kept.host.hold(assigned('parent', 1), 'stopped')

@@ -1,5 +1,5 @@
-// Decides how many verbs run at once, and what must be done before a verb, such as copying a parent's disk for a fork. Until that
-// is done, the verb takes no place in its lane.
+// Decides how many verbs run at once, and what must be done before a verb, such as copying a parent's disk for a fork. During such
+// a preparation, the verb takes no place in its lane.
 import { FairQueue } from '#src/kit/queue.ts'
 import type { Assignment, Target } from '#src/wire/runner-link.ts'
 import type { Host } from '../host.ts'
@@ -16,8 +16,8 @@ export type Verb = (typeof verbTo)[Target]
 
 /**
  * Maximum numbers of verbs that run at once. `work` limits three groups separately: starts and pauses, destroys, and copies of
- * disks for forks. `stops` is high because a stop mostly waits. `transfers` limits archives and restores separately. These move
- * whole disks, and must not delay other verbs.
+ * disks for forks. `stops` is high because a stop mostly waits. `transfers` limits archives and restores separately. Archives and
+ * restores move whole disks, and must not delay other verbs.
  */
 export type AtOnce = { work: number; stops: number; transfers: number }
 
@@ -25,7 +25,10 @@ export type AtOnce = { work: number; stops: number; transfers: number }
 export const isFork = (assignment: Assignment): assignment is Assignment & { forkOf: string } =>
   assignment.target === 'started' && assignment.isNew === true && assignment.forkOf !== undefined
 
-/** Makes a lane for `atOnce` verbs. One organization gets at most the part `share`, so that its slow verbs delay no others. */
+/**
+ * Makes a lane for `atOnce` verbs. One organization gets at most the part `share` of the lane, so that its slow verbs do not delay
+ * other organizations.
+ */
 const shared = (atOnce: number, share: number) => new FairQueue({ atOnce, ofOne: Math.ceil(atOnce * share) })
 
 type TurnsHost = Pick<Host, 'get' | 'copyParent' | 'stop' | 'cutShort'>
@@ -39,7 +42,7 @@ export class VerbLanes {
   readonly #restores: FairQueue
   /**
    * The lane for copies of parents' disks, before forks start. A copy in the lane may wait for a verb of its parent. Each parent
-   * has at most one place, so that its waiting copies do not fill the lane.
+   * has at most one place in the lane, so that copies of one parent's disk do not fill the lane.
    */
   readonly #forks: FairQueue
   /** For each parent of forks: the running and queued operations that copy the parent's disk. */
@@ -57,8 +60,8 @@ export class VerbLanes {
 
   /**
    * Prepares the verb (`#comesFirst`), then queues the function `work` in the verb's lane. If `isWanted` returns false, the
-   * preparation copies no disk and stops no sandbox. But `work` runs in any case, and must check by itself whether the verb is
-   * wanted. `work` must not reject.
+   * preparation copies no disk and stops no sandbox. But `work` runs in any case, so `work` must check whether the verb is wanted.
+   * `work` must not reject.
    */
   take(verb: Verb, assignment: Assignment, isWanted: () => boolean, work: () => Promise<void>): void {
     // A destroy interrupts the running verb, which may fill the lane that the destroy needs.
@@ -83,9 +86,12 @@ export class VerbLanes {
   }
 
   /**
-   * Prepares a verb. The start of a fork copies the parent's disk. Other verbs wait until forks have copied this sandbox's disk.
-   * After that, an archive stops a running sandbox. Undefined if there is nothing to wait for. Never rejects, because a fork's
-   * start repeats a failed copy and reports the error.
+   * Begins what must be done before the verb takes a place in its lane, and returns its end:
+   * - for the start of a fork: the copy of the parent's disk
+   * - for any other verb: all copies of this sandbox's disk that forks need
+   * - for the archive of a running sandbox: these copies, and then a stop of the sandbox
+   *
+   * Undefined if nothing must be done. Never rejects, because the start of a fork repeats a failed copy and reports the error.
    */
   #comesFirst(verb: Verb, assignment: Assignment, isWanted: () => boolean): Promise<unknown> | undefined {
     const { sandboxId } = assignment
@@ -98,7 +104,7 @@ export class VerbLanes {
     return (copied ?? Promise.resolve()).then(() => this.#stop(assignment, isWanted))
   }
 
-  /** Stops a sandbox that has to be archived, so that nothing in it runs while its archive waits for a lane. */
+  /** Stops a sandbox that has to be archived, so that none of its processes runs while the archive waits for a lane. */
   async #stop(assignment: Assignment, isWanted: () => boolean): Promise<void> {
     const stop = async () => {
       if (isWanted()) await this.#host.stop(assignment)

@@ -37,7 +37,7 @@ suite('the removal of volumes', () => {
     ends.get('one')?.resolve()
     await settle()
     assert.deepEqual([asked, told], [['one'], ['one']])
-    // Control requests a removal again if it has received no report about it.
+    // Control requests a removal again if control has received no report about the removal.
     keeper.takeAll([removalOf('one')])
     await settle()
     assert.deepEqual(asked, ['one', 'one'])

@@ -1,5 +1,5 @@
-// Removes the volumes that control asks to remove, and reports each removal. Control repeats its request until it has received the
-// report.
+// Removes the volumes that control asks to remove, and reports each removal. Control repeats its request until the report has
+// arrived.
 import type { Logger } from '#src/kit/log.ts'
 import type { Host } from '#src/runner/host.ts'
 import type { VolumeAssignment, VolumeDriver, VolumeReport } from '#src/wire/runner-link.ts'
@@ -11,8 +11,8 @@ type VolumeKeeperParts = {
 }
 
 /**
- * Maximum number of removals at once, for each driver. Removing many files slows down the disk of the sandboxes. Drivers are
- * separate, so that a shared directory whose server is down does not delay removals on the disk.
+ * Maximum number of removals at once, for each driver. Removing many files slows down the disk of the sandboxes. Each driver has
+ * its own limit, so that a shared directory whose server is down does not delay removals on the disk.
  */
 const atOnce = 2
 

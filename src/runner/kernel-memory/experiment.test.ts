@@ -6,7 +6,8 @@ import { Ledger } from './ledger.ts'
 const MiB = 1024 ** 2
 
 /**
- * Makes a fake host. `rates`: MiB per second that each sandbox adds while it is not frozen. The host adds `host` MiB per second.
+ * Makes a fake host. `rates`: MiB per second by which each sandbox makes memory grow while it is not frozen. `host`: MiB per second
+ * by which the host itself does.
  */
 const hostWith = (rates: Record<string, number>, host = 0) => {
   const held = new Set<string>()
@@ -51,7 +52,7 @@ suite('the experiment that finds the sandbox that makes kernel memory grow', () 
     assert.equal(await findGrower(parts, ['busy', 'attacker']), 'attacker')
   })
 
-  test('if two sandboxes make kernel memory grow, one `findGrower` call finds one, the next call the other', async () => {
+  test('if two sandboxes make kernel memory grow, `findGrower` finds the first, and its next call the second', async () => {
     const { parts } = hostWith({ one: 100, two: 100 })
     assert.equal(await findGrower(parts, ['one', 'two']), 'one')
     const after = hostWith({ two: 100 })
@@ -112,7 +113,7 @@ suite('the experiment that finds the sandbox that makes kernel memory grow', () 
 })
 
 suite('how sandboxes are blamed for growth of kernel memory', () => {
-  test('`Ledger` blames each sandbox for memory growth in proportion to the CPU time the kernel spent for it', () => {
+  test('`Ledger` divides the blame for memory growth by the CPU time that the kernel spent for each sandbox', () => {
     const ledger = new Ledger()
     ledger.note(
       0,

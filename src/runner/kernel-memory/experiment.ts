@@ -2,12 +2,12 @@
 // grows meanwhile, no suspect is the cause. Then each suspect runs for a moment while the others are frozen. A suspect is the cause
 // if memory grows each time that it runs.
 //
-// There are few suspects, and each is frozen for some hundred milliseconds. The experiment runs only while uncharged memory grows.
-// Ordinary programs do not cause such growth.
+// There are few suspects, and each is frozen for some hundred milliseconds. The search runs only while uncharged memory grows,
+// which ordinary programs do not cause.
 const MiB = 1024 ** 2
 
 export type ExperimentParts = {
-  /** Returns how many bytes of kernel memory count towards no memory limit at this moment. */
+  /** Returns how many bytes of kernel memory count towards no sandbox's memory limit at this moment. */
   uncharged: () => number
   /**
    * Freezes a sandbox until `release` aborts. Resolves with true when the sandbox is frozen, or with false if it cannot be
@@ -23,11 +23,14 @@ const stepMs = 50
 const longestWindowMs = 2000
 /** Memory must grow this many times while only one suspect runs. A single growth could be chance. */
 const timesToGrow = 3
-/** Time in milliseconds that all suspects of an experiment share. If each needs long, fewer are examined. */
+/**
+ * Time in milliseconds that all suspects of one call of `findGrower` share. If each suspect needs long, fewer suspects are
+ * examined.
+ */
 const longestMs = 4000
 
 /**
- * Waits until memory has grown by `tellingBytes`. Returns how many milliseconds that took. Undefined if memory does not grow
+ * Waits until memory has grown by `tellingBytes`. Returns how many milliseconds this growth took. Undefined if memory does not grow
  * that much within `windowMs`.
  */
 const awaitGrowth = async ({ uncharged, delay }: ExperimentParts, windowMs: number): Promise<number | undefined> => {
@@ -39,7 +42,7 @@ const awaitGrowth = async ({ uncharged, delay }: ExperimentParts, windowMs: numb
   return undefined
 }
 
-/** Waits while all suspects are frozen. Returns the bytes of uncharged memory, or undefined if they have grown. */
+/** Waits while all suspects are frozen. Returns the uncharged memory in bytes, or undefined if this memory has grown meanwhile. */
 const settle = async ({ uncharged, delay }: ExperimentParts, ms: number): Promise<number | undefined> => {
   const before = uncharged()
   await delay(ms)
@@ -48,8 +51,8 @@ const settle = async ({ uncharged, delay }: ExperimentParts, ms: number): Promis
 }
 
 /**
- * Returns the sandbox that makes uncharged memory grow, if there is one. `suspects`: the most suspected comes first. A suspect that
- * cannot be frozen is left out.
+ * Returns the sandbox that makes uncharged memory grow, if there is one. `suspects`: sandboxes that may be the cause, the likeliest
+ * first. A suspect that cannot be frozen is left out.
  */
 export const findGrower = async (parts: ExperimentParts, suspects: readonly string[]): Promise<string | undefined> => {
   const growsInMs = await awaitGrowth(parts, longestWindowMs)
@@ -78,7 +81,7 @@ export const findGrower = async (parts: ExperimentParts, suspects: readonly stri
         const before = settled
         settled = await settle(parts, windowMs)
         if (settled === undefined) return undefined
-        // If the sandbox does not keep the memory, its programs only allocate and free memory all the time.
+        // If the frozen sandbox does not keep this memory, it is innocent: its programs allocate and free memory all the time.
         if (settled - before < tellingBytes / 2) break
       }
       if (timesGrown === timesToGrow) return sandboxId

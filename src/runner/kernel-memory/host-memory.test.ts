@@ -43,7 +43,7 @@ Hugetlb:         100 kB
     assert.ok(unreclaimable > 0 && unreclaimable < total, `${unreclaimable} of ${total}`)
   })
 
-  test('`parseSocketPages` adds the pages of data that wait in TCP and UDP sockets', () => {
+  test('`parseSocketPages` returns the sum of the pages with data that waits in TCP and UDP sockets', () => {
     const sockstat =
       'sockets: used 40\nTCP: inuse 5 orphan 0 tw 0 alloc 7 mem 300\nUDP: inuse 1 mem 20\nUDPLITE: inuse 0\n'
     assert.equal(parseSocketPages(sockstat), 320)

@@ -1,4 +1,4 @@
-// Reads how much memory the kernel itself uses on this host, and how much of it is charged to control groups.
+// Reads how much memory the kernel itself uses on this host, and how much of this memory counts towards no limit.
 import { readFileSync } from 'node:fs'
 import { cgroupAt } from '../cgroup/cgroup.ts'
 import type { CgroupLayout } from '../cgroup/layout.ts'
@@ -50,7 +50,7 @@ const pageBytes = Number(/^KernelPageSize: +(\d+) kB$/m.exec(readFileSync('/proc
 
 export const readKernelMemory = (): KernelMemory => {
   const meminfo = readFileSync('/proc/meminfo', 'utf8')
-  // `/proc/vmstat` is long, so it is read only if the host has swap. Most hosts have none.
+  // `/proc/vmstat` is long, so it is read only if the host has swap. Most hosts have no swap.
   const hasSwap = !/^SwapTotal:\s+0 kB$/m.test(meminfo)
   return parseKernelMemory(meminfo, {
     compressedBytes: hasSwap ? parseCompressedPages(readFileSync('/proc/vmstat', 'utf8')) * pageBytes : 0,
@@ -63,14 +63,14 @@ export const parseSocketPages = (sockstat: string): number =>
   [...sockstat.matchAll(/^(?:TCP|UDP): .*\bmem (\d+)$/gm)].reduce((sum, [, pages]) => sum + Number(pages), 0)
 
 /**
- * Returns the bytes of data in all TCP and UDP sockets of this host and its sandboxes. Most of it waits for slow clients of the
- * host's own programs.
+ * Returns the bytes of data in all TCP and UDP sockets of this host and its sandboxes. Most of this data waits for slow clients of
+ * the host's own programs.
  */
 export const socketBytes = (): number => parseSocketPages(readFileSync('/proc/net/sockstat', 'utf8')) * pageBytes
 
 /**
- * Returns the bytes of kernel memory that count towards no memory limit: unreclaimable memory, minus what is charged to control
- * groups.
+ * Returns the bytes of kernel memory that count towards no memory limit: unreclaimable memory, minus the kernel memory that is
+ * charged to control groups.
  */
 export const unchargedBytes = (layout: CgroupLayout, { unreclaimable }: KernelMemory): number =>
   unreclaimable - (cgroupAt(layout, '/').kernelMemory() ?? 0)

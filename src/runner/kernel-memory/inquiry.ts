@@ -1,6 +1,6 @@
-// Finds the sandbox that makes uncharged memory grow slowly, if sockets.ts and experiment.ts have not found it. From time to time
-// it freezes sandboxes for a measurement (trial.ts). It ends when it finds a sandbox, when the growth stops, or when no sandbox is
-// the cause.
+// Finds the sandbox that makes uncharged memory grow slowly, if sockets.ts and experiment.ts have not found the cause. An inquiry
+// freezes sandboxes from time to time for a measurement (trial.ts). It ends when it finds a sandbox, when the growth stops, or when
+// no sandbox is the cause.
 import { findGrownSlabs, sumSlabs } from './slabs.ts'
 import { Trial, type TrialParts } from './trial.ts'
 
@@ -13,7 +13,8 @@ export type InquiryParts = TrialParts & {
 /** The inquiry ends if memory grows at less than this fraction of the speed at which it grew before the inquiry. */
 const leastPart = 1 / 4
 /**
- * Maximum number of measurements (`Trial.bout`) of one inquiry. With pauses of 30 seconds they take more than an hour and a half.
+ * Maximum number of measurements (`Trial.bout`) of one inquiry. With pauses of 30 seconds between them, these measurements take
+ * more than an hour and a half.
  */
 const mostBouts = 200
 
@@ -33,7 +34,9 @@ export class Inquiry {
     this.#begun = { at: parts.now(), whole: parts.uncharged(), slabs: parts.slabs() }
   }
 
-  /** Makes the next measurement, if memory still grows. Before each call, wait so that there is growth to measure. */
+  /**
+   * Makes the next measurement, if memory still grows. The caller must wait before each call, so that there is growth to measure.
+   */
   async step(suspects: readonly string[]): Promise<Finding> {
     const seconds = (this.#parts.now() - this.#begun.at) / 1000
     this.#measured ??= this.#measure(seconds)
@@ -50,8 +53,8 @@ export class Inquiry {
   }
 
   /**
-   * Measures only the kernel caches that have grown, if there are any. Their growth can be measured more exactly than that of all
-   * memory.
+   * Starts a trial. If kernel caches have grown, it measures only these caches: their growth can be measured more exactly than that
+   * of all memory.
    */
   #measure(seconds: number) {
     const { uncharged, slabs } = this.#parts

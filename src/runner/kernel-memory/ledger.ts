@@ -1,5 +1,5 @@
-// Shows which sandboxes to examine first when uncharged memory grows. Each is blamed for a part of the growth, by the CPU time that
-// the kernel spent for it meanwhile.
+// Shows which sandboxes to examine first when uncharged memory grows. Each sandbox is blamed for a part of the growth, by the CPU
+// time that the kernel spent for this sandbox meanwhile.
 
 export class Ledger {
   readonly #seconds = new Map<string, number>()
@@ -19,7 +19,7 @@ export class Ledger {
   }
 
   /**
-   * Forgets which sandboxes were blamed. Called when uncharged memory is lower than the value from which its growth is measured.
+   * Forgets which sandboxes were blamed. Called when uncharged memory has shrunk below the value from which its growth is measured.
    */
   forgive() {
     this.#blame.clear()

@@ -16,7 +16,7 @@ export type CopyStep = {
     documents: { name: string; content: string }[]
     /** Files to download. `name` is empty if the URL contains no file name. */
     urls: { url: string; name: string }[]
-    /** A git repository to copy. A line with a repository has no other source. */
+    /** A git repository to copy. A line with a repository has no further source. */
     repository?: Repository
     /**
      * Expected digest of the downloaded file, or expected commit of the repository. Allowed only if the line has a single
@@ -30,7 +30,7 @@ export type CopyStep = {
      * keep their owners.
      */
     owner: string
-    /** Name or number of the group of the copied files. Empty: the group with the number of `owner`. */
+    /** Name or number of the group of the copied files. Empty: the group whose number is that of `owner`. */
     group: string
     mode?: number
     /** Whether tar archives among the sources are unpacked, as ADD does. */
@@ -42,7 +42,7 @@ export type CopyStep = {
 }
 
 type Reader = {
-  /** Expands the variables in `text`, and returns its words. With `splits: false` the whole text is one word. */
+  /** Expands the variables in `text`, and returns the words of the result. With `splits: false` the whole text is one word. */
   wordsIn: (text: string, splits?: boolean) => string[]
   /** Returns the text of a here-document with its variables expanded. */
   linesIn: (text: string) => string
@@ -68,7 +68,7 @@ const ownerIn = (at: At, value: string) => {
   return { owner, group }
 }
 
-/** Returns advice for a user who has given this instruction a flag that it does not support. */
+/** Returns advice for a user who has given the instruction `name` a flag that the instruction does not support. */
 const flagInstead = (name: string, key: string): string => {
   if (name === 'COPY' && ['checksum', 'keep-git-dir'].includes(key)) return `write ADD --${key}`
   return name === 'ADD' && ['from', 'parents'].includes(key) ? `write COPY --${key}` : 'leave it out'
@@ -167,7 +167,7 @@ export const copyIn = (instruction: Instruction, reader: Reader): CopyStep => {
     ...{ sources: [], documents: [], urls: [], destination: '', owner: '', group: '' },
     ...{ unpacks: name === 'ADD', excludes: [], keepsParents: false },
   }
-  // Variables in `--from` are not expanded: they have no values yet when the builder chooses the stages to build.
+  // Variables in `--from` are not expanded: variables have no values yet when the builder chooses the stages to build.
   for (const flag of flags)
     flagInto(copy, instruction, flag.startsWith('--from') ? flag : wordsIn(flag, false).join(''), reader)
   const given = argumentsIn(rest, wordsIn)

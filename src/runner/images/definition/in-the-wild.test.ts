@@ -1,4 +1,5 @@
-// Parses more than 100 Dockerfiles of the kinds that people commonly write. docs/reference/dockerfiles.md has a table of them.
+// Parses more than 100 Dockerfiles of the kinds that people commonly write. docs/reference/dockerfiles.md has a table of these
+// Dockerfiles.
 import assert from 'node:assert/strict'
 import { suite, test } from 'node:test'
 import { ImageFailed } from '../image-failed.ts'
@@ -12,7 +13,7 @@ const base = {
   env: { PATH: '/bin', HOME: '/root', NB_UID: '1000', NB_GID: '100', ROS_DISTRO: 'humble' },
 }
 
-suite('definitions as people write them', () => {
+suite('Dockerfiles as people write them', () => {
   test('at least 95 % of more than 100 typical Dockerfiles are accepted', () => {
     assert.ok(definitions.length >= 100, `${definitions.length}`)
     const refused = definitions.filter(({ refusal }) => refusal !== undefined)

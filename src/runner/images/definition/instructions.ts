@@ -19,10 +19,10 @@ const mostInstructions = 1000
 /** Maximum number of flags of one instruction. Each flag is expanded with a copy of all variables, which takes time. */
 const mostFlags = 30
 
-/** Where an error is in the definition: the line, and the name of the line's instruction if it has one. */
+/** Where an error is in the definition: the line's number, and the name of its instruction if the line has an instruction. */
 export type At = { line: number; name?: string }
 
-/** Throws an error that names the line and the reason `why`. `instead` tells the user what to write. */
+/** Throws an error that names the line and the reason `why`. `instead` says what the user should write. */
 export const refuse = ({ line, name }: At, why: string, instead: string): never => {
   const of = name === undefined ? '' : ` (${name})`
   throw new ImageFailed('unsupported', `Line ${line} of the definition${of}: ${why}; ${instead}.`)
@@ -88,8 +88,8 @@ export const instructionsOf = (text: string): { instructions: Instruction[]; esc
   let open: { line: number; text: string } | undefined
 
   /**
-   * Ends the instruction that is being read. `next`: number of the line after it. Returns that number, or the number of the
-   * line after its here-documents.
+   * Ends the instruction that is being read. `next`: number of the line after the instruction. Returns that number, or the number
+   * of the line after its here-documents.
    */
   const close = (next: number): number => {
     if (open === undefined) return next

@@ -9,8 +9,8 @@ export type Mount =
   | { type: 'bind'; target: string; source: string; from?: Origin }
   | { type: 'tmpfs'; target: string }
   /**
-   * A `secret` or `ssh` mount is accepted, but Alcove's builds have no secrets and no SSH agent. The command runs without the
-   * mount.
+   * A `secret` or `ssh` mount is accepted, but the command runs without the mount: Alcove's builds have no secrets and no SSH
+   * agent.
    */
   | { type: 'secret' | 'ssh'; id: string }
 

@@ -7,10 +7,13 @@ export type Origin = { stage: number } | { image: string }
 
 type Named = { name: string | undefined }
 
-/** Snapshots that FROM and `--from` may name. A snapshot's name never means an image. It need not be a valid image name. */
+/**
+ * Snapshots that FROM and `--from` may name. Such a name always means the snapshot, never an image. A snapshot's name need not be a
+ * valid image name.
+ */
 type Snapshots = ReadonlySet<string>
 
-/** Refuses a variable in `--from`: it has no value yet when the builder chooses the stages to build. */
+/** Refuses a variable in `--from`: the variable has no value yet when the builder chooses the stages to build. */
 export const refuseVariable = (at: At, text: string): never =>
   refuse(at, '--from takes no variables', `write FROM ${text.slice(0, 60)} AS name before it, and --from=name`)
 
@@ -63,7 +66,10 @@ export const checkPlatform = (at: At, text: string): void => {
 
 const platform = `linux/${ownArchitecture}`
 
-/** Variables that describe this host's platform. FROM may use them directly, and a line of a stage only after an ARG. */
+/**
+ * Variables that describe this host's platform. FROM may use them directly. A line of a stage may use such a variable only after an
+ * ARG for it.
+ */
 export const platformArgs: Readonly<Record<string, string>> = {
   TARGETPLATFORM: platform,
   TARGETOS: 'linux',

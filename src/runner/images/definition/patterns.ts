@@ -1,4 +1,5 @@
-// Shell patterns (`*` and `?`), for `${name#pattern}` and others. Callers write them, so time and memory of a match are limited.
+// Shell patterns (`*` and `?`), for `${name#pattern}` and others. Callers write the patterns, so time and memory of a match are
+// limited.
 
 /** Called with the number of steps of a match. Throws when the steps of all matches together exceed their limit. */
 type Spend = (steps: number) => void

@@ -24,7 +24,7 @@ const refusal = (text: string) => {
   return assert.fail(`not refused: ${text}`)
 }
 
-/** Checks that an error names the line, the instruction if the line has one, and what to write instead. */
+/** Checks that an error names the line, the instruction if the line has an instruction, and what to write instead. */
 const checkComplete = (said: string, text: string) => {
   const [, line, name, instead = ''] =
     /^Line (\d+) of the definition(?: \(([A-Z]+)\))?: [^;]+; (.+)\.$/s.exec(said) ?? []
@@ -72,7 +72,7 @@ suite('definitions of images', () => {
     assert.deepEqual(lastOf('FROM scratch\nENV A=1').on({ ...base, env: {} }).config.env, { PATH: standard, A: '1' })
   })
 
-  test('patterns and default values in variables of a Dockerfile have the same result as in a shell', () => {
+  test('patterns and default values in a Dockerfile’s variables, such as `${a#b}`, yield what a shell yields', () => {
     const { env } = configFrom(
       'ARG TAG=v1.2.3-rc1',
       // biome-ignore lint/suspicious/noTemplateCurlyInString: variables of the definition.
@@ -198,14 +198,14 @@ suite('definitions of images', () => {
       )
   })
 
-  test('a definition may have directives, Windows line ends, and instructions that change no files', () => {
+  test('a definition is accepted with directives, Windows line ends, and instructions that change no files', () => {
     const plan = lastOf(
       '# escape=`\r\nFROM x\r\nENV A=1 `\r\n  B=2\r\nLABEL a=b\r\nEXPOSE 80\r\nVOLUME /d\r\nHEALTHCHECK NONE\r\n',
     )
     assert.deepEqual(plan.on(base).config.env, { PATH: '/bin', A: '1', B: '2' })
   })
 
-  test('a Dockerfile with an unsupported instruction or flag is refused; the error has its name and line', () => {
+  test('a Dockerfile with an unsupported instruction or flag is refused; the error has the line and name', () => {
     const refused = {
       '': /^Line 1 .*there is no FROM/,
       'RUN x\nFROM y': /^Line 1 .*only ARG may come before FROM/,

@@ -1,5 +1,5 @@
-// Plans the build of a definition: the stages that the last stage needs, in order, and their steps and configuration. An
-// unsupported instruction is refused, and the error names its line.
+// Plans the build of a definition: the stages that the last stage needs, in order, and the steps and configuration of each. An
+// unsupported instruction is refused, and the error names the instruction's line.
 import type { ContainerConfig } from '../manifest.ts'
 import { type At, type Instruction, instructionsOf, refuse } from './instructions.ts'
 import { baseOf, checkPlatform, type Origin, originOf, platformArgs } from './origins.ts'
@@ -18,7 +18,8 @@ export type Stage = {
   line: number
   from: Origin | 'scratch'
   /**
-   * Stages and images from which this stage's own lines copy or mount files. The ONBUILD triggers of its base image do not count.
+   * Stages and images from which this stage's own lines copy or mount files. Stages and images that ONBUILD triggers of its base
+   * image name are not included.
    */
   takesFrom: readonly Origin[]
   /** Returns the steps of this stage and the configuration of its result. `base`: configuration of the stage's base image. */
@@ -38,7 +39,7 @@ type Written = {
   body: Instruction[]
 }
 
-/** Maximum number of stages of a definition. A build may have sandboxes for all of them at the same time. */
+/** Maximum number of stages of a definition. A build may have sandboxes for all stages at the same time. */
 const mostStages = 20
 
 const refuseSoMany = (at: At) =>
@@ -46,7 +47,7 @@ const refuseSoMany = (at: At) =>
 
 export const emptyConfig = (): ContainerConfig => ({ entrypoint: [], cmd: [], env: {}, user: '', workdir: '' })
 
-/** Placeholder for a value that the base image may set. It is valid as a number, a name, a path and a file mode. */
+/** Placeholder for a value that the base image may set. The placeholder is valid as a number, a name, a path and a file mode. */
 const anything = '755'
 
 /** Plans the build of `text`. `hasFiles`: the caller sent files. `snapshots`: names in FROM that are no images. */
@@ -123,12 +124,15 @@ const readFrom = (
 
 type Run = (stage: Written, base: ContainerConfig, unset?: string) => { steps: BuildStep[]; config: ContainerConfig }
 
-/** Returns the last stage and all stages that it needs, in build order. Checks their lines now, before any download. */
+/**
+ * Returns the last stage and all stages that it needs, in build order. Checks the lines of all these stages now, before any
+ * download.
+ */
 const orderOf = (stages: readonly Written[], run: Run): (Written & { takesFrom: Origin[] })[] => {
   const order: (Written & { takesFrom: Origin[] })[] = []
   /**
-   * The configuration of each checked stage. `unset`: a placeholder for variables that no line sets, because the base image may set
-   * them.
+   * The configuration of each checked stage. `unset`: placeholder value for each variable that no line sets, because the base image
+   * may set the variable.
    */
   const configs = new Map<number, { config: ContainerConfig; unset: string | undefined }>()
   const onTheWay: number[] = []

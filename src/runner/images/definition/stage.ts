@@ -20,7 +20,9 @@ export type RunStep = {
   mounts?: Mount[]
   /** The command runs without a network. */
   isOffline?: true
-  /** Script of a RUN with a here-document. The builder writes it into the sandbox, and runs it instead of `argv`. */
+  /**
+   * Script of a RUN with a here-document. The builder writes the script into the sandbox, and runs the script instead of `argv`.
+   */
   script?: string
 }
 
@@ -29,11 +31,11 @@ export type DirectoryStep = { line: number; directory: string }
 
 export type BuildStep = RunStep | CopyStep | DirectoryStep
 
-/** What comes from outside of a stage: ARGs before the first FROM, files of the caller, and other stages. */
+/** What comes from outside of a stage: ARGs before the first FROM, the caller's files, and what `--from` names. */
 export type Surroundings = {
   globals: Variables
   reading: Omit<Reading, 'variables'>
-  /** True if the caller sent files with the definition. Without them, COPY and ADD have no files to copy. */
+  /** True if the caller sent files with the definition. Without such files, COPY and ADD of the caller's files are refused. */
   hasFiles: boolean
   originOf: (at: At, text: string) => Origin
 }
@@ -44,7 +46,7 @@ type State = Surroundings & {
   steps: BuildStep[]
   /** Number of characters in the variables of all steps of this stage so far. */
   stepCharacters: number
-  /** Whether this definition has set CMD. A new ENTRYPOINT clears a CMD only if the base image has set it. */
+  /** Whether this stage has set CMD so far. A new ENTRYPOINT clears a CMD only if the base image has set it. */
   hasOwnCmd: boolean
 }
 
@@ -63,7 +65,8 @@ const mostTriggers = 100
 const standardPath = '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin'
 
 /**
- * Instructions that are accepted but have no effect. They change no files, and sandboxes do not use the settings that they make.
+ * Instructions that are accepted but have no effect. They change no files, and sandboxes do not use the settings that these
+ * instructions make.
  */
 const withoutEffect = ['LABEL', 'EXPOSE', 'MAINTAINER', 'STOPSIGNAL', 'HEALTHCHECK', 'VOLUME']
 
@@ -73,8 +76,8 @@ export const checkKnown = ({ line, name }: Instruction): void => {
 }
 
 /**
- * Interprets the ONBUILD triggers of the base image, and then the stage's lines. `start`: line number of FROM. Errors of triggers
- * name this line.
+ * Interprets the ONBUILD triggers of the base image, and then the stage's lines. `start`: line number of FROM, which errors of
+ * triggers name.
  */
 export const runStage = (
   start: number,
@@ -90,7 +93,7 @@ export const runStage = (
   return { steps: state.steps, config: state.config }
 }
 
-/** Instructions that add to the image's configuration. After each of them the size of the configuration is checked. */
+/** Instructions that add to the image's configuration. After each such instruction, the size of the configuration is checked. */
 const sayMore = ['ENV', 'CMD', 'ENTRYPOINT', 'SHELL', 'ONBUILD']
 
 const perform = (instruction: Instruction, state: State) => {
@@ -104,7 +107,7 @@ const perform = (instruction: Instruction, state: State) => {
   }
 }
 
-/** Parses the instruction after ONBUILD. Throws if that instruction is not allowed there. */
+/** Parses the instruction after ONBUILD. Throws if that instruction is not allowed after ONBUILD. */
 const triggerIn = (line: number, text: string): Instruction => {
   const at = { line, name: 'ONBUILD' }
   const [trigger, ...more] = instructionsOf(text).instructions
@@ -174,7 +177,9 @@ const pairsIn = (instruction: Instruction, reading: Reading): [string, string][]
   })
 }
 
-/** Returns the names and values of an ARG line. Without a value, the ARG of that name before the first FROM counts. */
+/**
+ * Returns the names and values of an ARG line. An ARG without a value gets the value of the ARG of that name before the first FROM.
+ */
 export const argsIn = (instruction: Instruction, reading: Reading, globals: Variables) => {
   const found = words(instruction, reading)
   if (found.length === 0) refuse(instruction, 'it takes a name', 'write ARG NAME or ARG NAME=value')
@@ -203,7 +208,7 @@ type Verb = (instruction: Instruction, state: State) => void
 
 const copy: Verb = (instruction, state) => {
   const { line, name } = instruction
-  // `readingIn` copies all variables. It is called once per line, not for each flag or file name.
+  // The function `readingIn` copies all variables. It is called once per line, and not for each flag or file name.
   const reading = readingIn(state, instruction)
   const step = copyIn(instruction, {
     wordsIn: (rest, splits) => words({ line, name, rest }, reading, splits),

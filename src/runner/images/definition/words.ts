@@ -8,8 +8,8 @@ export type Reading = {
   variables: Variables
   escapedBy: string
   /**
-   * Number of characters that variables may still insert. Each ARG may contain the ARG before it twice, so a few lines can become
-   * very long. A step of pattern matching counts as one character.
+   * Number of characters that variables may still insert. Each ARG may contain the value of the previous ARG twice, so the values
+   * of a few lines can become very long. A step of pattern matching counts as one character.
    */
   allowance: { left: number }
   /** Value used for a variable that is not set. Default: empty. */
@@ -43,7 +43,10 @@ class WordReader {
     this.#reading = reading
   }
 
-  /** Reads up to the end, or up to an unquoted character in `ends`. If `splits` is true, white space separates words. */
+  /**
+   * Reads words up to the end of the text, or up to an unquoted character in `ends`. If `splits` is true, white space separates
+   * words.
+   */
   words(splits: boolean, ends = ''): string[] {
     const { escapedBy } = this.#reading
     const words: string[] = []
@@ -76,7 +79,7 @@ class WordReader {
     return words
   }
 
-  /** Reads the lines of a here-document. Unlike in other arguments, quotes have no meaning there. */
+  /** Reads the lines of a here-document. Quotes have no special meaning in a here-document. */
   lines(): string {
     let result = ''
     while (this.#at < this.#text.length) {
@@ -158,7 +161,8 @@ class WordReader {
       case '+':
         return isThere ? word : ''
       case '?':
-        // If A is set, a shell ignores the `?` in `${A:-${B:?text}}`. Alcove does not: the build fails if B is not set.
+        // If A is set, a shell ignores the `?` in `${A:-${B:?text}}`. Alcove differs: the build fails if B is not set, whatever A
+        // is.
         if (!isThere) throw new WordError(`${name}: ${word || 'it is not set'}`, `write ARG ${name}=VALUE before`)
         return value as string
       case '#':

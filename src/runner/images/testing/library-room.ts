@@ -1,4 +1,4 @@
-// For tests: a library of images and a registry on loopback, both new for each test.
+// For tests: a `Library` of images and a registry on loopback, both new for each test.
 import assert from 'node:assert/strict'
 import { randomBytes } from 'node:crypto'
 import { existsSync, readdirSync, readFileSync } from 'node:fs'
@@ -40,7 +40,9 @@ class LibraryRoom {
     registries: { plainRegistries: [this.registry.host], authFile: undefined, publicNetwork },
     limits: { ...limits, ...more },
   })
-  /** Opens a library. `mirrors`: mirrors of the test registry. An image `x` of the registry is `hub/x` in a mirror. */
+  /**
+   * Opens a `Library` (library.ts). `mirrors`: mirrors of the test registry. An image `x` of the registry is `hub/x` in a mirror.
+   */
   readonly open = (
     more: Partial<ImageLimits> = {},
     mirrors: readonly TestRegistry[] = [],
@@ -54,7 +56,7 @@ class LibraryRoom {
     }
     return new Library({ ...parts, registries, log: silentLog() })
   }
-  /** Opens a library that makes a btrfs file system on which images share layers. */
+  /** Opens a `Library` that makes a btrfs file system on which images share layers. */
   readonly openSharing = () => new Library({ ...this.parts(), sharesLayers: true, log: silentLog() })
   readonly from = (reference: string): ImageSource => ({ kind: 'registry', reference })
   readonly bring = (library: Library, image: string, source: ImageSource, more: Partial<BringRequest> = {}) =>
@@ -82,7 +84,7 @@ class LibraryRoom {
 export const libraryRoom = (): LibraryRoom => {
   const room = new LibraryRoom()
   beforeEach(async () => {
-    // In memory if possible: on disk the tests would be slow, because each image is synced.
+    // The directory is in memory if possible: on disk the tests would be slow, because each image is synced.
     room.directory = await mkdtemp(join(existsSync('/dev/shm') ? '/dev/shm' : tmpdir(), 'alcove-library-'))
     await mkdir(join(room.directory, 'in'))
     room.registry = await TestRegistry.start()

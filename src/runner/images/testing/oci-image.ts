@@ -22,7 +22,7 @@ export type TarEntry = {
 
 const octal = (value: number, length: number) => `${value.toString(8).padStart(length - 1, '0')}\0`
 
-/** Largest user id that fits into a tar header. A larger id is in an extended header before it. */
+/** Largest user id that fits into a tar header. A larger id is in an extended header before the tar header. */
 const largestId = 0o7777777
 
 const header = (entry: TarEntry, size: number) => {
@@ -58,7 +58,7 @@ const paxRecord = (name: string, value: Buffer) => {
   return Buffer.concat([Buffer.from(String(length)), rest])
 }
 
-/** Makes the extended header of an entry. It contains the values that do not fit into the entry's own header. */
+/** Makes the extended header of an entry. The extended header contains the values that do not fit into the entry's own header. */
 const paxOf = ({ path, uid = 0, gid = 0, attributes = {} }: TarEntry): Buffer[] => {
   const ids = Object.entries({ uid, gid }).filter(([, id]) => id > largestId)
   const content = Buffer.concat([

@@ -1,5 +1,5 @@
-// For tests: a registry on 127.0.0.1 from which the given images can be pulled (OCI distribution-spec). A test can make it
-// answer wrongly.
+// For tests: a registry on 127.0.0.1 from which the given images can be pulled (OCI distribution-spec). A test can make this
+// registry answer wrongly.
 import { once } from 'node:events'
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
 import type { TestImage } from './oci-image.ts'

@@ -1,4 +1,5 @@
-// Reads the Dockerfiles in `definitions.txt`. A line before each has its name and, if it must be refused, the expected error.
+// Reads the Dockerfiles in `definitions.txt`. A line before each Dockerfile has its name and, if the Dockerfile must be refused,
+// the expected error.
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 
